@@ -15,7 +15,8 @@ import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
-import { NAME_CONFLICT, WITHOUT_SCHEMA } from "./left-out.ts";
+import { WITHOUT_SCHEMA } from "./left-out.ts";
+import { NAME_CONFLICT } from "./name-conflict.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
@@ -75,13 +76,13 @@ export class Engine {
     await readDatabase();
     if (countTables() > maxTables) throw new TooManyTables(countTables(), maxTables);
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
-    const built = await buildSchema(options, this.#served?.culprits);
+    const built = await buildSchema(options, this.#served);
     const known = this.omissions.map(lineOf);
     const conflicts = built.omissions.filter(
       (each) => (each.rule === NAME_CONFLICT || each.rule === WITHOUT_SCHEMA) && !known.includes(lineOf(each)),
     );
-    const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : [];
-    if (lost.length > 0) throw fieldsWouldBeLost(lost, conflicts);
+    const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : new Map();
+    if (lost.size > 0) throw objectsWouldBeLost(lost);
     this.#served = { ...built, documents: new DocumentCache(built.schema, this.#options.limits) };
   }
 
@@ -215,8 +216,16 @@ export class TooManyTables extends Error {
 }
 
 /** Reported to the DBA in the log and in /health. */
-const fieldsWouldBeLost = (lost: readonly string[], conflicts: readonly Finding[]) =>
-  new Error(`${lost.join(", ")} would be removed: ${conflicts.map(sentenceOf).join("; ")}`);
+function objectsWouldBeLost(lost: ReadonlyMap<Finding, readonly string[]>): Error {
+  const reasons = [...lost].map(([finding, fields]) => {
+    const more = fields.length > MAX_SHOWN ? ` and ${fields.length - MAX_SHOWN} more` : "";
+    const served = `${fields.slice(0, MAX_SHOWN).join(", ")}${more}`;
+    return sentenceOf({ ...finding, reason: `GraphQL would lose ${served}: ${finding.reason}` });
+  });
+  return new Error(reasons.join(" "));
+}
+
+const MAX_SHOWN = 5;
 
 const noSchema = (): Problem => ({
   status: 503,

@@ -105,10 +105,11 @@ export class Introspection {
     return this.#tags;
   }
 
-  /** Whether an object of the database goes with these. */
-  isLost(object: PgObject, leftOut: ReadonlySet<ObjectId>): boolean {
+  /** Returns a function that says whether an object of the database goes with these. */
+  lossOf(leftOut: readonly ObjectId[]): (object: PgObject) => boolean {
     const catalogs = this.#parsed();
-    return idIn(catalogs, object) !== undefined && idIn(without(catalogs, leftOut), object) === undefined;
+    const rest = without(catalogs, new Set(leftOut));
+    return (object) => idIn(catalogs, object) !== undefined && idIn(rest, object) === undefined;
   }
 
   #parsed(): Catalogs {

@@ -1,17 +1,14 @@
 import { stripVTControlCharacters } from "node:util";
 import pg, { type Pool } from "pg";
 import type {} from "postgraphile";
-import { type Finding, sentenceOf } from "../db/advisor/finding.ts";
+import type { Finding } from "../db/advisor/finding.ts";
 import type { Culprits } from "./attempts.ts";
 import type { ObjectId, SmartTag } from "./introspection.ts";
+import { type Clash, NameConflict } from "./name-conflict.ts";
 import { describe, Labels, type PgObject } from "./pg-objects.ts";
 
-export const NAME_CONFLICT = "graphql-name-conflict";
 /** An object with which the schema cannot be built. */
 export const WITHOUT_SCHEMA = "object-without-graphql";
-
-/** A clash of two objects, or of one with a part of every schema, before the database has been asked about the objects. */
-type Clash = { readonly name: string; readonly objects: readonly PgObject[] };
 
 /** What a build was made without, and what the database contains. */
 export type Missing = {
@@ -23,10 +20,18 @@ export type Missing = {
   readonly columns: ReadonlySet<string>;
 };
 
+export type Findings = {
+  readonly ofCulprits: ReadonlyMap<ObjectId, Finding>;
+  readonly ofNewer: Finding | null;
+  readonly others: readonly Finding[];
+};
+
 /** What PostGraphile leaves out of one schema, and why. */
 export class LeftOut {
   readonly #fields = new Map<string, Map<string, PgObject>>();
   readonly #types = new Map<string, PgObject>();
+  /** The tables and types of each codec. */
+  readonly #codecs = new Map<string, Map<string, PgObject>>();
   readonly #clashes: Clash[] = [];
   readonly #messages = new Set<string>();
   #hasForm: (schema: string, table: string, column: string) => boolean = () => true;
@@ -39,6 +44,10 @@ export class LeftOut {
       hooks: {
         pgRelations_relation(_info, { relation, pgConstraint }) {
           relation.extensions = { ...relation.extensions, constraint: pgConstraint.conname } as never;
+        },
+        pgCodecs_recordType_spec: (_info, { spec: { name }, pgClass }) => {
+          const object = Labels.of("table", pgClass.getNamespace()!.nspname, pgClass.relname);
+          this.#codecs.set(name, (this.#codecs.get(name) ?? new Map()).set(object.label, object));
         },
       },
     },
@@ -142,6 +151,11 @@ export class LeftOut {
       const objects = named.map(([, kind, schema, name]) => Labels.of(kind as "table", schema!, name!));
       return objects.length === 2 ? { name: `name ${resource}`, objects } : null;
     }
+    const codec = /^Attempted to add a second codec named '(\w+)'/.exec(message)?.[1];
+    if (codec !== undefined) {
+      const objects = [...(this.#codecs.get(codec)?.values() ?? [])];
+      return objects.length === 2 ? { name: `name ${codec}`, objects } : null;
+    }
     const key = /same key '(\w+)'/.exec(message)?.[1];
     if (key === undefined) return null;
     const fields = [...this.#fields].filter(([name, objects]) => name.endsWith(`.${key}`) && objects.size > 1);
@@ -161,20 +175,24 @@ export class LeftOut {
   }
 
   /** The findings of the build, with the SQL that cures them. Rejects if the database does not respond. */
-  async findings(pool: Pick<Pool, "query">, labels: Labels, missing: Missing): Promise<readonly Finding[]> {
+  async findings(pool: Pick<Pool, "query">, labels: Labels, missing: Missing): Promise<Findings> {
     const described = await describe(pool, [...missing.culprits.keys(), ...missing.newer]);
-    const found = [...missing.culprits].map(([id, error]) => findingOfCulprit(described.get(id) ?? id, error));
+    const ofCulprits = new Map(
+      [...missing.culprits].map(([id, error]) => [id, findingOfCulprit(described.get(id) ?? id, error)]),
+    );
     const newer = missing.newer.map((id) => described.get(id) ?? id);
-    const isReported = new Set([...found.map(({ object }) => object), ...newer]);
-    return [
-      ...found,
+    const isReported = new Set([...[...ofCulprits.values()].map(({ object }) => object), ...newer]);
+    const others = [
       ...missing.tags.map(({ tag, object, comment, error }): Finding => {
         const label = labels.labelOf(object);
-        const reason = `GraphQL ignores ${tag}: with it the schema cannot be built: ${toSentence(error.message)}`;
+        const because =
+          error instanceof NameConflict
+            ? error.reasonToIgnore(object)
+            : `with it the schema cannot be built: ${toSentence(error.message)}`;
+        const reason = `GraphQL ignores ${tag}: ${because}`;
         const cure = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
         return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, cure };
       }),
-      ...(newer.length > 0 ? [notTried(newer)] : []),
       ...this.conflicts(labels)
         .map(({ finding }) => finding)
         .filter(({ object }) => !isReported.has(object)),
@@ -194,6 +212,7 @@ export class LeftOut {
         (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, cure: null }),
       ),
     ];
+    return { ofCulprits, ofNewer: newer.length > 0 ? notTried(newer) : null, others };
   }
 
   #withType(error: Error, scope: any): Error {
@@ -221,24 +240,6 @@ const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg
 /** Messages about what `findings` lists in our words, what follows from it, or types without columns, which have nothing to show. */
 const IN_OTHER_WORDS =
   /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Could not find connection type|Couldn't find a 'output' variant)/;
-
-/** Two objects lead to the same name. The newer one is left out, and gets another name if the DBA wants it. */
-export class NameConflict extends Error {
-  readonly newer: PgObject;
-  readonly finding: Finding;
-
-  constructor({ name, objects }: Clash, labels: Labels) {
-    const [newer, older] = objects.toSorted((a, b) => labels.ageOf(b) - labels.ageOf(a)) as [PgObject, PgObject?];
-    const reason = older
-      ? `it and ${labels.labelOf(older)} lead to the same GraphQL ${name}, and GraphQL leaves one of them out`
-      : `it leads to the GraphQL ${name}, which every schema has, and GraphQL leaves it out`;
-    const object = labels.labelOf(newer);
-    const finding: Finding = { rule: NAME_CONFLICT, level: "error", object, reason, cure: labels.renaming(newer) };
-    super(sentenceOf(finding));
-    this.newer = newer;
-    this.finding = finding;
-  }
-}
 
 const findingOfCulprit = (object: string, error: Error): Finding =>
   error instanceof NameConflict

@@ -32,10 +32,11 @@ const OBJECTS = `
   tables as (
     select c.oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.oid::regclass::text as label
     from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
-    where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm', 'f')
+    where n.nspname = any ($1) and c.relkind in ('r', 'p', 'v', 'm', 'f', 'c')
   )
   select 'table' as kind, schema, name, '' as part,
-    case kind when 'v' then 'view ' when 'm' then 'materialized view ' when 'f' then 'foreign table ' else 'table ' end
+    case kind when 'v' then 'view ' when 'm' then 'materialized view ' when 'f' then 'foreign table '
+      when 'c' then 'type ' else 'table ' end
       || label as label,
     obj_description(oid, 'pg_class') as comment, null as type, false as "isOverloaded", false as "isGranted",
     oid::bigint::float8 as age
@@ -45,6 +46,7 @@ const OBJECTS = `
     format_type(a.atttypid, a.atttypmod), false,
     exists (select from roles as r where has_column_privilege(r.oid, t.oid, a.attnum, 'select')), t.oid::bigint + a.attnum / 10000.0
   from tables as t join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
+  where t.kind <> 'c'
   union all
   select 'constraint', t.schema, t.name, k.conname, format('constraint %I on %s', k.conname, t.label),
     obj_description(k.oid, 'pg_constraint'), null, false, false, k.oid::bigint
@@ -137,7 +139,8 @@ export class Labels {
     const comment = this.#rows.get(keyOf(object))?.comment ?? "";
     const tag = kind === "table" || kind === "column" ? "@name" : "@fieldName";
     const given = `${tag} ${part || name}2`;
-    const text = comment === "" ? given : `${given}\n${comment.trimStart()}`;
+    const rest = comment.split("\n").filter((line) => !line.startsWith(`${tag} `));
+    const text = `${given}\n${rest.join("\n").trimStart()}`.trim();
     return `comment on ${this.labelOf(object)} is ${pg.escapeLiteral(text)};`;
   }
 }

@@ -63,37 +63,52 @@ export type BuiltSchema = {
   readonly culprits: Culprits;
   /** The objects that lead to each field: `Query.articles` */
   readonly sources: ReadonlyMap<string, readonly PgObject[]>;
-  /** Whether the schema was built without this object, which exists. */
-  isLost(object: PgObject): boolean;
+  /** The smart tags that the schema was built with. */
+  readonly tags: ReadonlySet<ObjectId>;
+  /** Why the schema was built without this object, which exists. Undefined if it was built with it. */
+  whyLost(object: PgObject): Finding | undefined;
 };
 
+/** What the schema is that is served now. */
+export type Before = Pick<BuiltSchema, "culprits" | "tags">;
+
 /**
- * Builds the GraphQL schema of the database, without the objects with which it cannot be built. `known` are those of the schema before.
+ * Builds the GraphQL schema of the database, without the objects with which it cannot be built. `before` is the schema that is served.
  * Rejects if the database does not respond, or if no object is the cause of a failure.
  */
-export async function buildSchema(options: SchemaOptions, known: Culprits = new Map()): Promise<BuiltSchema> {
+export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
   sendQueriesTogether();
   const introspection = new Introspection();
   const { built, culprits, newer } = await buildWithoutCulprits({
-    attempt: (objects) => attempt(options, introspection, objects),
+    attempt: (objects) => attempt(options, introspection, objects, before),
     objects: () => introspection.objects,
     partsOf: (object) => introspection.tags.filter(({ owner }) => owner === object).map(({ id }) => id),
-    known,
+    known: before?.culprits ?? new Map(),
   });
   if (built === null) throw new Error("there is no table or function that a caller may use");
   const { schema, resolvedPreset, leftOut, labels } = built;
   bindPlansToDocuments(schema, resolvedPreset);
   const tags = culprits.size === 0 ? [] : introspection.tags.filter(({ id }) => culprits.has(id));
   const isTag = new Set(tags.map(({ id }) => id));
-  const omissions = await leftOut.findings(options.catalog, labels, {
+  const { ofCulprits, ofNewer, others } = await leftOut.findings(options.catalog, labels, {
     culprits: new Map([...culprits].filter(([id]) => !isTag.has(id))),
     tags: tags.map((tag) => ({ ...tag, error: culprits.get(tag.id)! })),
     newer,
     columns: introspection.columns,
   });
-  const leftOutIds = new Set([...culprits.keys(), ...newer]);
-  const isLost = (object: PgObject) => introspection.isLost(object, leftOutIds);
-  return { schema, resolvedPreset, omissions, culprits, sources: leftOut.sources, isLost };
+  const losses = [
+    ...[...ofCulprits].map(([id, finding]) => ({ finding, isLost: introspection.lossOf([id]) })),
+    ...(ofNewer ? [{ finding: ofNewer, isLost: introspection.lossOf(newer) }] : []),
+  ];
+  return {
+    schema,
+    resolvedPreset,
+    omissions: [...losses.map(({ finding }) => finding), ...others],
+    culprits,
+    tags: new Set(introspection.tags.flatMap(({ id }) => (culprits.has(id) ? [] : [id]))),
+    sources: leftOut.sources,
+    whyLost: (object) => losses.find(({ isLost }) => isLost(object))?.finding,
+  };
 }
 
 type Built = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly leftOut: LeftOut; readonly labels: Labels };
@@ -106,6 +121,7 @@ async function attempt(
   options: SchemaOptions,
   introspection: Introspection,
   objects: ReadonlySet<ObjectId>,
+  before: Before | null,
 ): Promise<Attempt<Built | null>> {
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
@@ -141,7 +157,9 @@ async function attempt(
   const conflicts = leftOut.conflicts(labels, "error" in made ? made.error : undefined);
   const culprits = new Map(
     conflicts.flatMap((conflict) => {
-      const id = introspection.idOf(conflict.newer);
+      const tags = introspection.tags.filter(({ id }) => !objects.has(id));
+      const tag = conflict.tagAmong(tags, ({ id }) => before !== null && !before.tags.has(id));
+      const id = tag?.id ?? introspection.idOf(conflict.newer);
       return id ? [[id, conflict]] : [];
     }),
   );
@@ -183,13 +201,16 @@ function bindPlansToDocuments(schema: GraphQLSchema, resolvedPreset: GraphileCon
   grafast.operationOperationPlansCacheMaxLength = MAX_PLANS_PER_OPERATION;
 }
 
-/** Returns the fields of `before` that `after` lacks because it was built without their objects: `["Query.articles"]`. */
-export function lostFields(before: BuiltSchema, after: BuiltSchema): string[] {
+/** The fields of `before` that `after` lacks because it was built without their objects, by the reason: `["Query.articles"]` */
+export function lostFields(before: BuiltSchema, after: BuiltSchema): ReadonlyMap<Finding, readonly string[]> {
   const remaining = fieldTypes(after.schema);
-  return [...fieldTypes(before.schema)]
-    .filter(([field, type]) => remaining.get(field) !== type)
-    .map(([field]) => field)
-    .filter((field) => before.sources.get(field)?.some((object) => after.isLost(object)));
+  const lost = new Map<Finding, string[]>();
+  for (const [field, type] of fieldTypes(before.schema)) {
+    if (remaining.get(field) === type) continue;
+    const [reason] = before.sources.get(field)?.flatMap((object) => after.whyLost(object) ?? []) ?? [];
+    if (reason) lost.set(reason, [...(lost.get(reason) ?? []), field]);
+  }
+  return lost;
 }
 
 /** Maps each field to its type: `Query.articles` → `ArticleConnection!` */

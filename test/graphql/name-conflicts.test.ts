@@ -126,11 +126,57 @@ describe("with conflicting names while the service runs", () => {
     await expect.poll(async () => (await health()).schema, POLL).not.toBe("current");
     const { schema: reason } = await health();
     expect(reason).toMatch(
-      /^Query\.comment, .* would be removed: table public\.comments: GraphQL leaves it out: .*Invalid value for behavior/,
+      /^table public\.comments: GraphQL would lose (\w+\.\w+, ){4}\w+\.\w+ and \d+ more: GraphQL leaves it out: .*Invalid value for behavior/,
     );
     expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
     expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
     await dba("comment on table comments is null");
+    await expect.poll(health, POLL).toEqual(CURRENT);
+  });
+
+  test("two tables that become one type are named, and the cure gives the newer one a name", async () => {
+    await dba('create table "a:b" (id int primary key); grant select on "a:b" to anon');
+    await dba('create table "a/b" (id int primary key); grant select on "a/b" to anon');
+    const cure = `comment on table public."a/b" is '@name a/b2';`;
+    const reason = `table public."a/b": it and table public."a:b" lead to the same GraphQL name aB, and GraphQL leaves one of them out`;
+    await expect.poll(health, POLL).toEqual({ ...CURRENT, omissions: [`${reason}; to cure it: ${cure}`] });
+    await dba(cure);
+    await expect.poll(health, POLL).toEqual(CURRENT);
+    expect(await fieldsOf("Query")).toEqual(expect.arrayContaining(["aB", "aB2"]));
+    await dba('drop table "a:b", "a/b"');
+  });
+
+  test("a new @name that is taken is ignored: its object keeps its name, and other renames are served", async () => {
+    await dba("create table firsts (id int primary key, a int, b_c int); grant select on firsts to anon");
+    await dba("create table seconds (id int primary key, d int); grant select on seconds to anon");
+    await expect.poll(() => fieldsOf("Second"), POLL).toEqual(["id", "d"]);
+    await dba(`comment on table firsts is '@name seconds'; comment on column firsts.a is e'@name bC\\nThe a.';
+      comment on column seconds.d is '@name e'`);
+    await expect.poll(() => fieldsOf("Second"), POLL).toEqual(["id", "e"]);
+    expect(await health()).toEqual({
+      ...CURRENT,
+      omissions: [
+        "column public.firsts.a: GraphQL ignores @name bC: column public.firsts.b_c leads to the GraphQL field First.bC too; to cure it: comment on column public.firsts.a is 'The a.';",
+        "table public.firsts: GraphQL ignores @name seconds: table public.seconds leads to the GraphQL name seconds too; to cure it: comment on table public.firsts is null;",
+      ],
+    });
+    expect(await fieldsOf("First")).toEqual(["id", "a", "bC"]);
+    await dba("drop table firsts, seconds");
+    await expect.poll(health, POLL).toEqual(CURRENT);
+  });
+
+  test("a name that is served stays with its object, and the cure keeps the comment of the newer one", async () => {
+    await dba(
+      "create table firsts (id int primary key); comment on table firsts is '@name served'; grant select on firsts to anon",
+    );
+    await expect.poll(() => fieldsOf("Served"), POLL).toEqual(["id"]);
+    await dba(`create table served (id int primary key, newer int); grant select on served to anon;
+      comment on table served is e'@fieldName odd\\nThe second.'`);
+    const omission =
+      "table public.served: it and table public.firsts lead to the same GraphQL name served, and GraphQL leaves one of them out; to cure it: comment on table public.served is '@name served2\n@fieldName odd\nThe second.';";
+    await expect.poll(health, POLL).toEqual({ ...CURRENT, omissions: [omission] });
+    expect(await fieldsOf("Served")).toEqual(["id"]);
+    await dba("drop table firsts, served");
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
