@@ -56,10 +56,18 @@ type Reported = {
   readonly showsFindings: boolean;
   /** How committed changes are read. */
   readonly changes: object;
+  /** Why the service does not notice changes of the schema; null if it does. */
+  readonly schemaChanges: string | null;
 };
 
 /** What `/health` tells about GraphQL, the changes and the advisor. */
-export function reportOf({ graphql, advice, showsFindings, changes }: Reported): ReturnType<Health["report"]> {
+export function reportOf({
+  graphql,
+  advice,
+  showsFindings,
+  changes,
+  schemaChanges,
+}: Reported): ReturnType<Health["report"]> {
   const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
   const { findings = [] } = advice ?? {};
   const lists = graphql ? findings.filter(({ rule }) => rule === "foreign-key-without-index").map(sentenceOf) : [];
@@ -69,6 +77,7 @@ export function reportOf({ graphql, advice, showsFindings, changes }: Reported):
     details: {
       graphql: { ...schema, ...(leftOut.length > 0 && { omissions: leftOut }) },
       changes,
+      ...(schemaChanges && { schemaChanges }),
       ...(advice && { advisor: { ...countsOf(findings), ...(showsFindings && { findings: findings.map(lineOf) }) } }),
     },
   };

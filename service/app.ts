@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
+import { SchemaAnnouncement } from "../db/changes/announcement.ts";
 import { createFeed } from "../db/changes/mode.ts";
 import { Notifications } from "../db/changes/notifications.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
@@ -57,6 +58,11 @@ export async function createApp(options: AppOptions) {
     const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
+    const announcement = new SchemaAnnouncement(context.database.catalog, log);
+    await announcement.check();
+    notifications.onSchemaChange(() => {
+      announcement.check().catch((err) => log.debug({ err }, "the event triggers cannot be read"));
+    });
     notifications.onSettingsChange(() => settings.soon());
     notifications.onSchemaChange(() => context.changes.followSchema());
     context.changes.onSchemaChange(() => rest.catalog.refreshed());
@@ -93,6 +99,7 @@ export async function createApp(options: AppOptions) {
       realtime,
       rest,
       advisor,
+      announcement,
       pages: new ExpressInterface({ routers, onInternalError }),
       close,
     };

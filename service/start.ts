@@ -75,6 +75,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
           advice: app!.advisor?.advice ?? null,
           showsFindings: config.embedded,
           changes: app!.changes.health,
+          schemaChanges: app!.announcement.fault,
         }),
     },
     REST.reject,

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import pino, { type Logger } from "pino";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { prepareChanges } from "../../../db/changes/mode.ts";
 import type { TestDatabase } from "../../support/database.ts";
@@ -35,10 +36,10 @@ function urlFor(user: string): string {
 }
 
 /** A service with MIGRATE=off on this database. */
-async function startForeign(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
+async function startForeign(settings: Readonly<Record<string, string>> = {}, log?: Logger): Promise<TestService> {
   await owner.query(`alter role ${login} password 'password'`);
   const database: TestDatabase = { name, url: urlFor(login), owner, drop: async () => {} };
-  const service = await startTestService({ MIGRATE: "off", DB_ANON_ROLE: `${name}_web`, ...settings }, database);
+  const service = await startTestService({ MIGRATE: "off", DB_ANON_ROLE: `${name}_web`, ...settings }, database, log);
   onTestFinished(() => service.stop());
   return service;
 }
@@ -92,6 +93,21 @@ describe("with MIGRATE=off, changes", () => {
       .poll(() => healthOf(service))
       .toMatchObject({ mode: "logical", publication: { name: "content_changes", tables: 1 } });
   });
+});
+
+test("without an event trigger, the log and /health say how DDL is noticed, and the SQL in the log does it", async () => {
+  const logged: Record<string, any>[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => logged.push(JSON.parse(line)) });
+  const service = await startForeign({}, log);
+  const schemaChanges = async () =>
+    ((await (await fetch(`${service.url}/health`)).json()) as any).details.schemaChanges;
+  const reason = await schemaChanges();
+  expect(reason).toMatch(/not announced.*notify pgrst, 'reload schema'.*SIGUSR1.*a superuser create an event trigger/);
+  const { cure } = logged.find(({ msg }) => msg === reason)!;
+  await owner.query(cure);
+  await owner.query("create table announced (id int primary key)");
+  await expect.poll(schemaChanges).toBeUndefined();
+  await owner.query("drop event trigger announce_ddl; drop function announce_ddl; drop table announced");
 });
 
 test("an owner who may not let the login replicate gets the outbox, and the reason", async () => {
