@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { parseSnapshot, type Snapshot, sees } from "./position.ts";
 
-/** The pause between two snapshots. */
-const PAUSE_MILLISECONDS = 1;
+/** The least time between two snapshots: under load, all transactions that arrive meanwhile share one. */
+const PAUSE_MILLISECONDS = 2;
 
 /**
  * Whether queries see a committed transaction. Its commit is in the write-ahead log, and so in the stream of changes, shortly
@@ -12,6 +12,7 @@ const PAUSE_MILLISECONDS = 1;
 export class Visibility {
   readonly #pool: pg.Pool;
   #snapshot: Snapshot = { end: 0n, running: new Set() };
+  #readAt = 0;
 
   /** One connection of the pool is used. */
   constructor(pool: pg.Pool) {
@@ -24,10 +25,14 @@ export class Visibility {
   }
 
   async #wait(xid: number): Promise<void> {
-    while (!sees(await this.read(), xid)) await sleep(PAUSE_MILLISECONDS);
+    do {
+      const pause = PAUSE_MILLISECONDS - (performance.now() - this.#readAt);
+      if (pause > 0) await sleep(pause);
+    } while (!sees(await this.read(), xid));
   }
 
   async read(): Promise<Snapshot> {
+    this.#readAt = performance.now();
     const { rows } = await this.#pool.query<{ snapshot: string }>("select pg_current_snapshot()::text as snapshot");
     this.#snapshot = parseSnapshot(rows[0]!.snapshot);
     return this.#snapshot;
