@@ -4,13 +4,16 @@ export type Caller = {
   readonly claims: Readonly<Record<string, unknown>>;
   /** When the credential expires, in milliseconds since 1970; null when it does not expire. */
   readonly expiresAt: number | null;
-  /** Why a caller who sent a token is anonymous; decides between "sign in" and "sign in again". */
-  readonly refused: "expired" | "invalid" | null;
+  /** Why a caller who sent a credential is anonymous. */
+  readonly refused: RefusedCredential | null;
   /** The credential of the request; absent for anonymous callers and for callers that no request names. */
   readonly credential?: Credential;
   /** Of a caller with a token of a trusted issuer, who may be linked to an account. */
   readonly external?: ExternalIdentity;
 };
+
+/** `message`: "the access token has been revoked: sign in again" */
+export type RefusedCredential = { readonly isExpired: boolean; readonly message: string };
 
 /** `roles` are those that the account of the identity may have; null for every role. */
 export type ExternalIdentity = {

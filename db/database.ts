@@ -169,7 +169,7 @@ export class Database {
 
   /** The pool whose login may become `role`. Throws for "": anonymous callers are not allowed. */
   forRole(role: string): Transactions {
-    if (role === "") throw new ApiError(loginRequired(false));
+    if (role === "") throw new ApiError(loginRequired(null));
     const login = this.loginOf(role);
     return login === "data" ? this.#data : login === "admin" ? this.#admin : this.#service;
   }

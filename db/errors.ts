@@ -1,3 +1,5 @@
+import type { RefusedCredential } from "./caller.ts";
+
 /** An error as it is sent to a client: `code` is for programs, `message` and `hint` are for people. */
 export type Problem = {
   readonly status: number;
@@ -163,8 +165,8 @@ export type ErrorContext = {
   readonly constraintMessages: ConstraintMessages;
   /** Whether the caller is anonymous: a missing permission then requires a login. */
   readonly anonymous: boolean;
-  /** Whether the caller's token has expired, so that they must sign in again. */
-  readonly expired: boolean;
+  /** Why the caller's credential was refused; null without one. */
+  readonly refused: RefusedCredential | null;
 };
 
 /** SQLSTATE → problem, for every interface. Null for an error that must not be sent to a client. */
@@ -177,14 +179,17 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
 
   const [, status, code, message] = row;
   if (code === "AUTH_REQUIRED" || (code === "PERMISSION_DENIED" && context.anonymous))
-    return loginRequired(context.expired);
+    return loginRequired(context.refused);
   return { status, code, message: messageOf(raised, context.constraintMessages) ?? message };
 }
 
-export const loginRequired = (expired: boolean): Problem =>
-  expired
-    ? { status: 401, code: "AUTH_EXPIRED", message: "the access token has expired; sign in again" }
-    : { status: 401, code: "AUTH_REQUIRED", message: "login required" };
+/** `login required: the access token has been revoked` */
+export function loginRequired(refused: RefusedCredential | null): Problem {
+  if (refused === null) return { status: 401, code: "AUTH_REQUIRED", message: "login required" };
+  if (refused.isExpired) return { status: 401, code: "AUTH_EXPIRED", message: refused.message };
+  const reason = refused.message.replace(/: sign in again$/, "");
+  return { status: 401, code: "AUTH_REQUIRED", message: `login required: ${reason}` };
+}
 
 /** SQLSTATEs of a table, column or function that does not exist. */
 const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "42883"]);

@@ -58,8 +58,8 @@ export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, u
     ([name, value]) => PAYLOAD_HEADERS.has(name.toLowerCase()) && value,
   );
   if (!hasCredentials) return caller;
-  if (caller.refused === "expired") throw new ApiError(loginRequired(true));
-  if (caller.refused !== null) throw refusedPayload(`the credential is not valid: ${HOW_TO_SEND}`);
+  if (caller.refused?.isExpired) throw new ApiError(loginRequired(caller.refused));
+  if (caller.refused !== null) throw refusedPayload(caller.refused.message);
   return caller;
 }
 
@@ -75,7 +75,8 @@ function orAnonymous(error: unknown, anonymousRole: string): Caller {
   if (!(error instanceof RefusedError)) throw error;
   if (REJECTED.has(error.reason)) throw rejection(error);
   const isExpired = error.reason === "expired token" || error.reason === "expired key";
-  return anonymous(anonymousRole, isExpired ? "expired" : "invalid");
+  const [, , message] = REFUSALS[error.reason];
+  return anonymous(anonymousRole, { isExpired, message: error.more.fault?.message ?? message });
 }
 
 function rejection({ reason, more: { retryAfter } }: RefusedError): ApiError {

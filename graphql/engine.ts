@@ -196,7 +196,7 @@ export class Engine {
           problemOf(error, {
             constraintMessages: catalog.current.constraintMessages,
             anonymous,
-            expired: refused === "expired",
+            refused,
           }),
         faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"]) => {
           const table = mayHaveMore(error.code) && tableOf(catalog.current, name);

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
-import type { Caller } from "../db/caller.ts";
+import type { Caller, RefusedCredential } from "../db/caller.ts";
 import { ApiError, type ConstraintMessages, internalError } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { type Exchange, type Head, setHead } from "../http/exchange.ts";
@@ -73,7 +73,7 @@ async function run(
   const { engine } = options;
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   // The operation runs without a caller, so that the client would not notice.
-  if (caller.refused !== null) response.setHeader("WWW-Authenticate", CHALLENGES[caller.refused]);
+  if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
   const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
@@ -105,10 +105,7 @@ async function run(
 }
 
 /** Why the caller is anonymous although the request has a credential. Source: RFC 6750, 3.1. */
-const CHALLENGES = {
-  expired: 'Bearer error="invalid_token", error_description="the access token has expired"',
-  invalid: 'Bearer error="invalid_token", error_description="the credential is not valid"',
-} as const;
+const challengeOf = ({ message }: RefusedCredential) => `Bearer error="invalid_token", error_description="${message}"`;
 
 /** The answer to a request that is not executed. */
 function answerErrors(
@@ -136,7 +133,7 @@ const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code =
 const formatFor = (caller: Caller, { requestId, notes }: Head, options: GraphQLHttpOptions): ErrorFormat => ({
   constraintMessages: options.constraintMessages(),
   anonymous: caller.role === options.anonymousRole,
-  expired: caller.refused === "expired",
+  refused: caller.refused,
   requestId,
   onFormatted: (code) => {
     notes.code ??= code;

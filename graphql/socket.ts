@@ -213,7 +213,7 @@ function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions
   return {
     constraintMessages: options.constraintMessages(),
     anonymous: role === options.anonymousRole,
-    expired: refused === "expired",
+    refused,
     requestId,
     onInternalError: (error) => options.onInternalError(error, requestId),
   };

@@ -115,9 +115,7 @@ export class SocketCaller {
 
   #end(found: Caller | string): void {
     this.close();
-    const isKey = this.#current.credential?.kind === "key";
-    const expired = isKey ? "the API key has expired" : "the access token has expired";
-    const message = typeof found === "string" ? found : found.refused === "expired" ? expired : SIGNED_OUT;
+    const message = typeof found === "string" ? found : (found.refused?.message ?? SIGNED_OUT);
     this.#options.onEnded(message);
   }
 }
@@ -128,4 +126,4 @@ const SIGNED_OUT = "signed out: sign in again";
 const isIdentified = ({ claims, credential }: Caller) => claims.sub !== undefined || credential !== undefined;
 
 const isSame = (one: Caller, other: Caller) =>
-  one.role === other.role && one.claims.sub === other.claims.sub && one.refused === other.refused;
+  one.role === other.role && one.claims.sub === other.claims.sub && one.refused?.message === other.refused?.message;

@@ -107,6 +107,6 @@ export const tooManyKeys = (max: number) =>
 
 /** Rejects with RestError for an error that a trigger of the DBA has raised, as a change at `/users` does. */
 export function refuseRaised(raised: unknown): never {
-  const problem = problemOf(raised, { constraintMessages: new Map(), anonymous: false, expired: false });
+  const problem = problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null });
   throw problem === null ? raised : new RestError(restProblemOf(problem), { cause: raised });
 }

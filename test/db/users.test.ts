@@ -4,7 +4,7 @@ import { outcomes, type TestCaller, useTransactions } from "../support/roles.ts"
 
 const inTransaction = useTransactions();
 
-const CONTEXT = { constraintMessages: new Map(), anonymous: false, expired: false };
+const CONTEXT = { constraintMessages: new Map(), anonymous: false, refused: null };
 
 const createUser = (caller: TestCaller, input: object) =>
   caller.row("select * from create_user(jsonb_populate_record(null::users, $1))", input);

@@ -35,7 +35,9 @@ describe("authentication rule 7, POST /auth/login", () => {
       tokenType: "Bearer",
     });
     expect(await data("{ me { id } }", bearer(json.accessToken))).toEqual({ me: { id } });
-    expect(await errors("{ me { id } }", bearer(json.refreshToken))).toEqual(["AUTH_REQUIRED: login required"]);
+    expect(await errors("{ me { id } }", bearer(json.refreshToken))).toEqual([
+      "AUTH_REQUIRED: login required: the access token is not valid",
+    ]);
   });
 
   test("gives the same 401 for a wrong password and an unknown user", async () => {

@@ -273,8 +273,8 @@ describe("the caller of a subscription", () => {
   });
 
   test.each([
-    ["a malformed token", { Authorization: "Bearer abc" }, /not valid: send Authorization: Bearer/],
-    ["another scheme", { Authorization: "Basic YWRhOmFkYQ==" }, /not valid/],
+    ["a malformed token", { Authorization: "Bearer abc" }, /the access token is not valid: sign in again/],
+    ["another scheme", { Authorization: "Basic YWRhOmFkYQ==" }, /wrong username or password/],
     ["an authorization that is not a string", { Authorization: 42 }, /must be a string/],
     ["a token signed with another secret", { Authorization: `Bearer ${sign({}, "x".repeat(32))}` }, /not valid/],
     ["a refresh token", { Authorization: `Bearer ${sign({ type: "refresh" })}` }, /not valid/],

@@ -488,7 +488,7 @@ describe("a token that expires", () => {
         .poll(() => raw.messages()[1], POLL)
         .toMatchObject({ type: "next", payload: { data: { me: { id: "1" } } } });
     }
-    const closed = { code: 4403, reason: "the access token has expired" };
+    const closed = { code: 4403, reason: "the access token has expired: refresh it, or sign in again" };
     expect(await Promise.all(sockets.map((raw) => raw.closed()))).toEqual([closed, closed]);
     await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
   });

@@ -275,6 +275,6 @@ test("a WebSocket is closed with 4403 when its key or its session expires", asyn
   };
   expect(await Promise.all([untilClosed({ "x-api-key": key }), untilClosed(cookieOf(session))])).toMatchObject([
     { code: 4403, reason: "the API key has expired" },
-    { code: 4403, reason: "signed out: sign in again" },
+    { code: 4403, reason: "the session has ended: sign in again" },
   ]);
 });

@@ -28,7 +28,7 @@ export function restProblem(error: unknown, context: ProblemContext): RestProble
   if (error instanceof RefusedRecord) return ofRecord(error.place, restProblem(error.cause, context));
   const { request, isAnonymous, catalog } = context;
   const { constraintMessages } = catalog;
-  const problem = problemOf(error, { constraintMessages, anonymous: isAnonymous, expired: false });
+  const problem = problemOf(error, { constraintMessages, anonymous: isAnonymous, refused: null });
   if (problem === null) return null;
   const sent = restProblemOf(problem);
   if (!request) return sent;

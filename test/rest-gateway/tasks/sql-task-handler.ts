@@ -25,7 +25,7 @@ export const sqlTaskHandler: TaskHandler<readonly SqlStep[]> = {
     ),
   }),
   formatError: (error) => {
-    const problem = problemOf(error, { constraintMessages: new Map(), anonymous: false, expired: false });
+    const problem = problemOf(error, { constraintMessages: new Map(), anonymous: false, refused: null });
     return problem && { status: problem.status, body: { code: problem.code, message: problem.message } };
   },
 };
