@@ -19,6 +19,7 @@ import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { sendQueriesTogether } from "./plan-phases.ts";
+import { reduceRequestCosts } from "./request-costs.ts";
 
 export type SchemaOptions = {
   /** Connections of the login role. Its grants decide what the schema contains. */
@@ -78,6 +79,7 @@ export type Before = Pick<BuiltSchema, "culprits" | "tags">;
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
   sendQueriesTogether();
+  reduceRequestCosts();
   const introspection = new Introspection();
   const { built, culprits, newer } = await buildWithoutCulprits({
     attempt: (objects) => attempt(options, introspection, objects, before),

@@ -47,9 +47,10 @@ const selectOf = ($collection: PgSelectStep | ConnectionStep<any, any, any, any,
 const equals = ($value: Step, attribute: string, codec: PgCodec) =>
   lambda(
     $value,
-    (value) => (query: PgSelectQueryBuilder) => {
-      if (value == null) return;
-      query.where(sql`${query.alias}.${sql.identifier(attribute)} = ${sqlValueWithCodec(value, codec)}`);
-    },
+    (value) =>
+      value == null
+        ? null
+        : (query: PgSelectQueryBuilder) =>
+            query.where(sql`${query.alias}.${sql.identifier(attribute)} = ${sqlValueWithCodec(value, codec)}`),
     true,
   );

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { type PgCodec, type PgResource, type PgSelectQueryBuilder, TYPES } from "postgraphile/@dataplan/pg";
 import type { GraphQLEnumType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
@@ -18,8 +19,7 @@ export function collectionOrder(build: GraphileBuild.Build, resource: Table) {
   const table = (resource.parameters ? build.pgTableResource(resource.codec, false) : resource) as Table | null;
   const key = keyOf(table ?? resource);
   const ofTable = resource.parameters ? [] : orderOfTable(resource, key);
-  return (orderBy: unknown, cursors: Cursors = {}): ((query: Query) => void) => {
-    const names = namesIn(orderBy);
+  const orderBy = (names: readonly string[], cursors: Cursors): Order => {
     const parts = names.length > 0 ? orderOfNames(build, resource, names, key) : ofTable;
     return (query) => {
       // Counts and aggregates are about all rows.
@@ -32,7 +32,20 @@ export function collectionOrder(build: GraphileBuild.Build, resource: Table) {
       for (const condition of conditionsOf(cursors, order)) query.where(condition);
     };
   };
+  // The same function for the same order: the SQL of its pages is kept.
+  const known = new LRUCache<string, Order>({ max: MAX_KNOWN_ORDERS });
+  return (argument: unknown, cursors: Cursors = {}): Order => {
+    const names = namesIn(argument);
+    if (cursors.after != null || cursors.before != null) return orderBy(names, cursors);
+    const name = names.join(" ");
+    const order = known.get(name) ?? orderBy(names, {});
+    known.set(name, order);
+    return order;
+  };
 }
+
+type Order = (query: Query) => void;
+const MAX_KNOWN_ORDERS = 50;
 
 const namesIn = (orderBy: unknown): readonly string[] =>
   ((orderBy ?? []) as readonly string[]).filter((name) => name !== "NATURAL");

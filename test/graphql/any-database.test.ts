@@ -348,3 +348,37 @@ test("random filters, orders and pages return the rows of /rest/v1 for the same 
     { numRuns: 200, seed: 20_261_121 },
   );
 }, 30_000);
+
+test("an operation that is executed again, by any caller and with any variables, returns what a new operation would", async () => {
+  const query = `query ($id: ID!, $two: String!, $first: Int, $last: Int, $offset: Int, $after: String, $filter: ItemFilter, $orderBy: [ItemOrderBy!], $limit: Int) {
+    item(id: $id) { name parent { id } pairs(limit: $limit) { two } near(first: $first) { edges { node { id } } } }
+    pair(one: 1, two: $two) { label item { id } }
+    logs(first: $limit, offset: $offset) { totalCount edges { cursor node { text } } }
+    items(first: $first, last: $last, offset: $offset, after: $after, filter: $filter, orderBy: $orderBy) {
+      totalCount edges { cursor node { id parent { name } itemsByFriendId(limit: $limit, orderBy: $orderBy) { id } } }
+      pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`;
+  const { items } = await graphql("{ items(first: 9) { edges { cursor } } }");
+  const cursors: string[] = items.edges.map(({ cursor }: any) => cursor);
+  const optional = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { freq: 3 });
+  const page = fc.oneof(
+    fc.record({ first: optional(fc.integer({ min: 0, max: 3 })), offset: optional(fc.nat(2)) }),
+    fc.record({ first: fc.constantFrom(2, 5), after: fc.constantFrom(...cursors) }),
+    fc.record({ last: fc.constantFrom(2, 5) }),
+  );
+  const variables = fc.record({
+    id: fc.constantFrom("1", "12", "13", "999"),
+    two: fc.constantFrom("t1", "t7", "'; --"),
+    limit: optional(fc.integer({ min: 0, max: 2 })),
+    filter: optional(fc.constantFrom({ name: { equalTo: "bob" } }, { id: { lessThan: "9" } })),
+    orderBy: optional(fc.constantFrom(["NAME_ASC"], ["MOMENT_DESC", "ID_ASC"])),
+  });
+  let operations = 0;
+  await fc.assert(
+    fc.asyncProperty(variables, page, fc.constantFrom(null, "ada", "bob"), async (chosen, place, sub) => {
+      const given = { ...chosen, ...place, ...("after" in place && { orderBy: null }) };
+      const again = await graphql(query, given, sub);
+      expect(again).toEqual(await graphql(`${query} # ${operations++}`, given, sub));
+    }),
+    { numRuns: 60, seed: 20_261_121 },
+  );
+});
