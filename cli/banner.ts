@@ -7,7 +7,7 @@ type Ready = { readonly url: string; readonly tokens: Tokens };
 /** Prints the URLs of the service; keys and accounts only for the embedded database. */
 export function printBanner(config: Config, { url, tokens }: Ready): void {
   const rows: [string, string][] = [];
-  rows.push(["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
+  rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
   if (config.docs) rows.push(["Reference", `${url}/docs`]);
   if (config.graphqlMaxTables > 0) {
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);

@@ -262,7 +262,7 @@ export const SETTINGS = {
   DOCS: setting(
     orUnset(onOff),
     "",
-    "API reference at /docs. When unset, on with the embedded database, otherwise off.",
+    "API reference at /docs, and the documentation at /docs/…. When unset, on with the embedded database, otherwise off.",
   ),
   CLIENT_ERROR_VERBOSITY: setting(
     oneOf("verbose", "minimal"),

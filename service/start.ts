@@ -19,8 +19,8 @@ import { UpgradeGate } from "../http/upgrade-gate.ts";
 import { metricsText } from "../http/worker-metrics.ts";
 import type { Running } from "../http/workers.ts";
 import type { Tokens } from "../identity/tokens.ts";
+import { createSite } from "../pages/site.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
-import { errorReference, isErrorReference } from "../rest-gateway/openapi/reference/page.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import { Metrics } from "../telemetry/metrics.ts";
 import { addProcess } from "../telemetry/process.ts";
@@ -80,7 +80,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
     },
     REST.reject,
   );
-  const errors = new ExpressInterface({ serves: isErrorReference, routers: [errorReference()], onInternalError });
   const metrics = new Metrics();
   if (options.measuresProcess) addProcess(metrics);
   const tracer = config.tracing ? await createTracer(log) : null;
@@ -88,6 +87,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const onLimit = (setting: string) => limits.add(setting);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   const probes = admin ? [] : [health];
+  const site = createSite({ settings: config, url: () => url, state: () => pipeline.state, onInternalError });
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
@@ -95,7 +95,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
-    alwaysOn: [...probes, errors],
+    alwaysOn: [...probes, site],
     envelopes: [TABLES, GRAPHQL, REST],
   });
   const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
@@ -144,10 +144,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  admin?.open([health, operations, errors, nothing], callers);
+  admin?.open([health, operations, site, nothing], callers);
   const ofOperators = admin ? [] : [health, operations];
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
-  pipeline.open([...interfaces, ...ofOperators, errors, pages], callers);
+  pipeline.open([...interfaces, ...ofOperators, site, pages], callers);
   let { logLevel } = config;
   settings.follow((changed) => {
     if (changed.logLevel !== logLevel) log.level = changed.logLevel;

@@ -16,7 +16,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   graphql: ["plugins", "http", "identity", "db", "telemetry", "config"],
   "rest-gateway": ["http", "identity", "db", "telemetry", "config"],
   cli: ["graphql", "rest-gateway", "identity", "db", "config"],
-  service: ["graphql", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
+  pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
+  service: ["pages", "graphql", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
 };
 
 const sources = globSync(`{*,{${Object.keys(MAY_IMPORT).join()}}/**/*}.ts`).filter(

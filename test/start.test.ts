@@ -79,6 +79,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
   test("prints the URLs of the service", async () => {
     const { url } = command;
     expect(Object.fromEntries(command.banner)).toEqual({
+      "Start page": `${url}/`,
       Tables: `${url}/rest/v1/`,
       Reference: `${url}/docs`,
       GraphQL: `${url}/graphql`,

@@ -5,7 +5,6 @@ import { type RequestHandler, Router } from "express";
 import { byMethod } from "../../../http/express.ts";
 import { escapeMarkup } from "../../../http/response.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
-import { DOCUMENTATION } from "../../conventions/problem.ts";
 import { livePage } from "./live.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
@@ -254,20 +253,4 @@ function bundleHandler(): RequestHandler {
     if (request.acceptsEncodings("gzip")) response.set("Content-Encoding", "gzip").send(bundle);
     else response.send(gunzipSync(bundle));
   };
-}
-
-const ERRORS_FILE = new URL("../../../docs/errors.md", import.meta.url);
-
-export const isErrorReference = (url: string): boolean => url.split("?", 1)[0] === DOCUMENTATION;
-
-/** `GET /docs/errors`: the meaning of the error codes. */
-export function errorReference(): Router {
-  const content = contentHandler({
-    type: "text/plain; charset=utf-8",
-    text: readFileSync(ERRORS_FILE, "utf8"),
-    headers: { "Cache-Control": "public, max-age=300" },
-  });
-  const router = Router({ strict: true, caseSensitive: true });
-  router.all(DOCUMENTATION, byMethod({ GET: content }));
-  return router;
 }

@@ -1,0 +1,78 @@
+import { escapeMarkup } from "../http/response.ts";
+
+/** Markup in which every value from elsewhere is escaped. */
+export class Html {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Value = Html | string | number | null | readonly Value[];
+
+/**
+ * Markup with values, which are escaped unless they are markup themselves. Lists are joined, and null is empty.
+ *
+ *   html`<p>${"a < b"}</p>`.text  // "<p>a &#60; b</p>"
+ */
+export function html(parts: TemplateStringsArray, ...values: readonly Value[]): Html {
+  return new Html(parts.reduce((text, part, i) => text + textOf(values[i - 1] ?? null) + part));
+}
+
+function textOf(value: Value): string {
+  if (value === null) return "";
+  if (value instanceof Html) return value.text;
+  return typeof value === "object" ? value.map(textOf).join("") : escapeMarkup(String(value));
+}
+
+/** Nothing inline, nothing from elsewhere. */
+export const PAGE_POLICY = [
+  "default-src 'none'",
+  ...["script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:"],
+  ...["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"],
+].join("; ");
+
+export type Page = {
+  readonly title: string;
+  /** The path of the page, which the navigation marks. */
+  readonly path: string;
+  /** Pages of the same kind, beside the content. */
+  readonly aside?: Html;
+  readonly main: Html;
+  /** The path of the module that the page runs. */
+  readonly script?: string;
+};
+
+/** A link of the header. */
+export type Link = { readonly path: string; readonly name: string };
+
+/** A complete document in the look of the service. `links` are the pages that are served. */
+export const documentOf = ({ title, path, aside, main, script }: Page, links: readonly Link[]): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title} – Content Service</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/assets/style.css">
+${script ? html`<script type="module" src="${script}"></script>` : null}
+</head>
+<body>
+<a class="skip" href="#main">Skip to the content</a>
+<header>
+<a class="brand" href="/">Content Service</a>
+<nav aria-label="Pages"><ul>${links.map((link) => html`<li><a href="${link.path}"${current(link.path, path)}>${link.name}</a></li>`)}</ul></nav>
+</header>
+<div class="columns${aside ? " with-aside" : ""}">
+${aside ?? null}
+<main id="main" tabindex="-1">
+${main}
+</main>
+</div>
+</body>
+</html>
+`.text;
+
+export const current = (link: string, path: string): Html => new Html(link === path ? ' aria-current="page"' : "");

@@ -1,0 +1,80 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+const installed = hasBrowser("the pages");
+
+let service: TestService;
+let browser: Browser;
+beforeAll(async () => {
+  if (!installed) return;
+  [service, browser] = await Promise.all([startTestService({ DOCS: "on" }), launchBrowser()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await service?.stop();
+});
+
+/** A page, with the errors that it reports. */
+async function open(path: string): Promise<{ page: Page; faults: string[] }> {
+  const faults: string[] = [];
+  const page = await browser.newPage({ viewport: { width: 1100, height: 800 } });
+  page.on("pageerror", (error) => faults.push(error.message));
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") faults.push(message.text());
+  });
+  await page.goto(service.url + path);
+  return { page, faults };
+}
+
+/** What axe finds, as `rule: element`; `rule` selects one. Scripts of the test are not subject to the policy of the page. */
+async function violationsOf(page: Page, rule?: string): Promise<string[]> {
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(
+    (only) => (globalThis as any).axe.run(only ? { runOnly: [only] } : {}),
+    rule,
+  );
+  return violations.flatMap(({ id, nodes }: any) => nodes.map(({ html }: any) => `${id}: ${html}`));
+}
+
+test.skipIf(!installed).each(["/", "/docs/operations"])(
+  "%s is accessible, light and dark, and violates no policy",
+  async (path) => {
+    const { page, faults } = await open(path);
+    expect(await violationsOf(page)).toEqual([]);
+    await page.emulateMedia({ colorScheme: "dark" });
+    expect(await violationsOf(page, "color-contrast")).toEqual([]);
+    expect(faults).toEqual([]);
+    await page.close();
+  },
+);
+
+describe.skipIf(!installed)("the start page", () => {
+  test("leads to the documentation, whose links lead on, with the keyboard alone", async () => {
+    const { page } = await open("/");
+    await page.keyboard.press("Tab");
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
+    await page.getByRole("link", { name: "Operations", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/docs/operations");
+    expect(await page.getByRole("link", { name: "Operations", exact: true }).getAttribute("aria-current")).toBe("page");
+    await page.getByRole("link", { name: "ContentServicePoolExhausted" }).first().focus();
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/docs/operations#contentservicepoolexhausted");
+    expect(await page.getByRole("heading", { name: "ContentServicePoolExhausted" }).isVisible()).toBe(true);
+    await page.close();
+  });
+
+  test("fits on a phone without scrolling sideways", async () => {
+    const { page } = await open("/docs/configuration");
+    await page.setViewportSize({ width: 360, height: 700 });
+    const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    expect(await page.evaluate(overflow)).toBe(0);
+    await page.close();
+  });
+});

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { listDocs } from "../../pages/docs.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ DOCS: "on" });
+});
+afterAll(() => service.stop());
+
+const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
+const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(service.url + path, { headers });
+const text = async (path: string) => (await get(path, HTML)).text();
+
+describe("/", () => {
+  test("lists the interfaces with their URLs, state and version as JSON for programs", async () => {
+    const response = await get("/");
+    expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    const { interfaces, documentation, ...rest } = (await response.json()) as any;
+    expect(rest).toEqual({ name: "Content Service", version: expect.stringMatching(/^\d+\.\d+\.\d+/), state: "ready" });
+    const urls = Object.fromEntries(interfaces.map((each: any) => [each.name, each.url]));
+    expect(urls).toMatchObject({
+      Tables: `${service.url}/rest/v1/`,
+      GraphQL: `${service.url}/graphql`,
+      Subscriptions: `${service.url.replace("http", "ws")}/graphql`,
+      "API reference": `${service.url}/docs`,
+      Health: `${service.url}/health`,
+    });
+    expect(documentation).toContainEqual({ name: "Errors", path: "/docs/errors" });
+  });
+
+  test("is a page for browsers", async () => {
+    const response = await get("/", HTML);
+    expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(response.headers.get("vary")).toContain("Accept");
+    expect(await response.text()).toContain(`<a href="${service.url}/rest/v1/">`);
+  });
+
+  test("has an entity tag, and allows only reading", async () => {
+    const etag = (await get("/")).headers.get("etag")!;
+    expect((await get("/", { "if-none-match": etag })).status).toBe(304);
+    const refused = await fetch(`${service.url}/`, { method: "POST" });
+    expect([refused.status, refused.headers.get("allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+  });
+
+  test("offers only what is served, and leads to no dead end", async () => {
+    const { interfaces } = (await (await get("/")).json()) as any;
+    const read = interfaces.filter(({ url }: any) => url.startsWith("http") && !url.endsWith("/graphql"));
+    for (const { url } of read) expect([url, (await fetch(url)).status]).toEqual([url, expect.toBeOneOf([200, 401])]);
+    const off = await startTestService({ DOCS: "off", GRAPHQL_MAX_TABLES: "0" });
+    try {
+      const names = ((await (await fetch(`${off.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
+      expect(names).toEqual(["Tables", "Resources", "Health"]);
+      expect((await fetch(`${off.url}/docs/tables`)).status).toBe(404);
+      expect((await fetch(`${off.url}/docs/errors`)).status).toBe(200);
+    } finally {
+      await off.stop();
+    }
+  });
+});
+
+describe("/docs/…", () => {
+  const idsOf = (page: string) => new Set([...page.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+  const hrefsOf = (page: string) => [...page.matchAll(/ href="([^"]+)"/g)].map(([, href]) => href!);
+
+  test("every document is a page, and the same Markdown as in the repository for programs", async () => {
+    expect(listDocs().map(({ path }) => path)).toEqual(
+      expect.arrayContaining(["/docs/operations", "/docs/configuration", "/docs/decisions", "/docs/changelog"]),
+    );
+    for (const { path, name } of listDocs()) {
+      const page = await get(path, HTML);
+      expect([path, page.status, page.headers.get("content-type")]).toEqual([path, 200, "text/html; charset=utf-8"]);
+      expect(await page.text()).toContain(`<title>${name} – Content Service</title>`);
+      expect(await (await get(path)).text()).toContain(`# ${name}\n`);
+    }
+  });
+
+  test("every link in a document leads to a page and a heading that exist", async () => {
+    const pages = new Map<string, string>();
+    const read = async (path: string) => {
+      const known = pages.get(path);
+      if (known !== undefined) return known;
+      const response = await get(path, HTML);
+      expect([path, response.status]).toEqual([path, 200]);
+      const page = await response.text();
+      pages.set(path, page);
+      return page;
+    };
+    const dead: string[] = [];
+    for (const { path } of listDocs()) {
+      for (const href of hrefsOf(await read(path)).filter((each) => /^[/#]/.test(each))) {
+        const [target, anchor] = href.split("#") as [string, string?];
+        const page = await read(target || path);
+        if (anchor && anchor !== "main" && !idsOf(page).has(anchor)) dead.push(`${path}: ${href}`);
+      }
+    }
+    expect(dead).toEqual([]);
+  });
+
+  test("Markdown in code and values is text, not markup", async () => {
+    const page = await text("/docs/tables");
+    expect(page).not.toContain("<relation>");
+    expect(page).toMatch(/<code>[^<]*&lt;[^<]*<\/code>/);
+  });
+
+  test("pages load nothing from elsewhere and run no inline script", async () => {
+    const policy = (await get("/docs/tables", HTML)).headers.get("content-security-policy");
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+    expect(await text("/docs/tables")).not.toMatch(/<script(?! type="module" src="\/assets\/)|<style| style=/);
+    expect((await get("/assets/style.css")).headers.get("content-type")).toBe("text/css; charset=utf-8");
+  });
+
+  test("an unknown document is 404", async () => {
+    expect((await get("/docs/nothing", HTML)).status).toBe(404);
+    expect((await get("/docs/..%2fpackage.json", HTML)).status).toBe(404);
+    expect((await get("/assets/..%2fsite.ts")).status).toBe(404);
+  });
+});
