@@ -134,6 +134,7 @@ export const SQLSTATES: readonly Row[] = [
   ["23", 400, "VALIDATION_ERROR", "a value violates a constraint of the database"],
   ["22", 400, "VALIDATION_ERROR", "invalid value"],
   ["42704", 400, "VALIDATION_ERROR", "unknown name of an object of the database"],
+  ["42P17", 500, "INTERNAL_ERROR", "an object of the database is defined wrongly"],
   ["428C9", 400, "VALIDATION_ERROR", "this field is assigned by the service"],
   ["P0001", 400, "VALIDATION_ERROR", "refused by the database"],
   ["PT429", 429, "RATE_LIMITED", "too many requests; try again later"],
@@ -176,12 +177,26 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (typeof raised?.code !== "string") return null;
   const row = SQLSTATES.find(([sqlstate]) => raised.code!.startsWith(sqlstate));
   if (!row) return null;
+  const role = unknownRoleIn(raised);
+  if (role !== null) return unknownRole(role);
 
   const [, status, code, message] = row;
   if (code === "AUTH_REQUIRED" || (code === "PERMISSION_DENIED" && context.anonymous))
     return loginRequired(context.refused);
   return { status, code, message: messageOf(raised, context.constraintMessages) ?? message };
 }
+
+/** The role of a token that the database does not have. Null for other errors, such as those of a function that sets a role. */
+export function unknownRoleIn({ code, message, where }: DatabaseErrorLike): string | null {
+  if (code !== "22023" || where !== undefined) return null;
+  return /^role "(.*)" does not exist$/s.exec(message)?.[1] ?? null;
+}
+
+const unknownRole = (role: string): Problem => ({
+  status: 401,
+  code: "AUTH_REQUIRED",
+  message: `the token has the role "${role}", which does not exist in the database`,
+});
 
 /** `login required: the access token has been revoked` */
 export function loginRequired(refused: RefusedCredential | null): Problem {
@@ -196,10 +211,10 @@ const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "428
 
 /**
  * The message of a RAISE is written for the client, and so is the comment of a constraint. A function that names a missing
- * object is broken for every caller, and the name is what helps.
+ * object, or a policy that recurses, is broken for every caller, and the name is what helps.
  */
 function messageOf(error: DatabaseErrorLike, messages: ConstraintMessages): string | undefined {
   if (error.routine === "exec_stmt_raise") return error.message;
-  if (MISSING.has(error.code) && error.where !== undefined) return error.message;
+  if (error.code === "42P17" || (MISSING.has(error.code) && error.where !== undefined)) return error.message;
   return messages.get(`${error.schema}.${error.table}.${error.constraint}`);
 }

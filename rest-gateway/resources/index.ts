@@ -173,7 +173,7 @@ export class ResourceInterface implements HttpInterface {
     const { parsed: request, caller, head } = exchange;
     const isAnonymous = caller === null || caller.role === anonymousRole;
     const problem = restProblem(error, { request, isAnonymous, catalog: catalog.current });
-    if (!problem) onInternalError(error, head.requestId);
+    if (!problem || problem.status === 500) onInternalError(error, head.requestId);
     sendProblem(exchange, problem ?? internalProblem(), lifecycle);
   }
 }

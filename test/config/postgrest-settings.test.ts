@@ -96,8 +96,8 @@ test.each([
   [
     "a role that does not exist is rejected",
     () => ({ app: { role: "role_that_does_not_exist" } }),
-    /^40[01] 22023$/,
-    "VALIDATION_ERROR",
+    /^401 22023$/,
+    "AUTH_REQUIRED",
   ],
 ])("%s", async (_what, claims, status, code) => {
   expect(await todosOf(claims())).toMatch(status);

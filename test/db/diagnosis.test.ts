@@ -134,8 +134,11 @@ test("the same line is logged once", async () => {
   expect(count()).toBe(1);
 });
 
-test("the log names the policy that recurses", async () => {
-  expect(await rest("members")).toMatchObject({ status: 500, code: "42P17" });
+test("a policy that recurses is named with its table on every interface, and the log names the policy", async () => {
+  const message = 'infinite recursion detected in policy for relation "members"';
+  expect(await rest("members")).toMatchObject({ status: 500, code: "42P17", message });
+  const { errors } = await service.gql("{ members { totalCount } }", { as: "ada" });
+  expect(errors).toMatchObject([{ message, extensions: { code: "INTERNAL_ERROR" } }]);
   await expect
     .poll(() => lines(50))
     .toContainEqual(

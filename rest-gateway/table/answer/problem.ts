@@ -1,6 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { ApiError, databaseUnavailable, SQLSTATES } from "../../../db/errors.ts";
+import { ApiError, databaseUnavailable, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refused.ts";
 import type { TokenFault } from "../../../identity/verifier.ts";
 import { restRefusal } from "../../conventions/problem.ts";
@@ -47,7 +47,6 @@ export const STATUSES: readonly (readonly [sqlstate: string, status: number])[] 
   ["3B", 500],
   ["40", 500],
   ["42703", 400],
-  ["42P17", 500],
   ["53400", 500],
   ["55", 500],
   ["57", 500],
@@ -195,10 +194,9 @@ export const internalProblem = (requestId: string): TableProblem => ({
   hint: `The service log has the details under request id ${requestId}.`,
 });
 
-function statusOf({ code = "", message }: DatabaseError, isAnonymous: boolean): number {
-  if (code === "42501" && isAnonymous) return 401;
-  // The token is valid, but names a role that does not exist here.
-  if (code === "22023" && /^role ".*" does not exist$/s.test(message)) return 401;
+function statusOf(raised: DatabaseError, isAnonymous: boolean): number {
+  const { code = "" } = raised;
+  if ((code === "42501" && isAnonymous) || unknownRoleIn(raised) !== null) return 401;
   for (let length = code.length; length > 0; length--) {
     const status = BY_PREFIX.get(code.slice(0, length));
     if (status !== undefined) return status;
