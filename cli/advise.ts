@@ -47,7 +47,7 @@ export async function adviseCommand(args: string[], environment?: Environment): 
   const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level));
   const output = options.json
     ? `${JSON.stringify({ findings: shown, accepted: advice.accepted }, null, 2)}\n`
-    : textOf(shown, advice.accepted, options.accepted);
+    : textOf(shown, advice, options.accepted);
   if (shown.some(({ level }) => level === "error")) throw new CommandError(1, "the database has errors", output);
   return output;
 }
@@ -84,22 +84,24 @@ async function listRules(): Promise<string> {
   return rules.map(({ name, level, about }) => `${level.padEnd(8)} ${name.padEnd(width)}  ${about}\n`).join("");
 }
 
-function textOf(findings: readonly Finding[], accepted: Advice["accepted"], showsAccepted: boolean): string {
-  const blocks = findings.map(({ level, rule, object, reason, cure }) =>
+function textOf(shown: readonly Finding[], { findings, accepted }: Advice, showsAccepted: boolean): string {
+  const blocks = shown.map(({ level, rule, object, reason, cure }) =>
     [`${level}: ${object}`, `  ${reason} (${rule})`, ...(cure === null ? [] : [indented(cure)])].join("\n"),
   );
   const others = showsAccepted
     ? accepted.map(({ level, object, rule, because }) => `accepted ${level}: ${object}\n  ${because} (${rule})`)
     : [];
-  return `${[...blocks, ...others, summaryOf(findings, accepted)].join("\n\n")}\n`;
+  return `${[...blocks, ...others, summaryOf(findings, accepted, findings.length - shown.length)].join("\n\n")}\n`;
 }
 
 const indented = (sql: string) => sql.replace(/^/gm, "    ");
 
-function summaryOf(findings: readonly Finding[], accepted: Advice["accepted"]): string {
+/** `1 error, 0 warnings, 2 notes, 4 accepted; --level hides 2` */
+function summaryOf(findings: readonly Finding[], accepted: Advice["accepted"], hidden: number): string {
   const { errors, warnings, notes } = countsOf(findings);
   const rest = accepted.length > 0 ? `, ${accepted.length} accepted` : "";
-  return `${count(errors, "error")}, ${count(warnings, "warning")}, ${count(notes, "note")}${rest}`;
+  const ending = hidden > 0 ? `; --level hides ${hidden}` : "";
+  return `${count(errors, "error")}, ${count(warnings, "warning")}, ${count(notes, "note")}${rest}${ending}`;
 }
 
 const count = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`;

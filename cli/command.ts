@@ -38,10 +38,10 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   }
 }
 
-/** The settings of npm start, from this process unless another environment is given. Throws CommandError. */
+/** The settings of npm start, from this process unless another environment is given; no command needs its keys. Throws CommandError. */
 export function readSettings(environment?: Environment): Config {
   try {
-    return readConfig(environment);
+    return readConfig(environment, { needsKeys: false });
   } catch (error) {
     throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
   }

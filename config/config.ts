@@ -76,14 +76,14 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|STREAM|TASK|USERS|WS)_)/;
 
 /**
- * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. Throws
- * ConfigError.
+ * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, the
+ * keys of tokens must be there. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
  *   readConfig({ PORT: "http" })                    // throws: PORT must be a whole number (is "http")
  */
-export function readConfig(given: Environment = process.env): Config {
+export function readConfig(given: Environment = process.env, { needsKeys = true } = {}): Config {
   const environment = withFile(given);
   rejectUnknown(Object.keys(environment));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
@@ -97,7 +97,7 @@ export function readConfig(given: Environment = process.env): Config {
   const { dbMaxRows } = parsed;
   const hasMaxRows =
     dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) || translated.some(({ name }) => name === "DB_MAX_ROWS");
-  rejectConflicts(parsed, embedded);
+  rejectConflicts(parsed, embedded, needsKeys);
   const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
   providers.ofFile();
   return {
@@ -188,14 +188,14 @@ function rejectUnknown(names: readonly string[]): void {
   }
 }
 
-function rejectConflicts(parsed: Parsed | Config, embedded: boolean): void {
+function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {
   const { migrate, jwtSecret } = parsed;
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [
     [
       // With MIGRATE=off and API_KEY_REQUIRED=off the service can run without tokens.
-      !embedded && !hasKeys && (migrate || parsed.apiKeyRequired),
+      needsKeys && !embedded && !hasKeys && (migrate || parsed.apiKeyRequired),
       "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL",
     ],
     [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL requires DATABASE_URL"],

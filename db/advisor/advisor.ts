@@ -21,7 +21,10 @@ export type AdviceOptions = {
   readonly rules?: readonly string[];
 };
 
-/** A rule is a query in a file: `-- level: why`, then a select of object, comment, reason and cure. */
+/**
+ * A rule is a query in a file: `-- level: why`, then a select of object, comment, reason and cure, and of the level if it depends on
+ * the object.
+ */
 export type Rule = { readonly name: string; readonly level: Level; readonly about: string; readonly sql: string };
 
 const FOLDER = new URL("rules/", import.meta.url);
@@ -68,7 +71,10 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     for (const { name: rule, level, sql } of rules) {
       if (options.rules?.includes(rule) === false) continue;
       const text = `with ${common} select * from (${sql}) as finding order by object`;
-      const { rows } = await client.query<Omit<Row, "rule" | "level">>(text, [schemas, callers]);
+      const { rows } = await client.query<Omit<Row, "rule" | "level"> & { readonly level?: Level }>(text, [
+        schemas,
+        callers,
+      ]);
       found.push(...rows.map((row) => ({ rule, level, ...row })));
     }
   } finally {

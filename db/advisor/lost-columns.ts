@@ -1,17 +1,21 @@
-import type { Pool } from "pg";
+import pg, { type Pool } from "pg";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Finding } from "./finding.ts";
 
 /** A column that was in the previous catalog, and is not in this one: dropped or renamed. */
 type LostColumn = { readonly table: string; readonly column: string };
 
-/** Functions whose text names the table and the column. Postgres does not check the text when a column changes. */
-const USERS = `
-  select format('%I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)) as name
+/**
+ * Functions whose text names the table and the column. Postgres does not check the text when a column changes. With an empty search
+ * path it writes every name with its schema, as for the rules.
+ */
+const usersOf = (table: string, column: string) => `
+  set local search_path = '';
+  select p.oid::regprocedure::text as name
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
   where p.prokind in ('f', 'p') and p.prosqlbody is null and p.oid >= 16384 and n.nspname !~ '^pg_'
-    and p.prosrc ~* format('\\m%s\\M', $1::text) and p.prosrc ~* format('\\m%s\\M', $2::text)
+    and p.prosrc ~* ${pg.escapeLiteral(`\\m${escaped(table)}\\M`)} and p.prosrc ~* ${pg.escapeLiteral(`\\m${escaped(column)}\\M`)}
   order by name`;
 
 /** Remembers the columns that were dropped or renamed while the service runs, and finds the functions that name them. */
@@ -36,7 +40,8 @@ export class LostColumns {
     const found: Finding[] = [];
     for (const { table, column } of this.#lost) {
       const [, name = table] = table.split(".");
-      const { rows } = await this.#pool.query<{ name: string }>(USERS, [escaped(name), escaped(column)]);
+      const results = await this.#pool.query(usersOf(name, column));
+      const { rows } = (results as unknown as pg.QueryResult<{ name: string }>[]).at(-1)!;
       for (const { name: user } of rows) found.push(findingOf(user, table, column));
     }
     return found;

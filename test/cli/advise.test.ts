@@ -36,7 +36,7 @@ const health = async () => (await (await fetch(`${service.url}/health`)).json())
 const reports = () => logged.filter(({ msg }) => msg === REPORT);
 
 test("npm run advise prints level, object, reason and cure of each finding, and exits with 1 if there is an error", async () => {
-  expect(await npmAdvise([])).toEqual({
+  expect(await npmAdvise([], { JWT_SECRET: "" })).toEqual({
     exitCode: 0,
     stdout: "0 errors, 0 warnings, 0 notes, 4 accepted\n",
     stderr: "",
@@ -60,7 +60,9 @@ test("--level leaves out less severe findings, --accepted shows accepted ones, -
     "create table orders (id int, total int check (total > 0)); alter table orders enable row level security; create policy p on orders for select using (true); grant select on orders to anon",
   );
   expect((await npmAdvise([])).stdout).toContain("0 errors, 0 warnings, 2 notes");
-  expect((await npmAdvise(["--level", "warning"])).stdout).toBe("0 errors, 0 warnings, 0 notes, 4 accepted\n");
+  expect((await npmAdvise(["--level", "warning"])).stdout).toBe(
+    "0 errors, 0 warnings, 2 notes, 4 accepted; --level hides 2\n",
+  );
   expect((await npmAdvise(["--accepted"])).stdout).toContain(
     "accepted warning: function auth.act_as(text)\n  only superusers and the owner may call it (function-sets-role)",
   );
@@ -161,11 +163,14 @@ test("after a column is dropped or renamed, the log names it and the functions w
   await dba(`create table orders (id int primary key, note text); alter table orders enable row level security;
     create policy p on orders for select using (true); grant select on orders to anon;
     create function note_of(order_id int) returns text language plpgsql stable set search_path = '' as
-      'begin return (select note from public.orders where id = order_id); end'`);
+      'begin return (select note from public.orders where id = order_id); end';
+    create function odd_sum(order_id int) returns text language plpgsql stable set search_path = '' as
+      'begin return (select o.note from public.orders as o where o.id = order_id); end'`);
   const headers = { apikey: service.service.tokens.issueKey("anon") };
   await expect.poll(async () => (await fetch(`${service.url}/rest/v1/orders`, { headers })).status).toBe(200);
   await dba("alter table orders rename column note to remark");
   const line =
-    "error function-uses-missing-column: function public.note_of(order_id integer): it names the column note of public.orders, which was dropped or renamed";
+    "error function-uses-missing-column: function public.note_of(integer): it names the column note of public.orders, which was dropped or renamed";
   await expect.poll(() => reports().at(-1)?.new).toContain(line);
+  await expect.poll(async () => (await health()).details.advisor.errors).toBe(2);
 });

@@ -257,6 +257,22 @@ test("the cure of a policy that recurses is complete: callers can read the table
   ).toEqual([]);
 });
 
+test("a view whose tables have no policies is only a note, also if it reads them through another view", async () => {
+  await inShop(`create table rates (id int primary key); ${ORDERS}
+    create view current_rates as select id from rates; create view totals with (security_invoker) as select id from orders;
+    create view more as select id from current_rates; create view all_totals as select id from totals;
+    grant select on current_rates, more, all_totals to anon;`);
+  const found = await findingsOf("view-without-security-invoker");
+  expect(found.map(({ object, level }) => `${level}: ${object}`)).toEqual([
+    "error: view shop.all_totals",
+    "note: view shop.current_rates",
+    "note: view shop.more",
+  ]);
+  expect(found[1]!.reason).toBe(
+    "it reads as its owner postgres: if its tables get policies, they will not apply to anon",
+  );
+});
+
 test("an unknown word of @behavior is reported with the word that it resembles", async () => {
   await inShop(`create table orders (id int primary key, total int, note text);
     comment on column orders.total is e'@behavior +filtrBy +orderBy\nIn cents.';
