@@ -6,6 +6,7 @@
 --!include changes/outbox.sql
 --!include changes/instances.sql
 --!include content/keywords/functions.sql
+--!include content/text/functions.sql
 --!include content/users/table.sql
 --!include content/users/functions.sql
 --!include content/users/access.sql

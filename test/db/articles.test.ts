@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { outcomes, type TestCaller, type TestTransaction, useTransactions } from "../support/roles.ts";
 
@@ -188,6 +189,7 @@ test("create_article fails with login required for an anonymous caller", () =>
   }));
 
 const TITLE = { field: "title", message: "title must have at least 5 characters" };
+const BLANK_TITLE = { field: "title", message: "title must not be blank" };
 const CONTENT = { field: "content", message: "content must not be empty, nor longer than 1 MiB" };
 const TAGS = { field: "tags", message: "each tag must have 1 to 50 characters" };
 
@@ -196,13 +198,16 @@ test.each([
   ["an empty title", { title: "" }, [TITLE]],
   ["a title of 4 characters", { title: "😀".repeat(4) }, [TITLE]],
   ["a title of 5 characters", { title: "😀".repeat(5) }, null],
+  ["a title of spaces", { title: "  \u00a0\u2003\n " }, [BLANK_TITLE]],
   ["no content", { content: null }, [CONTENT]],
   ["an empty content", { content: "" }, [CONTENT]],
+  ["a content of spaces", { content: " \t\n" }, [CONTENT]],
   ["a content of 1 MiB", { content: "a".repeat(1048576) }, null],
   ["a content of 1 MiB and a byte", { content: "a".repeat(1048577) }, [CONTENT]],
   ["a tag of 50 characters", { tags: ["😀".repeat(50)] }, null],
   ["a tag of 51 characters", { tags: ["a", "😀".repeat(51)] }, [TAGS]],
   ["an empty tag", { tags: [""] }, [TAGS]],
+  ["a tag of spaces", { tags: ["a", "  "] }, [TAGS]],
   ["a tag that is null", { tags: ["a", null] }, [TAGS]],
   ["all errors at once", { title: "Four", content: "", tags: [""] }, [TITLE, CONTENT, TAGS]],
 ])("create_article checks its input: %s", (_what, input, errors) =>
@@ -218,6 +223,21 @@ test.each([
     }
   }),
 );
+
+test("blank texts from before the rule stay, and their rows can be corrected", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    const folder = "db/migrations/committed";
+    const migration = readdirSync(folder).find((name) => name.includes("are-not-blank"))!;
+    await db.owner.rows("alter table articles drop constraint articles_content_length");
+    const { id } = await db.article({ author: ada!, content: " " });
+    await db.owner.rows(readFileSync(`${folder}/${migration}`, "utf8"));
+    const update = "update articles set content = $2 where id = $1";
+    expect(await db.as(ada!).outcome(update, id, "  ")).toBe("23514");
+    expect(await db.as(ada!).outcome(update, id, "A text.")).toBe(1);
+    await db.owner.rows(update, id, "A text.");
+    await db.owner.rows("alter table articles validate constraint articles_content_length");
+  }));
 
 test("create_article reports every check of the table with its comment as the message", () =>
   inTransaction(async (db) => {

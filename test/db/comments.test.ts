@@ -131,6 +131,7 @@ test("create_comment by a deleted user does not report a missing article", () =>
 
 test.each([
   ["", false],
+  [" \n\u00a0", false],
   ["x", true],
   ["ä".repeat(524_288), true],
   [`${"ä".repeat(524_288)}.`, false],

@@ -71,6 +71,7 @@ test.each([
   ["de\n", "Ein Titel", "article_translations_language_format"],
   ["", "Ein Titel", "article_translations_language_format"],
   ["de", "😀".repeat(4), "article_translations_title_length"],
+  ["de", "      ", "article_translations_title_text"],
   ["de", "😀".repeat(5), null],
 ])("a translation to %j with the title %j violates the constraint %s", (language, title, constraint) =>
   inTransaction(async (db) => {

@@ -96,6 +96,7 @@ describe("PATCH", () => {
     [{ email: null }, "VALIDATION_ERROR", "email must not be null"],
     [{ name: "" }, "VALIDATION_ERROR", "name must have 1 to 200 characters"],
     [{ name: "", age: 999 }, "VALIDATION_ERROR", "age must be from 0 to 150; name must have 1 to 200 characters"],
+    [{ email: "x", age: 999 }, "VALIDATION_ERROR", "age must be from 0 to 150; email must be a valid address"],
     [{ age: 36.5 }, "VALIDATION_ERROR", "age must be a whole number"],
     [{ age: "36" }, "VALIDATION_ERROR", "age must be a whole number"],
     [{ age: true }, "VALIDATION_ERROR", "age must be a whole number"],

@@ -10,7 +10,7 @@ create or replace function internal.tags_are_valid(tags text[]) returns boolean
 language sql immutable parallel safe
 return not exists (
   select from pg_catalog.unnest(tags) as tag
-  where tag is null or pg_catalog.char_length(tag) not between 1 and 50
+  where tag is null or not internal.has_text(tag) or pg_catalog.char_length(tag) > 50
 );
 
 -- The text that a search looks through, one field per line. plpgsql, because array_to_string is only marked stable; for
@@ -35,7 +35,9 @@ create table public.articles (
   updated_at timestamptz, -- null until the first update
 
   constraint articles_title_length check (char_length(title) >= 5),
-  constraint articles_content_length check (octet_length(content) between 1 and 1048576),
+  -- Shorter titles, and none, violate articles_title_length.
+  constraint articles_title_text check (coalesce(char_length(title), 0) < 5 or internal.has_text(title)),
+  constraint articles_content_length check (internal.has_text(content) and octet_length(content) <= 1048576),
   constraint articles_tags_length check (internal.tags_are_valid(tags))
 );
 
@@ -69,6 +71,7 @@ comment on column public.articles.created_at is 'When the article was created.';
 comment on column public.articles.updated_at is 'When the article last changed; null until the first change.';
 
 comment on constraint articles_title_length on public.articles is 'title must have at least 5 characters';
+comment on constraint articles_title_text on public.articles is 'title must not be blank';
 comment on constraint articles_content_length on public.articles is 'content must not be empty, nor longer than 1 MiB';
 comment on constraint articles_tags_length on public.articles is 'each tag must have 1 to 50 characters';
 comment on constraint articles_author_id_fkey on public.articles is

@@ -5,7 +5,7 @@ create table public.comments (
   content    text not null,
   created_at timestamptz not null default now(),
 
-  constraint comments_content_length check (octet_length(content) between 1 and 1048576)
+  constraint comments_content_length check (internal.has_text(content) and octet_length(content) <= 1048576)
 );
 
 -- Article.comments, newest first.

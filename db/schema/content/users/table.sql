@@ -29,10 +29,7 @@ create table public.users (
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
 
-  constraint users_name_length check (
-    name ~ '[^\s\u00a0\u1680\u2000-\u200b\u2028\u2029\u202f\u205f\u3000\ufeff]'
-    and char_length(name) <= 200
-  ),
+  constraint users_name_length check (internal.has_text(name) and char_length(name) <= 200),
   constraint users_email_format check (internal.is_email(email)),
   constraint users_age_range check (age between 0 and 150),
   constraint users_avatar_url_format check (avatar_url ~ '^https?://[^[:space:]]+$' and char_length(avatar_url) <= 2000)
