@@ -108,6 +108,10 @@ export class Subscriptions {
     const busy = new Set<ChangeEvents>();
     for (const { change, sights, failures } of judgements) {
       for (const { watch, left } of sights) {
+        if (change.operation === "TRUNCATE") {
+          if (watch.wanted.operation === "DELETE") watch.end(new FeedGap());
+          continue;
+        }
         if (left !== null || watch.wanted.operation !== change.operation) continue;
         watch.push({ event: this.#eventOf(change, watch), position: this.#delivery.positionAfter(watch, change) });
         if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());

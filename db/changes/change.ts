@@ -28,7 +28,7 @@ export type Image = readonly (string | null | undefined)[];
  */
 export type Position = { readonly lsn: bigint; readonly index: number };
 
-/** A committed change of one row. */
+/** A committed change of one row, or a TRUNCATE of its table. */
 export type Change = {
   readonly position: Position;
   /** When its transaction was committed, in milliseconds since 1970. */
@@ -36,10 +36,10 @@ export type Change = {
   /** The number of its transaction, modulo 2³². */
   readonly xid: number;
   readonly table: ChangedTable;
-  readonly operation: "INSERT" | "UPDATE" | "DELETE";
-  /** The row after the change; null for a DELETE. */
+  readonly operation: "INSERT" | "UPDATE" | "DELETE" | "TRUNCATE";
+  /** The row after the change; null for a DELETE and a TRUNCATE. */
   readonly new: Image | null;
-  /** The row before the change, as far as the replica identity has it; null for an INSERT. */
+  /** The row before the change, as far as the replica identity has it; null for an INSERT and a TRUNCATE. */
   readonly old: Image | null;
 };
 

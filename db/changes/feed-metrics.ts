@@ -22,7 +22,7 @@ export function registerFeedMetrics(metrics: Metrics, feed: ChangeFeed): void {
   });
   metrics.counter({
     name: "changes_received_total",
-    about: "Changes of rows that were read, by operation.",
+    about: "Changes of rows, and truncations of tables, that were read, by operation.",
     labels: ["operation"],
     read: () => Object.entries(feed.counts.received).map(([operation, value]) => ({ labels: { operation }, value })),
   });

@@ -61,7 +61,7 @@ export class ChangeFeed implements ChangeSink {
   readonly #readers = new Set<ChangeReader>();
   readonly #deliveries: { readonly size: number }[] = [];
   readonly #schemaListeners: (() => Promise<void>)[] = [];
-  readonly #received = { INSERT: 0, UPDATE: 0, DELETE: 0 };
+  readonly #received = { INSERT: 0, UPDATE: 0, DELETE: 0, TRUNCATE: 0 };
   /** How often changes have been missed. */
   #gaps = 0;
   #isOpen = false;

@@ -81,7 +81,7 @@ async function publicationOptions(client: pg.Client): Promise<string> {
   const { rows } = await client.query(
     "select current_setting('server_version_num')::integer >= 180000 as has_generated",
   );
-  const options = "publish = 'insert, update, delete', publish_via_partition_root = true";
+  const options = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true";
   return rows[0].has_generated ? `${options}, publish_generated_columns = 'stored'` : options;
 }
 

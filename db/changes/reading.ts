@@ -86,6 +86,10 @@ export class Reading implements StreamHandler {
       case "update":
       case "delete":
         return this.#receive(message, chunk.length);
+      case "truncate":
+        for (const table of message.tables)
+          this.#send({ table, operation: "TRUNCATE", new: null, old: null }, chunk.length);
+        return this.#sink.room();
       default:
         return null;
     }
@@ -110,13 +114,14 @@ export class Reading implements StreamHandler {
   }
 
   #receive({ kind, table, old, new: image }: RowMessage, bytes: number): Promise<void> | null {
-    this.#index += 1;
-    // An update that has changed nothing.
-    if (kind === "update" && old && image.every((value, i) => value === old[i])) return null;
-    const { lsn, committedAt, xid } = this.#transaction;
-    const position = { lsn, index: this.#index };
-    const change: Change = { position, committedAt, xid, table, operation: OPERATIONS[kind], new: image, old };
-    this.#sink.receive(change, bytes);
+    // An update that has changed nothing counts, too.
+    if (kind === "update" && old && image.every((value, i) => value === old[i])) this.#index += 1;
+    else this.#send({ table, operation: OPERATIONS[kind], new: image, old }, bytes);
     return this.#sink.room();
+  }
+
+  #send(change: Pick<Change, "table" | "operation" | "new" | "old">, bytes: number): void {
+    const { lsn, committedAt, xid } = this.#transaction;
+    this.#sink.receive({ ...change, position: { lsn, index: ++this.#index }, committedAt, xid }, bytes);
   }
 }

@@ -85,6 +85,7 @@ export class Channels {
       ...{ topic, socket, options, router: this.#options.router },
       onPosition: () => channel().sendPosition(),
       onFailure: (text) => channel().system("postgres_changes", "error", text),
+      onGap: (text) => channel().system("postgres_changes", "error", text, { gap: true }),
       onEnd: (error) => channel().endChanges(error),
     });
   }

@@ -17,6 +17,8 @@ export type SubscriptionOptions = {
   onPosition(position: Start): void;
   /** A policy has raised an error. */
   onFailure(message: string): void;
+  /** The data of the client is no longer up to date. */
+  onGap(message: string): void;
   /** No further changes are received, for the reason in the message. A FeedGap if changes have been missed. */
   onEnd(error: Error): void;
 };
@@ -89,6 +91,11 @@ export class Subscription implements Subscriber {
       this.#unpinged = this.sent;
       socket.pingSoon(this);
     }
+    if (messages.change.operation === "TRUNCATE") {
+      const { schema, name } = messages.change.table;
+      this.#options.onGap(`the table ${schema}.${name} was truncated: load the data again`);
+      return;
+    }
     const [first] = wanted;
     const groups = wanted.length === 1 ? [wanted] : Map.groupBy(wanted, shownIn).values();
     for (const group of groups) {
@@ -126,7 +133,10 @@ export class Subscription implements Subscriber {
 
   #wants({ event, left, watch }: Sight<ChangeWatch>): boolean {
     const wanted = watch.binding.request.event;
-    return (wanted === "*" || wanted === event) && (left !== "filter" || this.#options.options.leave);
+    return (
+      (wanted === "*" || wanted === (event === "TRUNCATE" ? "DELETE" : event)) &&
+      (left !== "filter" || this.#options.options.leave)
+    );
   }
 
   /** The client reads slowly: it continues here when it has read what is buffered. */

@@ -82,6 +82,16 @@ test("the arguments of onUpdated and onDeleted are the primary key", async () =>
   for (const { onPlaceUpdated } of one.events) expect(onPlaceUpdated).toEqual({ x: "1", y: "2" });
 });
 
+test("a TRUNCATE ends the subscriptions to deletions with an error, and no others", async () => {
+  const deleted = await connect(service).subscribe("subscription { onPlaceDeleted { x } }");
+  const created = await connect(service).subscribe("subscription { onPlaceCreated { x } }");
+  await sql("truncate places");
+  await sql("insert into places values (7, 7, 'a')");
+  await created.expect({ onPlaceCreated: { x: "7" } });
+  await expect.poll(() => JSON.stringify([deleted.faults, deleted.error]), POLL).toMatch(/changes have been missed/);
+  await sql("delete from places");
+});
+
 test("a table that is created and granted while the service runs has subscriptions", async () => {
   await sql(`create table public.boats (id int primary key, name text);
     alter table public.boats enable row level security;

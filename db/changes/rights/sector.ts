@@ -73,7 +73,11 @@ export class Sector<W extends Watch> {
       const ofRow = seen.get(row);
       return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
     };
-    return changes.map((change, i) => judge(change, [rows.previous[i]!, rows.current[i]!], found, may));
+    return changes.map((change, i) =>
+      change.operation === "TRUNCATE"
+        ? { change, sights: [...this.#watches].map(truncation), failures: [] }
+        : judge(change, [rows.previous[i]!, rows.current[i]!], found, may),
+    );
   }
 
   async #admit(): Promise<void> {
@@ -123,6 +127,8 @@ function rowsOf(changes: readonly Change[]): Rows {
   const current = changes.map((change) => add(change, change.new));
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
 }
+
+const truncation = <W extends Watch>(watch: W): Sight<W> => ({ watch, event: "TRUNCATE", left: null, seesOld: false });
 
 /** `found` are the watches that may see each row, as far as their filters decide. */
 function judge<W extends Watch>(

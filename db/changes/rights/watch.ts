@@ -14,7 +14,7 @@ export type Watch = {
 /** A change as one subscriber sees it. */
 export type Sight<W extends Watch> = {
   readonly watch: W;
-  /** An UPDATE that takes the row out of the subscriber's view is a DELETE. */
+  /** An UPDATE that takes the row out of the subscriber's view is a DELETE. All watches of the table see a TRUNCATE. */
   readonly event: Change["operation"];
   /** Why the row has left the view: the caller may no longer see it, or it no longer fulfils the filter. Null if it has not. */
   readonly left: "rights" | "filter" | null;

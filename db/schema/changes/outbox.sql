@@ -39,13 +39,13 @@ begin
   values (
     tg_relid,
     tg_op,
-    case when tg_op <> 'INSERT' then old::text end,
-    case when tg_op <> 'DELETE' then new::text end
+    case when tg_op in ('UPDATE', 'DELETE') then old::text end,
+    case when tg_op in ('INSERT', 'UPDATE') then new::text end
   );
   return null;
 end $$;
 
-comment on function changes.record_change() is 'Records the changed row in changes.outbox.';
+comment on function changes.record_change() is 'Records the changed row, or a TRUNCATE, in changes.outbox.';
 
 create or replace function changes.use_outbox(wanted boolean) returns void
 -- As its owner: the service calls it for tables that its login does not own.
@@ -54,24 +54,30 @@ declare
   altered record;
 begin
   for altered in
-    select c.oid::regclass as name, recorded.oid is not null as is_recorded
+    select c.oid::regclass as name, r.oid is not null and wanted as is_wanted
     from pg_class as c
-    left join pg_trigger as recorded
-      on recorded.tgrelid = c.oid and recorded.tgname = '_500_outbox_insert' and recorded.tgparentid = 0
+    cross join lateral (
+      select count(*) as count
+      from pg_trigger as t
+      where t.tgrelid = c.oid and t.tgname like '\_500\_outbox\_%' and t.tgparentid = 0
+    ) as triggers
     left join (
       pg_publication_rel as r
       join pg_publication as p on p.oid = r.prpubid and p.pubname = 'content_changes'
     ) on r.prrelid = c.oid
-    where (recorded.oid is not null) <> (r.oid is not null and wanted)
+    where triggers.count <> case when r.oid is not null and wanted then 3 else 0 end
   loop
-    if altered.is_recorded then
-      execute format('drop trigger _500_outbox_insert on %s', altered.name);
-      execute format('drop trigger _500_outbox_update on %s', altered.name);
-    else
-      execute format('create trigger _500_outbox_insert after insert or delete on %s
+    if altered.is_wanted then
+      execute format('create or replace trigger _500_outbox_insert after insert or delete on %s
         for each row execute function changes.record_change()', altered.name);
-      execute format('create trigger _500_outbox_update after update on %s
+      execute format('create or replace trigger _500_outbox_update after update on %s
         for each row when (old.* is distinct from new.*) execute function changes.record_change()', altered.name);
+      execute format('create or replace trigger _500_outbox_truncate after truncate on %s
+        for each statement execute function changes.record_change()', altered.name);
+    else
+      execute format('drop trigger if exists _500_outbox_insert on %s', altered.name);
+      execute format('drop trigger if exists _500_outbox_update on %s', altered.name);
+      execute format('drop trigger if exists _500_outbox_truncate on %s', altered.name);
     end if;
   end loop;
 end $$;

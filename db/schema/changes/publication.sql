@@ -7,10 +7,10 @@ alter table public.comments replica identity full;
 do $$
 begin
   if not exists (select from pg_publication where pubname = 'content_changes') then
-    create publication content_changes for table public.articles, public.comments
-      with (publish = 'insert, update, delete');
+    create publication content_changes for table public.articles, public.comments;
   end if;
-  alter publication content_changes set (publish_via_partition_root = true);
+  alter publication content_changes
+    set (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
   -- Otherwise a stored generated column in one of the tables would make its updates and deletes fail.
   if current_setting('server_version_num')::integer >= 180000 then
     alter publication content_changes set (publish_generated_columns = 'stored');

@@ -25,6 +25,9 @@ export type TableWatch = Watch & {
   /** The columns that name a row that it no longer sees. */
   readonly key: ReadonlySet<string>;
   readonly stream: EventStream;
+  readonly requestId: string;
+  /** Reads the rows. */
+  read(): Promise<TableSnapshot>;
 };
 
 /** The rows of a table, and the position after which changes follow them. */
@@ -92,7 +95,7 @@ export class TableStreams {
       const position = this.#delivery.positionOf(watch);
       return position && feed.textOf(position);
     });
-    const watch: TableWatch = { ...described, caller, stream };
+    const watch: TableWatch = { ...described, caller, stream, read, requestId: exchange.head.requestId };
     const onEnded = (message: string) => this.#end(watch, new Error(message));
     const watching = callers.open(caller, { resolve: () => exchange.identity.caller(callerRules), onEnded });
     stream.onceClosed(() => {
@@ -101,10 +104,9 @@ export class TableStreams {
     });
     try {
       if (first) await this.#begin(watch, first);
-      else await this.#resume(watch, since!, read);
+      else await this.#resume(watch, since!);
     } catch (error) {
-      if (!isExpected(error)) this.#options.onInternalError(error, exchange.head.requestId);
-      this.#end(watch, isExpected(error) ? error : new Error("the stream was ended by an internal error"));
+      this.#fail(watch, error);
     }
   }
 
@@ -114,14 +116,19 @@ export class TableStreams {
   }
 
   /** If the changes since then are no longer kept, the client gets the rows again. */
-  async #resume(watch: TableWatch, since: Start, read: StreamRequest["read"]): Promise<void> {
+  async #resume(watch: TableWatch, since: Start): Promise<void> {
     try {
       await this.#add(watch, since);
     } catch (error) {
       if (!(error instanceof FeedGap)) throw error;
-      watch.stream.send({ event: "gap", data: "{}" });
-      await this.#begin(watch, await read());
+      await this.#restart(watch);
     }
+  }
+
+  async #restart(watch: TableWatch): Promise<void> {
+    this.#delivery.delete(watch);
+    watch.stream.send({ event: "gap", data: "{}" });
+    await this.#begin(watch, await watch.read());
   }
 
   async #add(watch: TableWatch, since: Start): Promise<void> {
@@ -136,6 +143,11 @@ export class TableStreams {
       for (const sight of sights) {
         const { watch } = sight;
         if (behind.has(watch)) continue;
+        if (sight.event === "TRUNCATE") {
+          behind.add(watch);
+          this.#restart(watch).catch((error) => this.#fail(watch, error));
+          continue;
+        }
         const position = this.#delivery.positionAfter(watch, change);
         watch.stream.send({ event: sight.event, data: event.dataFor(sight), id: feed.textOf(position) });
         if (!watch.stream.isBehind) continue;
@@ -152,6 +164,11 @@ export class TableStreams {
     watch.stream.onceTaken(() => {
       this.#add(watch, position).catch((error: Error) => this.#end(watch, error));
     });
+  }
+
+  #fail(watch: TableWatch, error: unknown): void {
+    if (!isExpected(error)) this.#options.onInternalError(error, watch.requestId);
+    this.#end(watch, isExpected(error) ? error : new Error("the stream was ended by an internal error"));
   }
 
   /** The client connects again, with the id of the last event. */

@@ -70,6 +70,20 @@ describe.each(["logical", "outbox"] as const)("changes read by %s", (mode) => {
     expect(titles(await updated.take(1))).toEqual(["The marker"]);
   });
 
+  test("a TRUNCATE arrives for each of its tables, between the changes before and after it", async () => {
+    const comments = await subscribe(await startFeed(database, mode), { table: "comments" });
+    const add = "insert into comments (article_id, author_id, content) values (1, 2, 'A comment')";
+    const kept = await dba("select * from comments");
+    await dba(`begin; ${add}; truncate comments; ${add}; commit`);
+    const changes = await comments.take(3);
+    expect(changes.map(({ operation }) => operation)).toEqual(["INSERT", "TRUNCATE", "INSERT"]);
+    expect(changes[1]).toMatchObject({ table: { schema: "public", name: "comments" }, old: null, new: null });
+    await dba(
+      `set session_replication_role = replica; delete from comments; insert into comments overriding system value
+       select * from json_populate_recordset(null::comments, $json$${JSON.stringify(kept)}$json$); reset session_replication_role`,
+    );
+  });
+
   test("a delete arrives with the old row, and so do the deletes that cascade from it", async () => {
     const feed = await startFeed(database, mode);
     const articles = await subscribe(feed, { table: "articles", operation: "DELETE" });

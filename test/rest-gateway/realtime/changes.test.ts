@@ -33,6 +33,22 @@ test.each(["1.0.0", "2.0.0"])("the version %s of the message format works", asyn
   await sql("delete from notes");
 });
 
+test("a TRUNCATE is a gap for those who want deletes, and their channel stays open", async () => {
+  const on = (event: string) => ({ event, schema: "public", table: "notes" });
+  const all = await observing(client(), "all", [on("*")]);
+  const inserts = await observing(client(), "inserts", [on("INSERT")]);
+  await sql("truncate notes");
+  await sql("insert into notes (id, body) values (41, 'one')");
+  await expect.poll(() => summary(all)).toEqual(["INSERT 41"]);
+  await expect.poll(() => summary(inserts)).toEqual(["INSERT 41"]);
+  expect(all.system.filter(({ gap }) => gap)).toMatchObject([
+    { status: "error", message: "the table public.notes was truncated: load the data again" },
+  ]);
+  expect(inserts.system.filter(({ gap }) => gap)).toEqual([]);
+  expect(all.states).toEqual(["SUBSCRIBED"]);
+  await sql("delete from notes");
+});
+
 test("an event of a binding selects inserts, updates or deletes", async () => {
   const on = (event: string) => ({ event, schema: "public", table: "notes" });
   const all = client();

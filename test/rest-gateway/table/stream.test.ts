@@ -26,6 +26,10 @@ const DDL = `
   grant select on many to anon;
   alter table many enable row level security;
   create policy "everyone" on many using (true);
+  create table emptied (id int primary key);
+  grant select on emptied to anon;
+  alter table emptied enable row level security;
+  create policy "everyone" on emptied using (true);
 `;
 const { service, rest, sql } = useRest({ SSE_HEARTBEAT: "1", INSTANCE_ID: "stream", API_KEY_REQUIRED: "off" }, DDL);
 
@@ -170,6 +174,17 @@ test("a response has the position after which a stream continues without a gap a
     client.close();
     expect(client.events.every(({ event }) => event === "INSERT")).toBe(true);
   }
+});
+
+test("a TRUNCATE is a gap, after which the rows and the changes are sent again", async () => {
+  const client = stream("emptied?order=id");
+  await client.take(1, "snapshot");
+  await sql("insert into emptied values (1)");
+  await sql("begin; truncate emptied; insert into emptied values (2); commit");
+  await expect.poll(() => client.events.map(({ event }) => event), POLL).toContain("gap");
+  await expect.poll(() => client.events.findLast(({ event }) => event === "snapshot")?.data, POLL).toEqual([{ id: 2 }]);
+  await sql("insert into emptied values (3)");
+  await expect.poll(() => client.events.findLast(({ event }) => event === "INSERT")?.data.new, POLL).toEqual({ id: 3 });
 });
 
 test("a position of another stream is a gap: the client gets the rows again", async () => {
