@@ -66,7 +66,7 @@ export async function token() {
     const { user, refreshToken } = session();
     refreshing ??= post("/auth/refresh", { refreshToken })
       .then((tokens) => keepTokens(user, tokens))
-      .catch(ended)
+      .catch((error) => Promise.reject(ended(error)))
       .finally(() => (refreshing = null));
     await refreshing;
   }
@@ -75,11 +75,11 @@ export async function token() {
 
 const ENDED = new Set(["AUTH_REQUIRED", "AUTH_EXPIRED", "TOKEN_EXPIRED", "INVALID_TOKEN", "VERIFICATION_FAILED"]);
 
-/** Signs out if the service says that the session has ended, for example on another device. Throws an error to show. */
-export function ended(error) {
-  if (!ENDED.has(error.code) || !session()) throw error;
+/** The error to show. Signs out if the service says that the session has ended, for example on another device. */
+export function ended(error, code = error.code) {
+  if (!ENDED.has(code) || !session()) return error;
   signOut();
-  throw new Error("Your session has ended: sign in again.");
+  return new Error("Your session has ended: sign in again.");
 }
 
 /** The data of a GraphQL operation. */
@@ -93,12 +93,12 @@ export async function graphql(query, variables = {}, accessToken = undefined) {
   const { data, errors } = await response.json();
   if (!errors) return data;
   const { message, extensions } = errors[0];
-  return ended(new Refused({ code: extensions.code, message, details: extensions.fields }));
+  throw ended(new Refused({ code: extensions.code, message, details: extensions.fields }));
 }
 
 /** The article of a result of createArticle. Its errors are those of the input; a caller who is not signed in gets a message only. */
 export function articleOf({ article, errors, message }) {
   if (article) return article;
   if (errors) throw new Refused({ message, details: errors });
-  return ended(new Refused({ code: "AUTH_REQUIRED", message }));
+  throw ended(new Refused({ code: "AUTH_REQUIRED", message }));
 }

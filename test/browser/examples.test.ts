@@ -57,6 +57,12 @@ const expire = (page: Page) =>
     sessionStorage.setItem("session", JSON.stringify({ ...session, expiresAt: Date.now() - 1 }));
   });
 
+/** Ends the session of the page as on another device. */
+async function logout(page: Page): Promise<void> {
+  const own = await page.evaluate(() => JSON.parse(sessionStorage.getItem("session")!).accessToken);
+  await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization: `Bearer ${own}` } });
+}
+
 describe.skipIf(!installed).each(["plain", "react"])(
   "the example page in examples/%s",
   { timeout: 60_000 },
@@ -99,16 +105,12 @@ describe.skipIf(!installed).each(["plain", "react"])(
       await send(create, { Title: `Looms in ${folder}`, Content: "Cards and threads." });
       await expect.poll(() => titles(page)).toContain(`Looms in ${folder} by Ada Lovelace`);
 
-      const logout = async () => {
-        const own = await page.evaluate(() => JSON.parse(sessionStorage.getItem("session")!).accessToken);
-        await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization: `Bearer ${own}` } });
-      };
-      await logout();
+      await logout(page);
       await send(create, { Title: "Looms again", Content: "Cards and threads." });
       await expect.poll(() => create.getByRole("alert").innerText()).toBe("Your session has ended: sign in again.");
       await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
       await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
-      await logout();
+      await logout(page);
       await expire(page);
       await send(create, { Title: "Looms again", Content: "Cards and threads." });
       await signIn.waitFor();
@@ -150,6 +152,14 @@ describe.skipIf(!installed).each(["plain", "react"])(
         .toContain("Bob Kahn: Written after.");
       await send(comments.getByRole("form"), { Comment: "Without an account" });
       await expect.poll(() => comments.getByRole("alert").innerText()).toMatch(/login required/);
+
+      const signIn = page.getByRole("form", { name: "Sign in" });
+      await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
+      await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+      await logout(page);
+      await send(comments.getByRole("form"), { Comment: "After the end" });
+      await expect.poll(() => comments.getByRole("alert").innerText()).toBe("Your session has ended: sign in again.");
+      await signIn.waitFor();
     });
   },
 );

@@ -20,7 +20,7 @@ import { documents } from "../../cli/documents.ts";
 import { useService } from "../support/http-client.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
-const { article, data, service, sql, token } = useService({
+const { article, data, gql, service, sql, token } = useService({
   GRAPHQL_NODE: "on",
   GRAPHQL_DOCUMENTS_MODE: "allow",
 });
@@ -207,20 +207,19 @@ describe("graphql-codegen", () => {
       return articles.edges.map(({ node }) => node.${title} + " by " + node.author.name);
     }`;
 
+  /** The configuration in docs/graphql.md. */
+  const [, json] = /^```json\n(\{\n {2}"schema".*?)^```/ms.exec(readFileSync("docs/graphql.md", "utf8"))!;
+  const documented = JSON.parse(json!).generates["src/gql/"];
+
   beforeAll(async () => {
     const schema = parse(sdl);
     const outputs = await preset.buildGeneratesSection({
       baseOutputDir: join(folder, "gql/"),
       schema,
       documents: [{ location: "client.ts", document: parse(QUERY), rawSDL: QUERY }],
-      config: {
-        documentMode: "string",
-        useTypeImports: true,
-        enumsAsTypes: true,
-        emitLegacyCommonJSImports: false,
-        importExtension: ".ts",
-      },
-      presetConfig: { persistedDocuments: { hashAlgorithm: "sha256" }, fragmentMasking: false },
+      // The test compiles and runs the sources as they are.
+      config: { ...documented.config, emitLegacyCommonJSImports: false, importExtension: ".ts" },
+      presetConfig: documented.presetConfig,
       plugins: [],
       pluginMap: {},
     } as never);
@@ -257,6 +256,33 @@ describe("graphql-codegen", () => {
       JWT_SECRET,
     });
     expect(await outcomeOf(check)).toMatchObject({ exitCode: 0, stdout: "1 document is valid\n" });
+  });
+
+  test("gives every scalar the type of its values", async () => {
+    await sql(`create table public.kinds (
+      id integer primary key, big bigint, exact numeric, data jsonb, key uuid, day date, time time, at timestamptz, address inet, bytes bytea
+    )`);
+    await sql("alter table public.kinds enable row level security");
+    await sql('create policy "everyone reads" on public.kinds using (true)');
+    await sql("grant select on public.kinds to anon");
+    await sql(
+      `insert into public.kinds values (1, 9007199254740993, 0.1, '{"a": [1]}', gen_random_uuid(), now(), now(), now(), '::1', 'x')`,
+    );
+    const query = "query Kinds { kinds { edges { node { big exact data key day time at address bytes } } } }";
+    await expect.poll(async () => (await gql(query)).errors).toBeUndefined();
+    const schema = parse(printSchema(buildClientSchema(await data(getIntrospectionQuery()))));
+    const outputs = await preset.buildGeneratesSection({
+      ...{ baseOutputDir: join(folder, "kinds/"), schema, plugins: [], pluginMap: {} },
+      documents: [{ location: "kinds.ts", document: parse(query), rawSDL: query }],
+      ...{ config: documented.config, presetConfig: documented.presetConfig },
+    } as never);
+    const types = (await codegen(outputs.find(({ filename }) => filename.endsWith("graphql.ts"))!)).split(
+      "KindsQuery =",
+    )[1]!;
+    const [{ node }] = (await data(query)).kinds.edges;
+    const typeOf = (name: string) => new RegExp(`\\b${name}\\??: (\\w+)`).exec(types)?.[1];
+    for (const [name, value] of Object.entries(node))
+      expect([name, typeOf(name)]).toEqual([name, typeof value === "object" ? "unknown" : typeof value]);
   });
 
   test("a field that the schema does not have is an error of TypeScript", () => {
