@@ -180,6 +180,36 @@ describe("an error of a body", () => {
   });
 });
 
+test("a comment of another user is refused on each interface as docs/errors.md says", async () => {
+  const before = await content();
+  const { url, token } = service();
+  const send = async (method: string, path: string, body?: unknown) => {
+    const headers = { authorization: `Bearer ${token("bob")}`, "content-type": "application/json" };
+    const response = await fetch(`${url}${path}`, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+    return { status: response.status, json: (await response.json()) as any };
+  };
+  const graphql = async (query: string) => (await send("POST", "/graphql", { query: `mutation { ${query} }` })).json;
+  const [{ id }] = await sql("select id from comments where author_id = 1");
+  const { errors } = await graphql(`updateComment(id: ${id}, input: { content: "Mine" }) { id }`);
+  expect(errors[0].extensions.code).toBe("RESOURCE_NOT_FOUND");
+  expect(await graphql(`deleteComment(id: ${id})`)).toEqual({ data: { deleteComment: false } });
+  const many = await graphql(`deleteComments(filter: { id: { equalTo: ${id} } }, limit: 1) { success count }`);
+  expect(many.data.deleteComments).toEqual({ success: true, count: 0 });
+  for (const [method, body] of [["PATCH", { content: "Mine" }], ["DELETE"]] as const) {
+    const { status, json } = await send(method, `/comments/${id}`, body);
+    expect([method, status, json.error.code]).toEqual([method, 403, "PERMISSION_DENIED"]);
+    const sent = { method, body, as: "bob" } as const;
+    expect((await rest(`comments?id=eq.${id}`, sent)).status).toBe(204);
+    expect(await rows(`comments?id=eq.${id}`, { ...sent, prefer: REPRESENTATION })).toEqual([]);
+    const headers = { accept: "application/vnd.pgrst.object+json" };
+    expect(await failure(`comments?id=eq.${id}`, { ...sent, prefer: REPRESENTATION, headers })).toEqual([
+      406,
+      "PGRST116",
+    ]);
+  }
+  expect(await content()).toEqual(before);
+});
+
 describe("a misspelt name", () => {
   const hint = async (path: string, sent: RestSent = {}) => (await rest(path, sent)).json.hint;
   const merge = { prefer: "resolution=merge-duplicates" };
