@@ -124,14 +124,15 @@ function missingGrant({ error, role, texts }: Failure, catalog: Catalog): string
   if (kind === "sequence") return say(`use the sequence ${name}`, `usage on sequence ${name}`);
   const table = tableNamed(name, texts, catalog);
   if (!table) return say(`use ${name}`, `… on ${name}`);
-  const text = statementOn(table, error, texts);
-  const found = neededOn(table, text).flatMap(([privilege, columns]) => {
-    const missing = missingOf(privilege, columns, { table, role, catalog });
-    return missing === null ? [] : [missing];
-  });
   const path = `${quoteIfNeeded(table.schema)}.${quoteIfNeeded(table.name)}`;
-  const privileges = found.length > 0 ? found : ["select"];
-  return say(`${privileges.join(", ")} on ${path}`, `${privileges.join(", ")} on ${path}`);
+  // The first statement of several may be allowed, such as the count of the rows to delete.
+  for (const text of statementsOn(table, error, texts)) {
+    const found = neededOn(table, text).flatMap(
+      ([privilege, columns]) => missingOf(privilege, columns, { table, role, catalog }) ?? [],
+    );
+    if (found.length > 0) return say(`${found.join(", ")} on ${path}`, `${found.join(", ")} on ${path}`);
+  }
+  return say(`use ${path}`, `… on ${path}`);
 }
 
 type Needed = readonly (readonly [privilege: TablePrivilege, columns: readonly string[]])[];
@@ -149,14 +150,23 @@ function neededOn(table: Table, text: string): Needed {
     const words = new Set(part.match(/[\p{L}_][\p{L}\p{N}_$]*/gu));
     return [...table.columns.keys()].filter((column) => words.has(column));
   };
-  if (inserted !== undefined) return [["insert", columnsIn(inserted)]];
+  const assignedIn = (part: string) => columnsIn(part.replace(/=[^,]*/g, " "));
+  const [, returned = ""] = /\sreturning\s(.*?)(?:\n\)|$)/is.exec(text) ?? [];
+  const returnsAll = /\bt\.\*/.test(returned);
+  const selecting = (part: string): Needed => {
+    const columns = returnsAll ? [...table.columns.keys()] : columnsIn(part);
+    return columns.length === 0 ? [] : [["select", columns]];
+  };
+  if (inserted !== undefined) {
+    const [, conflict = "", merged] =
+      /\son\s+conflict\s(.*?do\s+update\s+set\s(.*?))(?:\swhere\s|\sreturning\s|$)/is.exec(text) ?? [];
+    const updating: Needed = merged === undefined ? [] : [["update", assignedIn(merged)]];
+    return [["insert", columnsIn(inserted)], ...updating, ...selecting(`${conflict} ${returned}`)];
+  }
+  // New values come from a subquery before the where.
   if (set !== undefined)
-    return [
-      ["update", columnsIn(set.replace(/=[^,]*/g, " "))],
-      // New values come from a subquery before the where.
-      ["select", columnsIn(rest!.replace(/^\sfrom\s.*?(?=\swhere\s|$)/is, ""))],
-    ];
-  return [...(isDelete ? ([["delete", []]] as const) : []), ["select", columnsIn(text)]];
+    return [["update", assignedIn(set)], ...selecting(rest!.replace(/^\sfrom\s.*?(?=\swhere\s|$)/is, ""))];
+  return isDelete ? [["delete", []], ...selecting(text)] : [["select", columnsIn(text)]];
 }
 
 type Asked = { readonly table: Table; readonly role: string; readonly catalog: Catalog };
@@ -174,10 +184,10 @@ function missingOf(
   return `${privilege} (${missing.map(quoteIfNeeded).join(", ")})`;
 }
 
-/** The statement of a function that has failed, or the statement of the request that names the table. */
-function statementOn(table: Table, { where }: DatabaseError, texts: readonly string[]): string {
+/** The statement of a function that has failed, or the statements of the request that name the table. */
+function statementsOn(table: Table, { where }: DatabaseError, texts: readonly string[]): readonly string[] {
   const [, inFunction] = /SQL statement "([\s\S]*?)"\n/.exec(`${where ?? ""}\n`) ?? [];
-  return inFunction ?? texts.find((text) => text.includes(table.name)) ?? "";
+  return inFunction === undefined ? texts.filter((text) => text.includes(table.name)) : [inFunction];
 }
 
 /** Postgres writes the name without its schema. */

@@ -8,6 +8,11 @@ const DDL = `
   alter table orders enable row level security;
   create policy "everyone" on orders using (true) with check (true);
   grant select (id, total), insert (id, total), update (total) on orders to authenticated;
+  create table mergers (id int primary key, total int, secret text);
+  alter table mergers enable row level security;
+  create policy "everyone" on mergers using (true) with check (true);
+  grant select (id, total), insert (id, total), update (total) on mergers to authenticated;
+  grant select (secret), insert (secret), update (secret), delete on mergers to anon;
   create table members (team int primary key, member bigint);
   alter table members enable row level security;
   grant select on members to authenticated;
@@ -44,11 +49,12 @@ beforeAll(async () => {
   return () => service.stop();
 });
 
-async function rest(path: string, { method = "GET", body, anonymous = false }: any = {}) {
+async function rest(path: string, { method = "GET", body, anonymous = false, prefer = "" }: any = {}) {
   const response = await fetch(`${service.url}/rest/v1/${path}`, {
     method,
     headers: {
       "content-type": "application/json",
+      prefer,
       ...(!anonymous && { authorization: `Bearer ${service.token("ada")}` }),
     },
     ...(body && { body: JSON.stringify(body) }),
@@ -89,6 +95,18 @@ test.each([
     "grant delete on public.orders to authenticated;",
   ],
   [
+    "a column that may not be changed, of rows that exist already",
+    "mergers",
+    { method: "POST", body: { id: 1, total: 2 }, prefer: "resolution=merge-duplicates" },
+    "grant update (id) on public.mergers to authenticated;",
+  ],
+  [
+    "a column that may not be read, of new rows",
+    "mergers",
+    { method: "POST", body: { id: 1 }, prefer: "return=representation" },
+    "grant select (secret) on public.mergers to authenticated;",
+  ],
+  [
     "a table that anonymous callers may not read",
     "orders?select=id",
     { anonymous: true },
@@ -125,6 +143,20 @@ test("the log names the missing grant of a GraphQL mutation of a SQL function", 
     .toContainEqual(
       "anon may not update (status) on public.articles; if it should: grant update (status) on public.articles to anon;",
     );
+});
+
+test.each([
+  ['createMerger(input: { id: "1", secret: "x" }) { id }', "insert (secret)"],
+  ['createMerger(input: { id: "1" }) { secret }', "select (secret)"],
+  ['upsertMerger(input: { id: "1", secret: "x" }) { count }', "insert (secret), update (secret), select (secret)"],
+  ['updateMerger(id: "1", input: { secret: "x" }) { id }', "update (secret)"],
+  ['deleteMergers(filter: { id: { equalTo: "1" } }, limit: 1) { count }', "delete, select (secret)"],
+])("the log names the missing grant of the GraphQL mutation %s", async (mutation, privileges) => {
+  const { errors } = await service.gql(`mutation { ${mutation} }`, { as: "ada" });
+  expect(errors).toMatchObject([{ extensions: { code: "PERMISSION_DENIED" } }]);
+  await expect
+    .poll(() => lines(30))
+    .toContainEqual(expect.stringContaining(`; if it should: grant ${privileges} on public.mergers to authenticated;`));
 });
 
 test("the same line is logged once", async () => {
