@@ -31,14 +31,14 @@ async function main(): Promise<void> {
   closeInspector();
   if (cluster.isWorker)
     return serveAsWorker(
-      (open) => startService(config, log, { open, listensLast, reread: readConfig, measuresProcess: true }),
+      (open) => startService(config, log, { open, listensLast, reread: readConfig, ownsProcess: true }),
       log,
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   const starting =
     config.workers > 1
       ? startInProcesses(config, log)
-      : startService(config, log, { reread: readConfig, measuresProcess: true });
+      : startService(config, log, { reread: readConfig, ownsProcess: true });
   handleSignals(starting, config.drainTimeout, log);
   try {
     const service = await starting;

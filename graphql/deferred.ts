@@ -68,10 +68,13 @@ export class DeferredGraphQL {
     return this.#loaded?.countSubscriptions() ?? 0;
   }
 
-  loadInBackground(): void {
-    this.load().catch((err) =>
-      this.#options.log.error({ err }, "GraphQL cannot be loaded: the next request tries again"),
-    );
+  /** Resolves when the attempt is over. */
+  async loadInBackground(): Promise<void> {
+    try {
+      await this.load();
+    } catch (err) {
+      this.#options.log.error({ err }, "GraphQL cannot be loaded: the next request tries again");
+    }
   }
 
   load(): Promise<GraphQLInterface> {
