@@ -3,6 +3,7 @@ import { type RequestHandler, Router } from "express";
 import { type RuruClientConfig, ruruHTML } from "ruru/server";
 import { serveStatic } from "ruru/static";
 import { byMethod } from "../http/express.ts";
+import { SIGNED_IN } from "../http/sign-in.ts";
 
 const STATIC_PATH = "/graphiql/static/";
 
@@ -29,7 +30,7 @@ export type ExplorerOptions = {
 
 /** `/graphiql`: Ruru, served from its npm package and not from a CDN, with a form to sign in. */
 export function explorerRouter({ example, hasAccounts }: ExplorerOptions): Router {
-  const signIn = SIGN_IN.replace("HAS_ACCOUNTS", String(hasAccounts));
+  const signIn = SIGN_IN.replace("HAS_ACCOUNTS", String(hasAccounts)).replace("SIGNED_IN", () => SIGNED_IN);
   const html: RequestHandler = async (_request, response) => {
     const page = ruruHTML({
       staticPath: STATIC_PATH,

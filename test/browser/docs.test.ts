@@ -4,6 +4,7 @@ import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
+const WITH_EXPLORER = { DOCS: "on", GRAPHIQL: "on" };
 const POLL = { timeout: 30_000, interval: 100 };
 
 const installed = hasBrowser("the reference");
@@ -19,7 +20,7 @@ const faults: string[] = [];
 
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService(SETTINGS), launchBrowser()]);
+  [service, browser] = await Promise.all([startTestService(WITH_EXPLORER), launchBrowser()]);
   context = await browser.newContext({ viewport: { width: 1400, height: 600 }, reducedMotion: "reduce" });
   context.setDefaultTimeout(30_000);
   page = await context.newPage();
@@ -127,7 +128,10 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     };
     const [anonymous] = await Promise.all([described(), other.goto(`${service.url}/docs`)]);
     expect(anonymous).not.toContain("post");
+    await other.locator("h1").first().waitFor({ timeout: 30_000 });
+    await other.evaluate("scrollTo(0, 3000)");
     const signIn = other.getByRole("form", { name: "Sign in" });
+    expect((await signIn.boundingBox())!.y).toBe(0);
     await signIn.getByLabel("Username").fill("ada");
     await signIn.getByLabel("Password").fill("wrong");
     await signIn.getByRole("button").click();
@@ -135,7 +139,7 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     await signIn.getByLabel("Password").fill("Correct-Horse-7!");
     const [mine] = await Promise.all([described(), signIn.getByRole("button").click()]);
     expect(mine).toContain("post");
-    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as ada/);
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as Ada Lovelace/);
     const [again] = await Promise.all([described(), signIn.getByRole("button").click()]);
     expect(again).toEqual(anonymous);
   });
@@ -159,6 +163,34 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as Administrator/);
     const { paths } = (await (await description).json()) as any;
     expect(Object.keys(paths["/users"])).toContain("delete");
+  });
+
+  test("shares its sign-in with the other pages and tabs, and says when it has ended", async () => {
+    const own = await browser.newContext({ viewport: { width: 1400, height: 600 } });
+    onTestFinished(() => own.close());
+    // Only the forms matter.
+    await own.route(/scalar|graphiql\/static/, (route) => route.abort());
+    const explorer = await own.newPage();
+    await explorer.goto(`${service.url}/graphiql`);
+    const inExplorer = explorer.getByRole("form", { name: "Sign in" });
+    const live = await own.newPage();
+    await live.goto(`${service.url}/docs/live`);
+    const token = service.token("bob");
+    await inExplorer.getByLabel("Access token").fill(token);
+    await inExplorer.getByRole("button", { name: "Sign in" }).click();
+    await expect.poll(() => live.getByLabel("Access token").getAttribute("placeholder"), POLL).toBe("of Bob Kahn");
+
+    const reference = await own.newPage();
+    await reference.goto(`${service.url}/docs`);
+    const signIn = reference.getByRole("form", { name: "Sign in" });
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toMatch(/^Signed in as Bob Kahn/);
+
+    await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization: `Bearer ${token}` } });
+    const send = () =>
+      reference.evaluate((bearer) => fetch("/users", { headers: { authorization: bearer } }), `Bearer ${token}`);
+    await send();
+    await expect.poll(() => signIn.getByRole("status").innerText(), POLL).toBe("The sign-in has ended: sign in again.");
+    await expect.poll(() => inExplorer.getByRole("button", { name: "Sign in" }).isVisible(), POLL).toBe(true);
   });
 
   test("shows a message without a description", async () => {

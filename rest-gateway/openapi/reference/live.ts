@@ -1,17 +1,28 @@
 import { createHash } from "node:crypto";
 import type { RequestHandler } from "express";
+import { SIGNED_IN } from "../../../http/sign-in.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 
 /** Joins a channel with the binding of the form, and shows each change as it arrives. */
-const SCRIPT = `
+const SCRIPT = `${SIGNED_IN}
 const form = document.querySelector("form");
 const [status, changes] = [document.querySelector("output"), document.querySelector("tbody")];
 const { key } = form.dataset;
 let socket = null;
+const showCaller = () => {
+  form.elements.token.placeholder = signedIn.token() ? "of " + signedIn.name() : "for the rights of a user";
+};
+showCaller();
+signedIn.onChange(() => {
+  showCaller();
+  // A subscription goes on as the new caller.
+  if (socket) form.requestSubmit();
+});
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   socket?.close();
-  const { table, filter, token } = Object.fromEntries(new FormData(form));
+  const { table, filter, ...given } = Object.fromEntries(new FormData(form));
+  const token = given.token.trim() || signedIn.token();
   const [name, schema] = table.trim().split(".").reverse();
   const binding = { event: "*", schema: schema ?? "public", table: name, filter };
   const url = new URL("/realtime/v1/websocket", location.href);

@@ -4,6 +4,7 @@ import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
 import { byMethod } from "../../../http/express.ts";
 import { escapeMarkup } from "../../../http/response.ts";
+import { SIGNED_IN } from "../../../http/sign-in.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 import { livePage } from "./live.ts";
 
@@ -30,37 +31,45 @@ export function docsRouter(options: DocsOptions): Router {
 
 /**
  * The form takes an access token, or gets one with a username and password or from an identity provider, which returns the browser
- * with a code: the page exchanges it with a verifier that only this tab has (RFC 7636). The token is kept until the tab is closed;
- * the page shows what its role may do.
+ * with a code: the page exchanges it with a verifier that only this tab has (RFC 7636). The page shows what the token's role may do,
+ * so it is loaded again when the user signs in or out.
  */
-const SIGN_IN = `
-const stored = JSON.parse(sessionStorage.getItem("content-service.docs") ?? "null");
+const SIGN_IN = `${SIGNED_IN}
+const token = signedIn.token();
 const form = document.getElementById("sign-in");
 const status = form.querySelector("[role=status]");
-const remember = (session) => {
-  sessionStorage.setItem("content-service.docs", JSON.stringify(session));
-  location.reload();
-};
 const postJson = (path, body, headers = {}) =>
   fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
-const claimsOf = (token) => {
-  try {
-    const payload = atob(token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/"));
-    return JSON.parse(new TextDecoder().decode(Uint8Array.from(payload, (character) => character.charCodeAt(0))));
-  } catch {
-    return null;
-  }
-};
-form.classList.toggle("signed-in", stored !== null);
-if (stored) status.textContent = "Signed in as " + stored.username + ": this page shows what you may do.";
-const nameIn = (token) => {
-  const { name, sub, role } = claimsOf(token);
-  return name ?? sub ?? "the role " + role;
+// Scalar keeps its sidebar below the form, which stays in view.
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty("--scalar-custom-header-height", form.offsetHeight + "px");
+}).observe(form);
+form.classList.toggle("signed-in", token !== null);
+if (token) status.textContent = "Signed in as " + signedIn.name() + ": this page shows what you may do.";
+// The reason why the page was loaded again.
+else if (sessionStorage.getItem("content-service:ended")) status.textContent = signedIn.ended;
+sessionStorage.removeItem("content-service:ended");
+let hasEnded = false;
+signedIn.onChange(() => {
+  if (!hasEnded || signedIn.token()) location.reload();
+});
+function end() {
+  hasEnded = true;
+  signedIn.use(null);
+  form.classList.remove("signed-in");
+  status.textContent = signedIn.ended;
+}
+// Test requests too. What the user has entered for them stays.
+const send = window.fetch;
+window.fetch = async (...given) => {
+  const response = await send(...given);
+  if (token && signedIn.token() === token && signedIn.isRefused(response)) end();
+  return response;
 };
 let challenge = null;
 async function finish(response, username) {
   const answer = await response.json();
-  if (response.ok) return remember({ username: username ?? nameIn(answer.accessToken), token: answer.accessToken });
+  if (response.ok) return signedIn.use(answer.accessToken);
   const isWrongCode = answer.error.details?.some(({ field }) => field === "code") ?? false;
   const needsCode = answer.error.code === "MFA_REQUIRED" || isWrongCode;
   form.classList.toggle("needs-code", needsCode);
@@ -71,11 +80,11 @@ async function finish(response, username) {
 }
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
-  if (stored) return remember(null);
+  if (signedIn.token()) return signedIn.use(null);
   const { username, password, code, ...given } = Object.fromEntries(new FormData(form));
-  const token = given.token.trim();
-  if (token) {
-    if (claimsOf(token)) return remember({ username: nameIn(token), token });
+  const text = given.token.trim();
+  if (text) {
+    if (signedIn.isToken(text)) return signedIn.use(text);
     status.textContent = "This is not an access token.";
     return;
   }
@@ -92,7 +101,7 @@ async function startAt(path) {
   location.assign(path + "?" + new URLSearchParams(start));
 }
 const signInCode = new URLSearchParams(location.search).get("sign_in_code");
-if (signInCode !== null && !stored) {
+if (signInCode !== null && !token) {
   history.replaceState(null, "", location.pathname);
   const codeVerifier = sessionStorage.getItem("content-service.verifier");
   if (codeVerifier) await finish(await postJson("/auth/federated/token", { signInCode, codeVerifier }));
@@ -109,11 +118,12 @@ async function offerProviders() {
 if (form.querySelector("[name=username]") && isSecureContext) void offerProviders();
 /** A session or token that has ended must not hide the page: it is removed, and the request is repeated. */
 async function fetchDescription(path, headers) {
-  const bearer = stored ? { Authorization: "Bearer " + stored.token } : {};
-  const response = await fetch(path, { headers: { ...headers, ...bearer } });
+  const bearer = token ? { Authorization: "Bearer " + token } : {};
+  const response = await send(path, { headers: { ...headers, ...bearer } });
   if (response.status !== 401) return response;
-  if (stored) {
-    remember(null);
+  if (token) {
+    sessionStorage.setItem("content-service:ended", "yes");
+    signedIn.use(null);
     return new Promise(() => {});
   }
   // Its response deletes the cookie of a session that has ended.
@@ -129,7 +139,7 @@ async function fetchDescription(path, headers) {
 const SCRIPT = `${SIGN_IN}
 const reference = document.getElementById("reference");
 const { key, versions } = reference.dataset;
-const bearer = stored && { token: stored.token };
+const bearer = token && { token };
 const tables = {
   title: "Tables",
   base: "/rest/v1",
@@ -199,7 +209,7 @@ const CONTENT_SECURITY_POLICY = [
 
 /** Fields of the second factor are hidden until they are needed. */
 const STYLE = `
-#sign-in { display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
+#sign-in { position: sticky; top: 0; z-index: 100; display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
   background: #f3f4f6; color: #1f2328; border-bottom: 1px solid #d0d7de; }
 #sign-in label, #sign-in button { white-space: nowrap; }
 #sign-in input { font: inherit; width: 11rem; padding: 0.15rem 0.4rem; }
