@@ -264,6 +264,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     ]),
     auth,
     tasks,
+    feed: options.changes,
     onInternalError,
   });
   const register = auth && registerRouter({ ...shared, database, isOpen, auth });

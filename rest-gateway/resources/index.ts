@@ -1,4 +1,5 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { readBytes } from "../../http/body.ts";
 import type { Exchange as HttpExchange } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
@@ -6,6 +7,7 @@ import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
+import { positionHeader } from "../conventions/change-position.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
@@ -26,7 +28,7 @@ import { refuseUnknown } from "./parse/headers.ts";
 import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
 import { accountsOff, InvalidRecords } from "./problem.ts";
 import type { Target } from "./request.ts";
-import { Runner, type RunnerOptions } from "./runner.ts";
+import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
 import { createAccount } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
 
@@ -35,6 +37,7 @@ export type ResourceOptions = ParseOptions &
     readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
     /** By their first segment. */
     readonly endpoints: ReadonlyMap<string, Endpoint>;
+    readonly feed: Pick<ChangeFeed, "mark" | "textAfter">;
     /** Null when sign-in is off. */
     readonly auth: Auth | null;
     /** Null when tasks are off. */
@@ -152,7 +155,11 @@ export class ResourceInterface implements HttpInterface {
       toRun = await createAccount(newAccount, auth.registration, this.#runner);
       exchange.isWritten = true;
     }
-    return answer(request, await this.#runner.run(toRun, identity, signal), target);
+    const { feed } = this.#options;
+    const { mark } = feed;
+    const result = await this.#runner.run(toRun, identity, signal);
+    const answered = answer(request, result, target);
+    return { ...answered, headers: [...answered.headers, ...positionHeader(feed, mark, snapshotOf(result, request))] };
   }
 
   /** Rejects with all faults of an invalid body, those included that only the database finds. */

@@ -121,8 +121,12 @@ export function reasonOf(result: Result, { operation }: ResourceRequest): Reason
   if (!row) return "missing";
   // Only a missing parent prevents an insert without an error.
   if (operation.kind === "create") return textAt(row, RESULT.rows) === "0" ? "missing" : null;
+  if (operation.kind === "list" && operation.parent === null) return null;
   return textAt(row, RESULT.reason) as Reason | null;
 }
+
+/** pg_current_snapshot() of a read: the last column. */
+export const snapshotOf = ({ rows }: Result, request: ResourceRequest) => (isRead(request) ? rows[0]?.at(-1) : null);
 
 /** The result to respond with. */
 export function mainResult(results: readonly Result[], request: ResourceRequest): Result {

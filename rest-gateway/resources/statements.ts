@@ -3,6 +3,7 @@ import { shapeCache, type TextCache } from "../cache.ts";
 import { finish, type Sql, type Written } from "../sql.ts";
 import { writeChange } from "../table/write/changes.ts";
 import { writeRead } from "../table/write/query.ts";
+import { SNAPSHOT } from "../table/write/result.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import { planInsert, planInsertMany, planList, planRecord, planTarget, planUpdate } from "./plan/request.ts";
 import type { ResourceRequest } from "./request.ts";
@@ -40,7 +41,7 @@ function writeRequest(request: ResourceRequest): readonly Sql[] {
   switch (operation.kind) {
     case "list": {
       const parent = operation.parent && planTarget(operation.parent);
-      return [writeRead(planList(request, operation), null, parent ? [writeMissing(parent)] : [])];
+      return [writeRead(planList(request, operation), null, [...(parent ? [writeMissing(parent)] : []), SNAPSHOT])];
     }
     case "read":
       return [writeFound(planRecord(request, operation))];

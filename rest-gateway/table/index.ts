@@ -12,6 +12,7 @@ import { networkOf } from "../../http/rate-limit.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
+import { positionHeader } from "../conventions/change-position.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/problem.ts";
@@ -199,9 +200,9 @@ export class TableInterface implements HttpInterface {
     if (query) return this.#export(parsed, prepared, query, text.url, caller, exchange);
     const { result, mark } = await this.#run(parsed, prepared, caller, exchange);
     const answered = answer(prepared, result, text.url);
-    const snapshot = prepared.plan.kind === "read" ? result.main.rows[0]![RESULT.snapshot] : undefined;
-    const position = mark && snapshot ? feed.textAfter(mark, snapshot.toString()) : null;
-    return position === null ? answered : { ...answered, headers: [...answered.headers, [POSITION, position]] };
+    const isRead = prepared.plan.kind === "read" || prepared.plan.kind === "call";
+    const position = positionHeader(feed, mark, isRead ? result.main.rows[0]![RESULT.snapshot] : null);
+    return position.length === 0 ? answered : { ...answered, headers: [...answered.headers, ...position] };
   }
 
   #export(
@@ -268,9 +269,6 @@ function routeOf(path: string): string {
 }
 
 const FUNCTIONS = `${BASE}/rpc/`;
-
-/** The position in the changes that follow a read: a subscriber that starts there misses nothing and gets nothing twice. */
-const POSITION = "Change-Position";
 
 /** The path after the base, without the slash. */
 const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);

@@ -29,7 +29,7 @@ export const RESULT = {
   ...{ body: 0, rows: 1, total: 2, headers: 3, status: 4 },
   /** Of a change. */
   ...{ location: 5, updated: 6 },
-  /** Of a read: pg_current_snapshot(). */
+  /** Of a read, or of a call of a function that is not volatile: pg_current_snapshot(). */
   snapshot: 5,
 } as const;
 

@@ -4,6 +4,7 @@ import pino from "pino";
 import { beforeAll } from "vitest";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
+import { ChangeFeed } from "../../db/changes/feed.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
 import { StatementTimeouts } from "../../db/statement-timeouts.ts";
@@ -67,6 +68,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       resources: describe(...descriptions),
       database,
       catalog,
+      feed: new ChangeFeed({ source: null, maxBytes: 0 }),
       anonymousRole: "anon",
       limits: { size: 1_048_576, depth: 100, records: 1000 },
       preferences: new PreferenceParser([]),

@@ -2,6 +2,7 @@ import { type Sql, sql } from "../../sql.ts";
 import type { Command, InsertCommand, UpdateCommand } from "../../table/plan.ts";
 import { writeCommand } from "../../table/write/changes.ts";
 import { Aliases, type From, fromTable } from "../../table/write/from.ts";
+import { SNAPSHOT } from "../../table/write/result.ts";
 import { writeList, writeWhere } from "../../table/write/rows.ts";
 import type { Reference } from "../descriptions/index.ts";
 import { conditionsOf, type RecordPlan, type TargetPlan } from "../plan.ts";
@@ -12,7 +13,7 @@ import { columnOf, modifiedOf, qualifiedName, versionOf } from "./expressions.ts
 export function writeFound(record: RecordPlan): Sql {
   const aliases = new Aliases();
   const from = fromTable(record.resource.table, aliases);
-  return sql`${writeRecord(record, from, aliases)}${writeWhere(record.rows, from, aliases)}`;
+  return sql`${writeRecord(record, from, aliases, true, [SNAPSHOT])}${writeWhere(record.rows, from, aliases)}`;
 }
 
 /** Writes the record and returns it. No row if nothing was written. */
@@ -85,13 +86,20 @@ export function writeAct(record: RecordPlan, name: string): Sql {
 
 const NULL = sql`null::text`;
 
-function writeRecord({ resource, rows }: RecordPlan, from: From, aliases: Aliases, isVersioned = true): Sql {
+/** `more` are additional columns of the result. */
+function writeRecord(
+  { resource, rows }: RecordPlan,
+  from: From,
+  aliases: Aliases,
+  isVersioned = true,
+  more: readonly Sql[] = [],
+): Sql {
   const { item, scope } = from;
   const version = isVersioned ? [versionOf(resource)(scope), modifiedOf(resource)(scope)] : [NULL, NULL];
   const about = [sql`${columnOf(resource.key)(scope)}::text`, ...version];
   const shown = sql.subquery(sql`select ${writeList(rows, scope, aliases)}`);
   return writeResult(
-    [sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about],
+    [sql`pg_catalog.row_to_json(r.*)`, sql`'1'`, NULL, ...about, ...more],
     sql`from ${item}, lateral ${shown} as r`,
   );
 }

@@ -28,7 +28,7 @@ export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl)
 
   const range = isChange(plan) ? changedRange(plan, affected) : rangeOf(plan, rows, result, total);
   const body = bodyKind(plan);
-  const location = plan.kind === "read" ? null : text(RESULT.location);
+  const location = plan.kind === "insert" ? text(RESULT.location) : null;
   const contentUrl = plan.kind === "read" ? contentLocation(url) : null;
   const headers: Header[] = [
     ...(body === "none" ? [] : ([["Content-Type", plan.format.contentType]] as const)),

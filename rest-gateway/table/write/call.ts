@@ -3,6 +3,7 @@ import { type Sql, sql } from "../../sql.ts";
 import { type CallArguments, type CallPlan, type RowsPlan, VALUE } from "../plan.ts";
 import { Aliases, type From } from "./from.ts";
 import {
+  SNAPSHOT,
   stripped,
   writeBody,
   writeCsv,
@@ -33,6 +34,7 @@ function writeSet(plan: CallPlan, rows: RowsPlan, called: Called, postgis: strin
     body: plan.isBodiless ? sql`null::json` : writeSetBody(plan, rows, postgis),
     rows: writeGuardedCount(plan),
     total: counted ? sql.subquery(sql`select count(*)::text${sql.line}from ${sql.subquery(every)} as c`) : null,
+    more: moreOf(plan),
     from: sql`from ${sql.subquery(writeRows(rows, from, aliases))} as r`,
   });
   if (!counted) return result;
@@ -89,6 +91,7 @@ function writeValue(plan: CallPlan, called: Called): Sql {
     body: writeValueBody(plan),
     rows: ONE,
     total: isCounted(plan) ? ONE : null,
+    more: moreOf(plan),
     from: sql`from ${sql.subquery(selected(called))} as r`,
   });
 }
@@ -105,6 +108,9 @@ function writeVoid(plan: CallPlan, called: Called): Sql {
   const from = sql`from ${inFrom(called)} as r`;
   return writeResult(plan, { body: sql`null::json`, rows: ONE, total: isCounted(plan) ? ONE : null, from });
 }
+
+/** The queries of a function that is not volatile see what the statement sees. */
+const moreOf = ({ function: { volatility } }: CallPlan): Sql[] => (volatility === "volatile" ? [] : [SNAPSHOT]);
 
 const ONE = sql`'1'`;
 const NAME = sql.identifier(VALUE);

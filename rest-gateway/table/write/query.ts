@@ -4,7 +4,7 @@ import type { Query, StreamQuery } from "../query.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
 import { Aliases, type From, tableAs } from "./from.ts";
-import { csvHeader, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
+import { csvHeader, SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
 import { namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
 
 /** `postgis` is the schema of PostGIS; null when it is not installed. */
@@ -38,7 +38,7 @@ function writeReadRows(plan: ReadPlan): Sql {
 function writePlan(plan: Plan, postgis: string | null): Sql {
   switch (plan.kind) {
     case "read":
-      return writeRead(plan, postgis, [sql`pg_catalog.pg_current_snapshot()::text`]);
+      return writeRead(plan, postgis, [SNAPSHOT]);
     case "call":
       return writeCall(plan, postgis);
     default:

@@ -15,11 +15,14 @@ export type ResultParts = {
   /** The values of the key as a JSON array of text, for the header Location. */
   readonly location?: Sql;
   readonly countsUpdates?: boolean;
-  /** Additional columns, which only the resources use. */
+  /** Additional columns. */
   readonly more?: readonly Sql[];
   /** The FROM clause. */
   readonly from: Sql;
 };
+
+/** What a statement sees of other transactions. */
+export const SNAPSHOT = sql`pg_catalog.pg_current_snapshot()::text`;
 
 /** The outer select of every statement. */
 export function writeResult({ maxBytes }: Pick<Plan, "maxBytes">, parts: ResultParts): Sql {

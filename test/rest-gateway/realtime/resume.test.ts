@@ -1,5 +1,5 @@
 import jwt from "jsonwebtoken";
-import { expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { observe, observing, summary, useRealtime } from "../../support/realtime.ts";
 import { Relay } from "../../support/relay.ts";
 import { JWT_SECRET } from "../../support/service.ts";
@@ -103,6 +103,31 @@ test("a read and a subscription from its Change-Position miss nothing and get no
   isWriting = false;
   await writing;
   expect(warm.changes.length).toBeGreaterThan(0);
+});
+
+describe("a response has the position of what it has read", () => {
+  beforeAll(() =>
+    sql(`create function newest_note() returns bigint language sql stable return (select max(id) from notes);
+      create function note_ids() returns setof bigint language sql stable begin atomic select id from notes; end;
+      create function any_note() returns bigint language sql volatile return (select max(id) from notes);
+      grant execute on function newest_note, note_ids, any_note to anon`),
+  );
+
+  test.each([
+    ["/rest/v1/notes?select=id&limit=1", true],
+    ["/rest/v1/rpc/newest_note", true],
+    ["/rest/v1/rpc/note_ids", true],
+    ["/rest/v1/rpc/any_note", false],
+    ["/users", true],
+    ["/users/1", true],
+    ["/users/1/articles", true],
+  ])("GET %s: %s", async (path, isExpected) => {
+    await observing(client(), "position", NOTES);
+    const headers = { apikey: service().service.tokens.issueKey("anon") };
+    await expect.poll(async () => (await fetch(`${service().url}${path}`, { headers })).status).toBe(200);
+    const { headers: received } = await fetch(`${service().url}${path}`, { headers });
+    expect(received.has("Change-Position")).toBe(isExpected);
+  });
 });
 
 test("a position that is too old is refused with Gap, and a lost connection that was too long is reported", async () => {

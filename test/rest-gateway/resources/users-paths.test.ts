@@ -156,7 +156,7 @@ describe("methods", () => {
 });
 
 describe("HEAD returns the headers of GET and no body", () => {
-  const OWN = new Set(["date", "x-request-id", "connection", "keep-alive"]);
+  const OWN = new Set(["change-position", "date", "x-request-id", "connection", "keep-alive"]);
   const received = ({ status, headers }: PlainReply) => [
     status,
     Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN.has(name))),
