@@ -3,12 +3,14 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { findFreePort } from "../../db/cluster/embedded.ts";
+import { Tokens } from "../../identity/tokens.ts";
+import { ChannelSubscriber } from "./channel-subscriber.ts";
 import { Subscriber } from "./subscriber.ts";
 import { ROWS_PER_WRITER, Writers, writerOf } from "./writers.ts";
 
 /** What is cut or killed. */
 export type Action = "sockets" | "service" | "replication" | "database";
-export type Kind = "table" | "graphql";
+export type Kind = "table" | "graphql" | "channel";
 
 export type ChaosOptions = {
   /** Returns the connection string of the owner of a database. The tables events and audit are created in it. */
@@ -62,7 +64,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   if (kinds.includes("graphql")) await service.serves("/graphql?query={events{totalCount}}", 'totalCount":0');
 
   const subscribers = kinds.flatMap((kind) =>
-    Array.from({ length: each }, () => ({ kind, subscriber: new Subscriber(SUBSCRIPTIONS[kind](service.url)) })),
+    Array.from({ length: each }, () => ({ kind, subscriber: subscribe(kind, service.url) })),
   );
   stack.defer(async () => void (await Promise.all(subscribers.map(({ subscriber }) => subscriber.close()))));
   await until(
@@ -134,7 +136,13 @@ const SUBSCRIPTIONS = {
     body: { query: "subscription { onEventCreated { id } }" },
     idsOf: (_event: string, { data }: any) => (data ? [Number(data.onEventCreated.id)] : []),
   }),
-} as const satisfies Record<Kind, unknown>;
+} as const satisfies Record<Exclude<Kind, "channel">, unknown>;
+
+const SECRET = "a secret of the chaos run, long enough for HS256";
+const KEY = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "anon" }).issueKey("anon");
+
+const subscribe = (kind: Kind, url: string) =>
+  kind === "channel" ? new ChannelSubscriber(url, KEY, "events") : new Subscriber(SUBSCRIPTIONS[kind](url));
 
 /** A row of a writer must not arrive after a later one, unless it is a repetition. */
 function countOutOfOrder(ids: readonly number[]): number {
@@ -161,7 +169,7 @@ class ServiceProcess {
       NODE_ENV: "production",
       GRAPHILE_ENV: "production",
       DATABASE_URL: databaseUrl,
-      JWT_SECRET: "a secret of the chaos run, long enough for HS256",
+      JWT_SECRET: SECRET,
       PORT: String(port),
       INSTANCE_ID: "chaos",
       API_KEY_REQUIRED: "off",

@@ -8,13 +8,14 @@ import { type Action, runChaos } from "./chaos.ts";
 
 const HELP = `npm run chaos -- [options]
   Kills the service, its connections and the database while writers write and subscribers read, and compares what arrived
-  with an audit table. Exits with 1 if something was lost or out of order.
+  with an audit table. Exits with 1 if something was lost or out of order. What a channel received within about 100 ms before
+  its connection was lost may arrive twice.
 
   --kills N         number of disturbances, default 100
   --rows N          rows that are written before each of them, default 50
   --writers N       number of writers, default 4
   --pause MS        pause between the transactions of a writer, default 50
-  --subscribers N   subscribers of each kind (streams of a table, GraphQL over SSE), default 3
+  --subscribers N   subscribers of each kind (streams of a table, GraphQL over SSE, channels), default 3
   --help            show this help
 `;
 
@@ -62,7 +63,7 @@ async function main(): Promise<void> {
     url: database.url,
     restartDatabase: database.restart,
     actions,
-    kinds: ["table", "graphql"],
+    kinds: ["table", "graphql", "channel"],
     rows: Number(values.rows),
     writers: Number(values.writers),
     pause: Number(values.pause),
