@@ -285,7 +285,7 @@ const details = async () => {
   return { status: response.status, ...((await response.json()) as any) };
 };
 
-describe("an object with which the schema cannot be built is left out, with the reason in /health", () => {
+describe("what the schema cannot be built with is left out, with the reason in /health", () => {
   test.each([
     [
       "an invalid smart tag",
@@ -297,7 +297,7 @@ describe("an object with which the schema cannot be built is left out, with the 
       "a name that is taken",
       "create table odd (id int primary key); comment on table odd is '@name articles'; grant select on odd to anon",
       "comment on table odd is null; drop table odd",
-      "table public.odd: it and table public.articles lead to the same GraphQL name articles",
+      "table public.odd: GraphQL ignores @name articles: table public.articles leads to the GraphQL name articles too",
     ],
   ])("%s: later changes are served and no request fails", async (what, broken, repair, reason) => {
     const requests = sendContinuously(["{ articles(first: 2) { totalCount edges { node { title } } } }"]);
