@@ -130,7 +130,7 @@ async function startProcess(program: Program, database: ServerDatabase, port: nu
   child.once("exit", () => process.off("exit", kill));
   const recentOutput = collectOutput(child);
   try {
-    await untilReady(child, `http://127.0.0.1:${port}/`);
+    await untilReady(child, `http://127.0.0.1:${port}/health`);
     await resume(child);
   } catch (error) {
     await end(child);
@@ -152,7 +152,7 @@ function collectOutput(child: ChildProcess): () => string {
 const START_MILLISECONDS = 60_000;
 const NOT_READY = 503;
 
-/** Sends requests until the status is not 503. Throws if the server ends or takes too long. */
+/** Sends requests until the status is not 503; peers without this path respond with 404 when they are ready. Throws if the server ends or takes too long. */
 async function untilReady(child: ChildProcess, url: string): Promise<void> {
   await once(child, "spawn");
   const deadline = Date.now() + START_MILLISECONDS;
