@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
 const WITH_EXPLORER = { DOCS: "on", GRAPHIQL: "on" };
-const POLL = { timeout: 30_000, interval: 100 };
+const POLL = { timeout: 60_000, interval: 100 };
 
 const installed = hasBrowser("the reference");
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([startTestService(WITH_EXPLORER), launchBrowser()]);
   context = await browser.newContext({ viewport: { width: 1400, height: 600 }, reducedMotion: "reduce" });
-  context.setDefaultTimeout(30_000);
+  context.setDefaultTimeout(60_000);
   page = await context.newPage();
   page.on("request", (request) => hosts.add(new URL(request.url()).host));
   page.on("pageerror", (error) => faults.push(error.message));
@@ -73,7 +73,7 @@ const V2 = "Resources, version 2";
 const TABLES = "The API: objects granted here are served.";
 const PUBLISH = "/articles/{articleId}/publish";
 
-describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
+describe.skipIf(!installed)("/docs", { timeout: 180_000 }, () => {
   test.each([
     ["Resources v1", "articles", "/users", "/users", { heading: V1, listed: PUBLISH, answer: '"created_at"' }],
     ["Resources v2", "articles", "/users", "/api/v2/users", { heading: V2, listed: PUBLISH, answer: '"createdAt"' }],
@@ -128,7 +128,7 @@ describe.skipIf(!installed)("/docs", { timeout: 60_000 }, () => {
     };
     const [anonymous] = await Promise.all([described(), other.goto(`${service.url}/docs`)]);
     expect(anonymous).not.toContain("post");
-    await other.locator("h1").first().waitFor({ timeout: 30_000 });
+    await other.locator("h1").first().waitFor({ timeout: 60_000 });
     await other.evaluate("scrollTo(0, 3000)");
     const signIn = other.getByRole("form", { name: "Sign in" });
     expect((await signIn.boundingBox())!.y).toBe(0);

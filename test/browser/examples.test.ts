@@ -32,7 +32,7 @@ afterAll(async () => {
 /** Opens a page of the examples, which are on another origin than the service. */
 async function open(folder: string): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 900, height: 1200 } });
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000);
   onTestFinished(() => page.close());
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
@@ -65,7 +65,7 @@ async function logout(page: Page): Promise<void> {
 
 describe.skipIf(!installed).each(["plain", "react"])(
   "the example page in examples/%s",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   (folder) => {
     test("registers users with all faults beside their fields, signs them in, and refreshes an expired token", async () => {
       const page = await open(folder);

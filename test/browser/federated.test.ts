@@ -72,7 +72,7 @@ async function sessionOnPage(): Promise<unknown> {
   return JSON.parse(await page.innerText("body"));
 }
 
-describe.skipIf(!installed)("in a browser", { timeout: 60_000 }, () => {
+describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
   test("a user signs in with OpenID Connect, is recognized on the page at which the sign-in continues, and signs out", async () => {
     await start("/auth/oidc/acme");
     await signInAtProvider();

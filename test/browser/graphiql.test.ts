@@ -25,7 +25,7 @@ async function openExplorer() {
   page.on("request", (request) => hosts.add(new URL(request.url()).host));
   page.on("pageerror", (error) => faults.push(error.message));
   await page.goto(`${service.url}/graphiql`);
-  await page.locator(".graphiql-query-editor .monaco-editor").first().waitFor({ timeout: 30_000 });
+  await page.locator(".graphiql-query-editor .monaco-editor").first().waitFor({ timeout: 60_000 });
   return { page, hosts, faults };
 }
 
@@ -35,7 +35,7 @@ async function write(page: Page, text: string): Promise<void> {
   await page.keyboard.insertText(text);
 }
 
-const execute = (page: Page) => page.locator(".graphiql-execute-button").click({ timeout: 30_000 });
+const execute = (page: Page) => page.locator(".graphiql-execute-button").click({ timeout: 60_000 });
 
 /** Executes the operation until the shown result matches: the editor passes on its text after a delay. */
 const expectResult = (page: Page) =>
@@ -46,12 +46,12 @@ const expectResult = (page: Page) =>
       // The editor writes spaces as no-break spaces.
       return text.replaceAll("\u00a0", " ");
     },
-    { timeout: 30_000, interval: 500 },
+    { timeout: 60_000, interval: 500 },
   );
 
 test.skipIf(!installed)(
   "/graphiql opens with an operation that runs, and sends no request to another host",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     const { page, hosts, faults } = await openExplorer();
     await expectResult(page).toContain('"totalCount": 4');
@@ -63,7 +63,7 @@ test.skipIf(!installed)(
 
 test.skipIf(!installed)(
   "/graphiql has a form to sign in, whose token is sent with requests and subscriptions",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     const { page, faults } = await openExplorer();
     const frames: string[] = [];
@@ -87,7 +87,7 @@ test.skipIf(!installed)(
       return frames[0];
     };
     await expect
-      .poll(firstFrame, { timeout: 30_000, interval: 500 })
+      .poll(firstFrame, { timeout: 60_000, interval: 500 })
       .toMatch(/"connection_init".*"Authorization":"Bearer /);
 
     await form.getByRole("button", { name: "Sign out" }).click();
@@ -110,7 +110,7 @@ test.skipIf(!installed)(
 
 test.skipIf(!installed)(
   "/graphiql sends the CSRF token with the cookie of a session",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     const context = await browser.newContext();
     onTestFinished(() => context.close());
