@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
 import { byMethod } from "../http/express.ts";
 import type { ServiceState } from "../http/health.ts";
+import { RETRY_SECONDS } from "../http/response.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { documentOf, html, type Link, PAGE_POLICY } from "./html.ts";
 
@@ -19,7 +20,7 @@ export type StartOptions = {
   state(): ServiceState;
 };
 
-/** `/`: what the service offers, for people and for programs. It responds while the service starts and stops too. */
+/** `/`: what the service offers, for people and for programs; while the service starts or stops, with status 503. */
 export function startPage(options: StartOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
   const handler: RequestHandler = (request, response, next) => {
@@ -29,7 +30,12 @@ export function startPage(options: StartOptions): Router {
     const content = isBrowser
       ? { type: "text/html; charset=utf-8", text: pageOf(options), headers: { ...headers, ...PAGE_HEADERS } }
       : { type: "application/json; charset=utf-8", text: jsonOf(options), headers };
-    contentHandler(content)(request, response, next);
+    if (options.state() === "ready") {
+      contentHandler(content)(request, response, next);
+    } else {
+      const unavailable = { ...content.headers, "Cache-Control": "no-store", "Retry-After": RETRY_SECONDS };
+      response.status(503).set(unavailable).type(content.type).send(content.text);
+    }
   };
   router.all("/", byMethod({ GET: handler }));
   return router;

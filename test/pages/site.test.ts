@@ -1,5 +1,9 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listDocs } from "../../pages/docs.ts";
+import { startPage } from "../../pages/start.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
@@ -34,6 +38,19 @@ describe("/", () => {
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(response.headers.get("vary")).toContain("Accept");
     expect(await response.text()).toContain(`<a href="${service.url}/rest/v1/">`);
+  });
+
+  test.each(["starting", "draining"] as const)("is 503 while the service is %s, with what it offers", async (state) => {
+    const app = express().use(startPage({ offers: () => [], docs: [], links: [], state: () => state }));
+    const server = app.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    try {
+      const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+      expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
+      expect(await response.json()).toMatchObject({ name: "Content Service", state });
+    } finally {
+      server.close();
+    }
   });
 
   test("has an entity tag, and allows only reading", async () => {
