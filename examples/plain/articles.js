@@ -65,7 +65,11 @@ async function showPage(page) {
   find("#total").textContent = `${articles.totalCount} articles`;
   find("#articles").replaceChildren(
     ...articles.edges.map(({ node }) => {
-      const link = element("button", { className: "link", textContent: node.title, onclick: () => open(node) });
+      const link = element("button", {
+        className: "link",
+        textContent: node.title,
+        onclick: () => openOrShowFault(node),
+      });
       return element("li", {}, link, ` by ${node.author.name}`);
     }),
   );
@@ -90,15 +94,25 @@ handle(find("#create"), async (input) => {
 
 // Comments, which appear as they are written
 
+const GONE = "This article no longer exists.";
 let events;
 let opened;
 
 const line = ({ content, author }) => element("li", {}, `${author.name}: ${content}`);
 
+const openOrShowFault = (article) => open(article).catch(({ message }) => showFault(message));
+
+function showFault(message) {
+  find("#fault").textContent = message;
+  find("#fault").hidden = message === "";
+  find("#comment").hidden = message === GONE;
+}
+
 async function open(article) {
   opened = article;
   find("#article").hidden = false;
   find("#article h2").textContent = article.title;
+  showFault("");
   const list = find("#comments");
   const known = new Set();
   const add = (comment) => {
@@ -109,13 +123,22 @@ async function open(article) {
   events?.close();
   // First subscribe, then read: no comment is missed. After a lost connection, EventSource continues where it was.
   const subscription = `subscription { onCommentAdded(articleId: ${article.id}) { id content author { name } } }`;
-  events = new EventSource(`${API}/graphql?query=${encodeURIComponent(subscription)}`);
-  events.addEventListener("next", ({ data }) => add(JSON.parse(data).data.onCommentAdded));
-  await new Promise((resolve) => events.addEventListener("open", resolve, { once: true }));
+  const stream = new EventSource(`${API}/graphql?query=${encodeURIComponent(subscription)}`);
+  events = stream;
+  stream.addEventListener("next", ({ data: result }) => {
+    const { data, errors } = JSON.parse(result);
+    if (data) add(data.onCommentAdded);
+    else showFault(errors[0].extensions.code === "RESOURCE_NOT_FOUND" ? GONE : errors[0].message);
+  });
+  // The subscription has ended, or was refused: EventSource would connect again.
+  stream.addEventListener("complete", () => stream.close());
+  await new Promise((resolve) => stream.addEventListener("open", resolve, { once: true }));
   const { article: read } = await graphql(
     `query ($id: ID!) { article(id: $id) { comments { id content author { name } } } }`,
     article,
   );
+  if (opened !== article) return;
+  if (!read) return showFault(GONE);
   for (const comment of read.comments) add(comment);
 }
 

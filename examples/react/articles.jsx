@@ -105,14 +105,17 @@ const COMMENT = gql`
 
 /** Comments, which appear as they are written. */
 function Comments({ article: { id, title } }) {
-  const { data, subscribeToMore } = useQuery(COMMENTS, { variables: { id }, fetchPolicy: "cache-and-network" });
+  const { data, error, subscribeToMore } = useQuery(COMMENTS, { variables: { id }, fetchPolicy: "cache-and-network" });
+  const [refused, setRefused] = useState(null);
   const [comment] = useMutation(COMMENT);
   useEffect(
     () =>
       subscribeToMore({
         document: ADDED,
         variables: { id },
+        onError: setRefused,
         updateQuery: (read, { subscriptionData }) => {
+          if (!read.article) return;
           const added = subscriptionData.data.onCommentAdded;
           const others = read.article.comments.filter((each) => each.id !== added.id);
           return { article: { ...read.article, comments: [...others, added] } };
@@ -120,9 +123,19 @@ function Comments({ article: { id, title } }) {
       }),
     [id, subscribeToMore],
   );
+  // Another user may delete the article after the list was read.
+  if (data && !data.article)
+    return (
+      <section aria-label="Comments">
+        <h2>{title}</h2>
+        <p role="alert">This article no longer exists.</p>
+      </section>
+    );
+  const fault = error ?? refused;
   return (
     <section aria-label="Comments">
       <h2>{title}</h2>
+      {fault && <p role="alert">{fault.message}</p>}
       <ul>
         {data?.article.comments.map(({ id: key, content, author }) => (
           <li key={key}>

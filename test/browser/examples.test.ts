@@ -41,6 +41,9 @@ async function open(folder: string): Promise<Page> {
   return page;
 }
 
+/** The state of an EventSource that does not connect again. */
+const CLOSED = 2;
+
 const titles = (page: Page) =>
   page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts();
 
@@ -160,6 +163,32 @@ describe.skipIf(!installed).each(["plain", "react"])(
       await send(comments.getByRole("form"), { Comment: "After the end" });
       await expect.poll(() => comments.getByRole("alert").innerText()).toBe("Your session has ended: sign in again.");
       await signIn.waitFor();
+    });
+
+    test("says that an article which was deleted meanwhile no longer exists, and does not subscribe again", async () => {
+      const inserted = await service.database.owner.query(
+        "insert into articles (title, content, author_id, status) values ('Deleted soon', 'x', 1, 'PUBLISHED') returning id",
+      );
+      const page = await open(folder);
+      const button = page.getByRole("button", { name: "Deleted soon" });
+      await button.waitFor();
+      await service.database.owner.query("delete from articles where id = $1", [inserted.rows[0].id]);
+      await page.evaluate(() => {
+        const page = globalThis as any;
+        page.EventSource = class extends EventSource {
+          constructor(url: string) {
+            super(url);
+            page.stream = this;
+          }
+        };
+      });
+      await button.click();
+      const comments = page.getByRole("region", { name: "Comments" });
+      await expect.poll(() => comments.getByRole("alert").innerText()).toBe("This article no longer exists.");
+      expect(await comments.getByRole("form").count()).toBe(0);
+      // Otherwise the stream would connect again, for good.
+      const state = () => page.evaluate(() => (globalThis as any).stream?.readyState);
+      await expect.poll(state).toBe(folder === "plain" ? CLOSED : undefined);
     });
   },
 );
