@@ -26,15 +26,15 @@ export class Refused extends Error {
   }
 }
 
-const send = (path, request) =>
-  fetch(API + path, request).catch(() => {
+const send = (url, options) =>
+  fetch(url, options).catch(() => {
     throw new Error(
       `${API} does not respond. If the service runs elsewhere, add ?api=http://… to the URL of this page.`,
     );
   });
 
 async function post(path, body) {
-  const response = await send(path, {
+  const response = await send(API + path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
@@ -59,11 +59,11 @@ export const signOut = () => keep(null);
 
 /**
  * An access token for the next request, or null. A refresh token works once, so that all requests wait for one refresh. If the
- * network fails, the session stays.
+ * network fails, the session stays. `expired`: a token that the service has refused as expired, whatever the clock of this page says.
  */
-export async function token() {
-  if (session()?.expiresAt < Date.now() + MARGIN) {
-    const { user, refreshToken } = session();
+export async function token(expired = null) {
+  const { user, accessToken, refreshToken, expiresAt } = session() ?? {};
+  if (accessToken && (accessToken === expired || expiresAt < Date.now() + MARGIN)) {
     refreshing ??= post("/auth/refresh", { refreshToken })
       .then((tokens) => keepTokens(user, tokens))
       .catch((error) => Promise.reject(ended(error)))
@@ -82,14 +82,31 @@ export function ended(error, code = error.code) {
   return new Error("Your session has ended: sign in again.");
 }
 
-/** The data of a GraphQL operation. */
-export async function graphql(query, variables = {}, accessToken = undefined) {
-  const bearer = accessToken ?? (await token());
-  const response = await send("/graphql", {
+const withToken = ({ headers, ...options }, accessToken) => ({
+  ...options,
+  headers: { ...headers, ...(accessToken && { Authorization: `Bearer ${accessToken}` }) },
+});
+
+/**
+ * `fetch` with an access token. If the service finds it expired, the token is refreshed and the request repeated. No mutation of
+ * these pages is executed twice: each needs a user.
+ */
+export async function request(url, options) {
+  const accessToken = await token();
+  const response = await send(url, withToken(options, accessToken));
+  if (!response.headers.get("WWW-Authenticate")?.includes("has expired")) return response;
+  return send(url, withToken(options, await token(accessToken)));
+}
+
+/** The data of a GraphQL operation. `accessToken`: that of a user who is not signed in at the page yet. */
+export async function graphql(query, variables = {}, accessToken = null) {
+  const options = {
     method: "POST",
-    headers: { "Content-Type": "application/json", ...(bearer && { Authorization: `Bearer ${bearer}` }) },
+    headers: { "Content-Type": "application/json" },
     body: JSON.stringify({ query, variables }),
-  });
+  };
+  const url = `${API}/graphql`;
+  const response = await (accessToken ? send(url, withToken(options, accessToken)) : request(url, options));
   const { data, errors } = await response.json();
   if (!errors) return data;
   const { message, extensions } = errors[0];

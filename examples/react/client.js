@@ -1,21 +1,22 @@
 import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache, split } from "@apollo/client";
-import { SetContextLink } from "@apollo/client/link/context";
 import { ErrorLink } from "@apollo/client/link/error";
 import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { getMainDefinition } from "@apollo/client/utilities";
 import { createClient } from "graphql-ws";
 import { throwError } from "rxjs";
-import { API, ended, signOut, token } from "../session.js";
+import { API, ended, request, session, signOut, token } from "../session.js";
 
-/** Each request and each connection of the socket has a token that is valid then. */
-async function credentials() {
-  const accessToken = await token();
-  return accessToken ? { authorization: `Bearer ${accessToken}` } : {};
+/** The access token of the socket, and the last one that the service has closed a socket for as expired. */
+let used = null;
+let expired = null;
+
+/** Each connection of the socket has a token that is valid then. */
+async function connectionParams() {
+  used = await token(expired);
+  return used ? { authorization: `Bearer ${used}` } : {};
 }
 
-const withToken = new SetContextLink(async ({ headers }) => ({ headers: { ...headers, ...(await credentials()) } }));
-
-const socket = createClient({ url: `${API.replace(/^http/, "ws")}/graphql`, connectionParams: credentials });
+const socket = createClient({ url: `${API.replace(/^http/, "ws")}/graphql`, connectionParams });
 
 /** Whatever operation finds that the session has ended, the page shows it. */
 const endOfSession = new ErrorLink(({ error }) => {
@@ -25,14 +26,29 @@ const endOfSession = new ErrorLink(({ error }) => {
 
 // 4403 without "expired": the session was ended elsewhere. After an expiry, the socket connects again with a new token.
 socket.on("closed", ({ code, reason }) => {
-  if (code === 4403 && !reason.includes("expired")) signOut();
+  if (code !== 4403) return;
+  if (reason.includes("expired")) expired = used;
+  else signOut();
+});
+
+// A socket is that of the user who has opened it: with another user, or none, it connects again.
+let user = session()?.user.id;
+addEventListener("session", () => {
+  const before = user;
+  user = session()?.user.id;
+  if (user !== before) socket.terminate();
+});
+
+// What was written while the socket was closed.
+socket.on("connected", (_socket, _payload, wasRetry) => {
+  if (wasRetry) client.refetchQueries({ include: "active" });
 });
 
 const isSubscription = ({ query }) => getMainDefinition(query).operation === "subscription";
 
 export const client = new ApolloClient({
   link: endOfSession.concat(
-    split(isSubscription, new GraphQLWsLink(socket), withToken.concat(new HttpLink({ uri: `${API}/graphql` }))),
+    split(isSubscription, new GraphQLWsLink(socket), new HttpLink({ uri: `${API}/graphql`, fetch: request })),
   ),
   cache: new InMemoryCache(),
 });
