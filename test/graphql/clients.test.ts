@@ -189,37 +189,28 @@ test("urql queries, writes, invalidates its cache and receives subscriptions", a
 });
 
 describe("graphql-codegen", () => {
-  const QUERY = `query Titles($filter: ArticleFilterInput, $first: Int!) {
-    articles(filter: $filter, first: $first, orderBy: [TITLE_ASC]) { totalCount edges { node { title author { name } } } } }`;
-  const client = (title: string) => `
-    import { graphql } from "./gql/gql.ts";
-    import type { TypedDocumentString } from "./gql/graphql.ts";
-    async function run<Result, Variables>(url: string, document: TypedDocumentString<Result, Variables>, variables: Variables) {
-      const documentId = document.__meta__!.hash;
-      const response = await fetch(url, {
-        method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ documentId, query: String(document), variables }),
-      });
-      return ((await response.json()) as { data: Result }).data;
-    }
-    const Titles = graphql(\`${QUERY}\`);
-    export async function titles(url: string): Promise<string[]> {
-      const { articles } = await run(url, Titles, { first: 5, filter: { status: "PUBLISHED" } });
-      return articles.edges.map(({ node }) => node.${title} + " by " + node.author.name);
-    }`;
-
+  const guide = readFileSync("docs/graphql.md", "utf8");
   /** The configuration in docs/graphql.md. */
-  const [, json] = /^```json\n(\{\n {2}"schema".*?)^```/ms.exec(readFileSync("docs/graphql.md", "utf8"))!;
+  const [, json] = /^```json\n(\{\n {2}"schema".*?)^```/ms.exec(guide)!;
   const documented = JSON.parse(json!).generates["src/gql/"];
+  const [, persistedDocuments] = /`"persistedDocuments": (.*?)`/.exec(guide)!;
+  /** Its client, and the query of that. */
+  const [, example] = /^```ts\n(import \{ ApolloClient.*?)^```/ms.exec(guide)!;
+  const [, QUERY] = /graphql\(`(.*?)`\)/s.exec(example!)!;
+  const client = () =>
+    `${example}export { Titles, titles };`
+      .replace("http://127.0.0.1:3000/graphql", graphqlUrl())
+      .replace('"./gql"', '"./gql/gql.ts"');
 
   beforeAll(async () => {
     const schema = parse(sdl);
     const outputs = await preset.buildGeneratesSection({
       baseOutputDir: join(folder, "gql/"),
       schema,
-      documents: [{ location: "client.ts", document: parse(QUERY), rawSDL: QUERY }],
+      documents: [{ location: "client.ts", document: parse(QUERY!), rawSDL: QUERY }],
       // The test compiles and runs the sources as they are.
       config: { ...documented.config, emitLegacyCommonJSImports: false, importExtension: ".ts" },
-      presetConfig: documented.presetConfig,
+      presetConfig: { ...documented.presetConfig, persistedDocuments: JSON.parse(persistedDocuments!) },
       plugins: [],
       pluginMap: {},
     } as never);
@@ -243,15 +234,17 @@ describe("graphql-codegen", () => {
 
   const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
 
-  test("generates a typed client, whose manifest is trusted documents", async () => {
-    const path = file("client.ts", client("title"));
+  test("generates typed documents for Apollo Client, and a manifest of trusted documents", async () => {
+    const source = file("client.ts", client());
     compile();
-    const { titles } = await import(pathToFileURL(path).href);
+    const { Titles, titles } = await import(pathToFileURL(source).href);
     const published = await sql(
       "select a.title || ' by ' || u.name as text from articles as a join users as u on u.id = author_id where status = 'PUBLISHED' order by title collate \"C\"",
     );
-    expect(await titles(graphqlUrl())).toEqual(published.map(({ text }) => text));
-    const check = documents(["check", join(folder, "gql/persisted-documents.json")], {
+    expect(titles).toEqual(published.map(({ text }) => text));
+    const path = join(folder, "gql/persisted-documents.json");
+    expect(Object.keys(JSON.parse(readFileSync(path, "utf8")))).toEqual([Titles.__meta__.hash]);
+    const check = documents(["check", path], {
       DATABASE_URL: service().database.url,
       JWT_SECRET,
     });
@@ -286,7 +279,7 @@ describe("graphql-codegen", () => {
   });
 
   test("a field that the schema does not have is an error of TypeScript", () => {
-    file("client.ts", client("subtitle"));
+    file("client.ts", client().replace("node.title", "node.subtitle"));
     expect(() => compile()).toThrow(
       expect.objectContaining({ stdout: expect.stringContaining("Property 'subtitle' does not exist") }),
     );
