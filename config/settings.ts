@@ -522,7 +522,7 @@ export const SETTINGS = {
   CHANGES_PUBLICATION: setting(
     publicationName,
     "content_changes",
-    "Publication of the tables whose changes subscribers receive, with MIGRATE=off. It is created if it does not exist and the login may do that.",
+    "Publication of the tables whose changes subscribers receive, with MIGRATE=off. A DBA creates it; if the login owns it, the service adds the tables that callers may read.",
   ),
   INSTANCE_ID: setting(
     orUnset(instanceId),

@@ -49,7 +49,7 @@ export async function prepareChanges(owner: pg.Client, url: string): Promise<Cha
 
 /**
  * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if its login may replicate and
- * there is a publication, or the login may create it.
+ * there is a publication.
  */
 export async function findChanges(login: pg.Client, url: string, publication: string): Promise<ChangesConfig> {
   const { rows } = await login.query<{ user: string; is_owned: boolean | null }>(
@@ -59,14 +59,8 @@ export async function findChanges(login: pg.Client, url: string, publication: st
   );
   const { user, is_owned: isOwned } = rows[0]!;
   let reason = (await refuseLogical(login, user))?.text ?? "";
-  const name = login.escapeIdentifier(publication);
-  if (reason === "" && isOwned === null) {
-    const created = await login
-      .query(`create publication ${name} with (${await publicationOptions(login)})`)
-      .catch(() => null);
-    if (!created)
-      reason = `there is no publication: a DBA can run: create publication ${name} for tables in schema public with (publish_via_partition_root)`;
-  }
+  if (reason === "" && isOwned === null)
+    reason = `there is no publication: a DBA can run: ${await creationOf(login, publication)}`;
   return {
     mode: reason === "" ? "logical" : "none",
     reason: reason && `changes cannot be read, because ${reason}`,
@@ -77,12 +71,14 @@ export async function findChanges(login: pg.Client, url: string, publication: st
   };
 }
 
-async function publicationOptions(client: pg.Client): Promise<string> {
+/** The statement that creates the publication. The database stays unchanged until a DBA runs it. */
+async function creationOf(client: pg.Client, publication: string): Promise<string> {
   const { rows } = await client.query(
     "select current_setting('server_version_num')::integer >= 180000 as has_generated",
   );
-  const options = "publish = 'insert, update, delete, truncate', publish_via_partition_root = true";
-  return rows[0].has_generated ? `${options}, publish_generated_columns = 'stored'` : options;
+  const generated = rows[0].has_generated ? ", publish_generated_columns = stored" : "";
+  const name = client.escapeIdentifier(publication);
+  return `create publication ${name} for tables in schema public with (publish_via_partition_root${generated})`;
 }
 
 async function databaseOf(client: pg.Client): Promise<number> {

@@ -57,14 +57,15 @@ describe("with MIGRATE=off, changes", () => {
     });
   });
 
-  test("are not read without a publication that the login could create, and /health says what a DBA can run", async () => {
-    await owner.query(`alter role ${login} replication`);
+  test("are not read without a publication, which the service does not create, and /health says what a DBA can run", async () => {
+    await owner.query(`alter role ${login} replication; grant create on database ${name} to ${login}`);
     expect(await healthOf(await startForeign())).toEqual({
       mode: "none",
       reason: expect.stringContaining(
-        'a DBA can run: create publication "content_changes" for tables in schema public with (publish_via_partition_root)',
+        'a DBA can run: create publication "content_changes" for tables in schema public with (publish_via_partition_root',
       ),
     });
+    expect((await owner.query("select from pg_publication")).rowCount).toBe(0);
   });
 
   test("are read with the publication of a DBA", async () => {
@@ -86,8 +87,9 @@ describe("with MIGRATE=off, changes", () => {
     await owner.query("drop publication dba_changes; drop table unpublished");
   });
 
-  test("are read with a publication that the service creates, if the login may", async () => {
-    await owner.query(`grant create on database ${name} to ${login}; alter table notes owner to ${login}`);
+  test("are read with a publication of the login, to which the service adds what callers may read", async () => {
+    await owner.query(`create publication content_changes; alter publication content_changes owner to ${login};
+      alter table notes owner to ${login}`);
     const service = await startForeign();
     await expect
       .poll(() => healthOf(service))
