@@ -63,7 +63,10 @@ async function read(config: Config): Promise<Advice> {
     const [login] = options.logins;
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
     if (rowCount === 0)
-      throw new CommandError(1, "the service has not been started on this database: start it once with npm start");
+      throw new CommandError(
+        1,
+        "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once with npm start",
+      );
     const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(config, login!);
     return { ...advice, findings: [...advice.findings, ...more] };
   });

@@ -77,7 +77,11 @@ export async function inTransaction<Result>(client: pg.Client, work: () => Promi
     return result;
   } catch (error) {
     if (!UNKNOWN_NAME.has((error as pg.DatabaseError).code)) throw error;
-    throw new CommandError(1, "this database is not migrated; start the service on it once with MIGRATE=on");
+    throw new CommandError(
+      1,
+      "this database does not have the tables of this service. With MIGRATE=off there are no accounts and keys of its own: sign " +
+        "tokens with JWT_SECRET (docs/configuration.md, Any database). Otherwise start the service on it once with npm start",
+    );
   }
 }
 

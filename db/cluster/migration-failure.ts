@@ -45,9 +45,14 @@ async function firstFailure(client: pg.Client, statements: readonly SqlStatement
 
 function describe({ statement, error }: Failed, { file, text }: MigrationText): string {
   const at = statement.at + Math.max(Number(error.position ?? 1) - 1, 0);
-  const place = placeOf(text.slice(0, at), file);
+  // Files that a committed migration has included may have moved since.
+  const isCommitted = COMMITTED.test(file);
+  const before = text.slice(0, at);
+  const place = isCommitted ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
   const shown = statement.text.length > MAX_SHOWN ? `${statement.text.slice(0, MAX_SHOWN)} …` : statement.text;
-  const more = [error.detail, error.hint, ADVICE[error.code ?? ""]].filter((line) => line !== undefined);
+  const advice = ADVICE[error.code ?? ""];
+  const cure = advice === EXISTS && isCommitted ? existsFor(file) : advice;
+  const more = [error.detail, error.hint, cure].filter((line) => line !== undefined);
   return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...more].join("\n");
 }
 
@@ -70,9 +75,21 @@ function placeOf(before: string, file: string): string {
   return `${name}, line ${line}${includer ? `, included by ${includer.name}` : ""}`;
 }
 
+const COMMITTED = /^\d{6}/;
+
 const EXISTS =
   "It exists already, perhaps from an experiment in psql. Take it over with a statement that may run twice (create table if not " +
-  "exists; for a type: do $$ begin if to_regtype('…') is null then create type …; end if; end $$), or drop it in psql first.";
+  "exists; create or replace function, view or trigger; drop policy if exists before create policy; for a type: do $$ begin if " +
+  "to_regtype('…') is null then create type …; end if; end $$), or drop it in psql first.";
+
+/** A committed migration meets an object that it does not know. */
+const existsFor = (file: string): string =>
+  file.startsWith(FIRST)
+    ? "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off. Otherwise give the service " +
+      "a database of its own."
+    : "It exists already, perhaps from an experiment in psql. Take the migration back with npm run db:uncommit, and use a statement " +
+      "that may run twice; the cure of npm run db:apply has the forms.";
+const FIRST = "000001";
 const MISSING =
   "It does not exist at this point. Put the statement that makes it before this one, or --!include the file that does.";
 

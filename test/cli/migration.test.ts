@@ -6,6 +6,7 @@ import { outcomeOf } from "../../cli/command.ts";
 import { migrationCommand } from "../../cli/migration.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { hasCurrent, migrate } from "../../db/cluster/migrate.ts";
+import { withClient } from "../../db/cluster/open.ts";
 import { statementsOf } from "../../db/cluster/statements.ts";
 import { PROJECT } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -119,6 +120,22 @@ describe("db:apply", () => {
   });
 });
 
+test("a database with tables of others is not migrated: the error says that MIGRATE=off serves them", async () => {
+  const name = `${database.name}_other`;
+  const url = new URL(database.url);
+  url.pathname = `/${name}`;
+  await database.owner.query(`create database ${name}`);
+  try {
+    await withClient(url.href, (client) => client.query("create table users (id serial primary key, login text)"));
+    const failure = migrate(url.href, () => {}, folder);
+    await expect(failure).rejects.toThrow(
+      /^000001-.*\.sql, line \d+: relation "users" already exists \(42P07\)\n.*not of this service.* set MIGRATE=off/s,
+    );
+  } finally {
+    await database.owner.query(`drop database ${name} with (force)`);
+  }
+});
+
 test("a committed migration that fails is named, with line, statement and cure", async () => {
   const other = await createTestDatabase();
   const extra = join(folder, "committed", "999999-broken.sql");
@@ -130,7 +147,7 @@ test("a committed migration that fails is named, with line, statement and cure",
   try {
     const failure = migrate(other.url, () => {}, folder);
     await expect(failure).rejects.toThrow(
-      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table/,
+      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npm run db:uncommit/s,
     );
   } finally {
     await rm(extra);
