@@ -260,7 +260,7 @@ test("health shows mode, slot, lag, and what is kept", async () => {
       subscriptions: 0,
       readers: 1,
       ring: { changes: 3, bytes: expect.any(Number), seconds: expect.any(Number) },
-      received: { INSERT: 1, UPDATE: 1, DELETE: 1 },
+      received: { INSERT: 1, UPDATE: 1, DELETE: 1, TRUNCATE: 0 },
       gaps: 0,
     });
 });
