@@ -99,7 +99,8 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
      where granted.grantee = 'users_editor'::regrole and c.oid <> 'public.users'::regclass
      union all
      select p.oid::regprocedure::text from pg_proc as p, aclexplode(p.proacl) as granted
-     where granted.grantee = 'users_editor'::regrole and p.oid <> all (array['internal.user_text(text, text)', 'internal.is_email(text)']::regprocedure[])
+     where granted.grantee = 'users_editor'::regrole and p.oid <> all (array['internal.user_text(text, text)', 'internal.is_email(text)',
+       'internal.has_text(text)']::regprocedure[])
      union all
      select m.member::regrole::text from pg_auth_members as m
      where m.roleid = 'users_editor'::regrole and not (select rolcanlogin from pg_roles where oid = m.member)`,

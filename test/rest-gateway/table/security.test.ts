@@ -263,7 +263,9 @@ describe("rows that a policy hides", () => {
     ["a policy", { id: 3, owner_id: 2, text: "mine" }, "42501"],
   ])("are not revealed by an error about %s", async (_what, body, code) => {
     const { json, text } = await rest("secrets", { body, as: "ada" });
-    expect(json).toMatchObject({ code, details: null });
+    expect(json.code).toBe(code);
+    // The column at most: it is one of the body.
+    expect(json.details ?? "").toMatch(/^(in \w+)?$/);
     expect(text).not.toMatch(/secret of|mine/);
   });
 });
