@@ -152,9 +152,9 @@ function neededOn(table: Table, text: string): Needed {
   };
   const assignedIn = (part: string) => columnsIn(part.replace(/=[^,]*/g, " "));
   const [, returned = ""] = /\sreturning\s(.*?)(?:\n\)|$)/is.exec(text) ?? [];
-  const returnsAll = /\bt\.\*/.test(returned);
+  const hasAll = (part: string) => /\bt\.\*/.test(part);
   const selecting = (part: string): Needed => {
-    const columns = returnsAll ? [...table.columns.keys()] : columnsIn(part);
+    const columns = hasAll(returned) ? [...table.columns.keys()] : columnsIn(part);
     return columns.length === 0 ? [] : [["select", columns]];
   };
   if (inserted !== undefined) {
@@ -166,7 +166,8 @@ function neededOn(table: Table, text: string): Needed {
   // New values come from a subquery before the where.
   if (set !== undefined)
     return [["update", assignedIn(set)], ...selecting(rest!.replace(/^\sfrom\s.*?(?=\swhere\s|$)/is, ""))];
-  return isDelete ? [["delete", []], ...selecting(text)] : [["select", columnsIn(text)]];
+  if (isDelete) return [["delete", []], ...selecting(text)];
+  return [["select", hasAll(text) ? [...table.columns.keys()] : columnsIn(text)]];
 }
 
 type Asked = { readonly table: Table; readonly role: string; readonly catalog: Catalog };
@@ -181,6 +182,7 @@ function missingOf(
     return mayUseTable(catalog, role, table, privilege) ? null : privilege;
   const missing = columns.filter((name) => !mayUseColumn(catalog, role, table, table.columns.get(name)!, privilege));
   if (missing.length === 0) return null;
+  if (missing.length === table.columns.size) return privilege;
   return `${privilege} (${missing.map(quoteIfNeeded).join(", ")})`;
 }
 

@@ -13,6 +13,7 @@ const DDL = `
   create policy "everyone" on mergers using (true) with check (true);
   grant select (id, total), insert (id, total), update (total) on mergers to authenticated;
   grant select (secret), insert (secret), update (secret), delete on mergers to anon;
+  create table wishes (id int primary key, status article_status);
   create table members (team int primary key, member bigint);
   alter table members enable row level security;
   grant select on members to authenticated;
@@ -112,6 +113,7 @@ test.each([
     { anonymous: true },
     "grant select (id) on public.orders to anon;",
   ],
+  ["a table of which nothing may be read", "wishes", {}, "grant select on public.wishes to authenticated;"],
   [
     "a function",
     "rpc/private_function",
