@@ -6,7 +6,7 @@ import { commit, compile, migrate as runMigrations, type Settings, uncommit, wat
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
 import type { PoolClient } from "pg";
 import { checkIncludes, includedBySchema } from "./includes.ts";
-import { explainFailure } from "./migration-failure.ts";
+import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { migrateQueue } from "./queue.ts";
 import { statementsOf } from "./statements.ts";
 
@@ -62,18 +62,23 @@ type Urls = { readonly database: string; readonly shadow: string; readonly root:
  * Commits `current.sql` as the next migration, after all migrations have succeeded on the empty database `shadow`. The login
  * of `root` may drop and create that database.
  */
-export const commitMigration = (
+export async function commitMigration(
   urls: Urls,
   message: string,
   log: MigrationLog,
   folder = MIGRATIONS_FOLDER,
-): Promise<void> =>
-  commit(withShadow(urls, log, folder), message).finally(() => closePools(urls.database, urls.shadow, urls.root));
+): Promise<void> {
+  await commit(withShadow(urls, log, folder), message)
+    .catch(throwExplained)
+    .finally(() => closePools(urls.database, urls.shadow, urls.root));
+}
 
-/** Moves the latest committed migration back to `current.sql`, which must be empty. */
+/** Moves the latest committed migration back to `current.sql`, which must be empty. Rejects with MigrationFailure. */
 export async function uncommitMigration(urls: Urls, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
-  await runMigrations(settings(urls.database, log, folder));
-  await uncommit(withShadow(urls, log, folder)).finally(() => closePools(urls.database, urls.shadow, urls.root));
+  await runMigrations(settings(urls.database, log, folder))
+    .then(() => uncommit(withShadow(urls, log, folder)))
+    .catch(throwExplained)
+    .finally(() => closePools(urls.database, urls.shadow, urls.root));
 }
 
 /** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. Rejects with MigrationFailure. */
@@ -104,7 +109,20 @@ class RunningFile {
   }
 }
 
+/** graphile-migrate's error for a committed migration that has been changed. */
+const CHANGED = /^Hash for (?:.*\/)?(\S+) does not match/;
+
+function throwExplained(error: Error): never {
+  const [, file] = CHANGED.exec(error.message) ?? [];
+  if (file === undefined) throw error;
+  throw new MigrationFailure(
+    `${file} was changed after it had been committed. Undo that (git restore db/migrations/committed/${file}), and write a new ` +
+      "migration with the change.",
+  );
+}
+
 async function explained(error: unknown, url: string, name: string, folder: string): Promise<unknown> {
+  if (CHANGED.test((error as Error).message)) throwExplained(error as Error);
   const path = name === CURRENT ? join(folder, name) : join(folder, "committed", name);
   const written = await readFile(path, "utf8").catch(() => "");
   const text =

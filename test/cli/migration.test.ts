@@ -207,6 +207,28 @@ test("db:commit writes the next migration, and db:uncommit makes it current.sql 
   await writeFile(file, schema);
 });
 
+test("a committed migration that was changed is named, with the cure", async () => {
+  const [last] = (await committed()).toReversed();
+  const file = join(folder, "committed", last!);
+  const text = await readFile(file, "utf8");
+  await writeFile(file, `${text}select 1;\n`);
+  try {
+    const { exitCode, stderr } = await run("uncommit");
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /^\d{6}.*\.sql was changed after it had been committed\. Undo that \(git restore db\/migrations/,
+    );
+    const other = await createTestDatabase();
+    await other.owner.query("delete from graphile_migrate.migrations where filename = any ($1)", [
+      [last, `${last!.slice(0, 6)}.sql`],
+    ]);
+    await expect(migrate(other.url, () => {}, folder)).rejects.toThrow(/was changed after it had been committed/);
+    await other.drop();
+  } finally {
+    await writeFile(file, text);
+  }
+});
+
 test("docs/from-psql-to-a-migration.md: each step does what the page says", async () => {
   const guide = await readFile(join(PROJECT, "docs/from-psql-to-a-migration.md"), "utf8");
   const [table, access, asAda, asBob, migration] = [...guide.matchAll(/^```sql\n(.*?)^```$/gms)].map(([, sql]) => sql!);
