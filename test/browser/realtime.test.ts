@@ -31,7 +31,7 @@ test.runIf(hasBrowser("channels"))(
     onTestFinished(() => browser.close());
     const relay = await Relay.open(service().url);
     const page = await openPage(browser);
-    const settings = { url: relay.url, key: service().service.tokens.issueKey("anon"), token: tokenOf(4) };
+    const settings = { url: relay.url, key: service().service.tokens.issueKey("anon"), token: tokenOf(600) };
     await page.evaluate(async ({ url, key, token }) => {
       const state = { token, states: [] as string[], changes: [] as string[], system: [] as string[] };
       const client = (globalThis as any).supabase.createClient(url, key, { accessToken: async () => state.token });
@@ -56,15 +56,18 @@ test.runIf(hasBrowser("channels"))(
     const unique = async () => [...new Set(await read("changes"))];
     await expect.poll(unique).toEqual(["INSERT 1 milk", "UPDATE 1 tea"]);
 
+    const renew = (token: string) =>
+      page.evaluate(async (next) => {
+        const { state, client } = globalThis as any;
+        state.token = next;
+        await client.realtime.setAuth();
+      }, token);
+    await renew(tokenOf(2));
     await expect
       .poll(() => read("system"))
       .toContain("InvalidJWTToken: the access token has expired: refresh it, or sign in again");
     await sql("delete from todos where id < 100");
-    await page.evaluate(async (token) => {
-      const { state, client } = globalThis as any;
-      state.token = token;
-      await client.realtime.setAuth();
-    }, tokenOf(600));
+    await renew(tokenOf(600));
     await expect.poll(unique).toEqual(["INSERT 1 milk", "UPDATE 1 tea", "DELETE 1 "]);
     expect(await page.evaluate(() => (globalThis as any).client.removeAllChannels())).toEqual(["ok"]);
     await expect.poll(async () => (await read("states")).at(-1)).toBe("CLOSED");

@@ -143,9 +143,14 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
   test("SIGHUP waits for running requests and stops everything", async () => {
     await database.owner.query("begin; lock table users in access exclusive mode");
     const answer = fetch(`${command.url}/users/1`).then((response) => response.status);
-    const locks =
-      "select from pg_locks join pg_database as d on d.oid = database where not granted and datname = current_database()";
-    const waiting = async () => (await database.owner.query(locks)).rowCount;
+    // Others may wait for the table too, such as a read of the catalog.
+    const requests = `select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock' and query like '%from "public"."users" as t%'`;
+    const waiting = async () => {
+      // A transaction sees the activity of its first look otherwise.
+      await database.owner.query("select pg_stat_clear_snapshot()");
+      return (await database.owner.query(requests)).rowCount;
+    };
     await expect.poll(waiting, POLL).toBe(1);
     kill(command.child.pid!, "SIGHUP");
     await expect.poll(() => messagesOf(command, "info"), POLL).toContain("stopping");

@@ -178,7 +178,8 @@ describe("a stream that fails", () => {
   test("because its connection to the database is lost, is broken off", async () => {
     const response = await open("entries");
     await sql(
-      "select pg_terminate_backend(pid) from pg_stat_activity where usename like '%_data' and xact_start is not null",
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and usename like '%_data' and xact_start is not null`,
     );
     await expect(response.toArray()).rejects.toThrow("aborted");
     expect((await get("notes?limit=1", LINES)).status).toBe(200);
