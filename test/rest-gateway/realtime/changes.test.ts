@@ -21,16 +21,18 @@ test("a subscriber receives inserts, updates and deletes of the rows that it may
   expect(ada.changes[2]).toMatchObject({ new: {}, old: { ...row, done: true } });
 });
 
-test.each(["1.0.0", "2.0.0"])("the version %s of the message format works", async (vsn) => {
+test.each([
+  ["1.0.0", 11],
+  ["2.0.0", 12],
+])("the version %s of the message format works", async (vsn, id) => {
   const notes = await observing(client({ realtime: { vsn } }), "notes", [
     { event: "INSERT", schema: "public", table: "notes" },
   ]);
-  await sql("insert into notes (id, body) values (11, 'one')");
-  await expect.poll(() => summary(notes)).toEqual(["INSERT 11"]);
-  expect(notes.changes[0].new).toEqual({ id: 11, room: null, body: "one" });
+  await sql(`insert into notes (id, body) values (${id}, 'one')`);
+  await expect.poll(() => summary(notes)).toEqual([`INSERT ${id}`]);
+  expect(notes.changes[0].new).toEqual({ id, room: null, body: "one" });
   expect(await notes.channel.unsubscribe()).toBe("ok");
   expect(notes.states).toEqual(["SUBSCRIBED", "CLOSED"]);
-  await sql("delete from notes");
 });
 
 test("a TRUNCATE is a gap for those who want deletes, and their channel stays open", async () => {
@@ -47,6 +49,8 @@ test("a TRUNCATE is a gap for those who want deletes, and their channel stays op
   expect(inserts.system.filter(({ gap }) => gap)).toEqual([]);
   expect(all.states).toEqual(["SUBSCRIBED"]);
   await sql("delete from notes");
+  // The next subscribers begin after it.
+  await expect.poll(() => summary(all)).toEqual(["INSERT 41", "DELETE 41"]);
 });
 
 test("an event of a binding selects inserts, updates or deletes", async () => {
