@@ -1,6 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
-import { type Finding, type Level, sorted } from "./finding.ts";
+import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
+import { brokenSqlFunctions } from "./sql-functions.ts";
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */
 export type Advice = {
@@ -62,7 +63,7 @@ const CALLERS = `
 export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
   const { schemas, logins, roles, acceptances = [] } = options;
   const [rules, common] = await Promise.all([readRules(), readFile(new URL("served.sql", import.meta.url), "utf8")]);
-  const found: Row[] = [];
+  const found: Commented[] = [];
   // With an empty search path Postgres writes every name with its schema.
   await client.query("begin transaction isolation level repeatable read read only");
   try {
@@ -71,11 +72,16 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     for (const { name: rule, level, sql } of rules) {
       if (options.rules?.includes(rule) === false) continue;
       const text = `with ${common} select * from (${sql}) as finding order by object`;
-      const { rows } = await client.query<Omit<Row, "rule" | "level"> & { readonly level?: Level }>(text, [
+      const { rows } = await client.query<Omit<Commented, "rule" | "level"> & { readonly level?: Level }>(text, [
         schemas,
         callers,
       ]);
       found.push(...rows.map((row) => ({ rule, level, ...row })));
+    }
+    if (options.rules?.includes(MISSING_COLUMN) !== false) {
+      const isFound = ({ object }: Commented) =>
+        found.some((row) => row.rule === MISSING_COLUMN && row.object === object);
+      found.push(...(await brokenSqlFunctions(client, schemas)).filter((row) => !isFound(row)));
     }
   } finally {
     await client.query("rollback");
@@ -83,10 +89,11 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
   return separate(found, acceptances);
 }
 
-type Row = Finding & { readonly comment: string | null };
+/** The rule reads the text of functions; for those in SQL, Postgres knows more. */
+const MISSING_COLUMN = "function-uses-missing-column";
 
 /** Separates what has been accepted. */
-function separate(found: readonly Row[], acceptances: Acceptances): Advice {
+function separate(found: readonly Commented[], acceptances: Acceptances): Advice {
   const findings: Finding[] = [];
   const accepted: (Finding & { because: string })[] = [];
   for (const { comment, ...finding } of found) {

@@ -14,6 +14,9 @@ export type Finding = {
   readonly cure: string | null;
 };
 
+/** A finding, and the comment of its object, which may accept it. */
+export type Commented = Finding & { readonly comment: string | null };
+
 /** The most severe first. */
 export const sorted = (findings: readonly Finding[]): readonly Finding[] =>
   findings.toSorted((a, b) => LEVELS.indexOf(a.level) - LEVELS.indexOf(b.level));

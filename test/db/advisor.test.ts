@@ -345,6 +345,18 @@ test.each(BODIES)("a function with the body %j uses the missing column %s", asyn
   expect(found.map(({ reason }) => /the column (.*) of/.exec(reason)![1])).toEqual(missing === null ? [] : [missing]);
 });
 
+test("a function in SQL that names a missing column without its table is reported, whatever its search path", async () => {
+  await inShop(`create table orders (id int primary key, total int, note text);
+    create function total() returns bigint language sql as 'select sum(total) from orders';
+    create function strict_total() returns bigint language sql set search_path = '' as 'select sum(total) from shop.orders';
+    create function noted() returns setof text language sql as 'select note from shop.orders';
+    alter table orders rename column total to amount;`);
+  expect(await findingsOf("function-uses-missing-column")).toMatchObject([
+    { object: "function shop.strict_total()", reason: 'column "total" does not exist: calls fail' },
+    { object: "function shop.total()", reason: 'column "total" does not exist: calls fail' },
+  ]);
+});
+
 test("a trigger function that sets a missing column of its table is reported", async () => {
   await inShop(`create table orders (id int primary key, touched timestamptz);
     create function touch() returns trigger language plpgsql as 'begin new.touched := now(); return new; end';
