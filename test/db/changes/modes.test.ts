@@ -6,7 +6,7 @@ import { prepareChanges } from "../../../db/changes/mode.ts";
 import type { TestDatabase } from "../../support/database.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
-const name = `foreign_${randomBytes(5).toString("hex")}`;
+const name = `test_${randomBytes(5).toString("hex")}`;
 const login = `${name}_login`;
 let root: pg.Client;
 let owner: pg.Client;
