@@ -86,9 +86,12 @@ class Execution {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#span = work.startTrip?.();
-    this.#cancel = () => {
+    // V8 allocates a function that is assigned to a property at once in old space, where it would keep this whole request
+    // through all quick collections.
+    const cancel = () => {
       this.#cancelled = cancelRequest(options.pool, connection.client);
     };
+    this.#cancel = cancel;
     work.signal?.addEventListener("abort", this.#cancel);
   }
 

@@ -117,7 +117,8 @@ export class Fetch {
     // What is sent to the client is counted where it is sent.
     wire.recipient = null;
     wire.received = 0;
-    wire.onField = (field) => this.#add(wire, field);
+    const add = (field: Buffer) => this.#add(wire, field);
+    wire.onField = add;
     messages.execute(ROWS_PORTAL.name, this.#size);
     messages.sync();
     wire.stream.write(messages.take());
