@@ -116,6 +116,12 @@ const STATEMENTS: Readonly<Record<string, fc.Arbitrary<string>>> = {
     .tuple(q, q, q)
     .map(([view, one, other]) => `create view ${view} as select t.* from ${one} as t, ${other} as o`),
   "simple view": fc.tuple(q, q).map(([view, table]) => `create view ${view} as select * from ${table}`),
+  "view of system columns": fc
+    .tuple(q, q, q)
+    .map(
+      ([view, column, table]) =>
+        `create view ${view} as select ctid as "row", xmin as ${column}, tableoid as "type" from ${table}`,
+    ),
   "view of values": fc.tuple(q, q).map(([view, column]) => `create view ${view} as select 1 as ${column}, 'x' as "x"`),
   "view that reads itself": fc
     .tuple(q, q)
