@@ -20,6 +20,10 @@ export const textOf = (description: string): JsonSchema => ({ type: "string", de
 
 export const timeOf = (description: string): JsonSchema => ({ type: "string", format: "date-time", description });
 
+/** The description of the header `Change-Position`. */
+export const CHANGE_POSITION =
+  "Where a subscription begins that gets exactly the changes after this read. Missing where changes cannot be read.";
+
 /**
  * Maps names of the database, which may contain any character, to component keys, which contain only letters, digits,
  * `-` and `_`. (OpenAPI also allows `.`, which joins keys here.) A name that is a valid key is its own key. A number makes

@@ -1,5 +1,5 @@
 import type { Header, JsonSchema, Reference, Response } from "../document.ts";
-import { refer } from "../schema-parts.ts";
+import { CHANGE_POSITION, refer } from "../schema-parts.ts";
 
 type Problem = {
   readonly key: string;
@@ -96,6 +96,7 @@ export const HEADERS = {
     description: "Sets or deletes the session cookie, or that of a sign-in at a provider.",
     schema: text,
   },
+  "Change-Position": { description: CHANGE_POSITION, schema: text },
   "X-Total-Count": { description: "The total number of records.", schema: number },
   "WWW-Authenticate": { description: "The accepted authentication scheme.", schema: text },
   "Retry-After": { description: "Seconds until a retry is useful.", schema: number },

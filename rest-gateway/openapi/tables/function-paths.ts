@@ -82,7 +82,14 @@ function responses(
 ): Operation["responses"] {
   const results = overloads.map((fn) => resultContent(visible, fn));
   const contents = results.filter((content) => content !== null);
-  const result = { content: combineContents(contents), ...(returnsRows(overloads) && headers("contentRange")) };
+  const isRead = overloads.some(({ volatility }) => volatility !== "volatile");
+  const result = {
+    content: combineContents(contents),
+    ...headers(
+      ...(returnsRows(overloads) ? (["contentRange"] as const) : []),
+      ...(isRead ? (["changePosition"] as const) : []),
+    ),
+  };
   return {
     ...(contents.length > 0 && { 200: { description: "Returns the result of the function.", ...result } }),
     ...(contents.length < results.length && { 204: { description: "The function has run. It returns no value." } }),

@@ -1,5 +1,5 @@
 import type { Content, Header, JsonSchema, Reference, Response } from "../document.ts";
-import { refer } from "../schema-parts.ts";
+import { CHANGE_POSITION, refer } from "../schema-parts.ts";
 import { ERROR } from "./visible-schema.ts";
 
 /** Error responses: status → component key and description. */
@@ -58,12 +58,14 @@ export const HEADERS = {
     schema: { type: "string" },
   },
   preferenceApplied: { description: "The preferences that took effect.", schema: { type: "string" } },
+  changePosition: { description: CHANGE_POSITION, schema: { type: "string" } },
 } as const satisfies Record<string, Header>;
 
 const NAMES: Readonly<Record<keyof typeof HEADERS, string>> = {
   contentRange: "Content-Range",
   location: "Location",
   preferenceApplied: "Preference-Applied",
+  changePosition: "Change-Position",
 };
 
 export const headers = (...keys: readonly (keyof typeof HEADERS)[]): { headers: Record<string, Reference> } => ({

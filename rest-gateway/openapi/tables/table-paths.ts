@@ -60,7 +60,10 @@ const QUERY_SCHEMA: JsonSchema = {
 };
 
 function found(visible: NamedSchema, access: TableAccess): Operation["responses"] {
-  const rows = { ...headers("contentRange", "preferenceApplied"), content: returned(visible, access) };
+  const rows = {
+    ...headers("contentRange", "preferenceApplied", "changePosition"),
+    content: returned(visible, access),
+  };
   return {
     200: { description: "Returns the rows.", ...rows },
     206: { description: "Returns some of the rows; `Content-Range` has their total number.", ...rows },

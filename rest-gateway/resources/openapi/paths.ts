@@ -93,7 +93,14 @@ function listOperation(api: ApiVersion, path: OperationPath): Operation {
     summary: `List ${name}${ofParent(path)}`,
     parameters: [...listParameters(api, resource), ...shared("prefer.list", "If-None-Match")],
     responses: {
-      200: answered("A page.", refer("schemas", keyOf(api, resource, "list")), "ETag", "X-Total-Count", "Link"),
+      200: answered(
+        "A page.",
+        refer("schemas", keyOf(api, resource, "list")),
+        "ETag",
+        "X-Total-Count",
+        "Link",
+        "Change-Position",
+      ),
       ...(api.hasTasks && { 202: accepted() }),
       304: notModified(),
       ...problems(400, 401, 403, ...missingParent(path), ...ALWAYS),
@@ -138,7 +145,7 @@ function readOperation(api: ApiVersion, path: OperationPath): Operation {
       ...shared("prefer.read", "If-None-Match", ...(hasTimes(resource) ? ["If-Modified-Since"] : [])),
     ],
     responses: {
-      200: answeredRecord(api, resource, `The ${resource.description.singular}.`),
+      200: answeredRecord(api, resource, `The ${resource.description.singular}.`, "Change-Position"),
       304: notModified(...validators(resource).slice(1)),
       ...problems(400, 401, 403, 404, ...ALWAYS),
     },
@@ -226,8 +233,13 @@ const one = (singular: string) => `${/^[aeio]/i.test(singular) ? "an" : "a"} ${s
 
 const missingParent = ({ parent }: OperationPath): readonly ProblemStatus[] => (parent ? [404] : []);
 
-const answeredRecord = (api: ApiVersion, resource: Resource, description: string): Response =>
-  answered(description, refer("schemas", keyOf(api, resource, "record")), ...validators(resource));
+const answeredRecord = (
+  api: ApiVersion,
+  resource: Resource,
+  description: string,
+  ...names: readonly HeaderName[]
+): Response =>
+  answered(description, refer("schemas", keyOf(api, resource, "record")), ...validators(resource), ...names);
 
 const hasTimes = ({ modified }: Resource) => modified.length > 0;
 

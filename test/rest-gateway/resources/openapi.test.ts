@@ -78,6 +78,8 @@ describe.each(VERSIONS)("the document of version %i", (version) => {
   }, async () => {
     const document = ofResources(version);
     const seen = new Seen(document);
+    const hasPosition = async () => (await client.api("/users/1")).headers.has("change-position");
+    await expect.poll(hasPosition, { timeout: 30_000 }).toBe(true);
     await askSamples(version, seen);
     await askTasks(version, seen);
     await askOverLimit(version, seen);

@@ -31,6 +31,18 @@ const methodsOf = (document: any, path: string) =>
     .sort();
 const resultOf = (operation: any) => operation.responses[200].content["application/json"].schema;
 
+test("reads have the header Change-Position, writes and volatile functions do not", () => {
+  const document = content("authenticated");
+  const positioned = Object.entries<any>(document.paths).flatMap(([path, operations]) =>
+    Object.entries<any>(operations)
+      .filter(([, operation]) => operation.responses?.[200]?.headers?.["Change-Position"])
+      .map(([method]) => `${method} ${path}`),
+  );
+  expect(positioned.filter((name) => name.endsWith("/articles"))).toEqual(["get /articles", "x-query /articles"]);
+  expect(positioned).toContain("get /rpc/search");
+  expect(positioned).not.toContain("post /rpc/create_article");
+});
+
 describe("the description is valid OpenAPI 3.1", () => {
   test.each(["anon", "authenticated", "service_role", "guest"])("for the content schema and the role %s", (role) => {
     expect(openApiFaults(content(role))).toEqual([]);
