@@ -116,7 +116,8 @@ async function restartServers(field: Field): Promise<void> {
   }
 }
 
-const WARM_UP: Load = { connections: 16, seconds: 2 };
+/** Seconds of load until V8 has compiled the code of a request for the last time; each case has its part, of at least 2. */
+const WARM_UP_SECONDS = 12;
 
 /** Loads each server with each case, so that its code is compiled before it is measured. */
 async function warmUp({ contestants, cases, database }: Field, { signal, progress }: BenchOptions): Promise<void> {
@@ -126,7 +127,8 @@ async function warmUp({ contestants, cases, database }: Field, { signal, progres
   for (const contestant of contestants.filter(({ server }) => server !== null)) {
     progress(`warming up ${contestant.name}`);
     const taken = cases.filter((each) => contestant.takes(each));
-    for (const each of taken) await measure(contestant, each, WARM_UP, database, signal);
+    const load: Load = { connections: 16, seconds: Math.max(2, WARM_UP_SECONDS / taken.length) };
+    for (const each of taken) await measure(contestant, each, load, database, signal);
   }
 }
 
