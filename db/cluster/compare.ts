@@ -5,7 +5,7 @@ import type { Finding } from "../advisor/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { notIncluded } from "./includes.ts";
-import { applyCurrent, compileSchema, MIGRATIONS_FOLDER, migrate, schemaOf } from "./migrate.ts";
+import { applyCurrent, compileSchema, MIGRATIONS_FOLDER, migrate, rerunCurrent, schemaOf } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
 
 const DROP_ROLES = `
@@ -29,7 +29,7 @@ export type Comparison = {
 };
 
 export type CompareOptions = {
-  /** Whether `current.sql` counts as a migration. */
+  /** Whether `current.sql` counts as a migration, which must be able to run twice. */
   readonly withCurrent: boolean;
   readonly folder?: string;
 };
@@ -43,8 +43,11 @@ export async function compareSchema(
   { withCurrent, folder = MIGRATIONS_FOLDER }: CompareOptions,
 ): Promise<Comparison> {
   const unused = await notIncluded(schemaOf(folder));
-  const run = withCurrent ? applyCurrent : migrate;
-  const migrated = await describeNew(cluster, "migrated", (url) => run(url, () => {}, folder));
+  const migrated = await describeNew(cluster, "migrated", async (url) => {
+    if (!withCurrent) return migrate(url, () => {}, folder);
+    await applyCurrent(url, () => {}, folder);
+    await rerunCurrent(url, folder);
+  });
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
     const text = await compileSchema(url, folder);

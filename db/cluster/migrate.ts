@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
 import { commit, compile, migrate as runMigrations, type Settings, uncommit, watch } from "graphile-migrate";
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
-import type { PoolClient } from "pg";
+import pg, { type PoolClient } from "pg";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { migrateQueue } from "./queue.ts";
@@ -46,6 +46,31 @@ export async function applyCurrent(databaseUrl: string, log: MigrationLog, folde
     .finally(() => closePools(databaseUrl));
 }
 
+/**
+ * Runs `current.sql` once more on a database that has it already, as the start after its commit does where it was tried. Rejects
+ * with MigrationFailure.
+ */
+export async function rerunCurrent(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<void> {
+  const written = await readFile(join(folder, CURRENT), "utf8");
+  // Its statements cannot run together.
+  if (NO_TRANSACTION.test(written)) return;
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(await expanded(written, databaseUrl, folder));
+  } catch (error) {
+    const failure = (await explained(error, databaseUrl, CURRENT, folder)) as Error;
+    throw new MigrationFailure(`${RUNS_ONCE}\n${failure.message}`, { cause: error });
+  } finally {
+    await client.end();
+  }
+}
+
+const NO_TRANSACTION = /^--! ?no-transaction/m;
+const RUNS_ONCE =
+  "nothing was committed: current.sql fails when it runs a second time, so the next start would fail on each database where " +
+  "db:apply has tried it. Write statements that may run twice: if (not) exists, create or replace, or a do block.";
+
 /** Whether `current.sql` has statements, which no start runs. */
 export async function hasCurrent(folder = MIGRATIONS_FOLDER): Promise<boolean> {
   return (
@@ -84,10 +109,7 @@ export async function uncommitMigration(urls: Urls, log: MigrationLog, folder = 
 /** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. Rejects with MigrationFailure. */
 export async function compileSchema(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<string> {
   await includedBySchema(schemaOf(folder));
-  return compile(
-    settings(databaseUrl, () => {}, folder),
-    await readFile(join(schemaOf(folder), "schema.sql"), "utf8"),
-  );
+  return expanded(await readFile(join(schemaOf(folder), "schema.sql"), "utf8"), databaseUrl, folder);
 }
 
 /** The folder `db/schema/`. */
@@ -125,15 +147,16 @@ async function explained(error: unknown, url: string, name: string, folder: stri
   if (CHANGED.test((error as Error).message)) throwExplained(error as Error);
   const path = name === CURRENT ? join(folder, name) : join(folder, "committed", name);
   const written = await readFile(path, "utf8").catch(() => "");
-  const text =
-    name === CURRENT
-      ? await compile(
-          settings(url, () => {}, folder),
-          written,
-        )
-      : written;
+  const text = name === CURRENT ? await expanded(written, url, folder) : written;
   return explainFailure(error, url, { file: name, text });
 }
+
+/** The SQL with its includes. */
+const expanded = async (written: string, url: string, folder: string): Promise<string> =>
+  compile(
+    settings(url, () => {}, folder),
+    written,
+  );
 
 const settings = (databaseUrl: string, log: MigrationLog, migrationsFolder: string): Settings => ({
   connectionString: databaseUrl,

@@ -184,6 +184,14 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
   expect((await run("commit")).stderr).toMatch(/^usage: /);
 });
 
+test("db:commit refuses statements that cannot run twice: a start runs them again where db:apply has tried them", async () => {
+  await current("create table if not exists public.first (id int);\ncreate table public.once (id int);");
+  const { exitCode, stderr } = await run("commit", "a table");
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(/^nothing was committed: current\.sql fails when it runs a second time/);
+  expect(stderr).toMatch(/\ncurrent\.sql, line 2: relation "once" already exists \(42P07\)/);
+});
+
 test("db:commit writes the next migration, and db:uncommit makes it current.sql again, also in the database", {
   timeout: 60_000,
 }, async () => {
