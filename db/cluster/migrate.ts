@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
@@ -24,16 +24,50 @@ const BLANK_MIGRATION = `\
 --   --!include content/articles/functions.sql
 `;
 
-/** Runs the committed migrations that are new to the database, and those of the task queue. Rejects with MigrationFailure. */
+/**
+ * Runs the committed migrations that are new to the database, and those of the task queue. Services that start at the same time
+ * migrate one after the other. Rejects with MigrationFailure.
+ */
 export async function migrate(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
-  const running = new RunningFile(log);
-  await runMigrations(settings(databaseUrl, running.log, folder))
-    .catch(async (error) => {
-      throw await explained(error, databaseUrl, running.name, folder);
-    })
-    .finally(() => closePools(databaseUrl));
-  await migrateQueue(databaseUrl, log);
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: "content-service migrations" });
+  await client.connect();
+  try {
+    await waitForTurn(client, log);
+    const running = new RunningFile(log);
+    await runMigrations(settings(databaseUrl, running.log, folder))
+      .catch(async (error) => {
+        throw await explained(error, databaseUrl, running.name, folder);
+      })
+      .finally(() => closePools(databaseUrl));
+    await migrateQueue(databaseUrl, log);
+    await reportMissing(client, log, folder);
+  } finally {
+    await client.end();
+  }
 }
+
+/** Held by the service that migrates. graphile-migrate's own lock does not wait, and does not cover the queue. */
+const LOCK = "hashtext('content-service:migrate')";
+
+async function waitForTurn(client: pg.Client, log: MigrationLog): Promise<void> {
+  const { rows } = await client.query(`select pg_try_advisory_lock(${LOCK}) as "isFirst"`);
+  if (rows[0].isFirst) return;
+  log("warning", "another service migrates the database: waiting");
+  await client.query(`select pg_advisory_lock(${LOCK})`);
+}
+
+/** A newer version has migrated the database. This one serves it: a version only adds to what the previous one uses. */
+async function reportMissing(client: pg.Client, log: MigrationLog, folder: string): Promise<void> {
+  const { rows } = await client.query("select filename from graphile_migrate.migrations order by filename");
+  // graphile-migrate stores 000014-articles-have-subtitles.sql as 000014.sql.
+  const files = await readdir(join(folder, "committed"));
+  const known = new Set(files.map((file) => file.replace(/^(\d+).*/, "$1.sql")));
+  const missing = rows.map(({ filename }) => filename).filter((filename) => !known.has(filename));
+  if (missing.length > 0) log("warning", `${NEWER} ${missing.join(", ")}`);
+}
+
+const NEWER =
+  "a newer version of the service has migrated this database. This version serves it, without what these migrations are for:";
 
 /** Runs the committed migrations, and then `current.sql`. Rejects with MigrationFailure. */
 export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {

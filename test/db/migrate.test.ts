@@ -1,0 +1,37 @@
+import { beforeAll, expect, test } from "vitest";
+import { migrate } from "../../db/cluster/migrate.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  return () => database.drop();
+});
+
+/** The warnings so far, and the end of the migrations. */
+function start() {
+  const warnings: string[] = [];
+  const ended = migrate(database.url, (level, line) => level === "warning" && warnings.push(line));
+  return { warnings, ended };
+}
+
+test("services that start at the same time migrate one after the other", async () => {
+  await database.owner.query("select pg_advisory_lock(hashtext('content-service:migrate'))");
+  const services = [start(), start(), start()];
+  for (const { warnings } of services)
+    await expect.poll(() => warnings).toEqual(["another service migrates the database: waiting"]);
+  await database.owner.query("select pg_advisory_unlock(hashtext('content-service:migrate'))");
+  await Promise.all(services.map(({ ended }) => ended));
+});
+
+test("an older version on a newer database names the migrations that it lacks, and serves it", async () => {
+  const later = "insert into graphile_migrate.migrations (hash, filename, date) values ($1, $2, now())";
+  await database.owner.query(later, ["sha1:1", "999998.sql"]);
+  await database.owner.query(later, ["sha1:2", "999999.sql"]);
+  const { warnings, ended } = start();
+  await ended;
+  expect(warnings).toEqual([
+    "a newer version of the service has migrated this database. This version serves it, without what these migrations are for: " +
+      "999998.sql, 999999.sql",
+  ]);
+});
