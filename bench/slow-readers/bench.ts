@@ -102,7 +102,7 @@ type Sample = {
   readonly memory: number;
   /** MB that slow readers have received beside other requests. */
   readonly received: number;
-  /** The peak while slow readers receive 1 GB and nobody else asks; null for the other attacks. */
+  /** The peak while only slow readers are served, who receive 1 GB; null for the other attacks. */
   readonly aloneMemory: number | null;
 };
 type Measured = { readonly case: Case; readonly connections: number; readonly samples: Sample[] };
