@@ -27,8 +27,8 @@ export type ChannelSocketOptions = {
 const MALFORMED = 4400;
 const INTERNAL_ERROR = 1011;
 const TRY_AGAIN_LATER = 1013;
-/** Milliseconds between a message and the ping that shows whether the client has received it. */
-const PING_DELAY = 100;
+/** The least milliseconds between two pings that show whether the client has received its messages. */
+const PING_PAUSE = 100;
 /** A client for which this many times the limit is buffered is disconnected. */
 const MAX_BUFFERED = 16;
 const HEARTBEAT_TOPIC = "phoenix";
@@ -53,7 +53,10 @@ export class ChannelSocket {
   readonly #unpinged = new Set<Subscription>();
   /** Those that the outstanding ping is about. */
   readonly #pinged = new Set<Subscription>();
+  /** Whether a ping will be sent when this turn of the event loop is over, or later. */
+  #isPinging = false;
   #pingTimer: NodeJS.Timeout | undefined;
+  #pingedAt = Number.NEGATIVE_INFINITY;
   #pings = 0;
   readonly #draining: (() => void)[] = [];
 
@@ -128,7 +131,16 @@ export class ChannelSocket {
   /** Finds out whether the client has received the messages of a subscription. */
   pingSoon(subscription: Subscription): void {
     this.#unpinged.add(subscription);
-    this.#pingTimer ??= setTimeout(() => this.#ping(), PING_DELAY);
+    this.#schedulePing();
+  }
+
+  /** A ping that is due is sent with the messages of this turn. The next one waits until the client has answered. */
+  #schedulePing(): void {
+    if (this.#isPinging || this.#pinged.size > 0) return;
+    this.#isPinging = true;
+    const pause = this.#pingedAt + PING_PAUSE - performance.now();
+    if (pause > 0) this.#pingTimer = setTimeout(() => this.#ping(), pause);
+    else process.nextTick(() => this.#ping());
   }
 
   /** The caller on a channel. Rejects with ChannelError if the credentials are refused. */
@@ -208,9 +220,9 @@ export class ChannelSocket {
   }
 
   #ping(): void {
-    this.#pingTimer = undefined;
-    // The next one is sent when the client has answered.
-    if (this.#pinged.size > 0 || !this.isOpen) return;
+    this.#isPinging = false;
+    if (!this.isOpen) return;
+    this.#pingedAt = performance.now();
     for (const subscription of this.#unpinged) {
       this.#pinged.add(subscription);
       subscription.ping();
@@ -223,7 +235,7 @@ export class ChannelSocket {
     if (payload !== String(this.#pings)) return;
     for (const subscription of this.#pinged) subscription.pong();
     this.#pinged.clear();
-    if (this.#unpinged.size > 0) this.#pingTimer ??= setTimeout(() => this.#ping(), PING_DELAY);
+    if (this.#unpinged.size > 0) this.#schedulePing();
   }
 
   #drain(): void {
