@@ -9,6 +9,7 @@ export function printBanner(config: Config, { url, tokens }: Ready): void {
   const rows: [string, string][] = [];
   rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
   if (config.docs) rows.push(["Reference", `${url}/docs`]);
+  if (config.console && config.adminPort === 0) rows.push(["Console", `${url}/console`]);
   if (config.graphqlMaxTables > 0) {
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
     if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);

@@ -30,6 +30,7 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly seed: "demo" | "none";
   readonly graphiql: boolean;
   readonly docs: boolean;
+  readonly console: boolean;
   readonly dbRequestCredentials: boolean;
   readonly dbConfig: boolean;
   readonly metrics: boolean;
@@ -56,6 +57,7 @@ type UnsetByDefault =
   | "instanceId"
   | "graphiql"
   | "docs"
+  | "console"
   | "dbRequestCredentials"
   | "dbConfig"
   | "metrics"
@@ -107,6 +109,7 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     seed: parsed.seed || (embedded ? "demo" : "none"),
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,
+    console: parsed.console === "" ? embedded : parsed.console,
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? !parsed.migrate : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,

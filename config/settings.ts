@@ -264,6 +264,11 @@ export const SETTINGS = {
     "",
     "API reference at /docs, and the documentation at /docs/…. When unset, on with the embedded database, otherwise off.",
   ),
+  CONSOLE: setting(
+    orUnset(onOff),
+    "",
+    "Console for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port. When unset, on with the embedded database, otherwise off.",
+  ),
   CLIENT_ERROR_VERBOSITY: setting(
     oneOf("verbose", "minimal"),
     "verbose",

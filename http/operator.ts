@@ -1,11 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import type { Caller } from "../db/caller.ts";
 import type { Problem } from "../db/errors.ts";
 import { RefusedError } from "../identity/refused.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The roles of operators: the service key, and administrators. */
 const ROLES: ReadonlySet<string> = new Set(["service_role", "admin"]);
+
+export const isOperator = ({ role }: Caller): boolean => ROLES.has(role);
 
 /**
  * Why a request may not see what is for operators; null if it may. `isLocalOpen`: requests from this machine need no credential, as
@@ -16,8 +19,7 @@ export async function refusalForOperators(exchange: Exchange, isLocalOpen: boole
   if (isOfOtherSite(request)) return OTHER_SITE;
   if (isLocalOpen && isLocal(request)) return null;
   try {
-    const { role } = await identity.caller();
-    return ROLES.has(role) ? null : SIGN_IN;
+    return isOperator(await identity.caller()) ? null : SIGN_IN;
   } catch (error) {
     if (error instanceof RefusedError) return SIGN_IN;
     throw error;

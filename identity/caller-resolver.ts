@@ -47,6 +47,15 @@ export class CallerResolver {
     return new RequestIdentity(request, request.headers, apiKey, this.#context);
   }
 
+  /**
+   * The caller of a credential that a page of the service has kept: an access token or key, or the id of a session. Null for a session
+   * that has ended. Throws, or rejects with, RefusedError.
+   */
+  callerOf(kept: KeptCredential, request: IncomingMessage): Caller | null | Promise<Caller | null> {
+    const credentials = { bearer: null, session: null, basic: null, keys: [], unreadable: null, ...kept };
+    return proofsOf(credentials, request, this.#context)[0]!.caller();
+  }
+
   /** Whether the user of a task still has the role that the task was accepted with. Signing out does not matter. */
   async isCurrent({ role, claims: { sub } }: Caller): Promise<boolean> {
     const { store } = this.#context;
@@ -54,6 +63,8 @@ export class CallerResolver {
     return (await store.accounts.get(sub))?.role === role;
   }
 }
+
+export type KeptCredential = { readonly bearer: string } | { readonly session: string };
 
 export type CallerRules = {
   /** Whether the request must have an API key: `apikey`, `X-API-Key` or `api_key`. */

@@ -6,6 +6,7 @@ import type { ServiceState } from "../http/health.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
+import { CONSOLE } from "./console/console.ts";
 import { docsPages, listDocs } from "./docs.ts";
 import type { Link } from "./html.ts";
 import { type Offer, startPage } from "./start.ts";
@@ -14,17 +15,19 @@ type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "mig
 
 export type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly settings: SiteSettings;
+  /** Whether the console is on the same port. */
+  readonly hasConsole: boolean;
   /** The URL of the service. */
   url(): string;
   state(): ServiceState;
 };
 
 /** The pages for people: `/`, `/docs/…`, and their style. They are served while the service starts and stops too. */
-export function createSite({ settings, url, state, onInternalError }: SiteOptions): ExpressInterface {
-  const links = linksOf(settings);
+export function createSite({ settings, hasConsole, url, state, onInternalError }: SiteOptions): ExpressInterface {
+  const links = linksOf(settings, hasConsole);
   const docs = listDocs().filter(({ path }) => settings.docs || path === DOCUMENTATION);
   const routers = [
-    startPage({ offers: () => offersOf(settings, url()), docs, links, state }),
+    startPage({ offers: () => offersOf(settings, hasConsole, url()), docs, links, state }),
     docsPages({ docs, hasSchema: settings.docs, links }),
     assets(),
   ];
@@ -34,7 +37,8 @@ export function createSite({ settings, url, state, onInternalError }: SiteOption
 /** `/docs` is the reference, which does not belong to these pages, and neither does its bundle or the page of live changes. */
 const SERVED = /^\/(?:$|\?|assets\/|docs\/(?!scalar-|live(?:$|\?)))/;
 
-function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings): readonly Link[] {
+/** The links of the header. */
+export function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings, hasConsole: boolean): readonly Link[] {
   const explorer = graphiql && graphqlMaxTables > 0 ? [{ path: "/graphiql", name: "GraphiQL" }] : [];
   const reference = docs
     ? [
@@ -43,10 +47,15 @@ function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings): readonly L
         { path: "/docs/live", name: "Live changes" },
       ]
     : [];
-  return [{ path: "/", name: "Start" }, ...reference, ...explorer];
+  const console = hasConsole ? [{ path: CONSOLE, name: "Console" }] : [];
+  return [{ path: "/", name: "Start" }, ...reference, ...explorer, ...console];
 }
 
-function offersOf({ docs, graphiql, graphqlMaxTables, migrate, openapi }: SiteSettings, url: string): readonly Offer[] {
+function offersOf(
+  { docs, graphiql, graphqlMaxTables, migrate, openapi }: SiteSettings,
+  hasConsole: boolean,
+  url: string,
+): readonly Offer[] {
   const offers: [name: string, url: string, about: string, isServed?: boolean][] = [
     [
       "Tables",
@@ -60,6 +69,12 @@ function offersOf({ docs, graphiql, graphqlMaxTables, migrate, openapi }: SiteSe
     ["Resources", `${url}/openapi.json`, "users, articles and comments over REST", migrate && openapi !== "off"],
     ["API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
     ["Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
+    [
+      "Console",
+      `${url}${CONSOLE}`,
+      "for operators: access, requests as any caller, hidden rows, live numbers",
+      hasConsole,
+    ],
     ["Health", `${url}/health`, "whether the service responds, and with which schema"],
   ];
   return offers.filter(([, , , isServed = true]) => isServed).map(([name, url, about]) => ({ name, url, about }));

@@ -100,6 +100,7 @@ export async function createApp(options: AppOptions) {
       rest,
       advisor,
       announcement,
+      secret,
       pages: new ExpressInterface({ routers, onInternalError }),
       close,
     };

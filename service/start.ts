@@ -30,6 +30,7 @@ import type { Tracer } from "../telemetry/span.ts";
 import { Tally } from "../telemetry/tally.ts";
 import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
+import { createConsole } from "./console.ts";
 import { reloadSettings } from "./reload-settings.ts";
 
 /** The service, in this process or in worker processes. */
@@ -89,7 +90,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const onLimit = (setting: string) => limits.add(setting);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   const probes = admin ? [] : [health];
-  const site = createSite({ settings: config, url: () => url, state: () => pipeline.state, onInternalError });
+  const siteOf = (hasConsole: boolean) =>
+    createSite({ settings: config, hasConsole, url: () => url, state: () => pipeline.state, onInternalError });
+  const site = siteOf(config.console && !admin);
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
@@ -146,8 +149,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  admin?.open([health, operations, site, nothing], callers);
-  const ofOperators = admin ? [] : [health, operations];
+  const console = config.console ? [createConsole({ config, app, url, onInternalError })] : [];
+  admin?.open([health, operations, ...console, siteOf(config.console), nothing], callers);
+  const ofOperators = admin ? [] : [health, operations, ...console];
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
   pipeline.open([...interfaces, ...ofOperators, site, pages], callers);
   let { logLevel } = config;

@@ -82,6 +82,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
       "Start page": `${url}/`,
       Tables: `${url}/rest/v1/`,
       Reference: `${url}/docs`,
+      Console: `${url}/console`,
       GraphQL: `${url}/graphql`,
       Subscriptions: `${url.replace("http", "ws")}/graphql`,
       Explorer: `${url}/graphiql`,

@@ -13,7 +13,10 @@ let service: TestService;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService({ DOCS: "on" }), launchBrowser()]);
+  [service, browser] = await Promise.all([
+    startTestService({ DOCS: "on", CONSOLE: "on", ADVISOR: "on" }),
+    launchBrowser(),
+  ]);
 });
 afterAll(async () => {
   await browser?.close();
@@ -42,7 +45,9 @@ async function violationsOf(page: Page, rule?: string): Promise<string[]> {
   return violations.flatMap(({ id, nodes }: any) => nodes.map(({ html }: any) => `${id}: ${html}`));
 }
 
-test.skipIf(!installed).each(["/", "/docs/operations"])(
+const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+
+test.skipIf(!installed).each(["/", "/docs/operations", "/console/sign-in"])(
   "%s is accessible, light and dark, and violates no policy",
   async (path) => {
     const { page, faults } = await open(path);
@@ -73,8 +78,52 @@ describe.skipIf(!installed)("the start page", () => {
   test("fits on a phone without scrolling sideways", async () => {
     const { page } = await open("/docs/configuration");
     await page.setViewportSize({ width: 360, height: 700 });
-    const overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-    expect(await page.evaluate(overflow)).toBe(0);
+    expect(await page.evaluate(OVERFLOW)).toBe(0);
+    await page.close();
+  });
+});
+
+describe.skipIf(!installed)("the console", () => {
+  /** Signs in with the keyboard alone. */
+  async function signedIn(path: string): Promise<{ page: Page; faults: string[] }> {
+    const opened = await open(path);
+    await opened.page.getByLabel("Service key").focus();
+    await opened.page.keyboard.type(service.service.tokens.issueKey("service_role"));
+    await opened.page.keyboard.press("Enter");
+    await opened.page.waitForURL(`**${path}`);
+    return opened;
+  }
+
+  test.each(["/console/access"])(
+    "%s is accessible, light and dark, fits on a phone, and violates no policy",
+    async (path) => {
+      const { page, faults } = await signedIn(path);
+      expect(await violationsOf(page)).toEqual([]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      expect(await violationsOf(page, "color-contrast")).toEqual([]);
+      await page.setViewportSize({ width: 360, height: 700 });
+      expect(await page.evaluate(OVERFLOW)).toBe(0);
+      expect(faults).toEqual([]);
+      await page.close();
+    },
+  );
+
+  test("shows what another role may use, and signs out", async () => {
+    const { page } = await signedIn("/console/access");
+    await page.getByLabel("Role").selectOption("authenticated");
+    await page.getByLabel("Name contains").fill("articles");
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/access?role=authenticated&q=articles");
+    expect(
+      await page
+        .getByRole("cell", { name: /^title, .*tags/ })
+        .first()
+        .isVisible(),
+    ).toBe(true);
+    await page.getByRole("button", { name: "Sign out" }).press("Enter");
+    await page.waitForURL("**/console/sign-in");
+    await page.goto(`${service.url}/console/access`);
+    expect(await page.getByLabel("Service key").isVisible()).toBe(true);
     await page.close();
   });
 });

@@ -102,6 +102,7 @@ test("without settings the service uses an embedded database with demo data and 
     restBodyLimit: 16_777_216,
     openapi: "follow-privileges",
     docs: true,
+    console: true,
     serverTiming: true,
     usersDialect: [],
     apiMaxRecords: 10_000,
@@ -182,12 +183,13 @@ test("without settings the service uses an embedded database with demo data and 
   });
 });
 
-test("with DATABASE_URL the demo data, the explorer and the reference page are off by default", () => {
-  expect(readConfig(OWN)).toMatchObject({ embedded: false, seed: "none", graphiql: false, docs: false });
-  const all = { SEED: "demo", GRAPHIQL: "on", DOCS: "on" };
-  expect(readConfig({ ...OWN, ...all })).toMatchObject({ seed: "demo", graphiql: true, docs: true });
-  const none = { SEED: "none", GRAPHIQL: "off", DOCS: "false" };
-  expect(readConfig(none)).toMatchObject({ seed: "none", graphiql: false, docs: false });
+test("with DATABASE_URL the demo data, the explorer, the console and the reference page are off by default", () => {
+  const off = { seed: "none", graphiql: false, docs: false, console: false };
+  expect(readConfig(OWN)).toMatchObject({ embedded: false, ...off });
+  const all = { SEED: "demo", GRAPHIQL: "on", DOCS: "on", CONSOLE: "on" };
+  const on = { seed: "demo", graphiql: true, docs: true, console: true };
+  expect(readConfig({ ...OWN, ...all })).toMatchObject(on);
+  expect(readConfig({ SEED: "none", GRAPHIQL: "off", DOCS: "false", CONSOLE: "off" })).toMatchObject(off);
 });
 
 test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL by default", () => {

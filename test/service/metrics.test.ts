@@ -186,6 +186,7 @@ describe("ADMIN_PORT", () => {
     secret.password = "scratch";
     const settings = {
       ADMIN_PORT: String(port),
+      CONSOLE: "on",
       GRAPHQL_MAX_TABLES: "0",
       DATABASE_URL: secret.href,
       MFA_KEY: "m".repeat(40),
@@ -193,7 +194,7 @@ describe("ADMIN_PORT", () => {
     const admin = await startTestService(settings, database);
     onTestFinished(() => admin.stop());
     const url = `http://127.0.0.1:${port}`;
-    const paths = ["/live", "/ready", "/health", "/metrics", "/config", "/schema_cache"];
+    const paths = ["/live", "/ready", "/health", "/metrics", "/config", "/schema_cache", "/console/sign-in"];
     for (const path of paths) {
       expect([path, (await fetch(url + path)).status, (await fetch(admin.url + path)).status]).toEqual([
         path,

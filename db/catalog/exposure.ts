@@ -1,0 +1,48 @@
+import type { Catalog, DatabaseFunction, Role, Table, TablePrivilege } from "./catalog.ts";
+import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "./grants.ts";
+
+/** What a role may use of a table. Policies restrict the rows. */
+export type TableExposure = {
+  readonly table: Table;
+  /** The columns that may be read and written; "all" for every column. */
+  readonly columns: Readonly<Record<Exclude<TablePrivilege, "delete">, readonly string[] | "all">>;
+  readonly isDeletable: boolean;
+};
+
+export type Exposure = { readonly tables: readonly TableExposure[]; readonly functions: readonly DatabaseFunction[] };
+
+/** The served tables and functions that a role may use, in the order of their names. */
+export function exposureOf(catalog: Catalog, role: string): Exposure {
+  const schemas = [...catalog.schemas.values()].filter((schema) => mayUseSchema(catalog, role, schema));
+  const tables = schemas.flatMap((schema) => [...schema.tables.values()]);
+  const functions = schemas.flatMap((schema) => [...schema.functions.values()].flat());
+  return {
+    tables: tables.map((table) => tableExposure(catalog, role, table)).filter(isExposed),
+    functions: functions.filter((each) => mayExecute(catalog, role, each)),
+  };
+}
+
+function tableExposure(catalog: Catalog, role: string, table: Table): TableExposure {
+  const columnsFor = (privilege: TablePrivilege) => {
+    const columns = [...table.columns.values()].filter((column) =>
+      mayUseColumn(catalog, role, table, column, privilege),
+    );
+    return columns.length === table.columns.size ? "all" : columns.map(({ name }) => name);
+  };
+  return {
+    table,
+    columns: { select: columnsFor("select"), insert: columnsFor("insert"), update: columnsFor("update") },
+    isDeletable: mayUseTable(catalog, role, table, "delete"),
+  };
+}
+
+const isExposed = ({ columns, isDeletable }: TableExposure) =>
+  isDeletable || Object.values(columns).some((each) => each.length > 0);
+
+/** The roles that these logins may become, without the logins themselves and the roles of Postgres, by name. */
+export function callerRoles(roles: ReadonlyMap<string, Role>, logins: readonly string[]): readonly Role[] {
+  const reached = new Set(logins.flatMap((login) => [...(roles.get(login)?.mayBecome ?? [])]));
+  return [...roles.values()].filter(
+    ({ name, isSuperuser }) => reached.has(name) && !logins.includes(name) && !isSuperuser && !name.startsWith("pg_"),
+  );
+}

@@ -1,0 +1,16 @@
+import { Html, html } from "../html.ts";
+
+/** A table that scrolls, with the keyboard too. `rows` are complete. */
+export const table = (heads: readonly string[], rows: readonly Html[]): Html =>
+  html`<div class="scroll" tabindex="0"><table>
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody>
+${rows.map((row) => html`${row}\n`)}</tbody>
+</table></div>`;
+
+export type Field = { readonly name: string; readonly label: string; readonly value: string };
+
+export const selectField = ({ name, label, value, values }: Field & { readonly values: readonly string[] }): Html =>
+  html`<label for="${name}">${label}</label><select id="${name}" name="${name}">${values.map(
+    (each) => html`<option${new Html(each === value ? " selected" : "")}>${each}</option>`,
+  )}</select>`;
