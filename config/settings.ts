@@ -555,6 +555,11 @@ export const SETTINGS = {
     "1048576",
     "Maximum size in bytes of a change in a realtime message. Of a larger row, only the primary key is sent, with an error.",
   ),
+  CACHE_MEMORY: setting(
+    integer(1_000_000, 1_099_511_627_776),
+    "67108864",
+    "Bytes of all caches together: GraphQL documents with their plans, SQL, tokens, keys and sessions. Counted per process.",
+  ),
   MAX_UNSENT_BYTES: setting(
     integer(0, 1_099_511_627_776),
     "134217728",

@@ -1,17 +1,18 @@
+import { Cache } from "../cache/cache.ts";
+import { bytesOf } from "../cache/size.ts";
 import type { Statement } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
 
 /** A statement, by its text and role: the name that it is prepared as, and whether it runs `code`. */
 type KnownStatement = { readonly name: string; readonly code: Code; readonly runsCode: boolean };
 
-const MAX_NAMES_PER_ROLE = 2000;
 /** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
 const MAX_PREPARED_LENGTH = 10_000;
 
 /** The statements of one pool. */
 export class KnownStatements {
   readonly #isPreparing: boolean;
-  readonly #byRole = new Map<string, Map<string, KnownStatement>>();
+  readonly #byRole = new Map<string, Cache<KnownStatement>>();
   #nextName = 1;
 
   /** Without preparing, all names are empty. */
@@ -30,15 +31,24 @@ export class KnownStatements {
    */
   of(role: string, text: string, code: Code): KnownStatement | undefined {
     if (text.length > MAX_PREPARED_LENGTH) return undefined;
-    const ofRole = this.#byRole.get(role) ?? new Map<string, KnownStatement>();
-    this.#byRole.set(role, ofRole);
+    const ofRole = this.#ofRole(role);
     const known = ofRole.get(text);
     if (known?.code === code) return known;
 
-    if (!known && ofRole.size >= MAX_NAMES_PER_ROLE) ofRole.delete(ofRole.keys().next().value as string);
     const name = known?.name ?? (this.#isPreparing ? `s${this.#nextName++}` : "");
     const created = { name, code, runsCode: code.isIn(text) };
     ofRole.set(text, created);
+    return created;
+  }
+
+  #ofRole(role: string): Cache<KnownStatement> {
+    const known = this.#byRole.get(role);
+    if (known) return known;
+    const created = new Cache<KnownStatement>({
+      name: "prepared",
+      sizeOf: (statement, text) => bytesOf(text) + bytesOf(statement.name),
+    });
+    this.#byRole.set(role, created);
     return created;
   }
 }

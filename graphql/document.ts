@@ -1,6 +1,9 @@
-import { LRUCache } from "lru-cache";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from "postgraphile/graphql";
+import { Cache } from "../cache/cache.ts";
+import { bytesOf } from "../cache/size.ts";
+import { SeenTexts } from "../cache/text-cache.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
+import { followKeptSql } from "./request-costs.ts";
 
 export type DocumentLimits = SizeLimits & {
   /** Maximum number of tokens. */ readonly tokens: number;
@@ -8,26 +11,34 @@ export type DocumentLimits = SizeLimits & {
   /** Whether errors suggest names ("Did you mean …?"), which reveals names of the schema. */ readonly suggestions: boolean;
 };
 
-type ValidDocument = { readonly document: DocumentNode; readonly sizes: OperationSizes; readonly weight: number };
+type ValidDocument = {
+  readonly document: DocumentNode;
+  readonly sizes: OperationSizes;
+  /** Of all operations. */
+  readonly fields: number;
+  /** Characters of the SQL that the plans keep for pages. */
+  keptSql: number;
+};
 
 export type CheckedDocument = ValidDocument | { readonly errors: readonly GraphQLError[] };
 
-/** Total weight of the cached documents. One unit takes up to 30 kB together with its plan, in the worst case four times that. */
-const MAX_WEIGHT = 5000;
-const CHARACTERS_PER_UNIT = 100;
+/** What a parsed document and its plans take for each character and for each field: measured by the bench `soak`. */
+const BYTES_PER_CHARACTER = 50;
+const BYTES_PER_FIELD = 28_000;
 
 /**
- * Parses documents, enforces the limits and validates against one schema. Valid documents are cached by their text.
- * The cache is bounded by weight and not by count, so that large documents cannot fill the memory. A plan lives as
- * long as its document.
+ * Parses documents, enforces the limits and validates against one schema. Valid documents are kept by their text, from the second
+ * time on: ever new documents displace none of those in use. A plan lives as long as its document.
  */
 export class DocumentCache {
   readonly #schema: GraphQLSchema;
   readonly limits: DocumentLimits;
-  readonly #valid = new LRUCache<string, ValidDocument>({
-    maxSize: MAX_WEIGHT,
-    sizeCalculation: ({ weight }) => weight,
+  readonly #valid = new Cache<ValidDocument>({
+    name: "graphql_documents",
+    sizeOf: ({ fields, keptSql }, text) =>
+      bytesOf(text) + text.length * BYTES_PER_CHARACTER + fields * BYTES_PER_FIELD + keptSql,
   });
+  readonly #seen = new SeenTexts();
 
   constructor(schema: GraphQLSchema, limits: DocumentLimits) {
     this.#schema = schema;
@@ -38,8 +49,17 @@ export class DocumentCache {
     const cached = this.#valid.get(text);
     if (cached) return cached;
     const checked = this.#check(text);
-    if ("document" in checked) this.#valid.set(text, checked);
+    if ("document" in checked && this.#seen.again(text)) this.#keep(text, checked);
     return checked;
+  }
+
+  #keep(text: string, valid: ValidDocument): void {
+    this.#valid.set(text, valid);
+    const onKeptSql = (characters: number) => {
+      valid.keptSql += characters;
+      if (this.#valid.get(text) === valid) this.#valid.set(text, valid);
+    };
+    for (const operation of valid.sizes.keys()) followKeptSql(operation, onKeptSql);
   }
 
   #check(text: string): CheckedDocument {
@@ -51,7 +71,7 @@ export class DocumentCache {
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
       if (errors.length > 0) return { errors: errors.map(withCode) };
       const fields = [...sizes.values()].reduce((sum, size) => sum + size.fields, 0);
-      return { document, sizes, weight: fields + Math.ceil(text.length / CHARACTERS_PER_UNIT) };
+      return { document, sizes, fields, keptSql: 0 };
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [withCode(error)] };
       throw error;

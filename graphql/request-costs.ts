@@ -1,5 +1,6 @@
 import { PgSelectStep } from "postgraphile/@dataplan/pg";
 import type { ExecutionDetails, Step } from "postgraphile/grafast";
+import type { OperationDefinitionNode } from "postgraphile/graphql";
 
 /** Pages of one step whose SQL is kept. Clients use few. */
 const MAX_PAGES = 8;
@@ -25,7 +26,7 @@ type Select = Paged & {
   readonly streamDetailsDepIds: readonly number[] | null;
   readonly placeholders: readonly Placeholder[];
   readonly deferreds: readonly unknown[];
-  readonly operationPlan: { readonly operation: { readonly operation: string } };
+  readonly operationPlan: { readonly operation: OperationDefinitionNode };
   readonly resource: {
     executeWithCache(specs: readonly Spec[], query: Query): Promise<{ values: readonly (readonly unknown[])[] }>;
   };
@@ -102,12 +103,20 @@ const isKept = ({ mode, operationPlan, streamDetailsDepIds, deferreds }: Select,
 
 const kept = new WeakMap<Select, Map<string, Built>>();
 
+const listeners = new WeakMap<OperationDefinitionNode, (characters: number) => void>();
+
+/** Calls back with the number of characters by which the SQL grows that the plans of the operation keep. */
+export function followKeptSql(operation: OperationDefinitionNode, listener: (characters: number) => void): void {
+  listeners.set(operation, listener);
+}
+
+const lengthOf = (pages: ReadonlyMap<string, Built>) =>
+  [...pages.values()].reduce((sum, { query }) => sum + query.text.length, 0);
+
 async function executeKept(step: Select, details: Details, key: string, execute: Execute): Promise<readonly unknown[]> {
   const pages = kept.get(step) ?? new Map<string, Built>();
   kept.set(step, pages);
-  const built = pages.get(key) ?? (await build(step, details, execute));
-  keep(pages, key, built);
-  const { query, placeholders, empty } = built;
+  const { query, placeholders, empty } = pages.get(key) ?? (await buildPage(step, details, execute, pages, key));
   const rawSqlValues = query.rawSqlValues.map((value, i) =>
     placeholders[i] ? parameterOf(placeholders[i], details) : value,
   );
@@ -119,6 +128,20 @@ async function executeKept(step: Select, details: Details, key: string, execute:
   const first = unaryOf(details, step.firstStepId) as number | null;
   const hasNextPage = step.fetchOneExtra && first !== null && rows.length > first;
   return [{ ...empty, items: hasNextPage ? rows.slice(0, first) : rows, hasNextPage }];
+}
+
+async function buildPage(
+  step: Select,
+  details: Details,
+  execute: Execute,
+  pages: Map<string, Built>,
+  key: string,
+): Promise<Built> {
+  const built = await build(step, details, execute);
+  const before = lengthOf(pages);
+  keep(pages, key, built);
+  listeners.get(step.operationPlan.operation)?.(lengthOf(pages) - before);
+  return built;
 }
 
 function keep<T>(pages: Map<string, T>, key: string, value: T): void {

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
-import { LRUCache } from "lru-cache";
 import { GraphQLError } from "postgraphile/graphql";
+import { Cache } from "../cache/cache.ts";
+import { bytesOf } from "../cache/size.ts";
 import type { TrustedDocuments } from "../config/trusted-documents.ts";
 
 export type TrustedDocumentsMode = "off" | "allow" | "only";
@@ -11,9 +12,6 @@ export type DocumentReference = {
   readonly documentId: string | undefined;
   readonly hash: string | undefined;
 };
-
-/** Total length of the documents that clients have registered by their hash, in UTF-16 code units. */
-const MAX_REGISTERED = 4_000_000;
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
 
@@ -29,9 +27,10 @@ const notSupported = () => refuse("PersistedQueryNotSupported", "PERSISTED_QUERY
 export class DocumentStore {
   readonly #mode: TrustedDocumentsMode;
   readonly #byId = new Map<string, string>();
-  readonly #registered = new LRUCache<string, string>({
-    maxSize: MAX_REGISTERED,
-    sizeCalculation: (text) => text.length + 1,
+  /** The documents that clients have registered by their hash. */
+  readonly #registered = new Cache<{ readonly text: string }>({
+    name: "registered_documents",
+    sizeOf: (registered, id) => bytesOf(id) + bytesOf(registered),
   });
 
   constructor(mode: TrustedDocumentsMode, documents: TrustedDocuments) {
@@ -67,12 +66,12 @@ export class DocumentStore {
 
   #register(hash: string, query: string | undefined): string {
     if (!query) {
-      const text = this.#registered.get(hash);
+      const text = this.#registered.get(hash)?.text;
       if (text === undefined) throw notFound();
       return text;
     }
     if (sha256(query) !== hash) throw refuse("the hash is not the SHA-256 of the query", "VALIDATION_ERROR");
-    this.#registered.set(hash, query);
+    this.#registered.set(hash, { text: query });
     return query;
   }
 }

@@ -1,5 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
-import { LRUCache } from "lru-cache";
+import { Cache } from "../cache/cache.ts";
+import { bytesOf } from "../cache/size.ts";
 import type { Caller } from "../db/caller.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
@@ -7,7 +8,6 @@ import { RefusedError } from "./refused.ts";
 
 /** Milliseconds after which a password is hashed again, which takes longer than most requests. */
 const MAX_AGE = 60_000;
-const MAX_LOGINS = 10_000;
 
 export type BasicSignInsOptions = {
   readonly clock: Clock;
@@ -30,8 +30,10 @@ type Verified = {
 export class BasicSignIns {
   readonly #options: BasicSignInsOptions;
   readonly #key = randomBytes(32).toString("hex");
-  // `max` would allocate all entries at the start.
-  readonly #verified = new LRUCache<string, Verified>({ maxSize: MAX_LOGINS, sizeCalculation: () => 1 });
+  readonly #verified = new Cache<Verified>({
+    name: "identities",
+    sizeOf: (verified, login) => bytesOf(login) + 2 * bytesOf(verified),
+  });
   /** Equal requests at the same time are one attempt. */
   readonly #pending = new Map<string, Promise<Caller>>();
   #isListening = true;
@@ -53,8 +55,7 @@ export class BasicSignIns {
   }
 
   forget(userId: string): void {
-    const ofUser = [...this.#verified.entries()].filter(([, { caller }]) => caller.claims.sub === userId);
-    for (const [login] of ofUser) this.#verified.delete(login);
+    this.#verified.deleteWhere(({ caller }) => caller.claims.sub === userId);
     // An attempt that started before the change is not cached when it ends.
     this.#pending.clear();
   }

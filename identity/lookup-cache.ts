@@ -1,6 +1,5 @@
-import { LRUCache } from "lru-cache";
-
-const MAX_ENTRIES = 50_000;
+import { Cache } from "../cache/cache.ts";
+import { bytesOf } from "../cache/size.ts";
 
 export type LookupCacheOptions<Value> = {
   /** Reads the value from the database. */
@@ -18,8 +17,10 @@ type Entry<Value> = { readonly value: Value; readonly expiresAt: number };
  */
 export class LookupCache<Value> {
   readonly #options: LookupCacheOptions<Value>;
-  // `max` would allocate all entries at the start.
-  readonly #entries = new LRUCache<string, Entry<Value>>({ maxSize: MAX_ENTRIES, sizeCalculation: () => 1 });
+  readonly #entries = new Cache<Entry<Value>>({
+    name: "identities",
+    sizeOf: (entry, key) => bytesOf(key) + bytesOf(entry),
+  });
   readonly #pending = new Map<string, Promise<Value>>();
   #isListening = true;
 
@@ -45,8 +46,7 @@ export class LookupCache<Value> {
   }
 
   deleteWhere(matches: (value: Value) => boolean): void {
-    const keys = [...this.#entries.entries()].filter(([, { value }]) => matches(value)).map(([key]) => key);
-    for (const key of keys) this.#entries.delete(key);
+    this.#entries.deleteWhere(({ value }) => matches(value));
     this.#pending.clear();
   }
 

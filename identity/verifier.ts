@@ -1,5 +1,6 @@
 import jwt from "jsonwebtoken";
-import { LRUCache } from "lru-cache";
+import { Cache } from "../cache/cache.ts";
+import { bytesOf } from "../cache/size.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Key } from "./keys.ts";
 
@@ -37,21 +38,17 @@ export type Verifier = {
 /** The use of a cache so far. */
 export type CacheUse = { readonly requests: number; readonly hits: number; readonly evictions: number };
 
-const MAX_TOKENS = 10_000;
-
 /**
  * Caches callers until their tokens expire: checking a signature takes longer than most requests. `Checked` is a promise for
  * keys that may have to be read first.
  */
 export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   readonly #check: (token: string) => Checked;
-  // `max` would allocate all entries at the start.
-  readonly #callers = new LRUCache<string, Caller>({
-    maxSize: MAX_TOKENS,
-    sizeCalculation: () => 1,
-    dispose: (_caller, _token, reason) => {
-      if (reason === "evict") this.use.evictions++;
-    },
+  readonly #callers = new Cache<Caller>({
+    name: "tokens",
+    // The texts that are written from a caller are kept as long.
+    sizeOf: (caller, token) => bytesOf(token) + 2 * bytesOf(caller),
+    onEvict: () => this.use.evictions++,
   });
   readonly use = { requests: 0, hits: 0, evictions: 0 };
 

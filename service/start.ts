@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Logger } from "pino";
+import { cacheMemory } from "../cache/cache.ts";
 import type { Config } from "../config/config.ts";
 import { maskedSettings } from "../config/masked.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
@@ -155,11 +156,13 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
   pipeline.open([...interfaces, ...ofOperators, site, pages], callers);
   let { logLevel } = config;
+  cacheMemory.limitTo(config.cacheMemory);
   settings.follow((changed) => {
     if (changed.logLevel !== logLevel) log.level = changed.logLevel;
     logLevel = changed.logLevel;
     pipeline.allowOrigins(changed.corsOrigins);
     rateLimit.follow(changed.rateLimit);
+    cacheMemory.limitTo(changed.cacheMemory);
   });
   registerMetrics(metrics, { connections, sockets, changes, limits });
   const loaded = config.graphqlBuild === "ready" ? graphql?.loadInBackground() : null;
@@ -221,6 +224,7 @@ function registerMetrics(metrics: Metrics, { connections, sockets, changes, limi
   metrics.gauge({ name: "connections_open", about: "Open connections of clients.", read: () => connections.open });
   metrics.gauge({ name: "websockets_open", about: "Open WebSockets.", read: () => sockets.open.sockets });
   registerFeedMetrics(metrics, changes);
+  cacheMemory.registerMetrics(metrics);
   metrics.counter({
     name: "limits_hit_total",
     about: "Requests, connections and messages that a limit has rejected, by the setting of the limit.",

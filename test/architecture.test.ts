@@ -9,15 +9,16 @@ const ROOT = "server.ts";
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
   telemetry: ["config"],
-  db: ["telemetry", "config"],
-  identity: ["db", "telemetry", "config"],
+  cache: ["telemetry"],
+  db: ["cache", "telemetry", "config"],
+  identity: ["db", "cache", "telemetry", "config"],
   http: ["identity", "db", "telemetry", "config"],
   plugins: ["db"],
-  graphql: ["plugins", "http", "identity", "db", "telemetry", "config"],
-  "rest-gateway": ["http", "identity", "db", "telemetry", "config"],
+  graphql: ["plugins", "http", "identity", "db", "cache", "telemetry", "config"],
+  "rest-gateway": ["http", "identity", "db", "cache", "telemetry", "config"],
   cli: ["graphql", "rest-gateway", "identity", "db", "config"],
   pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
-  service: ["pages", "graphql", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
+  service: ["pages", "graphql", "rest-gateway", "http", "identity", "db", "cache", "telemetry", "config"],
 };
 
 const sources = globSync(`{*,{${Object.keys(MAY_IMPORT).join()}}/**/*}.ts`).filter(

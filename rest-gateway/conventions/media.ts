@@ -1,4 +1,4 @@
-import { parserCache } from "../cache.ts";
+import { parserCache } from "../../cache/text-cache.ts";
 import { readPair, splitList } from "./header-list.ts";
 
 /** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */

@@ -1,5 +1,5 @@
+import { shapeCache, type TextCache } from "../../cache/text-cache.ts";
 import type { Statement } from "../../db/transaction.ts";
-import { shapeCache, type TextCache } from "../cache.ts";
 import { finish, type Sql, type Written } from "../sql.ts";
 import { writeChange } from "../table/write/changes.ts";
 import { writeRead } from "../table/write/query.ts";

@@ -1,10 +1,10 @@
+import { shapeCache } from "../../cache/text-cache.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { ROWS_PORTAL } from "../../db/fetch.ts";
 import type { Identity, RequestContext } from "../../db/identity.ts";
 import type { Statement } from "../../db/transaction.ts";
-import { shapeCache } from "../cache.ts";
 import { finish, sql } from "../sql.ts";
 import { appliedPreferences, profileHeader, warningOf } from "./answer/headers.ts";
 import { BASE, parseRequest } from "./parse/request.ts";
@@ -44,7 +44,7 @@ export class Preparer {
   readonly #options: PreparerOptions;
   readonly #before: readonly Statement[];
   #catalog: Catalog | null = null;
-  #shapes = shapeCache(lengthOf);
+  readonly #shapes = shapeCache(lengthOf);
 
   constructor(options: PreparerOptions) {
     this.#options = options;
@@ -62,7 +62,7 @@ export class Preparer {
     const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) {
       this.#catalog = catalog;
-      this.#shapes = shapeCache(lengthOf);
+      this.#shapes.clear();
     }
     return this.#shapes.getOrCompute(request.shape, () => prepare(request, catalog, this.#options.prepare));
   }

@@ -138,6 +138,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlDocumentsMode: "off",
     graphiql: true,
     bodyLimit: 1_048_576,
+    cacheMemory: 67_108_864,
     jsonMaxDepth: 64,
     loginAttempts: 5,
     loginAttemptsPerAddress: 100,

@@ -1,5 +1,6 @@
 import { buildSchema } from "postgraphile/graphql";
-import { expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { cacheMemory } from "../../cache/cache.ts";
 import { DocumentCache } from "../../graphql/document.ts";
 
 const LIMITS = { depth: 15, complexity: 10_000, searches: 20, tokens: 100_000, brackets: 64, suggestions: false };
@@ -9,36 +10,47 @@ const newCache = () => new DocumentCache(buildSchema("type Query { a: Int }"), L
 const documentOf = (count: number, name = "a") =>
   `{ ${Array.from({ length: count }, (_, i) => `${name}${i}: a`).join(" ")} }`;
 
-test("a document that is in use is parsed once", () => {
+/** Checks the document as often as it takes until it is kept. */
+function keep(cache: DocumentCache, text: string) {
+  cache.check(text);
+  return cache.check(text);
+}
+
+test("a document is kept from the second time on, also among ever new ones", () => {
   const cache = newCache();
-  const first = cache.check("{ a }");
-  expect(first).toHaveProperty("document");
-  for (let i = 0; i < 1000; i++) {
-    cache.check(documentOf(100, `x${i}_`));
+  const kept = keep(cache, "{ a }");
+  expect(kept).toHaveProperty("document");
+  for (let i = 0; i < 1000; i++) cache.check(documentOf(100, `x${i}_`));
+  expect(cache.check("{ a }")).toBe(kept);
+});
+
+describe("with CACHE_MEMORY of 64 MB", () => {
+  beforeAll(() => {
+    cacheMemory.limitTo(64_000_000);
+    return () => cacheMemory.limitTo(Number.POSITIVE_INFINITY);
+  });
+
+  test("the least recently used documents are evicted", () => {
+    const cache = newCache();
+    const first = keep(cache, "{ a }");
+    for (let i = 0; i < 4; i++) keep(cache, documentOf(500, `x${i}_`));
     expect(cache.check("{ a }")).toBe(first);
-  }
-});
+    for (let i = 0; i < 5; i++) keep(cache, documentOf(500, `y${i}_`));
+    expect(cache.check("{ a }") === first).toBe(false);
+  });
 
-test("the least recently used documents are evicted when the total weight exceeds the limit", () => {
-  const cache = newCache();
-  const first = cache.check("{ a }");
-  for (let i = 0; i < 4; i++) cache.check(documentOf(900, `x${i}_`));
-  expect(cache.check("{ a }")).toBe(first);
-  for (let i = 0; i < 6; i++) cache.check(documentOf(900, `y${i}_`));
-  expect(cache.check("{ a }") === first).toBe(false);
-});
-
-test("a document that is heavier than the limit is not cached and evicts no other document", () => {
-  const cache = newCache();
-  const first = cache.check("{ a }");
-  const heavy = cache.check(documentOf(9000));
-  expect(cache.check(documentOf(9000)) === heavy).toBe(false);
-  expect(cache.check("{ a }")).toBe(first);
+  test("a document with too many fields is not kept and evicts no other document", () => {
+    const cache = newCache();
+    const first = keep(cache, "{ a }");
+    const heavy = keep(cache, documentOf(9000));
+    expect(cache.check(documentOf(9000)) === heavy).toBe(false);
+    expect(cache.check("{ a }")).toBe(first);
+  });
 });
 
 test("an invalid document is not cached", () => {
   const cache = newCache();
-  const refused = cache.check("{ b }");
+  const refused = keep(cache, "{ b }");
   expect(refused).toHaveProperty("errors");
   expect(cache.check("{ b }") === refused).toBe(false);
 });

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { parserCache } from "../../../cache/text-cache.ts";
 import { DIALECTS, type Dialect } from "../../../config/setting-types.ts";
-import { parserCache } from "../../cache.ts";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { malformedPrecondition, unknownPreferences } from "../problem.ts";

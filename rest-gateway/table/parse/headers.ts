@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { parserCache } from "../../cache.ts";
+import { parserCache } from "../../../cache/text-cache.ts";
 import { readPair, splitList } from "../../conventions/header-list.ts";
 import { invalidPreferences, invalidRange } from "../problem.ts";
 import type { Preferences, Range } from "../request.ts";

@@ -1,4 +1,4 @@
-import { parserCache } from "../../cache.ts";
+import { parserCache } from "../../../cache/text-cache.ts";
 import type { Field, OrderTerm } from "../request.ts";
 import { readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";

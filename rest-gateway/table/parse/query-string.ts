@@ -1,5 +1,5 @@
+import { parserCache } from "../../../cache/text-cache.ts";
 import { similarTo } from "../../../db/similar.ts";
-import { parserCache } from "../../cache.ts";
 import { invalidRange, notFilter, TableError } from "../problem.ts";
 import {
   type Condition,

@@ -1,4 +1,4 @@
-import { parserCache } from "../../cache.ts";
+import { parserCache } from "../../../cache/text-cache.ts";
 import { tooDeep } from "../problem.ts";
 import type { Aggregate, AggregateName, SelectItem } from "../request.ts";
 import { readName, readPath, refuseLongName } from "./field.ts";

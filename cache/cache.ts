@@ -1,0 +1,134 @@
+import { LRUCache } from "lru-cache";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+export type CacheOptions<Value> = {
+  /** The name in the metrics. Caches with the same name count together. */
+  readonly name: string;
+  /** Bytes that an entry holds: see `bytesOf`. */
+  sizeOf(value: Value, key: string): number;
+  /** Called for each entry that makes room for others. */
+  onEvict?(): void;
+};
+
+/** Values by text, as long as they fit into the memory of all caches. The least recently used ones are evicted first. */
+export class Cache<Value extends object> {
+  readonly name: string;
+  readonly #sizeOf: CacheOptions<Value>["sizeOf"];
+  readonly #onEvict: CacheOptions<Value>["onEvict"];
+  readonly #memory: CacheMemory;
+  // `max` would allocate all entries at the start.
+  readonly #entries = new LRUCache<string, Value>({ maxSize: Number.MAX_SAFE_INTEGER });
+
+  constructor({ name, sizeOf, onEvict }: CacheOptions<Value>, memory: CacheMemory = cacheMemory) {
+    this.name = name;
+    this.#sizeOf = sizeOf;
+    this.#onEvict = onEvict;
+    this.#memory = memory;
+    memory.add(this);
+  }
+
+  /** Bytes that its entries hold. */
+  get bytes(): number {
+    return this.#entries.calculatedSize;
+  }
+
+  get(key: string): Value | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** An entry that would take much of the memory is not kept. */
+  set(key: string, value: Value): void {
+    const size = Math.ceil(this.#sizeOf(value, key)) + ENTRY_BYTES;
+    if (size > this.#memory.maxEntry) return void this.#entries.delete(key);
+    this.#entries.set(key, value, { size });
+    this.#memory.makeRoom();
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  deleteWhere(matches: (value: Value) => boolean): void {
+    const keys = [...this.#entries.entries()].filter(([, value]) => matches(value)).map(([key]) => key);
+    for (const key of keys) this.#entries.delete(key);
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
+
+  evictOldest(): void {
+    this.#entries.pop();
+    this.#onEvict?.();
+  }
+}
+
+/** Of the map, the list and the key of an entry. */
+const ENTRY_BYTES = 150;
+
+/** Entries above this part of the memory are not kept: a few of them would displace all others. */
+const MAX_ENTRY_PART = 1 / 4;
+
+/**
+ * The memory of all caches of this process. When it is full, the largest cache evicts its oldest entries: a flood of new keys in one
+ * cache displaces nothing in the smaller ones.
+ */
+export class CacheMemory {
+  // A cache that is no longer used is forgotten with its owner.
+  readonly #caches = new Set<WeakRef<Cache<any>>>();
+  #max = Number.POSITIVE_INFINITY;
+
+  /** Bytes. */
+  limitTo(max: number): void {
+    this.#max = max;
+    this.makeRoom();
+  }
+
+  /** The size of the largest entry that is kept. */
+  get maxEntry(): number {
+    return this.#max * MAX_ENTRY_PART;
+  }
+
+  add(cache: Cache<any>): void {
+    this.#caches.add(new WeakRef(cache));
+  }
+
+  makeRoom(): void {
+    for (;;) {
+      let sum = 0;
+      let largest: Cache<any> | null = null;
+      for (const cache of this.#all()) {
+        sum += cache.bytes;
+        if (largest === null || cache.bytes > largest.bytes) largest = cache;
+      }
+      if (sum <= this.#max) return;
+      largest!.evictOldest();
+    }
+  }
+
+  registerMetrics(metrics: Metrics): void {
+    metrics.gauge({
+      name: "cache_bytes",
+      about: "Memory of the caches, which CACHE_MEMORY limits, by what they hold.",
+      labels: ["cache"],
+      read: () => [...this.bytesByName()].map(([cache, value]) => ({ labels: { cache }, value })),
+    });
+  }
+
+  bytesByName(): ReadonlyMap<string, number> {
+    const sums = new Map<string, number>();
+    for (const { name, bytes } of this.#all()) sums.set(name, (sums.get(name) ?? 0) + bytes);
+    return sums;
+  }
+
+  *#all(): Generator<Cache<any>> {
+    for (const reference of this.#caches) {
+      const cache = reference.deref();
+      if (cache === undefined) this.#caches.delete(reference);
+      else yield cache;
+    }
+  }
+}
+
+/** Of this process. */
+export const cacheMemory = new CacheMemory();
