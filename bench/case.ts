@@ -8,6 +8,8 @@ export type HttpRequest = {
   readonly body: string | null;
   /** Sent only to compete with the other requests: its own latency is not measured. */
   readonly isBackground?: boolean;
+  /** The expected status, if it is not that of the case. */
+  readonly status?: number;
 };
 
 /** One kind of request that is measured. */

@@ -53,7 +53,7 @@ async function applyOwnTool(options: LoadOptions, signal?: AbortSignal): Promise
 }
 
 /** A request as bytes. */
-type WireRequest = { readonly bytes: Buffer; readonly isBackground: boolean };
+type WireRequest = { readonly bytes: Buffer; readonly isBackground: boolean; readonly expected: Expected };
 
 /**
  * Keeps `connections` busy for `seconds`; each sends the next request after a response. It uses bare sockets and
@@ -64,6 +64,7 @@ async function generate(options: LoadOptions): Promise<Outcome> {
   const wireRequests = requests.map((request) => ({
     bytes: bytesOf(request, address),
     isBackground: request.isBackground === true,
+    expected: { refused: options.refused, status: request.status ?? options.status },
   }));
   const times: number[] = [];
   const failures: string[] = [];
@@ -71,10 +72,10 @@ async function generate(options: LoadOptions): Promise<Outcome> {
   const end = start + seconds * 1000;
   let [asked, answered] = [0, 0];
   const ask = () => (performance.now() < end ? wireRequests[asked++ % wireRequests.length]! : null);
-  const hear = (milliseconds: number, { isBackground }: WireRequest, answer: HttpAnswer) => {
+  const hear = (milliseconds: number, { isBackground, expected }: WireRequest, answer: HttpAnswer) => {
     answered++;
     if (!isBackground) times.push(milliseconds);
-    if (!isGood(answer, options)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
+    if (!isGood(answer, expected)) failures.push(`${answer.status} ${answer.body.slice(0, 500)}`);
   };
   const keep = options.refused.length > 0 ? SEARCHED_BYTES : SHOWN_BYTES;
   const target = new URL(address);

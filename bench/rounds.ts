@@ -10,11 +10,16 @@ export type Bench = {
   readonly about: string;
   /** The names of its cases. */
   readonly cases: readonly string[];
+  /** The values of options that are not given, where they differ from those of the other benches. */
+  readonly defaults?: Partial<typeof DEFAULTS>;
   /** Whether it takes --against. */
   readonly comparesCommits?: boolean;
   /** Runs the bench and returns its section of results.md. Stops all that it started, also after an error. */
   run(options: BenchOptions, command: string): Promise<string>;
 };
+
+/** The values of options that are not given. */
+export const DEFAULTS = { rounds: "6", seconds: "2", connections: "1,16,64" };
 
 /** The cases selected by the options. */
 export const selectCases = <C extends Case>(all: readonly C[], { cases }: BenchOptions): C[] =>

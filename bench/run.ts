@@ -5,16 +5,20 @@ import { GRAPHQL } from "./graphql/bench.ts";
 import { REALTIME } from "./realtime/bench.ts";
 import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
-import type { Bench, BenchOptions } from "./rounds.ts";
+import { type Bench, type BenchOptions, DEFAULTS } from "./rounds.ts";
 import { SCHEMA } from "./schema/bench.ts";
 import { SLOW_READERS } from "./slow-readers/bench.ts";
+import { SOAK } from "./soak/bench.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS, REALTIME];
+const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS, SOAK, REALTIME];
 
-const helpOf = ({ name, about, cases }: Bench) =>
-  `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n`;
+const helpOf = ({ name, about, cases, defaults = {} }: Bench) => {
+  const own = Object.entries(defaults).map(([option, value]) => ` --${option} ${value}`);
+  const more = own.length > 0 ? `  Default:${own.join("")}.\n` : "";
+  return `npm run bench -- ${name} [options]\n  ${about}\n  Cases: ${cases.join(", ")}.\n${more}`;
+};
 
 const HELP = `${BENCHES.map(helpOf).join("\n")}
 Prints the result and writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc. The load
@@ -63,11 +67,12 @@ function readArguments(args: readonly string[], signal: AbortSignal): Asked | nu
   if (!bench || positionals.length !== 1) {
     throw new UsageError(`name one of the benches ${BENCHES.map(({ name }) => name).join(", ")}`);
   }
+  const { rounds, seconds, connections } = { ...DEFAULTS, ...bench.defaults, ...values };
   const options: BenchOptions = {
-    rounds: positive("--rounds", values.rounds),
-    seconds: positive("--seconds", values.seconds),
+    rounds: positive("--rounds", rounds),
+    seconds: positive("--seconds", seconds),
     cases: values.cases?.split(",").map((name) => caseOf(bench, name)) ?? null,
-    connections: values.connections.split(",").map((text) => positive("--connections", text)),
+    connections: connections.split(",").map((text) => positive("--connections", text)),
     against: commitOf(bench, values.against),
     signal,
     progress: (line) => process.stderr.write(`${new Date().toISOString().slice(11, 19)}  ${line}\n`),
@@ -81,11 +86,11 @@ function parse(args: readonly string[]) {
       args: [...args],
       allowPositionals: true,
       options: {
-        rounds: { type: "string", default: "6" },
-        seconds: { type: "string", default: "2" },
+        rounds: { type: "string" },
+        seconds: { type: "string" },
         against: { type: "string" },
         cases: { type: "string" },
-        connections: { type: "string", default: "1,16,64" },
+        connections: { type: "string" },
         help: { type: "boolean", short: "h", default: false },
       },
     });

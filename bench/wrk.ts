@@ -16,7 +16,7 @@ export const fitsWrk = ({ requests, refused, status }: Pick<LoadOptions, "reques
   hasWrk &&
   refused.length === 0 &&
   status === undefined &&
-  requests.every(({ isBackground, body }) => !isBackground && !body?.includes(SERIAL));
+  requests.every((each) => !each.isBackground && each.status === undefined && !JSON.stringify(each).includes(SERIAL));
 
 /** Applies load with wrk, which uses a fifth of the CPU of our own tool. Throws after an unexpected response. */
 export async function applyWrk(options: LoadOptions, signal?: AbortSignal): Promise<LoadResult> {
