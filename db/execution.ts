@@ -8,8 +8,21 @@ import type { Cleaning } from "./cleaning.ts";
 import { untilReady } from "./connection.ts";
 import { isLost, isSocketError, isStalePlan } from "./connection-errors.ts";
 import { ApiError, outcomeUnknown } from "./errors.ts";
+import type { FrameOptions } from "./frame.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Recipient } from "./recipient.ts";
+
+/** How the statements of a caller are run. */
+export type RunOptions = FrameOptions & {
+  /** Called when the transaction has a connection. */
+  readonly onConnected?: () => void;
+  /** Called as each statement completes, before the transaction is committed; `index` is its position. */
+  readonly onCompleted?: (index: number) => void;
+  /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
+  readonly unlimitedResult?: boolean;
+  /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
+  readonly signal?: CancelSignal | undefined;
+};
 
 /** What a transaction does. */
 export type Work = {

@@ -3,6 +3,7 @@ import type { Statement } from "./batch.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
 import type { Recipient } from "./recipient.ts";
+import type { Trial } from "./trial.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
 export type RequestContext = {
@@ -16,6 +17,8 @@ export type RequestContext = {
   readonly recipient?: Recipient | undefined;
   /** Absent when the request is not traced. */
   readonly span?: Span;
+  /** Absent unless an operator tries the request. */
+  readonly trial?: Trial | undefined;
   /** The id of the request in the log; absent when the request is not traced. */
   readonly requestId?: string;
 };

@@ -2,13 +2,13 @@ import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
 import type { Admission } from "./admission.ts";
 import type { BatchOptions, NamedStatement, Result, Statement } from "./batch.ts";
-import { type CancelSignal, cancelRequest } from "./cancellation.ts";
+import { cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { Cleaning } from "./cleaning.ts";
 import { isSocketError } from "./connection-errors.ts";
 import type { Failure } from "./diagnosis.ts";
 import { ApiError, databaseUnavailable, unstorableText } from "./errors.ts";
-import { type ExecutionOptions, execute, type Work } from "./execution.ts";
+import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
 import { type Frame, type FrameOptions, frameOf, openFrame } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
 import { KnownStatements } from "./known-statements.ts";
@@ -18,6 +18,7 @@ import type { Recipient } from "./recipient.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 
 export type { Result, Statement } from "./batch.ts";
+export type { RunOptions } from "./execution.ts";
 
 export type TransactionOptions = {
   /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
@@ -37,17 +38,6 @@ export type TransactionOptions = {
   readonly onFailure?: (failure: Failure) => void;
   /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
   readonly times?: { readonly wait: Times; readonly run: Times };
-};
-
-export type RunOptions = FrameOptions & {
-  /** Called when the transaction has a connection. */
-  readonly onConnected?: () => void;
-  /** Called as each statement completes, before the transaction is committed; `index` is its position. */
-  readonly onCompleted?: (index: number) => void;
-  /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
-  readonly unlimitedResult?: boolean;
-  /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
-  readonly signal?: CancelSignal | undefined;
 };
 
 /**
@@ -99,8 +89,12 @@ export class Transactions {
    * connection is lost during the commit, the outcome is unknown and the transaction is not repeated.
    */
   run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
+    const { recipient = null, trial } = identity.request;
+    if (trial) {
+      const untried = { ...identity, request: { ...identity.request, trial: undefined } };
+      return trial.run(statements, options, (all, more) => this.run(untried, all, more));
+    }
     const asked = performance.now();
-    const { recipient = null } = identity.request;
     try {
       const work = this.#workOf(identity, statements, options);
       const turn = this.#options.admission?.enter(recipient) ?? null;

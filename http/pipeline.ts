@@ -54,7 +54,7 @@ export class Pipeline {
   readonly #options: PipelineOptions;
   #cors: Cors;
   #interfaces: readonly HttpInterface[] = [];
-  #callers: CallerResolver | null = null;
+  #callers: Pick<CallerResolver, "identify"> | null = null;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
@@ -67,7 +67,7 @@ export class Pipeline {
   }
 
   /** Makes the service ready. The first of the interfaces that serves a URL handles it; the last one serves every URL. */
-  open(interfaces: readonly HttpInterface[], callers: CallerResolver): void {
+  open(interfaces: readonly HttpInterface[], callers: Pick<CallerResolver, "identify">): void {
     this.#interfaces = interfaces;
     this.#callers = callers;
     this.state = "ready";
@@ -93,7 +93,7 @@ export class Pipeline {
     const identity = served ? this.#callers!.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const traced = notes.span ? ["traceresponse", notes.span.header] : [];
+    const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
     const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...this.#commonHeaders(served, request)];
     const head: Head = { requestId, headers, notes };
 

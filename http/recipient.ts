@@ -20,7 +20,9 @@ export const contextOfExchange = (
   caller: Caller,
 ): RequestContext => {
   const recipient = recipientOfResponse(response, identity, caller);
-  const context = contextOf(request, path, { recipient, showsCredentials: identity.showsCredentials });
+  const { showsCredentials, trial } = identity;
+  const plain = contextOf(request, path, { recipient, showsCredentials });
+  const context = trial ? { ...plain, trial } : plain;
   const { span } = head.notes;
   return span === null ? context : { ...context, span, requestId: head.requestId };
 };

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
+import type { Trial } from "../db/trial.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { apiKeyIn, type Credentials, readCredentials } from "./credentials.ts";
 import { csrfTokenIn } from "./csrf.ts";
@@ -47,6 +48,11 @@ export class CallerResolver {
     return new RequestIdentity(request, request.headers, apiKey, this.#context);
   }
 
+  /** A request that an operator tries as another caller. It has no credentials of its own. */
+  identifyAs(request: IncomingMessage, tried: { readonly caller: Caller; readonly trial: Trial }): RequestIdentity {
+    return new RequestIdentity(request, request.headers, null, this.#context, { tried });
+  }
+
   /**
    * The caller of a credential that a page of the service has kept: an access token or key, or the id of a session. Null for a session
    * that has ended. Throws, or rejects with, RefusedError.
@@ -71,6 +77,13 @@ export type CallerRules = {
   readonly needsKey: boolean;
 };
 
+type IdentityKind = {
+  readonly isSocket?: boolean;
+  readonly tried?: { readonly caller: Caller; readonly trial: Trial } | null;
+};
+
+const proofOf = (caller: Caller): Proof => ({ knownName: () => null, caller: () => caller });
+
 const NO_RULES: CallerRules = { needsKey: false };
 
 const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS", "QUERY"]);
@@ -82,6 +95,8 @@ const SAFE_METHODS = new Set(["GET", "HEAD", "OPTIONS", "QUERY"]);
  */
 export class RequestIdentity {
   readonly credentials: Credentials;
+  /** Null for the requests of clients. */
+  readonly trial: Trial | null;
   readonly #proofs: readonly Proof[];
   readonly #request: IncomingMessage;
   /** The key in the URL. */
@@ -94,10 +109,11 @@ export class RequestIdentity {
     headers: IncomingHttpHeaders,
     apiKey: string | null,
     context: IdentityContext,
-    isSocket = false,
+    { isSocket = false, tried = null }: IdentityKind = {},
   ) {
     this.credentials = readCredentials(headers, apiKey);
-    this.#proofs = proofsOf(this.credentials, request, context);
+    this.trial = tried?.trial ?? null;
+    this.#proofs = tried ? [proofOf(tried.caller)] : proofsOf(this.credentials, request, context);
     this.#request = request;
     this.#apiKey = apiKey;
     this.#context = context;
@@ -132,7 +148,7 @@ export class RequestIdentity {
   caller({ needsKey } = NO_RULES): Caller | Promise<Caller> {
     const { unreadable, keys } = this.credentials;
     if (unreadable !== null) throw new RefusedError("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
-    if (needsKey && keys.length === 0) throw new RefusedError("no key");
+    if (needsKey && keys.length === 0 && this.trial === null) throw new RefusedError("no key");
     const found = this.#callers();
     const isCached = found.every((caller) => !(caller instanceof Promise));
     if (isCached) return this.#agreed(found as readonly (Caller | null)[]);
@@ -142,7 +158,7 @@ export class RequestIdentity {
   /** The same client on a WebSocket, whose first message may replace some of the headers. */
   onSocket(headers: IncomingHttpHeaders): RequestIdentity {
     const all = { ...this.#request.headers, ...headers };
-    return new RequestIdentity(this.#request, all, this.#apiKey, this.#context, true);
+    return new RequestIdentity(this.#request, all, this.#apiKey, this.#context, { isSocket: true });
   }
 
   #callers(): ReturnType<Proof["caller"]>[] {

@@ -1,39 +1,65 @@
+import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
 import { readPolicies } from "../db/policies.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import { accessView } from "../pages/console/access.ts";
+import type { AsOptions } from "../pages/console/as.ts";
 import { CONSOLE, consolePages } from "../pages/console/console.ts";
 import { ConsoleSessions } from "../pages/console/session.ts";
+import { tryView } from "../pages/console/try.ts";
 import { linksOf } from "../pages/site.ts";
+import type { AuthRepository } from "../rest-gateway/auth/repository.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import type { createApp } from "./app.ts";
+import { trialSender } from "./trial.ts";
 
 export type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly config: Config;
   readonly app: Awaited<ReturnType<typeof createApp>>;
   readonly url: string;
+  readonly log: Logger;
 };
 
 /** `/console`, on the parts of a running service. */
-export function createConsole({ config, app, url, onInternalError }: ServiceConsoleOptions): HttpInterface {
-  const { callers, secret, opened, database, rest, advisor } = app;
+export function createConsole({ config, app, url, log, onInternalError }: ServiceConsoleOptions): HttpInterface {
+  const { callers, secret, opened, database, rest, graphql, auth, advisor } = app;
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => rest.catalog.current;
+  const roles = () => callerRoles(catalog().roles, logins);
   const access = accessView({
     catalog,
-    roles: () => callerRoles(catalog().roles, logins),
+    roles,
     anonymousRole: config.dbAnonRole,
     advice: () => advisor?.advice ?? null,
     policies: () => readPolicies(database.catalog, [...catalog().schemas.keys()]),
   });
+  const as: AsOptions = {
+    anonymousRole: config.dbAnonRole,
+    roles,
+    findAccount: auth && accountFinder(auth.repository),
+  };
+  const trial = tryView({
+    ...as,
+    hasGraphQL: graphql !== null,
+    send: trialSender({ app, log, onInternalError }),
+    onTried: (operator, caller, { method, path }, keepsChanges) =>
+      log.info(
+        { operator, caller, method, path: path.split("?", 1)[0], keepsChanges },
+        "the console has tried a request",
+      ),
+  });
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, secret, isSecure: url.startsWith("https:") }),
-    views: [access],
+    views: [access, trial],
     links: linksOf(config, true),
   });
   return new ExpressInterface({ serves: (path) => SERVED.test(path), routers: [router], onInternalError });
 }
 
 const SERVED = new RegExp(`^${CONSOLE}(?:$|[/?])`);
+
+/** Finds an account by username, e-mail or id. */
+const accountFinder = (repository: AuthRepository) => async (login: string) =>
+  (await repository.findAccount(login)) ?? (/^[1-9]\d{0,17}$/.test(login) ? repository.accountOf(login) : null);

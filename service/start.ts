@@ -150,7 +150,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const console = config.console ? [createConsole({ config, app, url, onInternalError })] : [];
+  const console = config.console ? [createConsole({ config, app, url, log, onInternalError })] : [];
   admin?.open([health, operations, ...console, siteOf(config.console), nothing], callers);
   const ofOperators = admin ? [] : [health, operations, ...console];
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];

@@ -6,7 +6,7 @@ export type Attributes = Readonly<Record<string, string | number>>;
 export type Span = {
   /** 32 hexadecimal digits. All spans of a trace have the same. */
   readonly traceId: string;
-  /** The context for another service: the header `traceparent`. Source: W3C Trace Context. */
+  /** The context for another service: the header `traceparent`; "" if no other service takes part. Source: W3C Trace Context. */
   readonly header: string;
   child(name: string, attributes?: Attributes, start?: number): Span;
   rename(name: string): void;

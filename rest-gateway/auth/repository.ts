@@ -90,6 +90,11 @@ export class AuthRepository {
     return String(await this.#functions.call("register($1, $2, $3::integer, $4, $5, $6, $7)", values));
   }
 
+  /** The account that signs in with this username or e-mail. */
+  findAccount(login: string): Promise<Account | null> {
+    return this.#functions.call("find_account($1)", [login]);
+  }
+
   accountOf(userId: string): Promise<Account | null> {
     return this.#functions.call("account_of($1::bigint)", [userId]);
   }

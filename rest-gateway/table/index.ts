@@ -196,7 +196,8 @@ export class TableInterface implements HttpInterface {
     if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
     }
-    const query = database.forRole(caller.role).streams ? prepared.query.stream : null;
+    const mayStream = database.forRole(caller.role).streams && exchange.identity.trial === null;
+    const query = mayStream ? prepared.query.stream : null;
     if (query) return this.#export(parsed, prepared, query, text.url, caller, exchange);
     const { result, mark } = await this.#run(parsed, prepared, caller, exchange);
     const answered = answer(prepared, result, text.url);

@@ -49,7 +49,7 @@ describe("/console", () => {
     expect(cookie).toMatch(/^console=[\w-]+; Path=\/console; HttpOnly; SameSite=Strict$/);
     expect(cookie).not.toContain(key.split(".")[2]);
     const [pair] = cookie.split(";");
-    const changed = pair!.replace(/.$/, (last) => (last === "A" ? "B" : "A"));
+    const changed = pair!.replace(/(?<=^console=.{20})./, (middle) => (middle === "A" ? "B" : "A"));
     expect((await open("/console/access", { cookie: pair! })).status).toBe(200);
     for (const wrong of [changed, "console=x", `console=${key}`])
       expect((await open("/console/access", { cookie: wrong })).status).toBe(303);
@@ -105,7 +105,7 @@ describe("/console/access", () => {
       grant select (id, body), insert (body), delete on public.notes to anon;
       create policy "notes are <public>" on public.notes for select to anon using (body <> 'secret');
       create policy "only short ones" on public.notes as restrictive for insert to anon with check (length(body) < 9);`);
-    await expect.poll(() => admin.page("/access?role=anon")).toContain("public.notes");
+    await expect.poll(() => admin.page("/access?role=anon&q=notes").then(textOf)).toContain("by 2 policies");
     const page = await admin.page("/access?role=anon&q=notes");
     expect(textOf(page)).toContain("public.notes by 2 policies id, body body – yes");
     expect(textOf(page)).toContain("public.notes notes are <public> select (body <> 'secret'::text)");
@@ -125,5 +125,109 @@ describe("/console/access", () => {
       .poll(() => admin.page("/access").then(textOf))
       .toContain("alter table public.rates enable row level security");
     expect(textOf(await admin.page("/access"))).toContain("table public.rates");
+  });
+});
+
+describe("/console/try", () => {
+  const ask = (fields: Readonly<Record<string, string>>, as = operator) => as.send("/try", fields).then(textOf);
+  const rest = (path: string, more: Readonly<Record<string, string>> = {}) =>
+    ask({ kind: "rest", method: "GET", path, ...more });
+  const graphql = (operation: string, more: Readonly<Record<string, string>> = {}) =>
+    ask({ kind: "graphql", operation, ...more });
+  const countOf = async (title: string) =>
+    (await sql(`select count(*)::integer as count from public.articles where title = '${title}'`)).rows[0].count;
+
+  test("sends a request to a table, and shows rows, headers, SQL, plan and times", async () => {
+    const page = await rest("/rest/v1/users?select=id,name&id=eq.1");
+    expect(page).toContain("Response: 200 To the role anon");
+    expect(page).toContain("1 row. id name 1 Ada Lovelace");
+    expect(page).toContain("content-range: 0-0/*");
+    expect(page).toMatch(/Part Begins after \(ms\) Takes \(ms\) jwt .* parse .* plan .* wait .* response/);
+    expect(page).toMatch(/Transaction 1: [\d.]+ ms .*from "public"\."users".*\$1 = "1"/);
+    expect(page).toMatch(/Plan, measured .*users_pkey on users .*actual time=.* Execution Time:/);
+  });
+
+  test("sends it as a user, by username, e-mail or id, or as a role with claims", async () => {
+    const me = "/rest/v1/rpc/me?select=name";
+    for (const user of ["ada", "ada@example.com", "1"])
+      expect(await rest(me, { as: "user", user })).toContain("To user 1, Ada Lovelace, in the role authenticated");
+    expect(await rest(me, { as: "role", role: "authenticated", claims: '{"sub": "1"}' })).toContain(
+      '"name": "Ada Lovelace"',
+    );
+    expect(await rest(me)).toContain("Response: 401");
+    const operation = "query Me($yes: Boolean!) { me { name @include(if: $yes) } }";
+    const page = await graphql(operation, { variables: '{"yes": true}', as: "user", user: "ada" });
+    expect(page).toContain('"name": "Ada Lovelace"');
+    expect(page).toMatch(/Transaction 1: [\d.]+ ms .*Plan, measured/);
+    expect(await rest("/users/1?fields=name", { as: "user", user: "ada" })).toContain("Response: 200");
+  });
+
+  test("rolls changes back, unless they are kept", async () => {
+    const body = JSON.stringify({ title: "tried at /rest/v1", content: "…" });
+    const headers = "Prefer: return=representation";
+    const insert = { method: "POST", body, headers, as: "user", user: "ada" };
+    const page = await rest("/rest/v1/articles", insert);
+    expect(page).toContain("Response: 201 To user 1");
+    expect(page).toContain("The changes are rolled back.");
+    expect(page).toMatch(/Plan, estimated .*Insert on articles/);
+    const operation = `mutation { createArticle(input: { title: "tried at /graphql", content: "…" }) { success article { title } } }`;
+    expect(await graphql(operation, { as: "user", user: "ada" })).toContain(
+      '"success": true, "article": { "title": "tried at /graphql" }',
+    );
+    expect(await rest("/articles", { ...insert, body: body.replace("/rest/v1", "/articles") })).toContain(
+      "Response: 201",
+    );
+    for (const title of ["tried at /rest/v1", "tried at /graphql", "tried at /articles"])
+      expect(await countOf(title)).toBe(0);
+    expect(await rest("/rest/v1/articles", { ...insert, keep: "on" })).toContain("The changes are kept.");
+    expect(await countOf("tried at /rest/v1")).toBe(1);
+  });
+
+  test("shows the error of the caller, with the statement", async () => {
+    const page = await rest("/rest/v1/articles", { method: "POST", body: '{"title": "refused", "content": "…"}' });
+    expect(page).toContain("Response: 401");
+    expect(page).toMatch(/Transaction 1: failed .*insert into "public"\."articles"/);
+    expect(await rest("/auth/login", { method: "POST", body: "{}", as: "user", user: "ada" })).toContain(
+      "Response: 404",
+    );
+  });
+
+  test("shows data as text, and no more than a page of it", async () => {
+    await sql("insert into public.notes (id, body) select i, '<b>' || i || '</b>' from generate_series(1, 150) as i");
+    const page = await operator.send("/try", {
+      kind: "rest",
+      method: "GET",
+      path: "/rest/v1/notes?select=id,body&limit=150",
+    });
+    expect(page).not.toContain("<b>1</b>");
+    expect(textOf(page)).toContain("150 rows, of which 100 are shown. id body 1 <b>1</b>");
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ["No user signs in as “nobody”", { as: "user", user: "nobody" }],
+    ["The account of carol is disabled", { as: "user", user: "carol" }],
+    ["Choose one of the roles", { as: "role", role: "postgres" }],
+    ["The claims must be a JSON object", { as: "role", role: "anon", claims: "[1]" }],
+    ["The claims must not have more than 8192 characters", { as: "role", role: "anon", claims: "9".repeat(8193) }],
+    ["The path must begin with /", { path: "rest/v1" }],
+    ["The path must begin with /", { path: `/${"x".repeat(8192)}` }],
+    ["The method must be one of GET", { method: "TRACE" }],
+    ["“no colon” is not a header", { headers: "no colon" }],
+    ["At most 32 headers", { headers: "A: 1\n".repeat(33) }],
+    ["The header Authorization is set by the caller", { headers: "Authorization: Bearer x" }],
+    ["A task runs later", { method: "POST", headers: "Prefer: respond-async" }],
+    ["POST /users may create an account", { method: "POST", path: "/users" }],
+    ["The variables must be a JSON object", { kind: "graphql", operation: "{ me { id } }", variables: "{" }],
+  ])("says what to correct: %s", async (message, fields) => {
+    expect(await rest("/rest/v1/users", fields)).toContain(message);
+  });
+
+  test("lets an administrator use no role that policies do not restrict", async () => {
+    const asService = { kind: "rest", method: "GET", path: "/rest/v1/notes", as: "role", role: "service_role" };
+    expect(await ask(asService)).toContain("Response: 403");
+    expect(await ask(asService, admin)).toContain(
+      "Only the service key may use one that row-level security does not restrict.",
+    );
+    expect(await ask({ ...asService, as: "user", user: "ada" }, admin)).toContain("Response: 403");
   });
 });

@@ -1,0 +1,65 @@
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, request } from "node:http";
+import { duplexPair } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export type InProcessRequest = {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+export type InProcessResponse = {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  /** Whether the body was longer. */
+  readonly isCut: boolean;
+};
+
+export type InProcessLimits = {
+  /** Bytes of the body. */
+  readonly size: number;
+  /** Milliseconds. */
+  readonly timeout: number;
+};
+
+/** Sends a request to a listener over HTTP, without a port. Null if the response takes longer than the timeout. */
+export async function sendInProcess(
+  listener: RequestListener,
+  { method, path, headers, body }: InProcessRequest,
+  { size, timeout }: InProcessLimits,
+): Promise<InProcessResponse | null> {
+  const server = createServer(listener);
+  const [ofClient, ofServer] = duplexPair();
+  server.emit("connection", ofServer);
+  const length = body === "" ? {} : { "content-length": Buffer.byteLength(body) };
+  const sent = request({
+    method,
+    path,
+    headers: { host: "localhost", ...headers, ...length },
+    createConnection: () => ofClient as never,
+  });
+  const response = once(sent, "response").then(([incoming]) => received(incoming, size));
+  sent.end(body);
+  try {
+    return await Promise.race([response, sleep(timeout, null, { ref: false })]);
+  } finally {
+    sent.destroy();
+    ofServer.destroy();
+    response.catch(() => {});
+  }
+}
+
+async function received(incoming: IncomingMessage, size: number): Promise<InProcessResponse> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of incoming) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > size) break;
+  }
+  const body = Buffer.concat(chunks).subarray(0, size);
+  return { status: incoming.statusCode!, headers: incoming.headers, body, isCut: length > size };
+}
