@@ -2,12 +2,14 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
 import { readPolicies } from "../db/policies.ts";
+import { RowAccessCheck } from "../db/row-access.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import { accessView } from "../pages/console/access.ts";
 import type { AsOptions } from "../pages/console/as.ts";
 import { CONSOLE, consolePages } from "../pages/console/console.ts";
 import { ConsoleSessions } from "../pages/console/session.ts";
 import { tryView } from "../pages/console/try.ts";
+import { whyView } from "../pages/console/why.ts";
 import { linksOf } from "../pages/site.ts";
 import type { AuthRepository } from "../rest-gateway/auth/repository.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
@@ -28,12 +30,13 @@ export function createConsole({ config, app, url, log, onInternalError }: Servic
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => rest.catalog.current;
   const roles = () => callerRoles(catalog().roles, logins);
+  const policies = () => readPolicies(database.catalog, [...catalog().schemas.keys()]);
   const access = accessView({
     catalog,
     roles,
     anonymousRole: config.dbAnonRole,
     advice: () => advisor?.advice ?? null,
-    policies: () => readPolicies(database.catalog, [...catalog().schemas.keys()]),
+    policies,
   });
   const as: AsOptions = {
     anonymousRole: config.dbAnonRole,
@@ -50,9 +53,11 @@ export function createConsole({ config, app, url, log, onInternalError }: Servic
         "the console has tried a request",
       ),
   });
+  const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
+  const why = whyView({ ...as, catalog, check, policies });
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, secret, isSecure: url.startsWith("https:") }),
-    views: [access, trial],
+    views: [access, trial, why],
     links: linksOf(config, true),
   });
   return new ExpressInterface({ serves: (path) => SERVED.test(path), routers: [router], onInternalError });

@@ -22,7 +22,8 @@ export function exposureOf(catalog: Catalog, role: string): Exposure {
   };
 }
 
-function tableExposure(catalog: Catalog, role: string, table: Table): TableExposure {
+/** What the role may use of one table, if it may use the schema. */
+export function tableExposure(catalog: Catalog, role: string, table: Table): TableExposure {
   const columnsFor = (privilege: TablePrivilege) => {
     const columns = [...table.columns.values()].filter((column) =>
       mayUseColumn(catalog, role, table, column, privilege),

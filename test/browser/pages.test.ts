@@ -94,7 +94,7 @@ describe.skipIf(!installed)("the console", () => {
     return opened;
   }
 
-  test.each(["/console/access", "/console/try"])(
+  test.each(["/console/access", "/console/try", "/console/why"])(
     "%s is accessible, light and dark, fits on a phone, and violates no policy",
     async (path) => {
       const { page, faults } = await signedIn(path);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type ConsoleClient, consoleClient, FORM, signIn, textOf } from "../support/console-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -229,5 +229,100 @@ describe("/console/try", () => {
       "Only the service key may use one that row-level security does not restrict.",
     );
     expect(await ask({ ...asService, as: "user", user: "ada" }, admin)).toContain("Response: 403");
+  });
+});
+
+describe("/console/why", () => {
+  const ask = (fields: Readonly<Record<string, string>>, as = operator) => as.send("/why", fields).then(textOf);
+  beforeAll(async () => {
+    await sql(`
+      create table public.members (team text, user_id bigint, primary key (team, user_id));
+      create table public.plans (id bigint primary key, team text, body text, is_open boolean);
+      insert into public.members values ('red', 1);
+      insert into public.plans values (1, 'red', 'one', true), (2, 'blue', 'two', null), (3, 'red', 'three', false);
+      alter table public.members enable row level security;
+      alter table public.plans enable row level security;
+      grant select on public.members to authenticated;
+      grant select on public.members, public.plans to service_role;
+      grant select, insert (id, body), update (body), delete on public.plans to authenticated;
+      create policy "members see themselves" on public.members for select to authenticated using (user_id = (select auth.uid()));
+      create policy "teams see their plans" on public.plans for select to authenticated
+        using (exists (select from public.members as m where m.team = plans.team and m.user_id = (select auth.uid())));
+      create policy "open plans change" on public.plans as restrictive for update to authenticated using (is_open);
+      create policy "teams change their plans" on public.plans for update to authenticated using (team = 'red') with check (body <> 'one');`);
+    await vi.waitFor(async () => expect(await operator.page("/why")).toContain('value="public.plans"'));
+  });
+
+  test("names the policies that are false or null for the row, evaluated as the caller", async () => {
+    const one = await ask({ table: "public.plans", key: "1", as: "user", user: "ada" });
+    expect(one).toContain("What user 1, Ada Lovelace, in the role authenticated may do with this row");
+    expect(one).toContain("read yes the grants and policies allow it");
+    expect(one).toContain(
+      "update no the policy “teams change their plans” is false for this row: (body <> 'one'::text)",
+    );
+    expect(one).toContain(
+      "delete no row-level security is on, and no policy lets authenticated delete. If it should: create policy",
+    );
+    expect(one).toContain(
+      "insert no row-level security is on, and no policy lets authenticated write such a row by insert",
+    );
+    const two = await ask({ table: "public.plans", key: "2", as: "user", user: "ada" });
+    expect(two).toContain("read no the policy “teams see their plans” is false for this row: (EXISTS");
+    expect(two).toContain("the restrictive policy “open plans change” is null for this row: is_open");
+    expect(
+      await ask({ table: "public.plans", key: "1", as: "role", role: "authenticated", claims: '{"sub": "2"}' }),
+    ).toContain("read no the policy “teams see");
+  });
+
+  test("agrees with what the caller can read", async () => {
+    const read = await operator.send("/try", {
+      kind: "rest",
+      method: "GET",
+      path: "/rest/v1/plans?select=id",
+      as: "user",
+      user: "ada",
+    });
+    expect(textOf(read)).toContain("2 rows. id 1 3");
+    for (const [key, answer] of [
+      ["1", "yes"],
+      ["2", "no"],
+      ["3", "yes"],
+    ] as const)
+      expect(await ask({ table: "plans", key, as: "user", user: "ada" })).toContain(`read ${answer}`);
+    const service = await ask({ table: "plans", key: "2", as: "role", role: "service_role" });
+    expect(service).toContain("Row-level security does not apply here: the grants alone decide.");
+  });
+
+  test("names the grants that are missing", async () => {
+    const page = await ask({ table: "public.plans", key: "1" });
+    expect(page).toContain("anon has no SELECT on public.plans. If it should: grant select on public.plans to anon;");
+    expect(page).toContain(
+      "anon may not read the key (id), so it cannot name the row. If it should: grant select (id) on public.plans to anon;",
+    );
+    await sql("revoke select on public.members from authenticated");
+    await expect
+      .poll(() => ask({ table: "public.plans", key: "1", as: "user", user: "ada" }))
+      .toContain("“teams see their plans” is not decided (error: permission denied for table members) for this row");
+    await sql("grant select on public.members to authenticated");
+  });
+
+  test("says that a row does not exist only to those who may see every row", async () => {
+    expect(await ask({ table: "plans", key: "9" })).toContain("There is no row with this key in public.plans.");
+    await expect
+      .poll(() => ask({ table: "members", key: "red, 2" }, admin))
+      .toContain("there is none, or policies hide it from you too");
+    expect(await ask({ table: "notes", key: "1" }, admin)).toContain(
+      "admin may not read it (permission denied for table notes): grant select on public.notes to admin;, or sign in with",
+    );
+  });
+
+  test.each<[string, Record<string, string>]>([
+    ["“nothing” is not a served table", { table: "nothing", key: "1" }],
+    ["This is not a key of public.plans: invalid input syntax for type bigint", { table: "plans", key: "x" }],
+    ["The key has 2 values: team, user_id.", { table: "members", key: "red" }],
+    ["The key must not have more than 1000 characters", { table: "plans", key: "1".repeat(1001) }],
+    ["No user signs in as “nobody”", { table: "plans", key: "1", as: "user", user: "nobody" }],
+  ])("says what to correct: %s", async (message, fields) => {
+    expect(await ask(fields)).toContain(message);
   });
 });

@@ -38,7 +38,7 @@ function combined(permissive: readonly string[], restrictive: readonly string[])
 }
 
 /** Whether row-level security applies. Source: check_enable_rls in PostgreSQL. */
-function isRestricted({ roles }: Catalog, role: string, { owner, rowSecurity }: Table): boolean {
+export function isRestricted({ roles }: Catalog, role: string, { owner, rowSecurity }: Table): boolean {
   const known = roles.get(role);
   if (!rowSecurity.isEnabled || known?.bypassesRowSecurity) return false;
   return rowSecurity.isForced || !known?.inherits.has(owner);
