@@ -2,6 +2,7 @@ import cluster from "node:cluster";
 import type { Logger } from "pino";
 import { printBanner } from "./cli/banner.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
+import { embeddedPrograms, MissingServer } from "./db/cluster/embedded.ts";
 import { createLog } from "./http/log.ts";
 import { findSharedPort } from "./http/server.ts";
 import { serveAsWorker, startWorkers } from "./http/workers.ts";
@@ -22,8 +23,9 @@ async function main(): Promise<void> {
   let config: Config;
   try {
     config = readConfig();
+    if (config.embedded) await embeddedPrograms();
   } catch (error) {
-    if (error instanceof ConfigError) return refuse(error.message);
+    if (error instanceof ConfigError || error instanceof MissingServer) return refuse(error.message);
     throw error;
   }
   const log = createLog(config.logLevel, cluster.isWorker ? { worker: cluster.worker!.id, pid: process.pid } : null);

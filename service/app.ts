@@ -112,7 +112,11 @@ export async function createApp(options: AppOptions) {
 
 /** Loaded only where it is served. */
 async function createExplorer(graphql: DeferredGraphQL, { migrate: hasAccounts }: Config) {
-  const { explorerRouter } = await import("../graphql/explorer.ts");
+  const { explorerRouter } = await import("../graphql/explorer.ts").catch((cause) => {
+    throw new Error("GRAPHIQL=on: the npm package ruru is not installed. The container image does not have it", {
+      cause,
+    });
+  });
   return explorerRouter({ example: () => graphql.example(), hasAccounts });
 }
 

