@@ -1,4 +1,11 @@
-import { ApiError, addressReadsTooSlowly, clientsReadTooSlowly, connectionsBusy, type Problem } from "./errors.ts";
+import {
+  ApiError,
+  addressReadsTooSlowly,
+  clientsReadTooSlowly,
+  connectionsBusy,
+  overloaded,
+  type Problem,
+} from "./errors.ts";
 import type { Recipient, UnsentBytes } from "./recipient.ts";
 
 export type AdmissionOptions = {
@@ -8,25 +15,33 @@ export type AdmissionOptions = {
   readonly share: number;
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
+  /** Transactions that may wait for each slot, after a burst; 0 for no limit. */
+  readonly queue: number;
   readonly unsent: UnsentBytes;
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
   /** Why a transaction is refused if no slot becomes free. */
   readonly busy?: () => Problem;
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
 };
 
-type Waiter = { readonly recipient: Recipient | null; admit(): void };
+type Waiter = { readonly recipient: Recipient | null; admit(): void; refuse(): void };
 
 /** The transactions of one client: how many run, and those that wait, in order. */
-type Client = { readonly name: string; running: number; waiting: Set<Waiter> | null };
+type Client = { readonly name: string; running: number; waiting: Waiter[] | null };
 
 /** Work that no request waits for has no share: one name for all of it. */
 const INTERNAL = "";
 
+/** Milliseconds in which more may wait: the slots may still do the work of a burst in time. */
+const BURST = 1000;
+
 /**
  * Decides which transaction runs next on a pool of connections. A client may hold its share of the connections at once;
  * the others overtake it. A client at an address that has not taken enough of its earlier results waits too. Clients take
- * turns; the transactions of one client run in order.
+ * turns; the transactions of one client run in order. When more come than the slots can do, those that would wait longest are
+ * refused at once, so that the others do not wait longer and longer.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -35,21 +50,26 @@ export class Admission {
   /** The clients with waiting transactions; the first has the next turn. */
   readonly #turns = new Set<Client>();
   #free: number;
+  readonly #maxWaiting: number;
+  readonly #now: () => number;
+  #waiting = 0;
+  /** When more began to wait than may, and since then never fewer than half; null if they do not. */
+  #fullSince: number | null = null;
   /** Transactions that were refused because they waited too long for a connection. */
   timeouts = 0;
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
     this.#free = options.slots;
+    this.#maxWaiting = options.queue * options.slots || Number.POSITIVE_INFINITY;
+    this.#now = options.now ?? (() => performance.now());
     this.#share = Math.max(1, Math.floor((options.slots * options.share) / 100));
     options.unsent.onTaken(() => this.#admitNext());
   }
 
   /** Transactions that wait. */
   get waiting(): number {
-    let count = 0;
-    for (const { waiting } of this.#turns) count += waiting!.size;
-    return count;
+    return this.#waiting;
   }
 
   /** Null if the transaction may run now. Rejects with ApiError after the timeout. `leave` must follow if it does not reject. */
@@ -100,7 +120,6 @@ export class Admission {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#remove(client, waiter);
-        this.#forgetIdle(client);
         reject(new ApiError(this.#refusal(recipient)));
         // The next transaction of the client may be for another address.
         this.#admitNext();
@@ -109,39 +128,66 @@ export class Admission {
         clearTimeout(timer);
         resolve();
       };
-      const waiter: Waiter = { recipient, admit };
-      client.waiting ??= new Set();
-      client.waiting.add(waiter);
+      const refuse = () => {
+        clearTimeout(timer);
+        this.#remove(client, waiter);
+        reject(new ApiError(this.#refusal(recipient, "queue")));
+      };
+      const waiter: Waiter = { recipient, admit, refuse };
+      client.waiting ??= [];
+      client.waiting.push(waiter);
+      this.#waiting++;
       this.#turns.add(client);
+      if (this.#waiting > this.#maxWaiting) this.#refuseExcess();
     });
   }
 
   #remove(client: Client, waiter: Waiter): void {
-    client.waiting!.delete(waiter);
-    if (client.waiting!.size > 0) return;
+    const { waiting } = client;
+    waiting!.splice(waiting!.indexOf(waiter), 1);
+    this.#waiting--;
+    if (this.#waiting < this.#maxWaiting / 2) this.#fullSince = null;
+    if (waiting!.length > 0) return;
     client.waiting = null;
     this.#turns.delete(client);
+    this.#forgetIdle(client);
+  }
+
+  /** After a burst, refuses the newest transactions of the clients with the most, so that a client with many harms no other. */
+  #refuseExcess(): void {
+    this.#fullSince ??= this.#now();
+    if (this.#now() - this.#fullSince < BURST) return;
+    while (this.#waiting > this.#maxWaiting) {
+      let longest: readonly Waiter[] = [];
+      for (const { name, waiting } of this.#turns) {
+        // Of equal ones the last, which has its turn after the others.
+        if (name !== INTERNAL && waiting!.length >= longest.length) longest = waiting!;
+      }
+      if (longest.length === 0) return;
+      longest.at(-1)!.refuse();
+    }
   }
 
   #admitNext(): void {
     // A client that is added again during the loop has another turn in it.
     for (const client of this.#turns) {
       if (this.#free === 0) return;
-      const waiter: Waiter = client.waiting!.values().next().value!;
+      const waiter = client.waiting![0]!;
       if (!this.#mayRun(client, waiter.recipient)) continue;
       this.#turns.delete(client);
+      // Before it is removed: a client with nothing left would be forgotten.
+      this.#start(client, waiter.recipient);
       this.#remove(client, waiter);
       if (client.waiting !== null) this.#turns.add(client);
-      this.#start(client, waiter.recipient);
       waiter.admit();
     }
   }
 
-  #refusal(recipient: Recipient | null): Problem {
+  #refusal(recipient: Recipient | null, cause: "time" | "queue" = "time"): Problem {
     const reached = recipient && this.#options.unsent.limitReached(recipient);
-    if (reached === null) this.timeouts++;
-    this.#options.onLimit?.(SETTINGS[reached ?? "time"]);
-    if (reached === null) return (this.#options.busy ?? connectionsBusy)();
+    if (reached === null && cause === "time") this.timeouts++;
+    this.#options.onLimit?.(SETTINGS[reached ?? cause]);
+    if (reached === null) return cause === "queue" ? overloaded() : (this.#options.busy ?? connectionsBusy)();
     return reached === "address" ? addressReadsTooSlowly() : clientsReadTooSlowly();
   }
 }
@@ -149,6 +195,7 @@ export class Admission {
 /** The settings of the limits. */
 const SETTINGS = {
   time: "DB_POOL_TIMEOUT",
+  queue: "DB_POOL_QUEUE",
   address: "MAX_UNSENT_BYTES_PER_ADDRESS",
   total: "MAX_UNSENT_BYTES",
 } as const;

@@ -18,6 +18,8 @@ export type DatabaseOptions = {
   readonly poolSize: number;
   /** Milliseconds that a request waits for a free connection before it fails. */
   readonly poolTimeout: number;
+  /** Requests that may wait for each connection, after a burst; 0 for no limit. */
+  readonly poolQueue: number;
   /** Maximum percentage of the pool for callers that one client may use at once. */
   readonly poolShare: number;
   readonly unsent: UnsentLimits;
@@ -45,6 +47,7 @@ export const createDatabase = (
     ...options,
     poolSize: config.dbPool,
     poolTimeout: config.dbPoolTimeout,
+    poolQueue: config.dbPoolQueue,
     poolShare: config.dbPoolShare,
     statementTimeouts: new StatementTimeouts({
       everyone: config.dbStatementTimeout,
@@ -77,7 +80,7 @@ export class Database {
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
 
   constructor(options: DatabaseOptions) {
-    const { logins, poolSize, poolTimeout, poolShare, statementTimeouts, onConnectionError } = options;
+    const { logins, poolSize, poolTimeout, poolQueue, poolShare, statementTimeouts, onConnectionError } = options;
     const pool = (connectionString: string, max: number) => ({
       connectionString,
       max,
@@ -104,7 +107,7 @@ export class Database {
     const { onLimit = () => {} } = options;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
     const admitted = (login: CallerLogin, slots: number, share: number) => {
-      const limits = { share, timeout: poolTimeout, unsent, onLimit };
+      const limits = { share, timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
       const streamed = Math.min(options.streamConnections, slots - 1);
       return transactions(login, slots, {
         admission: new Admission({ ...limits, slots }),

@@ -55,6 +55,14 @@ export const connectionsBusy = (): Problem => ({
   message: "timed out waiting for a free database connection; try again",
 });
 
+/** More requests come than the database can answer. */
+export const overloaded = (): Problem => ({
+  status: 503,
+  code: "RATE_LIMITED",
+  message: "the service has more requests than it can handle; try again",
+  sqlstate: "53000",
+});
+
 /** All connections of STREAM_CONNECTIONS are in use. */
 export const streamsBusy = (): Problem => ({
   status: 503,

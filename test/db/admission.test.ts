@@ -2,18 +2,20 @@ import { describe, expect, test } from "vitest";
 import { Admission } from "../../db/admission.ts";
 import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/recipient.ts";
 
-type Options = Partial<UnsentLimits> & { slots?: number; share?: number; timeout?: number };
+type Options = Partial<UnsentLimits> & { slots?: number; share?: number; timeout?: number; queue?: number };
 
 /** Transactions by name, in the order in which they were admitted. A name is a client and a number: `ada 1`. */
 class Pool {
   readonly admitted: string[] = [];
   readonly unsent: UnsentBytes;
+  /** Milliseconds. */
+  now = 0;
   readonly #admission: Admission;
   readonly #recipients = new Map<string, Recipient | null>();
 
-  constructor({ slots = 2, share = 50, timeout = 60_000, total = 0, perAddress = 0 }: Options = {}) {
+  constructor({ slots = 2, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 }: Options = {}) {
     this.unsent = new UnsentBytes({ total, perAddress });
-    this.#admission = new Admission({ slots, share, timeout, unsent: this.unsent });
+    this.#admission = new Admission({ slots, share, timeout, queue, unsent: this.unsent, now: () => this.now });
   }
 
   /** Starts a transaction for each name; the recipient is at the address of its client, unless one is given. */
@@ -105,6 +107,61 @@ describe("connections", () => {
     pool.leave("ada 1");
     await pool.enter("eve 1")[0];
     expect(pool.admitted).toEqual(["ada 1", "eve 1"]);
+  });
+});
+
+describe("a queue of two for each connection", () => {
+  const LIMITS = { slots: 1, share: 100, queue: 2 };
+
+  test("takes a burst of a second, and then refuses the newest at once", async () => {
+    const pool = new Pool(LIMITS);
+    const entered = pool.enter("ada 1", "ada 2", "ada 3", "ada 4", "ada 5");
+    expect(pool.waiting).toBe(4);
+    pool.now = 999;
+    pool.enter("ada 6");
+    expect(pool.waiting).toBe(5);
+    pool.now = 1000;
+    const [newest] = pool.enter("ada 7");
+    expect(pool.waiting).toBe(2);
+    await expect(newest).rejects.toEqual(refused("RATE_LIMITED", 503));
+    await expect(entered[3]).rejects.toEqual(refused("RATE_LIMITED", 503));
+    for (const name of ["ada 1", "ada 2"]) {
+      pool.leave(name);
+      await turnOfLoop();
+    }
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "ada 3"]);
+  });
+
+  test("refuses the transactions of the client with the most, and not those of others", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1", "ada 2", "ada 3", "ada 4");
+    pool.now = 1000;
+    const [bob] = pool.enter("bob 1");
+    pool.leave("ada 1");
+    await turnOfLoop();
+    pool.leave("ada 2");
+    await bob;
+    expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1"]);
+  });
+
+  test("takes a burst again when half of it is empty", async () => {
+    const pool = new Pool({ ...LIMITS, queue: 4 });
+    pool.enter("ada 1", "ada 2", "ada 3", "ada 4", "ada 5", "ada 6");
+    for (let i = 1; i <= 4; i++) {
+      pool.leave(`ada ${i}`);
+      await turnOfLoop();
+    }
+    pool.now = 1000;
+    pool.enter("bob 1", "bob 2", "bob 3", "bob 4");
+    expect(pool.waiting).toBe(5);
+  });
+
+  test("does not refuse work that no client waits for", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("internal 1", "internal 2", "internal 3", "internal 4");
+    pool.now = 1000;
+    pool.enter("internal 5");
+    expect(pool.waiting).toBe(4);
   });
 });
 

@@ -48,6 +48,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       poolTimeout: 5000,
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       poolShare: 100,
+      poolQueue: 10,
       unsent: { total: 0, perAddress: 0 },
       streamConnections: 0,
       maxPrepared: 100,

@@ -57,6 +57,8 @@ export async function startTestService(
     RATE_LIMIT: "0",
     // On a busy machine, a request that waits for the lock of a test may take longer.
     DB_ANON_STATEMENT_TIMEOUT: "0",
+    // On a busy machine, many requests at once may take longer than a burst may.
+    DB_POOL_QUEUE: "0",
     // Most files have no GraphQL request.
     GRAPHQL_BUILD: "request",
     // Only few tests are about it.

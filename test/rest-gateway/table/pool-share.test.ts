@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { type RestSent, useRest } from "../../support/rest-client.ts";
+import { type RestReply, type RestSent, useRest } from "../../support/rest-client.ts";
 
 const POLL = { timeout: 30_000, interval: 10 };
 
-/** Two connections for each client. */
+/** Two connections for each client; four requests may wait. */
 const { rest, sql, service } = useRest(
-  { DB_POOL: "4", DB_POOL_SHARE: "50" },
+  { DB_POOL: "4", DB_POOL_SHARE: "50", DB_POOL_QUEUE: "1" },
   `create function public.blocked(n int) returns int language sql volatile as
      $$ select pg_catalog.pg_advisory_xact_lock(7); select n $$;
    create function public.sum(a int) returns int language sql volatile as $$ select a $$;
@@ -50,6 +50,27 @@ test("callers with the service key may use all connections of their pool", async
   await vi.waitUntil(async () => (await running()) === 4, POLL);
   await sql("select pg_advisory_unlock_all()");
   expect((await Promise.all(calls)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+});
+
+test("a client with more requests than may wait is refused at once, and others are not", async () => {
+  const calls = block(2, "ada");
+  const refused: RestReply[] = [];
+  const call = async () => {
+    const reply = await rest("rpc/blocked", { as: "ada", body: { n: 1 } });
+    if (reply.status !== 200) refused.push(reply);
+    return reply;
+  };
+  // A burst of a second is not refused.
+  await expect.poll(() => calls.push(call()) && refused.length, POLL).toBeGreaterThan(0);
+  const { status, headers, json } = refused[0]!;
+  expect([status, json.code, headers.get("retry-after")]).toEqual([503, "53000", "5"]);
+  const { url, token } = service();
+  const user = await fetch(`${url}/users/1`, { headers: { authorization: `Bearer ${token("ada")}` } });
+  expect([user.status, user.headers.get("retry-after")]).toEqual([503, "5"]);
+  expect(await read("bob")).toBe(200);
+  await sql("select pg_advisory_unlock_all()");
+  const statuses = (await Promise.all(calls)).map((reply) => reply.status);
+  expect(statuses.filter((each) => each === 200).length).toBeGreaterThanOrEqual(6);
 });
 
 test("GraphQL and the resources have the same share as the tables", async () => {
