@@ -9,6 +9,7 @@ import type { Logins } from "./cluster/provision.ts";
 import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
+import { SlowStatements } from "./slow-statements.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./statement-timeouts.ts";
 import { type TransactionOptions, Transactions } from "./transaction.ts";
 
@@ -71,6 +72,8 @@ export class Database {
   /** The results that clients have not taken yet. */
   readonly unsent: UnsentBytes;
   readonly statementTimeouts: StatementTimeouts;
+  /** The transactions of callers that were slow. */
+  readonly slow = new SlowStatements();
   readonly #data: Transactions;
   readonly #admin: Transactions;
   readonly #service: Transactions;
@@ -95,7 +98,7 @@ export class Database {
     const transactions = (
       login: CallerLogin | "auth",
       slots: number,
-      more: Pick<TransactionOptions, "admission" | "streams" | "onFailure"> = {},
+      more: Pick<TransactionOptions, "admission" | "streams" | "onFailure" | "slow"> = {},
     ) =>
       new Transactions({
         ...options,
@@ -113,6 +116,7 @@ export class Database {
         admission: new Admission({ ...limits, slots }),
         streams: streamed > 0 ? new Admission({ ...limits, slots: streamed, busy: streamsBusy }) : undefined,
         onFailure,
+        slow: this.slow,
       });
     };
 

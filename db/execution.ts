@@ -57,7 +57,7 @@ export type ExecutionOptions = {
   /** Called when a statement has exceeded its time. */
   onStatementTimeout(): void;
   /** Called with the seconds from the start until the results are complete. */
-  onEnd(seconds: number): void;
+  onEnd(seconds: number, work: Work): void;
   /** Called when the connection is free again, with an error if it cannot be used again. */
   release(connection: PooledConnection, recipient: Recipient | null, broken: Error | undefined): void;
 };
@@ -169,7 +169,7 @@ class Execution {
     if (this.#isFinished) return;
     this.#isFinished = true;
     this.#span?.end();
-    this.#options.onEnd((performance.now() - this.#start) / 1000);
+    this.#options.onEnd((performance.now() - this.#start) / 1000, this.#work);
     this.#work.signal?.removeEventListener("abort", this.#cancel);
     const end = () => {
       this.#release(broken);

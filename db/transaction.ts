@@ -16,6 +16,7 @@ import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.
 import { querySpan } from "./query-span.ts";
 import type { Recipient } from "./recipient.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
+import { SLOW, type SlowStatements } from "./slow-statements.ts";
 
 export type { Result, Statement } from "./batch.ts";
 export type { RunOptions } from "./execution.ts";
@@ -38,6 +39,8 @@ export type TransactionOptions = {
   readonly onFailure?: (failure: Failure) => void;
   /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
   readonly times?: { readonly wait: Times; readonly run: Times };
+  /** Keeps the slow ones; absent where nothing shows them. */
+  readonly slow?: SlowStatements;
 };
 
 /**
@@ -70,7 +73,10 @@ export class Transactions {
       mayPrepare: () => this.#code.executesText,
       onSync: () => this.syncs++,
       onStatementTimeout: () => this.cancelled++,
-      onEnd: (seconds) => options.times?.run.observe(seconds),
+      onEnd: (seconds, { statements, first, last }) => {
+        options.times?.run.observe(seconds);
+        if (seconds * 1000 >= SLOW) options.slow?.add(statements.slice(first, last), seconds * 1000);
+      },
       release: (connection, recipient, broken) => this.#release(connection, recipient, broken),
     };
   }

@@ -80,7 +80,10 @@ function offersOf(
   return offers.filter(([, , , isServed = true]) => isServed).map(([name, url, about]) => ({ name, url, about }));
 }
 
-const ASSETS = { "style.css": "text/css; charset=utf-8" } as const;
+const ASSETS = {
+  "style.css": "text/css; charset=utf-8",
+  "console-live.js": "text/javascript; charset=utf-8",
+} as const;
 
 function assets(): Router {
   const router = Router({ strict: true, caseSensitive: true });

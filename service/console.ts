@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { readActivity } from "../db/activity.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
 import { readPolicies } from "../db/policies.ts";
 import { RowAccessCheck } from "../db/row-access.ts";
@@ -7,6 +8,7 @@ import type { HttpInterface } from "../http/pipeline.ts";
 import { accessView } from "../pages/console/access.ts";
 import type { AsOptions } from "../pages/console/as.ts";
 import { CONSOLE, consolePages } from "../pages/console/console.ts";
+import { liveView } from "../pages/console/live.ts";
 import { ConsoleSessions } from "../pages/console/session.ts";
 import { tryView } from "../pages/console/try.ts";
 import { whyView } from "../pages/console/why.ts";
@@ -20,11 +22,20 @@ export type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalErr
   readonly config: Config;
   readonly app: Awaited<ReturnType<typeof createApp>>;
   readonly url: string;
+  /** The metrics of the service, as text. */
+  metrics(): Promise<string>;
   readonly log: Logger;
 };
 
 /** `/console`, on the parts of a running service. */
-export function createConsole({ config, app, url, log, onInternalError }: ServiceConsoleOptions): HttpInterface {
+export function createConsole({
+  config,
+  app,
+  url,
+  metrics,
+  log,
+  onInternalError,
+}: ServiceConsoleOptions): HttpInterface {
   const { callers, secret, opened, database, rest, graphql, auth, advisor } = app;
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
@@ -55,9 +66,10 @@ export function createConsole({ config, app, url, log, onInternalError }: Servic
   });
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
   const why = whyView({ ...as, catalog, check, policies });
+  const live = liveView({ metrics, activity: () => readActivity(database.catalog), slow: () => database.slow.all });
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, secret, isSecure: url.startsWith("https:") }),
-    views: [access, trial, why],
+    views: [access, trial, why, live],
     links: linksOf(config, true),
   });
   return new ExpressInterface({ serves: (path) => SERVED.test(path), routers: [router], onInternalError });

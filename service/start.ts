@@ -142,15 +142,18 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
   });
+  const readMetrics = metricsText(metrics);
   const operations = adminInterface({
-    metrics: admin || config.metrics ? metricsText(metrics) : null,
+    metrics: admin || config.metrics ? readMetrics : null,
     settings: () => maskedSettings(settings.current),
     catalog: () => rest.catalog.current,
     access: admin ? "open" : config.embedded ? "local" : "operators",
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const console = config.console ? [createConsole({ config, app, url, log, onInternalError })] : [];
+  const console = config.console
+    ? [createConsole({ config, app, url, metrics: readMetrics, log, onInternalError })]
+    : [];
   admin?.open([health, operations, ...console, siteOf(config.console), nothing], callers);
   const ofOperators = admin ? [] : [health, operations, ...console];
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];

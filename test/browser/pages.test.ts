@@ -94,7 +94,7 @@ describe.skipIf(!installed)("the console", () => {
     return opened;
   }
 
-  test.each(["/console/access", "/console/try", "/console/why"])(
+  test.each(["/console/access", "/console/try", "/console/why", "/console/live"])(
     "%s is accessible, light and dark, fits on a phone, and violates no policy",
     async (path) => {
       const { page, faults } = await signedIn(path);
@@ -124,6 +124,17 @@ describe.skipIf(!installed)("the console", () => {
     await page.waitForURL("**/console/sign-in");
     await page.goto(`${service.url}/console/access`);
     expect(await page.getByLabel("Service key").isVisible()).toBe(true);
+    await page.close();
+  });
+
+  test("the live numbers refresh themselves, until they are paused", async () => {
+    const { page } = await signedIn("/console/live");
+    const row = page.locator("tr", { hasText: "GET /docs/live" });
+    expect(await row.count()).toBe(0);
+    await fetch(`${service.url}/docs/live`);
+    await expect.poll(() => row.count(), { timeout: 10_000 }).toBeGreaterThan(0);
+    await page.getByRole("button", { name: "Pause" }).press("Enter");
+    expect(await page.getByRole("button", { name: "Continue" }).isVisible()).toBe(true);
     await page.close();
   });
 });

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { parseMetrics } from "../../telemetry/metrics-text.ts";
 import { type ConsoleClient, consoleClient, FORM, signIn, textOf } from "../support/console-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -325,4 +326,54 @@ describe("/console/why", () => {
   ])("says what to correct: %s", async (message, fields) => {
     expect(await ask(fields)).toContain(message);
   });
+});
+
+describe("/console/live", () => {
+  const live = () => operator.page("/live").then(textOf);
+
+  test("shows requests by route, errors by code, pools, changes and tasks", async () => {
+    await fetch(`${service.url}/rest/v1/nothing`, { headers: { apikey: key } });
+    await expect.poll(live).toMatch(/GET \/rest\/v1\/\{table\} [\d.…]+ [1-9]/);
+    const page = await live();
+    expect(page).toMatch(/PGRST205 [\d.]+ [1-9]/);
+    expect(page).toMatch(/Database connections .* data 10 \d+ 0 0 0 [\d.]+ admin 4 .* service 4 .* auth 4 /);
+    for (const name of ["Requests per second", "Lag of changes", "Tasks that run"])
+      expect(page).toMatch(new RegExp(`${name} [\\d.]+`));
+  });
+
+  test("shows the statements that run, and those that were slow", async () => {
+    await sql(`
+      create function public.waits() returns text language sql volatile set search_path = '' as
+        $$ select pg_advisory_xact_lock(4711)::text || '<b>' $$;
+      grant execute on function public.waits() to anon;`);
+    const holder = service.database.owner;
+    await holder.query("select pg_advisory_lock(4711)");
+    const headers = { apikey: service.service.tokens.issueKey("anon") };
+    const call = () =>
+      fetch(`${service.url}/rest/v1/rpc/waits`, { method: "POST", headers }).then(({ status }) => status);
+    const waiting = call();
+    await expect.poll(live).toMatch(/Lock: advisory .*"waits"/);
+    await vi.waitFor(async () => expect(Number(/([\d.]+) Lock: advisory/.exec(await live())![1])).toBeGreaterThan(0.2));
+    await holder.query("select pg_advisory_unlock(4711)");
+    expect(await waiting).toBe(200);
+    await expect.poll(live).toMatch(/Slower than 100 ms, since the start of this process Times Total .*"waits"/);
+  });
+});
+
+test.each<[string, ReturnType<typeof parseMetrics>]>([
+  [
+    'a{b="c \\"d\\" \\\\ \\n",e="{}"} 7\na 1.5',
+    new Map([
+      [
+        "a",
+        [
+          { labels: { b: 'c "d" \\ \n', e: "{}" }, value: 7 },
+          { labels: {}, value: 1.5 },
+        ],
+      ],
+    ]),
+  ],
+  ["# HELP a b\n# TYPE a gauge\n\n", new Map()],
+])("the numbers are read from the text of /metrics: %j", (text, metrics) => {
+  expect(parseMetrics(text)).toEqual(metrics);
 });
