@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
-import { type Request, type RequestHandler, type Response, Router } from "express";
-import { ApiError } from "../../db/errors.ts";
+import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from "express";
+import { isTransient } from "../../db/connection-errors.ts";
+import { ApiError, databaseUnavailable } from "../../db/errors.ts";
 import { readBytes } from "../../http/body.ts";
 import { exchangeOf } from "../../http/exchange.ts";
 import { byMethod } from "../../http/express.ts";
@@ -73,8 +74,21 @@ export function consolePages(options: ConsoleOptions): Router {
     const show: RequestHandler = async (request, response) => sendView(view, options, request, response);
     router.all(view.path, byMethod({ GET: show, ...(view.hasForm && { POST: show }) }));
   }
+  router.use(errorPage(options));
   return router;
 }
+
+/** Errors are pages too; those that are not expected are for the interface. */
+const errorPage =
+  ({ links }: ConsoleOptions): ErrorRequestHandler =>
+  (error, request, response, next) => {
+    const problem = error instanceof ApiError ? error.problem : isTransient(error) ? databaseUnavailable() : null;
+    if (problem === null || response.headersSent) return next(error);
+    exchangeOf(request).head.notes.code = problem.code;
+    const main = html`<h1>Console</h1><p class="bad" role="alert">${problem.message}</p><p><a href="${CONSOLE}">Back to the console</a></p>`;
+    response.status(problem.status);
+    send(response, documentOf({ title: "Error – Console", path: CONSOLE, main }, links));
+  };
 
 const REFUSED =
   "This is neither a service key nor the access token of an administrator, or it is no longer valid. Copy it again, without spaces.";

@@ -164,6 +164,8 @@ function graphqlRequest(form: URLSearchParams): InProcessRequest {
 function refuseUntried({ method, path, headers }: InProcessRequest, keepsChanges: boolean): void {
   if (/respond-async/i.test(headers.prefer ?? ""))
     throw new FormFault("A task runs later, outside of the trial: leave out Prefer: respond-async.");
+  if (/event-stream/i.test(headers.accept ?? ""))
+    throw new FormFault("A stream does not end, so it cannot be tried: leave out Accept: text/event-stream.");
   if (!keepsChanges && method === "POST" && /^(\/api\/v\d+)?\/users(?:$|\?)/.test(path))
     throw new FormFault(
       "POST /users may create an account, which cannot be rolled back: try POST /rest/v1/users, or keep the changes.",

@@ -1,5 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
+import { isTransient } from "../../db/connection-errors.ts";
 import type { Policy } from "../../db/policies.ts";
 import type { Evaluated, Obstacle, RowAccess, RowAccessCheck, Verdict } from "../../db/row-access.ts";
 import { type Html, html } from "../html.ts";
@@ -92,7 +93,8 @@ async function rowFor(
   const row = await check.find(found, key, caller).catch((error: Error & { code?: string }) => {
     if (error.code === "42501") throw new FormFault(unreadable(found, caller, error.message));
     if (error.code?.startsWith("22")) throw new FormFault(`This is not a key of ${name}: ${error.message}.`);
-    throw error;
+    if (isTransient(error)) throw error;
+    throw new FormFault(`The row cannot be read: ${error.message}.`);
   });
   if (row !== null) return row;
   throw new FormFault(

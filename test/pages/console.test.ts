@@ -1,14 +1,36 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseMetrics } from "../../telemetry/metrics-text.ts";
 import { type ConsoleClient, consoleClient, FORM, signIn, textOf } from "../support/console-client.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+
+const SCHEMA = `
+  create table public.members (team text, user_id bigint, primary key (team, user_id));
+  create table public.plans (id bigint primary key, team text, body text, is_open boolean);
+  insert into public.members values ('red', 1);
+  insert into public.plans values (1, 'red', 'one', true), (2, 'blue', 'two', null), (3, 'red', 'three', false);
+  alter table public.members enable row level security;
+  alter table public.plans enable row level security;
+  grant select on public.members to authenticated;
+  grant select on public.members, public.plans to service_role;
+  grant select, insert (id, body), update (body), delete on public.plans to authenticated;
+  create policy "members see themselves" on public.members for select to authenticated using (user_id = (select auth.uid()));
+  create policy "teams see their plans" on public.plans for select to authenticated
+    using (exists (select from public.members as m where m.team = plans.team and m.user_id = (select auth.uid())));
+  create policy "open plans change" on public.plans as restrictive for update to authenticated using (is_open);
+  create policy "teams change their plans" on public.plans for update to authenticated using (team = 'red') with check (body <> 'one');
+  create function public.waits() returns text language sql volatile set search_path = '' as
+    $$ select pg_advisory_xact_lock(4711)::text || '<b>' $$;
+  grant execute on function public.waits() to anon;`;
 
 let service: TestService;
 let operator: ConsoleClient;
 let admin: ConsoleClient;
 let key: string;
 beforeAll(async () => {
-  service = await startTestService({ CONSOLE: "on", ADVISOR: "on" });
+  const database = await createTestDatabase();
+  await database.owner.query(SCHEMA);
+  service = await startTestService({ CONSOLE: "on", ADVISOR: "on" }, database);
   key = service.service.tokens.issueKey("service_role");
   operator = await consoleClient(service, key);
   admin = await consoleClient(service, service.token("admin"));
@@ -217,6 +239,7 @@ describe("/console/try", () => {
     ["At most 32 headers", { headers: "A: 1\n".repeat(33) }],
     ["The header Authorization is set by the caller", { headers: "Authorization: Bearer x" }],
     ["A task runs later", { method: "POST", headers: "Prefer: respond-async" }],
+    ["A stream does not end", { headers: "Accept: text/event-stream" }],
     ["POST /users may create an account", { method: "POST", path: "/users" }],
     ["The variables must be a JSON object", { kind: "graphql", operation: "{ me { id } }", variables: "{" }],
   ])("says what to correct: %s", async (message, fields) => {
@@ -235,25 +258,6 @@ describe("/console/try", () => {
 
 describe("/console/why", () => {
   const ask = (fields: Readonly<Record<string, string>>, as = operator) => as.send("/why", fields).then(textOf);
-  beforeAll(async () => {
-    await sql(`
-      create table public.members (team text, user_id bigint, primary key (team, user_id));
-      create table public.plans (id bigint primary key, team text, body text, is_open boolean);
-      insert into public.members values ('red', 1);
-      insert into public.plans values (1, 'red', 'one', true), (2, 'blue', 'two', null), (3, 'red', 'three', false);
-      alter table public.members enable row level security;
-      alter table public.plans enable row level security;
-      grant select on public.members to authenticated;
-      grant select on public.members, public.plans to service_role;
-      grant select, insert (id, body), update (body), delete on public.plans to authenticated;
-      create policy "members see themselves" on public.members for select to authenticated using (user_id = (select auth.uid()));
-      create policy "teams see their plans" on public.plans for select to authenticated
-        using (exists (select from public.members as m where m.team = plans.team and m.user_id = (select auth.uid())));
-      create policy "open plans change" on public.plans as restrictive for update to authenticated using (is_open);
-      create policy "teams change their plans" on public.plans for update to authenticated using (team = 'red') with check (body <> 'one');`);
-    await vi.waitFor(async () => expect(await operator.page("/why")).toContain('value="public.plans"'));
-  });
-
   test("names the policies that are false or null for the row, evaluated as the caller", async () => {
     const one = await ask({ table: "public.plans", key: "1", as: "user", user: "ada" });
     expect(one).toContain("What user 1, Ada Lovelace, in the role authenticated may do with this row");
@@ -342,10 +346,6 @@ describe("/console/live", () => {
   });
 
   test("shows the statements that run, and those that were slow", async () => {
-    await sql(`
-      create function public.waits() returns text language sql volatile set search_path = '' as
-        $$ select pg_advisory_xact_lock(4711)::text || '<b>' $$;
-      grant execute on function public.waits() to anon;`);
     const holder = service.database.owner;
     await holder.query("select pg_advisory_lock(4711)");
     const headers = { apikey: service.service.tokens.issueKey("anon") };
@@ -353,11 +353,28 @@ describe("/console/live", () => {
       fetch(`${service.url}/rest/v1/rpc/waits`, { method: "POST", headers }).then(({ status }) => status);
     const waiting = call();
     await expect.poll(live).toMatch(/Lock: advisory .*"waits"/);
-    await vi.waitFor(async () => expect(Number(/([\d.]+) Lock: advisory/.exec(await live())![1])).toBeGreaterThan(0.2));
+    await expect.poll(async () => Number(/([\d.]+) Lock: advisory/.exec(await live())?.[1])).toBeGreaterThan(0.2);
     await holder.query("select pg_advisory_unlock(4711)");
     expect(await waiting).toBe(200);
     await expect.poll(live).toMatch(/Slower than 100 ms, since the start of this process Times Total .*"waits"/);
   });
+});
+
+test("errors are pages that say what to do, also while the database does not respond", async () => {
+  const method = await fetch(`${service.url}/console/sign-out`);
+  expect([method.status, method.headers.get("allow"), method.headers.get("content-type")]).toEqual([
+    405,
+    "POST, OPTIONS",
+    "text/html; charset=utf-8",
+  ]);
+  expect(textOf(await method.text())).toContain("GET is not possible here: use POST, OPTIONS Back to the console");
+  const { name } = service.database;
+  await sql(`alter database ${name} connection limit 0`);
+  await sql("select pg_terminate_backend(pid) from pg_stat_activity where usename like '%\\_data'");
+  for (const path of ["/live", "/access"])
+    expect(textOf(await operator.page(path))).toContain("the database is not available");
+  await sql(`alter database ${name} connection limit -1`);
+  await expect.poll(() => operator.page("/live").then(textOf)).toContain("Requests per second");
 });
 
 test.each<[string, ReturnType<typeof parseMetrics>]>([

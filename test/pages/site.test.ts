@@ -68,7 +68,8 @@ describe("/", () => {
     try {
       const names = ((await (await fetch(`${off.url}/`)).json()) as any).interfaces.map(({ name }: any) => name);
       expect(names).toEqual(["Tables", "Resources", "Health"]);
-      expect((await fetch(`${off.url}/docs/tables`)).status).toBe(404);
+      for (const path of ["/docs/tables", "/console", "/console/sign-in"])
+        expect((await fetch(off.url + path)).status).toBe(404);
       expect((await fetch(`${off.url}/docs/errors`)).status).toBe(200);
     } finally {
       await off.stop();
