@@ -76,3 +76,11 @@ ${main}
 `.text;
 
 export const current = (link: string, path: string): Html => new Html(link === path ? ' aria-current="page"' : "");
+
+/** A table that scrolls, with the keyboard too. `rows` are complete. */
+export const table = (heads: readonly string[], rows: readonly Html[]): Html =>
+  html`<div class="scroll" tabindex="0"><table>
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody>
+${rows.map((row) => html`${row}\n`)}</tbody>
+</table></div>`;

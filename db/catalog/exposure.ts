@@ -42,7 +42,12 @@ const isExposed = ({ columns, isDeletable }: TableExposure) =>
 
 /** The roles that these logins may become, without the logins themselves and the roles of Postgres, by name. */
 export function callerRoles(roles: ReadonlyMap<string, Role>, logins: readonly string[]): readonly Role[] {
-  const reached = new Set(logins.flatMap((login) => [...(roles.get(login)?.mayBecome ?? [])]));
+  const reached = new Set(
+    logins.flatMap((login) => {
+      const { isSuperuser = false, mayBecome = [] } = roles.get(login) ?? {};
+      return [...(isSuperuser ? roles.keys() : mayBecome)];
+    }),
+  );
   return [...roles.values()].filter(
     ({ name, isSuperuser }) => reached.has(name) && !logins.includes(name) && !isSuperuser && !name.startsWith("pg_"),
   );

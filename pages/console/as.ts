@@ -2,7 +2,7 @@ import { anonymous, type Caller } from "../../db/caller.ts";
 import type { Role } from "../../db/catalog/catalog.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
 import { Html, html } from "../html.ts";
-import { FormFault, selectField } from "./parts.ts";
+import { FormFault, selectField } from "./form.ts";
 import type { Operator } from "./session.ts";
 
 export type AsOptions = {

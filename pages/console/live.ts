@@ -2,9 +2,8 @@ import type { Activity, RunningStatement, StatementStatistics } from "../../db/a
 import { SLOW, type SlowStatement } from "../../db/slow-statements.ts";
 import { PREFIX, type Sample } from "../../telemetry/metrics.ts";
 import { parseMetrics } from "../../telemetry/metrics-text.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, table } from "../html.ts";
 import { CONSOLE, type View } from "./console.ts";
-import { table } from "./parts.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */

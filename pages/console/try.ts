@@ -2,10 +2,10 @@ import type { Caller } from "../../db/caller.ts";
 import type { TriedTransaction } from "../../db/trial.ts";
 import type { InProcessRequest, InProcessResponse } from "../../http/in-process.ts";
 import type { Phase } from "../../telemetry/phases.ts";
-import { Html, html } from "../html.ts";
+import { Html, html, table } from "../html.ts";
 import { type AsOptions, asFields, callerIn, nameOfCaller } from "./as.ts";
 import { CONSOLE, csrfField, type View, type ViewInput } from "./console.ts";
-import { FormFault, faultOf, selectField, table } from "./parts.ts";
+import { FormFault, orFault, selectField } from "./form.ts";
 
 /** What came of a trial. */
 export type Tried = {
@@ -48,7 +48,7 @@ ${requestFields(form, options)}
 <p><label><input type="checkbox" name="keep"> Keep the changes</label></p>
 <button>Send</button>
 </form>
-${form && (await faultOf(() => outcome(form, input, options)))}`;
+${form && (await orFault(() => outcome(form, input, options)))}`;
   },
 });
 

@@ -3,10 +3,10 @@ import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalo
 import { isTransient } from "../../db/connection-errors.ts";
 import type { Policy } from "../../db/policies.ts";
 import type { Evaluated, Obstacle, RowAccess, RowAccessCheck, Verdict } from "../../db/row-access.ts";
-import { type Html, html } from "../html.ts";
+import { type Html, html, table } from "../html.ts";
 import { type AsOptions, asFields, callerIn, nameOfCaller } from "./as.ts";
 import { CONSOLE, csrfField, type View } from "./console.ts";
-import { FormFault, faultOf, table } from "./parts.ts";
+import { FormFault, orFault } from "./form.ts";
 import type { Operator } from "./session.ts";
 
 export type WhyOptions = AsOptions & {
@@ -39,7 +39,7 @@ ${csrfField(operator.csrf)}
 ${asFields(form, operator, options)}
 <button>Explain</button>
 </form>
-${form && (await faultOf(() => explanation(form, operator, options)))}`;
+${form && (await orFault(() => explanation(form, operator, options)))}`;
   },
 });
 

@@ -94,19 +94,39 @@ describe.skipIf(!installed)("the console", () => {
     return opened;
   }
 
-  test.each(["/console/access", "/console/try", "/console/why", "/console/live"])(
-    "%s is accessible, light and dark, fits on a phone, and violates no policy",
-    async (path) => {
-      const { page, faults } = await signedIn(path);
-      expect(await violationsOf(page)).toEqual([]);
-      await page.emulateMedia({ colorScheme: "dark" });
-      expect(await violationsOf(page, "color-contrast")).toEqual([]);
-      await page.setViewportSize({ width: 360, height: 700 });
-      expect(await page.evaluate(OVERFLOW)).toBe(0);
-      expect(faults).toEqual([]);
-      await page.close();
+  /** Pages, and how their forms are sent. */
+  const SENT: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
+    "/console/access": async () => {},
+    "/console/try": async (page) => {
+      await page.getByLabel("Path").fill("/rest/v1/articles?select=id,title,author:users(name)");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Response: 200" }).waitFor();
     },
-  );
+    "/console/why": async (page) => {
+      await page.getByLabel("Table").fill("public.articles");
+      await page.getByLabel("Primary key").fill("1");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "may do with this row" }).waitFor();
+    },
+    "/console/live": async () => {},
+  };
+
+  test("every page, and what its form leads to, is accessible, light and dark, fits on a phone, and violates no policy", async () => {
+    const { page, faults } = await signedIn("/console/access");
+    for (const [path, send] of Object.entries(SENT)) {
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize({ width: 1100, height: 800 });
+      await page.goto(service.url + path);
+      await send(page);
+      expect([path, ...(await violationsOf(page))]).toEqual([path]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      expect([path, ...(await violationsOf(page, "color-contrast"))]).toEqual([path]);
+      await page.setViewportSize({ width: 360, height: 700 });
+      expect([path, await page.evaluate(OVERFLOW)]).toEqual([path, 0]);
+    }
+    expect(faults).toEqual([]);
+    await page.close();
+  });
 
   test("shows what another role may use, and signs out", async () => {
     const { page } = await signedIn("/console/access");

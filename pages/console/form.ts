@@ -1,13 +1,5 @@
 import { Html, html } from "../html.ts";
 
-/** A table that scrolls, with the keyboard too. `rows` are complete. */
-export const table = (heads: readonly string[], rows: readonly Html[]): Html =>
-  html`<div class="scroll" tabindex="0"><table>
-<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
-<tbody>
-${rows.map((row) => html`${row}\n`)}</tbody>
-</table></div>`;
-
 export type Field = { readonly name: string; readonly label: string; readonly value: string };
 
 export const selectField = ({ name, label, value, values }: Field & { readonly values: readonly string[] }): Html =>
@@ -19,7 +11,7 @@ export const selectField = ({ name, label, value, values }: Field & { readonly v
 export class FormFault extends Error {}
 
 /** What a form leads to, or what has to be corrected in it. */
-export async function faultOf(work: () => Promise<Html>): Promise<Html> {
+export async function orFault(work: () => Promise<Html>): Promise<Html> {
   try {
     return await work();
   } catch (error) {
