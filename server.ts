@@ -9,8 +9,9 @@ import { serveAsWorker, startWorkers } from "./http/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
 import { openConfigured } from "./service/app.ts";
-import { closeInspector, handleSignals } from "./service/signals.ts";
+import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Started, startService } from "./service/start.ts";
+import { takeOver } from "./service/takeover.ts";
 
 export { type Service, startService } from "./service/start.ts";
 
@@ -37,11 +38,8 @@ async function main(): Promise<void> {
       log,
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
-  const starting =
-    config.workers > 1
-      ? startInProcesses(config, log)
-      : startService(config, log, { reread: readConfig, ownsProcess: true });
-  handleSignals(starting, config.drainTimeout, log);
+  const starting = start(config, log);
+  handleSignals(starting, stopTimeoutOf(config), log);
   try {
     const service = await starting;
     printBanner(config, service);
@@ -56,12 +54,31 @@ async function main(): Promise<void> {
   }
 }
 
+/** Starts the service. With TAKEOVER it takes over from the one that runs, and later hands over to another in the same way. */
+async function start(config: Config, log: Logger): Promise<Started> {
+  const { workers, takeover: path } = config;
+  const service = await (workers > 1
+    ? startInProcesses(config, log)
+    : startService(config, log, { reread: readConfig, ownsProcess: true }));
+  const onReplaced = () => service.handOver().then(() => process.kill(process.pid, "SIGTERM"));
+  try {
+    if (path !== "") await takeOver({ path, log, onReplaced });
+    return service;
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+}
+
 /** Starts the service in worker processes. */
 async function startInProcesses(config: Config, log: Logger): Promise<Started> {
-  const { workers: count, drainTimeout, instanceId } = config;
+  const { workers: count, instanceId } = config;
+  const stopTimeout = stopTimeoutOf(config);
   const tokens = createTokens(config, await secretOf(config));
-  const environment = { PORT: String(await findSharedPort(config)), PGRST_SERVER_PORT: "" };
-  const options = { count, environment, instanceId, drainTimeout, open: () => openConfigured(config, log), log };
+  // With TAKEOVER the port is given, and the running service may have it.
+  const port = config.takeover === "" ? await findSharedPort(config) : config.port;
+  const environment = { PORT: String(port), PGRST_SERVER_PORT: "" };
+  const options = { count, environment, instanceId, stopTimeout, open: () => openConfigured(config, log), log };
   return { tokens, ...(await startWorkers(options)) };
 }
 

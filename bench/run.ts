@@ -10,10 +10,11 @@ import { type Bench, type BenchOptions, DEFAULTS } from "./rounds.ts";
 import { SCHEMA } from "./schema/bench.ts";
 import { SLOW_READERS } from "./slow-readers/bench.ts";
 import { SOAK } from "./soak/bench.ts";
+import { UPGRADE } from "./upgrade/bench.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS, SOAK, OVERLOAD, REALTIME];
+const BENCHES = [GRAPHQL, SCHEMA, REST, USERS, AUTH, SLOW_READERS, SOAK, OVERLOAD, REALTIME, UPGRADE];
 
 const helpOf = ({ name, about, cases, defaults = {} }: Bench) => {
   const own = Object.entries(defaults).map(([option, value]) => ` --${option} ${value}`);

@@ -202,6 +202,12 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
       "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL",
     ],
     [embedded && parsed.databaseDirectUrl !== "", "DATABASE_DIRECT_URL requires DATABASE_URL"],
+    [
+      embedded && parsed.takeover !== "",
+      "TAKEOVER requires DATABASE_URL: only one process can run the embedded database",
+    ],
+    [parsed.takeover !== "" && parsed.port === 0, "TAKEOVER requires a PORT, which both services share"],
+    [parsed.takeover !== "" && process.platform !== "linux", "TAKEOVER requires Linux"],
     [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],

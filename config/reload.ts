@@ -26,7 +26,7 @@ export const RELOADABLE: readonly Name[] = [
   ...(["REST_MAX_EMBED_DEPTH", "REST_MAX_CONDITION_DEPTH", "REST_MAX_EMBEDS", "REST_MAX_EMBED_FILTERS"] as const),
   ...(["REST_MAX_CONDITIONS", "REST_MAX_PATTERNS", "REST_MAX_PATTERN_LENGTH", "REST_BODY_LIMIT"] as const),
   ...(["GRAPHQL_MAX_DEPTH", "GRAPHQL_MAX_COMPLEXITY", "GRAPHQL_MAX_SEARCHES", "GRAPHQL_MAX_TOKENS"] as const),
-  "DRAIN_TIMEOUT",
+  ...(["DRAIN_TIMEOUT", "DRAIN_DELAY", "DRAIN_SPREAD"] as const),
 ];
 
 /** `config`: the running settings with the reloadable ones of `read`. `restart`: names of changed settings that need a restart. */

@@ -631,4 +631,19 @@ export const SETTINGS = {
     "10000",
     "Milliseconds for which a stopping service waits for running requests.",
   ),
+  DRAIN_DELAY: setting(
+    integer(0, 600_000),
+    "0",
+    "Milliseconds for which a stopping service is no longer ready and still serves, until load balancers have noticed.",
+  ),
+  DRAIN_SPREAD: setting(
+    integer(0, 600_000),
+    "5000",
+    "Milliseconds over which a stopping service asks the clients of WebSockets and event streams to connect again.",
+  ),
+  TAKEOVER: setting(
+    z.string(),
+    "",
+    "Path of a Unix socket: a service takes over PORT from the one that runs with the same path, without a lost request. Linux only.",
+  ),
 } as const;

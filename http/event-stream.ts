@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Destination } from "./exchange.ts";
+import { inTurn } from "./in-turn.ts";
 
 /** Bytes that wait for a client, above which it is too slow to get every event at once. */
 const MAX_WAITING_BYTES = 1_048_576;
@@ -19,6 +20,7 @@ export class EventStreams {
   readonly #heartbeat: number;
   readonly #open = new Set<EventStream>();
   #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
 
   /** `heartbeat` is the pause between signs of life, in milliseconds. */
   constructor(heartbeat: number) {
@@ -33,6 +35,8 @@ export class EventStreams {
   open(destination: Destination, idNow: () => string | undefined = () => undefined): EventStream {
     const stream = new EventStream(destination, idNow);
     this.#open.add(stream);
+    // The client connects again, to another process.
+    if (this.#isClosed) stream.end();
     this.#timer ??= setInterval(() => this.#beat(), this.#heartbeat).unref();
     destination.response.once("close", () => {
       this.#open.delete(stream);
@@ -43,8 +47,14 @@ export class EventStreams {
     return stream;
   }
 
-  close(): void {
+  endAll(): void {
     for (const stream of this.#open) stream.end();
+  }
+
+  /** Ends all streams within `spread` milliseconds, and new ones at once. */
+  async close(spread: number): Promise<void> {
+    this.#isClosed = true;
+    await inTurn([...this.#open], spread, (stream) => stream.end());
   }
 
   #beat(): void {

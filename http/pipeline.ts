@@ -89,12 +89,15 @@ export class Pipeline {
       logRequest(log, { requestId, method, url, status, milliseconds }, notes);
     });
 
-    const served = this.state === "ready" ? serving(this.#interfaces, url) : undefined;
+    const served = this.#callers ? serving(this.#interfaces, url) : undefined;
     const identity = served ? this.#callers!.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
-    const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...this.#commonHeaders(served, request)];
+    // The next request of this client goes to another process.
+    const closing = this.state === "draining" ? CLOSE : [];
+    const common = this.#commonHeaders(served, request);
+    const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...closing, ...common];
     const head: Head = { requestId, headers, notes };
 
     // cors responds to a preflight with headers that were set before.
@@ -120,7 +123,7 @@ export class Pipeline {
     const url = destination.request.url!;
     const alwaysOn = serving(this.#options.alwaysOn, url);
     if (alwaysOn) alwaysOn.handle(destination).catch((error) => this.#fail(error, alwaysOn, destination));
-    else this.#envelopeAt(url).reject(closing(destination), serviceUnavailable(this.state));
+    else this.#envelopeAt(url).reject(closed(destination), serviceUnavailable(this.state));
   }
 
   #envelopeAt(url: string): HttpEnvelope {
@@ -162,11 +165,13 @@ const serviceUnavailable = (state: ServiceState): Problem => ({
   message: `the service is ${state}: try again`,
 });
 
+const CLOSE = ["Connection", "close"] as const;
+
 /** Closes the connection, so that the client connects again, perhaps to another process. */
-const closing = ({ request, response, head }: Destination): Destination => ({
+const closed = ({ request, response, head }: Destination): Destination => ({
   request,
   response,
-  head: { ...head, headers: [...head.headers, "Connection", "close"] },
+  head: { ...head, headers: [...head.headers, ...CLOSE] },
 });
 
 /** The status that nginx, and other servers since, log for a client that closed the connection before the response. */

@@ -8,11 +8,19 @@ import {
   type ServerOptions,
   type ServerResponse,
 } from "node:http";
-import { isIPv6, type Socket } from "node:net";
+import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { closingResponse } from "./response.ts";
 
-export type Endpoint = { readonly host: string; readonly port: number };
+export type Endpoint = {
+  readonly host: string;
+  readonly port: number;
+  /** Whether other processes may listen on the port too. Those of workers always may. */
+  readonly isShared?: boolean;
+};
+
+/** Milliseconds for which a connection may be idle. Responses announce it, and clients close theirs earlier. */
+export const KEEP_ALIVE = 65_000;
 
 /** Times in milliseconds. */
 const OPTIONS: ServerOptions = {
@@ -20,14 +28,14 @@ const OPTIONS: ServerOptions = {
   headersTimeout: 10_000,
   // How often the two above are checked.
   connectionsCheckingInterval: 2000,
-  keepAliveTimeout: 65_000,
+  keepAliveTimeout: KEEP_ALIVE,
 };
 
 /**
  * Linux distributes connections over the processes that listen on one port, and closes those of a process that was killed.
  * On other systems node:cluster distributes them, and some would stay open forever.
  */
-const reusePort = cluster.isWorker && process.platform === "linux";
+const canShare = process.platform === "linux";
 
 /** Node's HTTP server with timeouts, error responses for malformed HTTP, and a graceful stop. */
 export class HttpServer {
@@ -59,8 +67,9 @@ export class HttpServer {
     return typeof address === "object" && address !== null ? address.port : 0;
   }
 
-  /** Rejects when the port is in use. */
-  listen({ host, port }: Endpoint): Promise<void> {
+  /** Rejects when the port is in use by a process that does not share it. */
+  listen({ host, port, isShared = false }: Endpoint): Promise<void> {
+    const reusePort = (isShared || cluster.isWorker) && canShare;
     return new Promise((resolve, reject) => {
       this.node.once("error", reject);
       this.node.listen({ host, port, reusePort }, () => {
@@ -83,6 +92,16 @@ export class HttpServer {
     const timer = setTimeout(() => this.node.closeAllConnections(), timeout);
     await closed;
     clearTimeout(timer);
+  }
+
+  /**
+   * Stops accepting connections, because another process does, and resolves when all are closed. Open ones are served until their
+   * clients close them, which a response with `Connection: close` asks for: a request that is on its way is not lost.
+   */
+  handOver(): Promise<void> {
+    clearInterval(this.#idleCheck);
+    // That of node:http would close idle connections.
+    return new Promise((resolve) => NetServer.prototype.close.call(this.node, () => resolve()));
   }
 
   /** Closes the server and all connections. */

@@ -3,6 +3,7 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
+import { inTurn } from "./in-turn.ts";
 import { networkOf, type RateLimit } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import { RETRY_SECONDS } from "./response.ts";
@@ -66,7 +67,7 @@ export type UpgradeGateOptions = {
 const CLOSE_TIMEOUT = 2000;
 /** Milliseconds. */
 const HEARTBEAT = 30_000;
-const GOING_AWAY = 1001;
+const SERVICE_RESTART = 1012;
 const TOO_MANY_MESSAGES = 4429;
 
 /** Accepts WebSockets: rejects upgrades with an HTTP status, limits sockets and messages, and survives malformed frames. */
@@ -100,11 +101,12 @@ export class UpgradeGate {
     return { sockets: this.#websockets.clients.size, addresses: this.#networks.size };
   }
 
-  /** Rejects new sockets and asks the clients of the others to disconnect. */
-  close(): void {
+  /** Rejects new sockets, and within `spread` milliseconds asks the clients of the others to connect again. */
+  async close(spread: number): Promise<void> {
     this.#isOpen = false;
     clearInterval(this.#heartbeat);
-    for (const socket of this.#websockets.clients) socket.close(GOING_AWAY, "the service is stopping");
+    const close = (socket: WebSocket) => socket.close(SERVICE_RESTART, "the service is stopping");
+    await inTurn([...this.#websockets.clients], spread, close);
   }
 
   /** Disconnects the remaining clients. */

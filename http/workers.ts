@@ -11,8 +11,8 @@ export type WorkersOptions = {
   readonly environment: Readonly<Record<string, string>>;
   /** The name of this instance, or "". A worker adds its index, and one that replaces it has the same. */
   readonly instanceId: string;
-  /** Milliseconds that running requests may take when the service stops. */
-  readonly drainTimeout: number;
+  /** Milliseconds from the beginning of a stop to its end, at most. */
+  readonly stopTimeout: number;
   open(): Promise<OpenedDatabase>;
   readonly log: Logger;
 };
@@ -22,6 +22,8 @@ export type Running = {
   readonly url: string;
   /** Waits for running requests, then stops everything. May be called more than once. */
   stop(): Promise<void>;
+  /** Lets another process on the same port take over: resolves when the clients of this one are gone, at most KEEP_ALIVE later. */
+  handOver(): Promise<void>;
   reloadSchema(): void;
   /** Resolves when the settings are in use, in worker processes possibly earlier. */
   reloadSettings(): Promise<void>;
@@ -33,12 +35,14 @@ export type Running = {
 type Report =
   | { readonly kind: "waiting" }
   | { readonly kind: "ready"; readonly url: string }
-  | { readonly kind: "failed"; readonly message: string };
+  | { readonly kind: "failed"; readonly message: string }
+  | { readonly kind: "handed over" };
 
 /** A message of the primary process to a worker. */
 type Order =
   | { readonly kind: "serve"; readonly database: OpenedDatabase }
   | { readonly kind: "stop" }
+  | { readonly kind: "hand over" }
   | { readonly kind: "reload"; readonly what: "schema" | "settings" };
 
 /** Milliseconds after which a worker counts as stable and is replaced without a delay. */
@@ -46,8 +50,6 @@ const STABLE = 10_000;
 /** Milliseconds. */
 const FIRST_DELAY = 100;
 const LAST_DELAY = 30_000;
-/** Milliseconds that a worker may take to stop after its requests have ended. */
-const GRACE = 10_000;
 
 /**
  * Opens the database and starts worker processes that serve it on one port. They listen immediately and receive the database
@@ -64,6 +66,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Running> {
     return {
       url,
       stop: () => workers.stop().then(() => opened.cluster?.stop()),
+      handOver: () => workers.handOver(),
       reloadSchema: () => workers.send({ kind: "reload", what: "schema" }),
       reloadSettings: async () => workers.send({ kind: "reload", what: "settings" }),
       databaseLost: lossOf(opened, () => workers.isStopping),
@@ -108,9 +111,22 @@ class Workers {
   async stop(): Promise<void> {
     this.isStopping = true;
     this.send({ kind: "stop" });
-    const late = setTimeout(() => this.kill(), this.#options.drainTimeout + GRACE);
+    const late = setTimeout(() => this.kill(), this.#options.stopTimeout);
     await this.#ended();
     clearTimeout(late);
+  }
+
+  /** Workers that end meanwhile are not replaced. */
+  async handOver(): Promise<void> {
+    this.isStopping = true;
+    const handedOver = ({ worker, ended }: WorkerProcess) =>
+      new Promise<unknown>((resolve) => {
+        worker.on("message", (report: Report) => report.kind === "handed over" && resolve(null));
+        ended.then(resolve);
+      });
+    const all = Promise.all([...this.#running].map(handedOver));
+    this.send({ kind: "hand over" });
+    await all;
   }
 
   send(order: Order): void {
@@ -202,6 +218,10 @@ export async function serveAsWorker(
       log.fatal({ err: error }, "a worker did not stop cleanly");
       process.exit(1);
     });
+  orderOf("hand over")
+    .then(() => starting)
+    .then((service) => service.handOver())
+    .then(() => report({ kind: "handed over" }));
   onOrder("reload", ({ what }) => {
     const reload = (service: WorkerService) => (what === "schema" ? service.reloadSchema() : service.reloadSettings());
     starting.then(reload, () => {});

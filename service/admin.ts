@@ -6,7 +6,7 @@ import type { CallerResolver } from "../identity/caller-resolver.ts";
 import { REST } from "../rest-gateway/express-interface.ts";
 
 export type AdminServerOptions = {
-  readonly config: Pick<Config, "adminHost" | "adminPort">;
+  readonly config: Pick<Config, "adminHost" | "adminPort" | "takeover">;
   readonly log: Logger;
   /** Probes, which also respond while the service starts and stops. */
   readonly health: AlwaysOnInterface;
@@ -27,7 +27,8 @@ export class AdminServer {
 
   /** Rejects when the port is in use. */
   listen(): Promise<void> {
-    return this.#server.listen({ host: this.#config.adminHost, port: this.#config.adminPort });
+    const { adminHost: host, adminPort: port, takeover } = this.#config;
+    return this.#server.listen({ host, port, isShared: takeover !== "" });
   }
 
   open(interfaces: readonly HttpInterface[], callers: CallerResolver): void {

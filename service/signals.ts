@@ -1,5 +1,6 @@
 import inspector from "node:inspector";
 import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
 
 /** What signals do with a service, in this process or in worker processes. */
 export type Operated = {
@@ -11,18 +12,22 @@ export type Operated = {
   reloadSettings(): Promise<void>;
 };
 
-/** Milliseconds beyond DRAIN_TIMEOUT that a start or a stop may take before the process ends anyway. */
+/** Milliseconds beyond the settings that a start or a stop may take before the process ends anyway. */
 const GRACE = 10_000;
+
+/** Milliseconds that a start or a stop may take. */
+export const stopTimeoutOf = ({ drainDelay, drainTimeout }: Pick<Config, "drainDelay" | "drainTimeout">): number =>
+  drainDelay + drainTimeout + GRACE;
 
 /**
  * SIGTERM, SIGINT and SIGHUP (the terminal was closed) stop the service and then this process, also during the start.
  * SIGUSR1 reloads the schema, as with PostgREST, and SIGUSR2 the settings.
  */
-export function handleSignals(starting: Promise<Operated>, drainTimeout: number, log: Logger): void {
+export function handleSignals(starting: Promise<Operated>, stopTimeout: number, log: Logger): void {
   const stop = (signal: string) => {
     log.info({ signal }, "stopping");
     // An embedded database is stopped when this process exits.
-    setTimeout(() => end("the service did not stop in time"), drainTimeout + GRACE).unref();
+    setTimeout(() => end("the service did not stop in time"), stopTimeout).unref();
     starting.then((service) => service.stop()).then(() => process.exit(0), end);
   };
   const end = (reason: unknown) => {

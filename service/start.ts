@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import type { Logger } from "pino";
@@ -17,7 +18,7 @@ import { RateLimit } from "../http/rate-limit.ts";
 import { addressReader, trustOf } from "../http/request.ts";
 import { RequestMetrics } from "../http/request-metrics.ts";
 import { SendTimeout } from "../http/send-timeout.ts";
-import { HttpServer, urlOf } from "../http/server.ts";
+import { HttpServer, KEEP_ALIVE, urlOf } from "../http/server.ts";
 import { UpgradeGate } from "../http/upgrade-gate.ts";
 import { metricsText } from "../http/worker-metrics.ts";
 import type { Running } from "../http/workers.ts";
@@ -63,7 +64,9 @@ export type StartOptions = {
 
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
-  const { open = () => openConfigured(config, log), listensLast = false, clock = Date.now } = options;
+  const { open = () => openConfigured(config, log), clock = Date.now } = options;
+  const isShared = config.takeover !== "";
+  const listensLast = isShared || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
   const rateLimit = new RateLimit({ limit: config.rateLimit, addressOf });
@@ -117,13 +120,19 @@ export async function startService(config: Config, log: Logger, options: StartOp
     if (isAdmitted) sendTimeout.watch(socket);
     return isAdmitted;
   });
-  if (!listensLast) await server.listen(config);
+  const listen = () => server.listen({ host: config.host, port: config.port, isShared });
+  if (!listensLast) await listen();
   const url = config.baseUrl || urlOf({ host: config.host, port: config.port || server.port });
 
   try {
-    await admin?.listen();
+    if (!listensLast) await admin?.listen();
     app = await createApp({ config, log, metrics, onLimit, open, url, addressOf, clock, onInternalError });
-    if (listensLast) await server.listen(config);
+    if (listensLast) {
+      // The first requests should not wait for what another process has.
+      if (config.graphqlBuild === "ready") await app.graphql?.loadInBackground();
+      await listen();
+      await admin?.listen();
+    }
   } catch (error) {
     await app?.close();
     admin?.close();
@@ -172,28 +181,42 @@ export async function startService(config: Config, log: Logger, options: StartOp
   if (options.ownsProcess)
     void Promise.resolve(loaded).then(() => setTimeout(freeMemoryOfStart, SETTLE_MILLISECONDS).unref());
 
+  const sendAway = (spread: number) => Promise.all([sockets.close(spread), app?.streams.close(spread)]);
   let stopped: Promise<void> | undefined;
   const stop = async () => {
+    const { drainDelay, drainTimeout, drainSpread } = settings.current;
     pipeline.state = "draining";
-    sockets.close();
-    app?.streams.close();
-    await Promise.all([server.drain(settings.current.drainTimeout), tasks?.close()]);
+    if (!isHandedOver) await sleep(drainDelay);
+    void sendAway(Math.min(drainSpread, drainTimeout));
+    await Promise.all([server.drain(drainTimeout), tasks?.close()]);
     sockets.terminate();
     await app?.close();
     await tracer?.close();
     admin?.close();
+  };
+  let isHandedOver = false;
+  const handOver = async () => {
+    isHandedOver = true;
+    pipeline.state = "draining";
+    admin?.close();
+    const isEmpty = server.handOver();
+    await sendAway(settings.current.drainSpread);
+    // Their slot in the database is for the next process.
+    void changes.close();
+    await Promise.race([isEmpty, sleep(KEEP_ALIVE, null, { ref: false })]);
   };
   return {
     url,
     tokens,
     databaseWaits: () => database.waits,
     unsentBytes: () => database.unsent.total,
-    endStreams: () => app?.streams.close(),
+    endStreams: () => app?.streams.endAll(),
     open: () => ({ ...sockets.open, subscriptions: graphql?.subscriptions ?? 0 }),
     stop: () => {
       stopped ??= stop();
       return stopped;
     },
+    handOver,
     reloadSchema: () => notifications.reloadSchema(),
     reloadSettings: async () => {
       if (!(await reloadSettings(settings, options.reread ?? (() => config), log))) return;

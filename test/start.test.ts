@@ -184,7 +184,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
 
     test("refuses new requests", () => expect(refusals).toEqual(["refused", "refused"]));
 
-    test("closes sockets with 1001", () => expect(closeCode).toBe(1001));
+    test("closes sockets with 1012", () => expect(closeCode).toBe(1012));
 
     test("waits DRAIN_TIMEOUT for a longer request and then closes it, and does not wait for a silent client", () => {
       expect(cutOff).toBe("cut off");

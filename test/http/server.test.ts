@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { inTurn } from "../../http/in-turn.ts";
 import { HttpServer, urlOf } from "../../http/server.ts";
 import { openRaw, type RawSocket, upgrade } from "../support/raw-socket.ts";
 
@@ -28,4 +29,26 @@ test("a connection without a request since the last check is closed, even if its
   await expect.poll(() => idle.ended).toBe(true);
   busy.write(request);
   await expect.poll(() => answers(busy)).toBe(3);
+});
+
+test.each([
+  [3, 5000, [3]],
+  [10, 5000, [4, 8, 10]],
+  [1000, 100, [200, 400, 600, 800, 1000]],
+  [50, 0, [50]],
+])("%i clients are sent away within %i ms, and few of them sooner", async (count, spread, expected) => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const away: number[] = [];
+  const numbers: number[] = [];
+  void inTurn(
+    Array.from({ length: count }, (_, i) => i),
+    spread,
+    (client) => away.push(client),
+  );
+  for (const _ of expected) {
+    numbers.push(away.length);
+    await vi.advanceTimersByTimeAsync(20);
+  }
+  expect(numbers).toEqual(expected);
 });

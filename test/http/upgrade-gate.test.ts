@@ -426,7 +426,7 @@ describe("with limits,", () => {
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => {
-      gate.close();
+      void gate.close(0);
       gate.terminate();
       server.close();
     });

@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { chmod, lstat, readFile, rm } from "node:fs/promises";
+import { connect, createServer, type Server } from "node:net";
+import { text } from "node:stream/consumers";
+import type { Logger } from "pino";
+
+export type TakeoverOptions = {
+  /** The path of a Unix socket. Who may write to it may replace the service. */
+  readonly path: string;
+  readonly log: Logger;
+  /** Called once, when another process has taken over. */
+  onReplaced(): void;
+};
+
+/**
+ * Takes over from the service that runs with the same path, and lets a later one take over. Call it when this process accepts
+ * connections: from then on, both do. The connection to the socket is the request to stop, and its answer is the id of the process.
+ */
+export async function takeOver(options: TakeoverOptions): Promise<void> {
+  const { path, log } = options;
+  try {
+    if ((await readFile(MIGRATION, "utf8")).trim() === "0") log.warn(NOT_MIGRATED);
+    while (!(await listen(options))) {
+      const previous = await askToStop(path);
+      if (previous !== null) log.info({ previous }, "has taken over from the running service");
+      else await removeSocket(path);
+    }
+  } catch (error) {
+    throw new Error(`TAKEOVER: ${(error as Error).message}`);
+  }
+}
+
+/** Linux 5.14 and later. Source: Linux, Documentation/networking/ip-sysctl.rst. */
+const MIGRATION = "/proc/sys/net/ipv4/tcp_migrate_req";
+const NOT_MIGRATED =
+  "net.ipv4.tcp_migrate_req is 0: when a process hands over, the kernel resets connections that it has not accepted yet. " +
+  "With 1, the next process gets them: sysctl -w net.ipv4.tcp_migrate_req=1";
+
+/** Resolves to false if the path is in use. */
+async function listen({ path, log, onReplaced }: TakeoverOptions): Promise<boolean> {
+  let isReplaced = false;
+  const server: Server = createServer((successor) => {
+    successor.on("error", () => {});
+    // Frees the path at once. Of several successors, the first to listen is next.
+    server.close();
+    successor.end(String(process.pid));
+    if (isReplaced) return;
+    isReplaced = true;
+    log.info("another process takes over: stopping");
+    onReplaced();
+  });
+  try {
+    server.listen(path);
+    await once(server, "listening");
+    await chmod(path, 0o600);
+    // It must not keep a process alive that has nothing else to do.
+    server.unref();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+    throw error;
+  }
+}
+
+/** The id of the process that runs, or null if there is none. Resolves when the path is free. */
+async function askToStop(path: string): Promise<string | null> {
+  const socket = connect(path);
+  try {
+    return await text(socket);
+  } catch (error) {
+    if (["ENOENT", "ECONNREFUSED"].includes((error as NodeJS.ErrnoException).code!)) return null;
+    throw error;
+  }
+}
+
+/** It was left behind by a process that was killed. */
+async function removeSocket(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => null);
+  if (found && !found.isSocket()) throw new Error(`${path} is not a socket`);
+  await rm(path, { force: true });
+}

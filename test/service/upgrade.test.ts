@@ -1,0 +1,106 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { replaceIn } from "../../bench/upgrade/network.ts";
+import { readConfig } from "../../config/config.ts";
+import { nodeStart } from "../support/command.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { openRaw, type RawSocket } from "../support/raw-socket.ts";
+import { JWT_SECRET, startTestService } from "../support/service.ts";
+
+let database: TestDatabase;
+let folder: string;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  folder = mkdtempSync(join(tmpdir(), "content-service-upgrade-"));
+});
+afterAll(async () => {
+  await database.drop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("a version that takes over from the running one loses no request and no socket, with WORKERS too", {
+  timeout: 300_000,
+}, async ({ signal }) => {
+  // The instance keeps its name, and so its replication slot.
+  const own = { DB_POOL: "3", INSTANCE_ID: "web1", DRAIN_SPREAD: "1000", GRAPHQL_MAX_TABLES: "0" };
+  // However slow the machine is.
+  const version = { ...own, DB_POOL_TIMEOUT: "600000", DB_STATEMENT_TIMEOUT: "0", DB_ANON_STATEMENT_TIMEOUT: "0" };
+  const outcome = await replaceIn(
+    {
+      databaseUrl: database.url,
+      versions: [version, { ...version, WORKERS: "2" }, version],
+      migrates: true,
+      rate: 50,
+      concurrency: 4,
+      sockets: 20,
+      pause: 200,
+    },
+    signal,
+  );
+  expect(outcome.answers).toEqual({ 200: outcome.sent });
+  expect(outcome.closed).toEqual({ 1012: 40 });
+  expect(outcome).toMatchObject({ open: 20, exitCodes: [0, 0, 0] });
+});
+
+test.each([
+  [{ PORT: "3000" }, "TAKEOVER requires DATABASE_URL: only one process can run the embedded database"],
+  [
+    { DATABASE_URL: "postgres://localhost/none", JWT_SECRET, PORT: "0" },
+    "TAKEOVER requires a PORT, which both services share",
+  ],
+])("TAKEOVER with %o is refused", (settings, message) => {
+  expect(() => readConfig({ TAKEOVER: "/run/content-service/takeover", ...settings })).toThrow(message);
+});
+
+describe("a service that stops", () => {
+  const start = async (settings: Record<string, string>) => {
+    const started = await startTestService(settings, database);
+    const idle = await openRaw(started.url);
+    const ask = (raw: RawSocket, path = "/users/1") => raw.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    ask(idle);
+    await expect.poll(() => idle.text).toContain("Ada Lovelace");
+    expect(idle.text).not.toContain("Connection: close");
+    const headsOf = (raw: RawSocket) => raw.text.match(/HTTP\/1.1 .*|^Connection: .*/gm)!.map((line) => line.trim());
+    return { ...started, idle, ask, headsOf };
+  };
+
+  test("and hands over answers a request on an idle connection, and asks the client to connect again", async () => {
+    const { service, idle, ask, headsOf } = await start({});
+    const handedOver = service.handOver();
+    ask(idle);
+    await handedOver;
+    await expect.poll(() => idle.ended).toBe(true);
+    expect(headsOf(idle)).toEqual([
+      "HTTP/1.1 200 OK",
+      "Connection: keep-alive",
+      "HTTP/1.1 200 OK",
+      "Connection: close",
+    ]);
+    await service.stop();
+  });
+
+  test("serves for DRAIN_DELAY, but is not ready", async () => {
+    const { service, url, idle, ask, headsOf } = await start({ DRAIN_DELAY: "600000" });
+    void service.stop();
+    const probe = await openRaw(url);
+    ask(probe, "/ready");
+    ask(idle);
+    await expect.poll(() => idle.ended && probe.ended).toBe(true);
+    expect(headsOf(probe)).toEqual(["HTTP/1.1 503 Service Unavailable", "Connection: close"]);
+    expect(headsOf(idle).slice(2)).toEqual(["HTTP/1.1 200 OK", "Connection: close"]);
+  });
+});
+
+test("TAKEOVER that names another file is refused, and the file stays", async () => {
+  const file = join(folder, "notes.txt");
+  writeFileSync(file, "notes");
+  const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: "3999", TAKEOVER: file };
+  const command = nodeStart({ dataDir: folder, settings });
+  expect(await command.exited()).toBe(1);
+  expect(command.stdout).toContain(`the service cannot start: TAKEOVER: ${file} is not a socket`);
+  const migrates = readFileSync("/proc/sys/net/ipv4/tcp_migrate_req", "utf8") === "1\n";
+  expect(command.stdout.includes("net.ipv4.tcp_migrate_req is 0")).toBe(!migrates);
+  expect(readFileSync(file, "utf8")).toBe("notes");
+});
