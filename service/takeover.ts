@@ -19,7 +19,7 @@ export type TakeoverOptions = {
 export async function takeOver(options: TakeoverOptions): Promise<void> {
   const { path, log } = options;
   try {
-    if ((await readFile(MIGRATION, "utf8")).trim() === "0") log.warn(NOT_MIGRATED);
+    if ((await readFile(MIGRATION, "utf8").catch(() => "0")).trim() === "0") log.warn(NOT_MIGRATED);
     while (!(await listen(options))) {
       const previous = await askToStop(path);
       if (previous !== null) log.info({ previous }, "has taken over from the running service");

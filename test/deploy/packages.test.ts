@@ -64,7 +64,7 @@ describe("the compose file", () => {
 });
 
 describe("the systemd unit", () => {
-  const unit = read("systemd/content-service.service");
+  const unit = read("systemd/content-service@.service");
 
   test("starts the service as npm start does, and gives it time to stop", () => {
     expect(/^ExecStart=\S+ (.*)$/m.exec(unit)![1]).toBe(ARGUMENTS);
@@ -74,9 +74,9 @@ describe("the systemd unit", () => {
   test("systemd-analyze finds no fault and little exposure", (context) => {
     context.skip(!existsSync("/usr/bin/systemd-analyze"), "systemd-analyze is not installed");
     const folder = mkdtempSync(join(tmpdir(), "content-service-unit-"));
-    const file = join(folder, "content-service.service");
+    const file = join(folder, "content-service@.service");
     // The program must exist.
-    writeFileSync(file, unit.replaceAll("/opt/content-service/", PROJECT));
+    writeFileSync(file, unit.replaceAll("/opt/content-service/%i/", PROJECT));
     const verified = spawnSync("systemd-analyze", ["verify", "--man=no", file], { encoding: "utf8" });
     const security = spawnSync("systemd-analyze", ["security", "--offline=true", "--threshold=20", file]);
     rmSync(folder, { recursive: true });
@@ -165,7 +165,7 @@ describe("the Helm chart", () => {
     const [container] = spec.template.spec.containers;
     expect(container.image).toBe(`content-service:${version}`);
     expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(
-      drainSeconds + container.lifecycle.preStop.sleep.seconds,
+      drainSeconds + Number(container.env.find(({ name }: { name: string }) => name === "DRAIN_DELAY").value) / 1000,
     );
     for (const { name, value } of container.env) expect([typeof name, typeof value]).toEqual(["string", "string"]);
   });
