@@ -71,7 +71,7 @@ export async function createApp(options: AppOptions) {
     const { rights } = rest;
     const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
-    const realtime = createRealtime({ ...shared, onIdentityChange });
+    const realtime = createRealtime({ ...shared, onIdentityChange, changesUrl: opened.changes.url });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations });
     const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;
@@ -89,7 +89,10 @@ export async function createApp(options: AppOptions) {
     });
     close = async () => {
       rest.rights.close();
-      await Promise.all([settings.close(), advisor?.close(), graphql?.close(), rest.catalog.close()]);
+      await Promise.all([
+        ...[settings.close(), advisor?.close(), graphql?.close()],
+        ...[rest.catalog.close(), realtime.close()],
+      ]);
       await context.close();
     };
     return {
@@ -183,7 +186,21 @@ function createContext(
     await database.close();
     await opened.cluster?.stop();
   };
-  return { opened, database, changes, streams, notifications, tokens, auth, callers, tasks, addressOf, follow, close };
+  return {
+    opened,
+    database,
+    changes,
+    streams,
+    notifications,
+    tokens,
+    auth,
+    callers,
+    tasks,
+    addressOf,
+    onConnectionError,
+    follow,
+    close,
+  };
 }
 
 /** Starts the embedded database, or opens DATABASE_URL. */

@@ -5,6 +5,7 @@
 --!include changes/functions.sql
 --!include changes/outbox.sql
 --!include changes/instances.sql
+--!include changes/lost-channels.sql
 --!include content/keywords/functions.sql
 --!include content/text/functions.sql
 --!include content/users/table.sql

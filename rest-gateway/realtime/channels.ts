@@ -50,20 +50,21 @@ export class Channels {
 
   /** Handles `phx_join`. Rejects with ChannelError. */
   async join(socket: ChannelSocket, message: ClientMessage): Promise<void> {
-    const { bindings, topics } = this.#options;
+    const { bindings, topics, resumption } = this.#options;
     const request = parseJoin(message.topic, message.payload, MAX_BINDINGS);
     const caller = await socket.callerOf(request.token);
     const rights = await this.#rightsOf(caller, request);
     const numbered = bindings.number(request.bindings);
     const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request, () => channel);
     const watches = await this.#watches(subscription, numbered, caller);
+    const identity = identityOf(socket, request, caller);
+    if (subscription) await resumption.recall(identity);
     if (!socket.isOpen) return;
 
     // From here on, nothing is awaited: the reply precedes the first change.
     socket.channels.get(request.topic)?.replace();
     socket.joins.admitChannel();
     const joinRef = message.joinRef ?? message.ref ?? "";
-    const identity = identityOf(socket, request, caller);
     const begun = subscription && this.#begin(subscription, request, watches, identity, Number(joinRef));
     const topic = topics.open(request.topic, request.isPrivate);
     const channel = new Channel({

@@ -12,6 +12,7 @@ import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast-endpoint.ts";
 import { Channels } from "./channels.ts";
 import { type JoinLimitSettings, JoinLimits } from "./join-limits.ts";
+import { LostChannels } from "./lost-channels.ts";
 import { PrivateChannels } from "./private-channels.ts";
 import { Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
@@ -37,13 +38,18 @@ export type RealtimeOptions = {
   readonly rights: Rights;
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
+  /** The connection string of the login that may read changes. */
+  readonly changesUrl: string;
   onInternalError(error: unknown, requestId: string): void;
+  onConnectionError(error: Error): void;
 };
 
 export type Realtime = {
   readonly socket: SocketRoute;
   /** Broadcasts over HTTP. */
   readonly broadcasts: HttpInterface;
+  /** To be called when all sockets are closed. */
+  close(): Promise<void>;
 };
 
 /** Channels, as `@supabase/realtime-js` uses them: changes of tables, broadcasts and presence. */
@@ -53,11 +59,14 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const bindings = new Bindings({ feed, rights });
   const topics = new Topics(peersOf());
   const privateChannels = new PrivateChannels({ database, migrate: settings.migrate });
+  const lostChannels = settings.migrate
+    ? new LostChannels({ connectionString: options.changesUrl, onError: options.onConnectionError })
+    : null;
   const channels = new Channels({
     feed,
     router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
     bindings,
-    resumption: new Resumption({ textOf: (position) => feed.textOf(position) }),
+    resumption: new Resumption({ textOf: (position) => feed.textOf(position), shared: lostChannels }),
     topics,
     privateChannels,
     callers: new SocketCallers(options.onIdentityChange),
@@ -72,6 +81,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     onInternalError,
   };
   return {
+    close: async () => lostChannels?.close(),
     broadcasts: new BroadcastEndpoint({
       topics,
       catalog: options.catalog,

@@ -1,4 +1,6 @@
+import { createHash } from "node:crypto";
 import type { Start } from "../../db/changes/position.ts";
+import type { LostChannel, LostChannels } from "./lost-channels.ts";
 
 /** What identifies a channel of a client across connections. */
 export type ChannelIdentity = {
@@ -10,14 +12,6 @@ export type ChannelIdentity = {
   readonly channel: string;
 };
 
-/** A channel that has lost its connection. */
-type Lost = {
-  readonly position: string;
-  /** The last reference of the client. Clients count across connections, so that of a join is higher. */
-  readonly lastRef: number;
-  readonly expiresAt: number;
-};
-
 /** Milliseconds that a channel can be resumed. */
 const MAX_AGE = 60_000;
 /** The oldest ones are forgotten. */
@@ -25,16 +19,18 @@ const MAX_LOST = 100_000;
 
 export type ResumptionOptions = {
   textOf(position: Start): string;
+  /** Those of all processes; null where the database has no table for them. */
+  readonly shared: Pick<LostChannels, "add" | "take"> | null;
 };
 
 /** The channels that have lost their connections, and how far their clients had received changes. */
 export class Resumption {
-  readonly #textOf: ResumptionOptions["textOf"];
-  /** In the order of their loss. */
-  readonly #lost = new Map<string, Lost[]>();
+  readonly #options: ResumptionOptions;
+  /** Those of this process, and those that it has taken over, in the order of their loss. */
+  readonly #lost = new Map<string, readonly LostChannel[]>();
 
-  constructor({ textOf }: ResumptionOptions) {
-    this.#textOf = textOf;
+  constructor(options: ResumptionOptions) {
+    this.#options = options;
   }
 
   /** The number of identities. */
@@ -45,9 +41,21 @@ export class Resumption {
   keep(identity: ChannelIdentity, position: Start, lastRef: number): void {
     this.#forgetExpired();
     const key = keyOf(identity);
+    const lost = { position: this.#options.textOf(position), lastRef, expiresAt: Date.now() + MAX_AGE };
     const others = identity.isExact ? [] : (this.#lost.get(key) ?? []);
     this.#lost.delete(key);
-    this.#lost.set(key, [...others, { position: this.#textOf(position), lastRef, expiresAt: Date.now() + MAX_AGE }]);
+    this.#lost.set(key, [...others, lost]);
+    this.#options.shared?.add(key, lost);
+  }
+
+  /** To be awaited before `take`: takes over what another process knows of the channel. */
+  async recall(identity: ChannelIdentity): Promise<void> {
+    const key = keyOf(identity);
+    const shared = (await this.#options.shared?.take(key)) ?? [];
+    if (shared.length === 0) return;
+    const isShared = ({ position }: LostChannel) => shared.some((other) => other.position === position);
+    const others = identity.isExact ? [] : (this.#lost.get(key) ?? []).filter((own) => !isShared(own));
+    this.#lost.set(key, [...others, ...shared]);
   }
 
   /**
@@ -74,4 +82,6 @@ export class Resumption {
   }
 }
 
-const keyOf = ({ client, channel }: ChannelIdentity) => `${client}\n${channel}`;
+/** A digest, because IP addresses are not stored. */
+const keyOf = ({ client, channel }: ChannelIdentity) =>
+  createHash("sha256").update(`${client}\n${channel}`).digest("base64url");

@@ -7,12 +7,16 @@ export class Relay {
   readonly #sockets = new Set<Socket>();
   /** What clients connect to. */
   url = "";
+  /** The URL of the service that new connections reach; null if there is none. */
+  target: string | null = null;
 
   /** `url` is that of the service. It is closed at the end of the test. */
   static async open(url: string): Promise<Relay> {
     const relay = new Relay();
-    const target = new URL(url);
+    relay.target = url;
     const server = createServer((client) => {
+      if (relay.target === null) return void client.destroy();
+      const target = new URL(relay.target);
       const service = connect(Number(target.port), target.hostname);
       for (const [from, to] of [
         [client, service],

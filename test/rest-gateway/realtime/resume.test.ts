@@ -2,7 +2,7 @@ import jwt from "jsonwebtoken";
 import { beforeAll, describe, expect, test } from "vitest";
 import { observe, observing, summary, useRealtime } from "../../support/realtime.ts";
 import { Relay } from "../../support/relay.ts";
-import { JWT_SECRET } from "../../support/service.ts";
+import { JWT_SECRET, startTestService } from "../../support/service.ts";
 
 const { client, service, sql } = useRealtime({ CHANGES_MAX_BYTES: "1000000" });
 
@@ -65,6 +65,25 @@ test("a client with a client_id continues exactly where it was, also on another 
   const after = await observing(client({ realtime: { params } }), "exact", NOTES);
   await insert(1);
   await expect.poll(() => ids(after.changes).slice(-3)).toEqual([last - 2, last - 1, last]);
+});
+
+test("an unmodified client misses nothing when its service stops and it connects to another one", async () => {
+  const next = service();
+  const previous = await startTestService({}, next.database);
+  const relay = await Relay.open(previous.url);
+  const notes = await observing(client({ url: relay.url, realtime: SOON }), "upgrade", NOTES);
+  const first = last + 1;
+  await insert(3);
+  await expect.poll(() => ids(notes.changes)).toContain(last);
+  relay.target = null;
+  await previous.service.stop();
+  await insert(3);
+  relay.target = next.url;
+  await expect.poll(() => ids(notes.changes)).toContain(last);
+  await insert(1);
+  await expect.poll(() => ids(notes.changes)).toContain(last);
+  expect([...new Set(ids(notes.changes))]).toEqual(numbers(first, last));
+  expect(notes.system.at(-1)).toMatchObject({ status: "ok", resumed: true });
 });
 
 test("a client continues at a position that a system message has given it", async () => {
