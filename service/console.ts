@@ -40,7 +40,7 @@ export function createConsole({
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => rest.catalog.current;
-  const roles = () => callerRoles(catalog().roles, logins);
+  const roles = () => callerRoles(catalog(), logins);
   const policies = () => readPolicies(database.catalog, [...catalog().schemas.keys()]);
   const access = accessView({
     catalog,

@@ -40,12 +40,20 @@ export function tableExposure(catalog: Catalog, role: string, table: Table): Tab
 const isExposed = ({ columns, isDeletable }: TableExposure) =>
   isDeletable || Object.values(columns).some((each) => each.length > 0);
 
-/** The roles that these logins may become, without the logins themselves and the roles of Postgres, by name. */
-export function callerRoles(roles: ReadonlyMap<string, Role>, logins: readonly string[]): readonly Role[] {
+/**
+ * The roles that these logins may become, by name, without the logins themselves and the roles of Postgres. A superuser may become every
+ * role, so those that own served tables, which policies do not restrict, are left out for it.
+ */
+export function callerRoles(
+  { roles, schemas }: Pick<Catalog, "roles" | "schemas">,
+  logins: readonly string[],
+): readonly Role[] {
+  const tables = [...schemas.values()].flatMap((schema) => [...schema.tables.values()]);
+  const owners = new Set(tables.map(({ owner }) => owner));
   const reached = new Set(
     logins.flatMap((login) => {
       const { isSuperuser = false, mayBecome = [] } = roles.get(login) ?? {};
-      return [...(isSuperuser ? roles.keys() : mayBecome)];
+      return isSuperuser ? [...roles.keys()].filter((name) => !owners.has(name)) : [...mayBecome];
     }),
   );
   return [...roles.values()].filter(

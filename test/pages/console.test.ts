@@ -1,6 +1,6 @@
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Role } from "../../db/catalog/catalog.ts";
+import type { Role, Schema } from "../../db/catalog/catalog.ts";
 import { callerRoles } from "../../db/catalog/exposure.ts";
 import { parseMetrics } from "../../telemetry/metrics-text.ts";
 import { type ConsoleClient, consoleClient, FORM, signIn, textOf } from "../support/console-client.ts";
@@ -165,9 +165,10 @@ describe("/console/access", () => {
         return [name, role];
       }),
     );
-    const names = (login: string) => callerRoles(roles, [login]).map(({ name }) => name);
+    const schemas = new Map([["public", { tables: new Map([["batches", { owner: "batch" }]]) } as unknown as Schema]]);
+    const names = (login: string) => callerRoles({ roles, schemas }, [login]).map(({ name }) => name);
     expect(names("authenticator")).toEqual(["anon"]);
-    expect(names("postgres")).toEqual(["anon", "authenticator", "batch"]);
+    expect(names("postgres")).toEqual(["anon", "authenticator"]);
   });
 
   test("shows the findings of the advisor, each with its cure", async () => {
