@@ -33,9 +33,13 @@ async function measureAll({ cases, rounds, signal, progress }: BenchOptions): Pr
   const rows: [UpgradeCase, Outcome][] = [];
   for (const each of CASES.filter(({ name }) => cases?.includes(name) ?? true)) {
     signal.throwIfAborted();
-    const version = { WORKERS: String(each.workers), WS_MAX_CONNECTIONS_PER_ADDRESS: String(SOCKETS) };
+    const version = {
+      WORKERS: String(each.workers),
+      WS_MAX_CONNECTIONS_PER_ADDRESS: String(SOCKETS),
+      MAX_CONNECTIONS_PER_ADDRESS: "2000",
+    };
     const versions = Array.from({ length: rounds + 1 }, () => version);
-    const load = { rate: RATE, concurrency: 1000, sockets: SOCKETS, pause: 2000 };
+    const load = { rate: RATE, concurrency: 64, sockets: SOCKETS, pause: 2000 };
     const outcome = await replaceIn(
       { databaseUrl: database.ownerUrl, versions, migrates: each.migrates, ...load },
       signal,
@@ -52,6 +56,7 @@ function report({ version, rows }: Measured, { rounds }: BenchOptions, command: 
     "processes",
     "tcp_migrate_req",
     "sent",
+    "per second",
     "2xx",
     "lost",
     "p50 ms",
@@ -62,13 +67,14 @@ function report({ version, rows }: Measured, { rounds }: BenchOptions, command: 
   ];
   const cellsOf = ([
     { name, workers, migrates },
-    { sent, answers, p50, p99, max, closed, burst },
+    { sent, rate, answers, p50, p99, max, closed, burst },
   ]: Measured["rows"][number]) =>
     [
       name,
       workers,
       migrates ? 1 : 0,
       sent,
+      rate,
       answers[200] ?? 0,
       sent - (answers[200] ?? 0),
       p50,
@@ -79,7 +85,7 @@ function report({ version, rows }: Measured, { rounds }: BenchOptions, command: 
     ].map(String);
   return [
     heading("Upgrade: the running service is replaced", command, version),
-    `In each case the service is replaced ${rounds} times, at ${RATE} requests/s (\`/users/1\`; each fourth on a connection of its own) and ` +
+    `In each case the service is replaced ${rounds} times, at ${RATE} requests/s, at most 64 at once (\`/users/1\`; each fourth on a connection of its own) and ` +
       `with ${SOCKETS} WebSockets. The load tool, both versions and Postgres share the cores, so the times are those of a busy machine. A time ` +
       "begins when the request is due, and includes the time for which it waits for a connection. The last column is the most WebSockets that " +
       "were sent away within 100 ms.",

@@ -25,6 +25,8 @@ export type Plan = {
 
 export type Outcome = {
   readonly sent: number;
+  /** Requests per second that were sent. */
+  readonly rate: number;
   /** Number of requests by status, or by the code of the error. */
   readonly answers: Readonly<Record<string, number>>;
   /** Milliseconds from when a request was due to the end of its response. */
@@ -120,7 +122,8 @@ class Load {
     for (const connection of this.#idle) connection.close();
     const sorted = this.#times.sort((a, b) => a - b);
     const at = (share: number) => Math.round(sorted[Math.floor(share * (sorted.length - 1))]! * 10) / 10;
-    return { sent: this.sent, answers: this.answers, p50: at(0.5), p99: at(0.99), max: at(1) };
+    const rate = Math.round((this.sent * 1000) / (performance.now() - this.#begin));
+    return { sent: this.sent, rate, answers: this.answers, p50: at(0.5), p99: at(0.99), max: at(1) };
   }
 
   #sendDue(): void {
