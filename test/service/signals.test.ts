@@ -3,7 +3,16 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Tokens } from "../../identity/tokens.ts";
-import { argumentsOf, type Command, kill, nodeStart, POLL, processesNamed, terminalStart } from "../support/command.ts";
+import {
+  argumentsOf,
+  type Command,
+  kill,
+  nodeStart,
+  POLL,
+  processesBelow,
+  processesNamed,
+  terminalStart,
+} from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
@@ -163,21 +172,27 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
 
 describe("a service whose terminal is closed", { timeout: 60_000 }, () => {
   const postmaster = () => processesNamed(`-D ${join(dataDir, "postgres")}`)[0];
-  const start = () => terminalStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0" } });
+  const start = (settings: Record<string, string> = {}) =>
+    terminalStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0", ...settings } });
 
   test("leaves nothing behind, not even during the start", async () => {
     const command = start();
     await expect.poll(postmaster, POLL).toBeDefined();
+    const started = processesBelow(command.child.pid!);
+    expect(started.length).toBeGreaterThan(1);
     kill(command.child.pid!, "SIGKILL");
     await expect.poll(() => processesNamed(dataDir), POLL).toEqual([]);
-    await expect.poll(() => processesNamed("server.ts", command.child.pid!), POLL).toEqual([]);
+    await expect.poll(() => started.filter((pid) => argumentsOf(pid) !== ""), POLL).toEqual([]);
   });
 
-  test("leaves nothing behind when it is ready", async () => {
-    const command = start();
+  test("leaves nothing behind when it is ready, with WORKERS too", async () => {
+    const command = start({ WORKERS: "2" });
     await expect.poll(() => command.stdout, POLL).toContain("/health");
     expect(postmaster()).toBeDefined();
+    const started = processesBelow(command.child.pid!);
+    expect(started.length).toBeGreaterThan(1);
     kill(command.child.pid!, "SIGKILL");
     await expect.poll(() => processesNamed(dataDir), POLL).toEqual([]);
+    await expect.poll(() => started.filter((pid) => argumentsOf(pid) !== ""), POLL).toEqual([]);
   });
 });

@@ -143,15 +143,10 @@ export class Command {
 
   /** The Node process below npm. */
   get pid(): number {
-    const below = (parent: number): number[] => {
-      const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(parent)], { encoding: "utf8" });
-      return stdout.trim().split(/\s+/).filter(Boolean).map(Number);
-    };
-    for (let pids = [this.child.pid!]; pids.length > 0; pids = pids.flatMap(below)) {
-      const node = pids.find((pid) => /^\S*node (\S+ )*server\.ts$/.test(argumentsOf(pid)));
-      if (node !== undefined) return node;
-    }
-    throw new Error("the service does not run");
+    const pids = [this.child.pid!, ...processesBelow(this.child.pid!)];
+    const node = pids.find((pid) => /^\S*node (\S+ )*server\.ts$/.test(argumentsOf(pid)));
+    if (node === undefined) throw new Error("the service does not run");
+    return node;
   }
 
   /** As Ctrl-C does: to all processes of the group. */
@@ -230,6 +225,13 @@ export function argumentsOf(pid: number): string {
   } catch {
     return "";
   }
+}
+
+/** The processes that this one has started, directly or not, each before those that it has started itself. */
+export function processesBelow(parent: number): number[] {
+  const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(parent)], { encoding: "utf8" });
+  const children = stdout.trim().split(/\s+/).filter(Boolean).map(Number);
+  return children.flatMap((child) => [child, ...processesBelow(child)]);
 }
 
 /** The processes with this text in their arguments, of one group if it is given. */
