@@ -76,6 +76,8 @@ const MAX_ENTRY_PART = 1 / 4;
 export class CacheMemory {
   // A cache that is no longer used is forgotten with its owner.
   readonly #caches = new Set<WeakRef<Cache<any>>>();
+  /** Also those of forgotten caches: a series of a metric must not end. */
+  readonly #names = new Set<string>();
   #max = Number.POSITIVE_INFINITY;
 
   /** Bytes. */
@@ -91,6 +93,7 @@ export class CacheMemory {
 
   add(cache: Cache<any>): void {
     this.#caches.add(new WeakRef(cache));
+    this.#names.add(cache.name);
   }
 
   makeRoom(): void {
@@ -116,8 +119,8 @@ export class CacheMemory {
   }
 
   bytesByName(): ReadonlyMap<string, number> {
-    const sums = new Map<string, number>();
-    for (const { name, bytes } of this.#all()) sums.set(name, (sums.get(name) ?? 0) + bytes);
+    const sums = new Map([...this.#names].map((name) => [name, 0]));
+    for (const { name, bytes } of this.#all()) sums.set(name, sums.get(name)! + bytes);
     return sums;
   }
 

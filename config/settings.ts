@@ -135,7 +135,7 @@ export const SETTINGS = {
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
   DB_POOL_QUEUE: setting(
     integer(0, 10_000),
-    "10",
+    "30",
     "Requests that may wait for each connection of DB_POOL, except in a burst of a second. Further ones are refused at once with 503. 0 means no limit.",
   ),
   DB_POOL_SHARE: setting(
