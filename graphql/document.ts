@@ -1,5 +1,5 @@
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from "postgraphile/graphql";
-import { Cache } from "../cache/cache.ts";
+import { Cache, type CacheMemory, cacheMemory } from "../cache/cache.ts";
 import { bytesOf } from "../cache/size.ts";
 import { SeenTexts } from "../cache/text-cache.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
@@ -33,16 +33,15 @@ const BYTES_PER_FIELD = 28_000;
 export class DocumentCache {
   readonly #schema: GraphQLSchema;
   readonly limits: DocumentLimits;
-  readonly #valid = new Cache<ValidDocument>({
-    name: "graphql_documents",
-    sizeOf: ({ fields, keptSql }, text) =>
-      bytesOf(text) + text.length * BYTES_PER_CHARACTER + fields * BYTES_PER_FIELD + keptSql,
-  });
+  readonly #valid: Cache<ValidDocument>;
   readonly #seen = new SeenTexts();
 
-  constructor(schema: GraphQLSchema, limits: DocumentLimits) {
+  constructor(schema: GraphQLSchema, limits: DocumentLimits, memory: CacheMemory = cacheMemory) {
     this.#schema = schema;
     this.limits = limits;
+    const sizeOf = ({ fields, keptSql }: ValidDocument, text: string) =>
+      bytesOf(text) + text.length * BYTES_PER_CHARACTER + fields * BYTES_PER_FIELD + keptSql;
+    this.#valid = new Cache({ name: "graphql_documents", sizeOf }, memory);
   }
 
   check(text: string): CheckedDocument {

@@ -69,7 +69,7 @@ test("without settings the service uses an embedded database with demo data and 
     dbAnonRole: "anon",
     dbPool: 10,
     dbPoolTimeout: 10_000,
-    dbPoolQueue: 10,
+    dbPoolQueue: 30,
     dbPoolShare: 80,
     dbStatementTimeout: 10_000,
     dbAnonStatementTimeout: 5000,

@@ -62,42 +62,47 @@ test("/health is 200 and ok when the service is ready", async () => {
   });
 });
 
-test.each(["starting", "draining"] as const)(
-  "while the service is %s, /health and every other URL are 503 with Retry-After, and /live is 200",
-  async (state) => {
-    const url = await serve(state);
-    expect(await get(`${url}/health`)).toMatchObject({
+test("while the service is starting, /health and every other URL are 503 with Retry-After, and /live is 200", async () => {
+  const url = await serve("starting");
+  await expectUnavailable(url, "starting");
+  const message = "the service is starting: try again";
+  for (const path of ["/auth/login", "/nothing"]) {
+    expect(await get(url + path)).toEqual({
       status: 503,
       retryAfter: "5",
-      body: { status: "unavailable", reason: state },
-    });
-    expect(await get(`${url}/ready`)).toMatchObject({ status: 503, retryAfter: "5", body: { reason: state } });
-    const message = `the service is ${state}: try again`;
-    for (const path of ["/auth/login", "/nothing"]) {
-      expect(await get(url + path)).toEqual({
-        status: 503,
-        retryAfter: "5",
-        cacheControl: "no-store",
-        body: {
-          error: {
-            code: "INTERNAL_ERROR",
-            message,
-            requestId: expect.stringMatching(/^[\w-]{36}$/),
-            timestamp: expect.any(String),
-            documentation: "/docs/errors",
-          },
+      cacheControl: "no-store",
+      body: {
+        error: {
+          code: "INTERNAL_ERROR",
+          message,
+          requestId: expect.stringMatching(/^[\w-]{36}$/),
           timestamp: expect.any(String),
-          status: 503,
+          documentation: "/docs/errors",
         },
-      });
-    }
-    const errors = [{ message, extensions: { code: "INTERNAL_ERROR" } }];
-    expect(await get(`${url}/graphql`)).toMatchObject({ status: 503, retryAfter: "5", body: { errors } });
-    const tables = { code: "PGRST000", message, details: null, hint: null };
-    expect(await get(`${url}/rest/v1/users`)).toMatchObject({ status: 503, retryAfter: "5", body: tables });
-    expect(await get(`${url}/live`)).toMatchObject({ status: 200, body: { status: "ok" } });
-  },
-);
+        timestamp: expect.any(String),
+        status: 503,
+      },
+    });
+  }
+  const errors = [{ message, extensions: { code: "INTERNAL_ERROR" } }];
+  expect(await get(`${url}/graphql`)).toMatchObject({ status: 503, retryAfter: "5", body: { errors } });
+  const tables = { code: "PGRST000", message, details: null, hint: null };
+  expect(await get(`${url}/rest/v1/users`)).toMatchObject({ status: 503, retryAfter: "5", body: tables });
+});
+
+test("while the service is draining, /health is 503, and other requests are answered with Connection: close", async () => {
+  const url = await serve("draining");
+  await expectUnavailable(url, "draining");
+  const { status, headers } = await fetch(`${url}/nothing`);
+  expect([status, headers.get("connection")]).toEqual([404, "close"]);
+});
+
+async function expectUnavailable(url: string, reason: string): Promise<void> {
+  const unavailable = { status: 503, retryAfter: "5" };
+  expect(await get(`${url}/health`)).toMatchObject({ ...unavailable, body: { status: "unavailable", reason } });
+  expect(await get(`${url}/ready`)).toMatchObject({ ...unavailable, body: { reason } });
+  expect(await get(`${url}/live`)).toMatchObject({ status: 200, body: { status: "ok" } });
+}
 
 test.each([
   ["refuses connections", () => Promise.reject(new Error("connection refused to owner:secret@db"))],

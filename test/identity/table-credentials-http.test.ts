@@ -208,7 +208,7 @@ describe("with API_KEY_REQUIRED=off,", () => {
 });
 
 test("a token that expires while it is cached is refused from then on", async () => {
-  const token = sign(USER, { expiresIn: 1 });
+  const token = sign(USER, { expiresIn: 3 });
   const headers = { authorization: `Bearer ${token}` };
   expect(await guarded.rows("rpc/who", { headers })).toMatchObject({ sub: "1" });
   await expect.poll(() => guarded.failure("rpc/who", { headers })).toEqual([401, "PGRST303"]);
