@@ -109,9 +109,13 @@ export class UpgradeGate {
     await inTurn([...this.#websockets.clients], spread, close);
   }
 
-  /** Disconnects the remaining clients. */
-  terminate(): void {
+  /** Disconnects the remaining clients. Resolves when the listeners of their sockets have been called. */
+  async terminate(): Promise<void> {
+    const closed = [...this.#websockets.clients].map(
+      (socket) => new Promise((resolve) => socket.once("close", () => setImmediate(resolve))),
+    );
     for (const socket of this.#websockets.clients) socket.terminate();
+    await Promise.all(closed);
   }
 
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {

@@ -189,7 +189,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     if (!isHandedOver) await sleep(drainDelay);
     void sendAway(Math.min(drainSpread, drainTimeout));
     await Promise.all([server.drain(drainTimeout), tasks?.close()]);
-    sockets.terminate();
+    await sockets.terminate();
     await app?.close();
     await tracer?.close();
     admin?.close();

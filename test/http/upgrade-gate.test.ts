@@ -425,9 +425,9 @@ describe("with limits,", () => {
       onSocketError: () => {},
     });
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => {
+    onTestFinished(async () => {
       void gate.close(0);
-      gate.terminate();
+      await gate.terminate();
       server.close();
     });
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
