@@ -110,6 +110,31 @@ export async function runRounds(field: Field, options: BenchOptions): Promise<Se
   return cells.flatMap(({ series }) => series);
 }
 
+/** What a bench has measured of one case at one number of connections. */
+export type Measured<S> = { readonly case: Case; readonly connections: number; readonly samples: S[] };
+
+/** For benches without contestants: takes a sample of each selected case at each number of connections, round by round. */
+export async function sampleEach<S>(
+  cases: readonly Case[],
+  options: BenchOptions,
+  measure: (each: Measured<S>) => Promise<S>,
+  textOf: (sample: S) => string,
+): Promise<readonly Measured<S>[]> {
+  const { connections, rounds, progress, signal } = options;
+  const measured = selectCases(cases, options).flatMap((each) =>
+    connections.map((count): Measured<S> => ({ case: each, connections: count, samples: [] })),
+  );
+  for (let round = 1; round <= rounds; round++) {
+    for (const each of measured) {
+      signal.throwIfAborted();
+      const sample = await measure(each);
+      each.samples.push(sample);
+      progress(`round ${round}/${rounds}, ${each.case.name} at ${each.connections}: ${textOf(sample)}`);
+    }
+  }
+  return measured;
+}
+
 const serversOf = ({ contestants }: Field) =>
   new Set(contestants.map(({ server }) => server).filter((server) => server !== null));
 

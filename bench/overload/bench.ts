@@ -4,7 +4,7 @@ import { ARTICLES, type BenchDatabase, createDatabase } from "../database.ts";
 import { atLeast, atMost, type Goal, goalsTable, spread } from "../figures.ts";
 import { applyLoad, type LoadResult } from "../load.ts";
 import { heading, list, table } from "../report.ts";
-import { type Bench, type BenchOptions, selectCases } from "../rounds.ts";
+import { type Bench, type BenchOptions, type Measured, sampleEach } from "../rounds.ts";
 import { ourCommand, type Program, startServer } from "../servers.ts";
 import { applyOpenLoad, type OpenLoadResult } from "./open-load.ts";
 
@@ -58,8 +58,7 @@ const TIMES = 10;
 const MAX_OPEN = 2000;
 
 type Sample = { readonly full: LoadResult; readonly over: OpenLoadResult };
-type Measured = { readonly case: Case; readonly connections: number; readonly samples: Sample[] };
-type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured[] };
+type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured<Sample>[] };
 
 export const OVERLOAD: Bench = {
   name: "overload",
@@ -70,28 +69,18 @@ export const OVERLOAD: Bench = {
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const { connections, rounds, progress } = options;
-  progress("creating the database");
+  options.progress("creating the database");
   await using database = await createDatabase(SCHEMA);
-  const measured = selectCases(CASES, options).flatMap((each) =>
-    connections.map((count): Measured => ({ case: each, connections: count, samples: [] })),
-  );
-  for (let round = 1; round <= rounds; round++) {
-    for (const each of measured) {
-      each.samples.push(await measure(each, database, options));
-      progress(`round ${round}/${rounds}, ${each.case.name} at ${each.connections}: ${textOf(each.samples.at(-1)!)}`);
-    }
-  }
+  const measured = await sampleEach(CASES, options, (each) => measure(each, database, options), textOf);
   return { databaseVersion: database.version, measured };
 }
 
 async function measure(
-  { case: each, connections }: Measured,
+  { case: each, connections }: Measured<Sample>,
   database: BenchDatabase,
   options: BenchOptions,
 ): Promise<Sample> {
   const { seconds, signal } = options;
-  signal.throwIfAborted();
   await using server = await startServer(PROGRAM, database);
   const load = { address: server.address, requests: each.requests() };
   await applyLoad({ ...load, refused: [], connections, seconds: WARM_UP_SECONDS }, signal);
@@ -130,7 +119,7 @@ function reportOverload({ databaseVersion, measured }: Measurements, options: Be
   ].join("\n\n");
 }
 
-const goalsOf = ({ case: { name }, connections, samples }: Measured): Goal[] => [
+const goalsOf = ({ case: { name }, connections, samples }: Measured<Sample>): Goal[] => [
   {
     name: `p99 of admitted requests to that of full load, ${name} at ${connections}`,
     aim: atMost(2, 2),
@@ -143,7 +132,7 @@ const goalsOf = ({ case: { name }, connections, samples }: Measured): Goal[] => 
   },
 ];
 
-function rowOf({ case: { name }, connections, samples }: Measured): string[] {
+function rowOf({ case: { name }, connections, samples }: Measured<Sample>): string[] {
   const one = (pick: (sample: Sample) => number, digits = 0) => spread(samples.map(pick), digits);
   return [
     name,

@@ -6,7 +6,7 @@ import { atMost, type Goal, goalsTable, spread } from "../figures.ts";
 import { applyLoad, type LoadResult } from "../load.ts";
 import { forgetPeak, peakOf } from "../process-usage.ts";
 import { heading, list, table } from "../report.ts";
-import { type Bench, type BenchOptions, selectCases } from "../rounds.ts";
+import { type Bench, type BenchOptions, type Measured, sampleEach } from "../rounds.ts";
 import { ourCommand, type Program, type RunningServer, startServer } from "../servers.ts";
 import { type SlowReaders, startAttack, startSlowReaders } from "./attack.ts";
 
@@ -105,8 +105,7 @@ type Sample = {
   /** The peak while only slow readers are served, who receive 1 GB; null for the other attacks. */
   readonly aloneMemory: number | null;
 };
-type Measured = { readonly case: Case; readonly connections: number; readonly samples: Sample[] };
-type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured[] };
+type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured<Sample>[] };
 
 export const SLOW_READERS: Bench = {
   name: "slow-readers",
@@ -116,28 +115,18 @@ export const SLOW_READERS: Bench = {
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const { connections, rounds, progress } = options;
-  progress("creating the database");
+  options.progress("creating the database");
   await using database = await createDatabase(SCHEMA + STREAM_SCHEMA);
-  const measured = selectCases(casesOf(), options).flatMap((each) =>
-    connections.map((count): Measured => ({ case: each, connections: count, samples: [] })),
-  );
-  for (let round = 1; round <= rounds; round++) {
-    for (const each of measured) {
-      each.samples.push(await measure(each, database, options));
-      progress(`round ${round}/${rounds}, ${each.case.name} at ${each.connections}: ${textOf(each.samples.at(-1)!)}`);
-    }
-  }
+  const measured = await sampleEach(casesOf(), options, (each) => measure(each, database, options), textOf);
   return { databaseVersion: database.version, measured };
 }
 
 /** On a new process, because memory that was freed stays resident for a while. */
 async function measure(
-  { case: benchCase, connections }: Measured,
+  { case: benchCase, connections }: Measured<Sample>,
   database: BenchDatabase,
   options: BenchOptions,
 ): Promise<Sample> {
-  options.signal.throwIfAborted();
   await using server = await startServer(PROGRAM, database);
   const [request] = benchCase.requests();
   const aloneMemory = benchCase === STREAM ? await measureAlone(request!, server, options) : null;
@@ -207,7 +196,7 @@ function reportSlowReaders(
   ].join("\n\n");
 }
 
-function goalsOf({ case: { name }, connections, samples }: Measured): Goal[] {
+function goalsOf({ case: { name }, connections, samples }: Measured<Sample>): Goal[] {
   const at = `${name} at ${connections}`;
   const ratios = samples.map(({ calm, attacked }) => attacked.p99! / calm.p99!);
   return [
@@ -225,7 +214,7 @@ function goalsOf({ case: { name }, connections, samples }: Measured): Goal[] {
   ];
 }
 
-function rowOf({ case: { name }, connections, samples }: Measured): string[] {
+function rowOf({ case: { name }, connections, samples }: Measured<Sample>): string[] {
   const both = (pick: (sample: Sample) => readonly [number, number], digits: number) => {
     const pairs = samples.map(pick);
     return [0, 1]

@@ -1,11 +1,11 @@
 import { setTimeout } from "node:timers/promises";
-import type { Case, HttpRequest } from "../case.ts";
-import { createDatabase } from "../database.ts";
+import type { HttpRequest } from "../case.ts";
+import { type BenchDatabase, createDatabase } from "../database.ts";
 import { atMost, type Goal, goalsTable, spread } from "../figures.ts";
 import { applyLoad, type LoadResult } from "../load.ts";
 import { forgetPeak, peakOf } from "../process-usage.ts";
 import { heading, list, table } from "../report.ts";
-import { type Bench, type BenchOptions, selectCases } from "../rounds.ts";
+import { type Bench, type BenchOptions, type Measured, sampleEach } from "../rounds.ts";
 import { fileOf, ourCommand, type Program, type RunningServer, startServer } from "../servers.ts";
 import { FLOODS, KNOWN } from "./cases.ts";
 
@@ -32,8 +32,7 @@ type Sample = {
   readonly knownBefore: number;
   readonly knownAfter: number;
 };
-type Measured = { readonly case: Case; readonly connections: number; readonly samples: Sample[] };
-type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured[] };
+type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured<Sample>[] };
 
 export const SOAK: Bench = {
   name: "soak",
@@ -45,28 +44,18 @@ export const SOAK: Bench = {
 };
 
 async function measureAll(options: BenchOptions): Promise<Measurements> {
-  const { connections, rounds, progress } = options;
-  progress("creating the database");
+  options.progress("creating the database");
   await using database = await createDatabase();
-  const measured = selectCases(FLOODS, options).flatMap((each) =>
-    connections.map((count): Measured => ({ case: each, connections: count, samples: [] })),
-  );
-  for (let round = 1; round <= rounds; round++) {
-    for (const each of measured) {
-      options.signal.throwIfAborted();
-      await using server = await startServer(PROGRAM, database);
-      each.samples.push(await measure(each, server, options));
-      progress(`round ${round}/${rounds}, ${each.case.name} at ${each.connections}: ${textOf(each.samples.at(-1)!)}`);
-    }
-  }
+  const measured = await sampleEach(FLOODS, options, (each) => measure(each, database, options), textOf);
   return { databaseVersion: database.version, measured };
 }
 
 async function measure(
-  { case: flood, connections }: Measured,
-  server: RunningServer,
+  { case: flood, connections }: Measured<Sample>,
+  database: BenchDatabase,
   options: BenchOptions,
 ): Promise<Sample> {
+  await using server = await startServer(PROGRAM, database);
   const { seconds, signal } = options;
   const load = (requests: readonly HttpRequest[], duration: number) =>
     applyLoad({ address: server.address, requests, refused: [], connections, seconds: duration }, signal);
@@ -151,7 +140,7 @@ function reportSoak({ databaseVersion, measured }: Measurements, options: BenchO
   ].join("\n\n");
 }
 
-const goalsOf = ({ case: { name }, connections, samples }: Measured): Goal[] => [
+const goalsOf = ({ case: { name }, connections, samples }: Measured<Sample>): Goal[] => [
   {
     name: `resident MB, ${name} at ${connections}`,
     aim: atMost(MAX_MEMORY),
@@ -173,7 +162,7 @@ const goalsOf = ({ case: { name }, connections, samples }: Measured): Goal[] => 
 /** The rest of the heap changes too. */
 const MAX_HEAP_RATIO = 1.25;
 
-function rowOf({ case: { name }, connections, samples }: Measured): string[] {
+function rowOf({ case: { name }, connections, samples }: Measured<Sample>): string[] {
   const one = (pick: (sample: Sample) => number, digits = 0) => spread(samples.map(pick), digits);
   return [
     name,

@@ -28,7 +28,7 @@ export async function replaceIn({ migrates, ...plan }: IsolatedPlan, signal: Abo
     const inner: Plan = { ...plan, databaseUrl, takeover: join(folder, "takeover") };
     const program = `ip link set lo up && echo ${migrates ? 1 : 0} > /proc/sys/net/ipv4/tcp_migrate_req && exec "$@"`;
     const args = ["sh", "-c", program, "sh", process.execPath, REPLACE, JSON.stringify(inner)];
-    // Root of its own users may change the setting, whoever runs this.
+    // In its own namespace of users every user is root, who may change the setting.
     const { stdout } = await promisify(execFile)("unshare", ["--net", "--map-root-user", ...args], { signal });
     return JSON.parse(stdout);
   } finally {

@@ -80,7 +80,8 @@ function keep<T extends string>(what: string, secret: T): T {
 
 async function ask(request: string, sent: Omit<ApiSent, "as"> = {}): Promise<ApiReply> {
   const reply = await sendTo(service.url, request, sent);
-  expect(reply.status, `${request}: ${reply.text}`).toBeLessThan(500);
+  const faults = serviceLog.filter((line) => JSON.parse(line).level === "error").slice(-3);
+  expect(reply.status, `${request}: ${reply.text} ${faults.join("")}`).toBeLessThan(500);
   if (reply.status >= 400 || reply.json?.errors) problems.push(`${JSON.stringify([...reply.headers])} ${reply.text}`);
   return reply;
 }
