@@ -408,7 +408,9 @@ test("errors are pages that say what to do, also while the database does not res
   expect(textOf(await method.text())).toContain("GET is not possible here: use POST, OPTIONS Back to the console");
   const { name } = service.database;
   await sql(`alter database ${name} connection limit 0`);
-  await sql("select pg_terminate_backend(pid) from pg_stat_activity where usename like '%\\_data'");
+  await sql(
+    `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and usename like '%_data'`,
+  );
   for (const path of ["/live", "/access"])
     expect(textOf(await operator.page(path))).toContain("the database is not available");
   await sql(`alter database ${name} connection limit -1`);
