@@ -176,7 +176,7 @@ export const SETTINGS = {
   STREAM_TIMEOUT: setting(
     integer(0, 86_400_000),
     "3600000",
-    "Milliseconds after which a streamed response is broken off. 0 means no limit.",
+    "Milliseconds after which a streamed response is cut off. 0 means no limit.",
   ),
   API_KEY_REQUIRED: setting(onOff, "on", "Require an API key on every request to the table interface."),
   DB_EXTRA_SEARCH_PATH: setting(
@@ -250,7 +250,7 @@ export const SETTINGS = {
   REST_MAX_PATTERN_LENGTH: setting(
     integer(1, 10_000),
     "200",
-    "Maximum characters of a pattern. What a repetition such as {2,5} repeats counts as often as it may occur.",
+    "Maximum characters of a pattern. A repeated part counts as often as it may occur: (ab){2,5} counts as 10 characters.",
   ),
   REST_BODY_LIMIT: setting(
     integer(1, 1_073_741_824),
@@ -342,7 +342,7 @@ export const SETTINGS = {
   TASK_ANONYMOUS_RETENTION: setting(
     integer(0, 315_360_000),
     "3600",
-    "The same as TASK_RETENTION for tasks of anonymous callers, if it is shorter.",
+    "Seconds that finished tasks of anonymous callers are kept, at most TASK_RETENTION.",
   ),
   GRAPHQL_MAX_DEPTH: setting(integer(1, 1000), "15", "Maximum nesting of fields in an operation."),
   GRAPHQL_MAX_COMPLEXITY: setting(
@@ -386,7 +386,7 @@ export const SETTINGS = {
   GRAPHQL_BUILD: setting(
     oneOf("ready", "request"),
     "ready",
-    "When the GraphQL schema is built. ready: as soon as everything else is served. request: with the first GraphQL request, which saves memory where there is none.",
+    "When the GraphQL schema is built. ready: as soon as everything else is served. request: at the first GraphQL request, which saves memory if none is sent.",
   ),
   GRAPHQL_TIME_SCALAR: setting(
     oneOf("Time", "DateTime"),
@@ -497,7 +497,7 @@ export const SETTINGS = {
   SEND_TIMEOUT: setting(
     integer(50, 3_600_000),
     "30000",
-    "Milliseconds without progress after which a connection is closed whose client does not read.",
+    "Milliseconds after which a connection is closed if its client reads nothing of what is sent.",
   ),
   WS_MAX_CONNECTIONS: setting(integer(1, 1_000_000), "10000", "Maximum open WebSockets."),
   WS_MAX_CONNECTIONS_PER_ADDRESS: setting(integer(1, 1_000_000), "100", "Maximum open WebSockets per IP address."),
@@ -527,7 +527,7 @@ export const SETTINGS = {
   SSE_HEARTBEAT: setting(
     integer(1, 3600),
     "15",
-    "Seconds between signs of life on streams of events (text/event-stream), so that proxies keep them open.",
+    "Seconds between heartbeats on streams of events (text/event-stream), so that proxies keep them open.",
   ),
   CHANGES_PUBLICATION: setting(
     publicationName,
@@ -537,7 +537,7 @@ export const SETTINGS = {
   INSTANCE_ID: setting(
     orUnset(instanceId),
     "",
-    "Name of this instance, unique among those on the database and the same after a restart: its replication slot has it, so that subscribers miss nothing across restarts. When unset, embedded with the embedded database, otherwise none.",
+    "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, embedded with the embedded database, otherwise none.",
   ),
   REALTIME_MAX_CHANNELS: setting(integer(1, 100_000), "100", "Maximum channels on a realtime WebSocket."),
   REALTIME_JOIN_RATE: setting(
@@ -634,7 +634,7 @@ export const SETTINGS = {
   DRAIN_DELAY: setting(
     integer(0, 600_000),
     "0",
-    "Milliseconds for which a stopping service is no longer ready and still serves, until load balancers have noticed.",
+    "Milliseconds for which a stopping service still serves requests while /ready is 503, so that load balancers notice.",
   ),
   DRAIN_SPREAD: setting(
     integer(0, 600_000),
@@ -644,6 +644,6 @@ export const SETTINGS = {
   TAKEOVER: setting(
     z.string(),
     "",
-    "Path of a Unix socket: a service takes over PORT from the one that runs with the same path, without a lost request. Linux only.",
+    "Path of a Unix socket. A new service takes over PORT from the running one with the same path, and no request is lost. Linux only.",
   ),
 } as const;
