@@ -55,7 +55,7 @@ function addEventLoop(metrics: Metrics): void {
   });
   metrics.gauge({
     name: "nodejs_eventloop_delay_max_seconds",
-    about: "The longest time since the previous collection in which the process did nothing else.",
+    about: "The longest time since the previous collection for which the event loop was blocked.",
     isCommon: true,
     aggregation: "max",
     read: () => {
