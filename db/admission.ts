@@ -31,17 +31,17 @@ type Waiter = { readonly recipient: Recipient | null; admit(): void; refuse(): v
 /** The transactions of one client: how many run, and those that wait, in order. */
 type Client = { readonly name: string; running: number; waiting: Waiter[] | null };
 
-/** Work that no request waits for has no share: one name for all of it. */
+/** The name of the client for all work that no request waits for. It has no share. */
 const INTERNAL = "";
 
-/** Milliseconds in which more may wait: the slots may still do the work of a burst in time. */
+/** Milliseconds for which more may wait than the limit allows: the slots can still run a short burst in time. */
 const BURST = 1000;
 
 /**
  * Decides which transaction runs next on a pool of connections. A client may hold its share of the connections at once;
- * the others overtake it. A client at an address that has not taken enough of its earlier results waits too. Clients take
- * turns; the transactions of one client run in order. When more come than the slots can do, those that would wait longest are
- * refused at once, so that the others do not wait longer and longer.
+ * the others overtake it. A client at an IP address with too many unread results waits too. Clients take turns; the
+ * transactions of one client run in order. When more transactions arrive than the slots can run, those that would wait
+ * longest are refused at once, so that the others do not wait longer and longer.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -53,7 +53,7 @@ export class Admission {
   readonly #maxWaiting: number;
   readonly #now: () => number;
   #waiting = 0;
-  /** When more began to wait than may, and since then never fewer than half; null if they do not. */
+  /** When the queue exceeded its limit; null if it has not, or has been below half of the limit since then. */
   #fullSince: number | null = null;
   /** Transactions that were refused because they waited too long for a connection. */
   timeouts = 0;
@@ -160,7 +160,7 @@ export class Admission {
     while (this.#waiting > this.#maxWaiting) {
       let longest: readonly Waiter[] = [];
       for (const { name, waiting } of this.#turns) {
-        // Of equal ones the last, which has its turn after the others.
+        // Of several with the same number, the last, whose turn comes after those of the others.
         if (name !== INTERNAL && waiting!.length >= longest.length) longest = waiting!;
       }
       if (longest.length === 0) return;

@@ -5,7 +5,7 @@ import { text } from "node:stream/consumers";
 import type { Logger } from "pino";
 
 export type TakeoverOptions = {
-  /** The path of a Unix socket. Who may write to it may replace the service. */
+  /** The path of a Unix socket. Every user who may write to it can replace the service. */
   readonly path: string;
   readonly log: Logger;
   /** Called once, when another process has taken over. */
@@ -13,8 +13,9 @@ export type TakeoverOptions = {
 };
 
 /**
- * Takes over from the service that runs with the same path, and lets a later one take over. Call it when this process accepts
- * connections: from then on, both do. The connection to the socket is the request to stop, and its answer is the id of the process.
+ * Takes over from the service that runs with the same path, and lets a later one take over. Call it when this process
+ * accepts connections: from then on, both processes do. A connection to the socket is the request to stop. The answer is
+ * the id of the process.
  */
 export async function takeOver(options: TakeoverOptions): Promise<void> {
   const { path, log } = options;
@@ -41,7 +42,7 @@ async function listen({ path, log, onReplaced }: TakeoverOptions): Promise<boole
   let isReplaced = false;
   const server: Server = createServer((successor) => {
     successor.on("error", () => {});
-    // Frees the path at once. Of several successors, the first to listen is next.
+    // Frees the path at once. If several processes want to take over, the next one is the first to listen.
     server.close();
     successor.end(String(process.pid));
     if (isReplaced) return;

@@ -176,7 +176,7 @@ export class ChangeFeed implements ChangeSink {
     return textOfStart(start, this.#stream);
   }
 
-  /** To be read before a query, for `startAfter`; null if its position cannot be known. */
+  /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {
     if (this.#stream !== "") return { stream: this.#stream, position: this.#ring.end };
     return this.#source?.mark ?? null;
@@ -188,7 +188,7 @@ export class ChangeFeed implements ChangeSink {
     return start.snapshot!.running.size > MAX_RUNNING ? null : textOfStart(start, mark.stream);
   }
 
-  /** The start that `textOf` has written; null if it is malformed. That of another stream precedes everything that is kept. */
+  /** The start that `textOf` has written; null if it is malformed. A start in another stream precedes all kept changes. */
   startOf(text: string): Start | null {
     const parsed = parseStart(text);
     if (!parsed) return null;

@@ -20,7 +20,7 @@ export type ChannelOptions = {
   readonly subscription: Subscription | null;
   readonly topic: Topic;
   textOf(position: Start): string;
-  /** Takes on a new token. Rejects with ChannelError. */
+  /** Gives the channel the rights of a new token. Rejects with ChannelError. */
   authorize(token: string): Promise<void>;
   /** The connection has been lost, or the client joins again: the channel can be resumed. */
   keep(): void;
@@ -127,7 +127,7 @@ export class Channel implements Member {
     this.#sendWithRef("phx_close");
   }
 
-  /** If the client wants to know it. */
+  /** Only to a client that has requested positions. */
   sendPosition(): void {
     const { subscription } = this;
     if (!this.#isOpen || !subscription || !this.request.options.positions) return;
@@ -192,7 +192,7 @@ export class Channel implements Member {
       this.socket.reply(message, "error", { reason: "the event of a presence must be track or untrack" });
       return undefined;
     }
-    // The client may have asked for it after it joined.
+    // A client may request presence after it has joined.
     if (!this.receivesPresence && this.rights.presence.read) {
       this.receivesPresence = true;
       this.send("presence_state", topic.presences.state());

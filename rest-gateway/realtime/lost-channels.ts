@@ -43,7 +43,7 @@ export class LostChannels {
     this.#pool.on("connect", (client) => client.on("error", onError));
   }
 
-  /** `identity` is a digest of the channel's. */
+  /** `identity` is a digest of the identity of the channel. */
   add(identity: string, lost: LostChannel): void {
     this.#unwritten.push({ identity, ...lost });
     this.#writing ??= this.#write().finally(() => {
@@ -67,7 +67,7 @@ export class LostChannels {
     await this.#pool.end();
   }
 
-  /** Those that are lost at the same time are written together. */
+  /** Channels that are lost at the same time are written together. */
   async #write(): Promise<void> {
     await null;
     while (this.#unwritten.length > 0) {
