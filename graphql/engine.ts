@@ -11,6 +11,7 @@ import type { Database } from "../db/database.ts";
 import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import { faultsOfInput, type Input, mayHaveMore } from "../db/input-faults.ts";
+import { traced } from "../telemetry/span.ts";
 import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
@@ -107,7 +108,7 @@ export class Engine {
   execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
     const args = { ...this.#args(operation, identity, signal), outputDataAsString: true };
     return this.#options.metrics.measure(operation, async () =>
-      this.#withFields((await execute(args)) as ExecutionResult, operation, identity),
+      this.#withFields(await planned(identity, () => execute(args)), operation, identity),
     );
   }
 
@@ -124,7 +125,7 @@ export class Engine {
     const { subscriptions, metrics } = this.#options;
     if (operation.kind !== "subscription") {
       const args = this.#args(operation, identity, signal);
-      const result = await metrics.measure(operation, async () => execute(args) as Promise<ExecutionResult>);
+      const result = await metrics.measure(operation, () => planned(identity, () => execute(args)));
       return this.#withFields(result, operation, identity);
     }
     let events: ChangeEvents | undefined;
@@ -207,6 +208,10 @@ export class Engine {
     } as any;
   }
 }
+
+/** Grafast plans an operation, and writes its SQL, before it returns a promise. */
+const planned = async ({ request }: Identity, run: () => unknown) =>
+  (await traced(request.span ?? null, "plan", run)) as ExecutionResult;
 
 /** The operator has chosen not to serve GraphQL for such a database. */
 export class TooManyTables extends Error {

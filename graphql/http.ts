@@ -11,7 +11,7 @@ import { traced } from "../telemetry/span.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
 import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "./errors.ts";
-import type { GraphQLRequest } from "./operation.ts";
+import { attributesOf, type GraphQLRequest } from "./operation.ts";
 import { type StreamOptions, sendEvents, wantsEvents } from "./stream.ts";
 
 export type GraphQLHttpOptions = StreamOptions & {
@@ -78,6 +78,7 @@ async function run(
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
   const operation = traced(head.notes.span, "parse", () => engine.prepare(graphqlRequest));
+  if ("kind" in operation) head.notes.span?.set(attributesOf(operation));
   if ("kind" in operation && operation.kind === "mutation" && request.method === "GET") {
     response.setHeader("Allow", "POST");
     throw refuse(405, "a mutation must be sent with POST");

@@ -10,6 +10,7 @@ import type { EventStreams } from "../http/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
+import type { Tracer } from "../telemetry/span.ts";
 import { Subscriptions } from "./change-events.ts";
 import type { DocumentLimits } from "./document.ts";
 import { Engine } from "./engine.ts";
@@ -50,6 +51,8 @@ export type GraphQLOptions = {
   readonly settings: GraphQLSettings;
   readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
   readonly metrics: OperationMetrics;
+  /** Null when operations are not traced. */
+  readonly tracer: Tracer | null;
   onInternalError(error: unknown, requestId: string): void;
   /** Called after each build of the schema, and after each failure. */
   onSchemaBuilt(): void;
@@ -111,6 +114,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     maxSubscriptions: settings.wsMaxSubscriptions,
     maxBufferedBytes: settings.wsMaxBufferedBytes,
     unsent: database.unsent,
+    tracer: options.tracer,
     maxDepth: jsonMaxDepth,
   });
   return {

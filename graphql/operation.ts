@@ -11,6 +11,7 @@ import {
   visit,
   visitWithTypeInfo,
 } from "postgraphile/graphql";
+import type { Attributes } from "../telemetry/span.ts";
 import type { DocumentCache } from "./document.ts";
 import { refuseLargeVariables } from "./document-size.ts";
 import type { DocumentReference, DocumentStore } from "./trusted-documents.ts";
@@ -32,6 +33,12 @@ export type Operation = GraphQLRequest & {
   /** Whether a failed field ends the operation: it is a mutation, and the failure makes all of `data` null. */
   readonly stopsAfterFailure: boolean;
 };
+
+/** Source of the names: OpenTelemetry, "Semantic conventions for GraphQL server spans". */
+export const attributesOf = ({ kind, name }: Operation): Attributes => ({
+  "graphql.operation.type": kind,
+  ...(name !== null && { "graphql.operation.name": name }),
+});
 
 export type PreparedOperation = Operation | { readonly errors: readonly GraphQLError[] };
 

@@ -10,10 +10,11 @@ import { recipientOf } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
 import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
 import { type SocketCaller, SocketCallers } from "../identity/socket-caller.ts";
+import type { Span, Tracer } from "../telemetry/span.ts";
 import { refuseInvalid, socketCaller } from "./caller.ts";
 import type { Engine } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
-import type { Operation } from "./operation.ts";
+import { attributesOf, type Operation } from "./operation.ts";
 
 export type GraphQLSocketOptions = {
   readonly engine: Engine;
@@ -23,6 +24,8 @@ export type GraphQLSocketOptions = {
   /** Maximum bytes buffered for a slow client. */
   readonly maxBufferedBytes: number;
   readonly unsent: UnsentBytes;
+  /** Null when operations are not traced. */
+  readonly tracer: Tracer | null;
   /** Maximum nesting of brackets in a message. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
@@ -68,8 +71,8 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         extra,
       } as never;
     },
-    execute: (args) => start(engine, args),
-    subscribe: (args) => start(engine, args),
+    execute: (args) => start(args, options),
+    subscribe: (args) => start(args, options),
     onNext: ({ extra }, _id, _payload, _args, result) => ({
       ...result,
       ...(result.errors && { errors: result.errors.map((error) => formatError(error, formatFor(extra, options))) }),
@@ -148,22 +151,34 @@ function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["
   }
 }
 
-async function start(engine: Engine, args: unknown) {
+async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
   const { operation, extra } = args as { operation: Operation; extra: Session };
   // The check has closed the socket, so this error is not sent.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const caller = extra.caller!.current;
   const recipient = recipientOf(extra.identity, caller);
-  const request = contextOf(extra.request, "/graphql", {
+  const plain = contextOf(extra.request, "/graphql", {
     recipient,
     showsCredentials: extra.identity.showsCredentials,
   });
+  const span = tracer && startSpan(tracer, operation, extra);
+  const request = span ? { ...plain, span, requestId: extra.requestId } : plain;
   try {
-    return await engine.start(operation, { caller, request }, extra.closed);
+    const started = await engine.start(operation, { caller, request }, extra.closed);
+    if ("errors" in started && started.errors) span?.fail(started.errors[0]!.message);
+    return started;
   } finally {
+    span?.end();
     // From here on `send` counts the message.
     recipient.close();
   }
+}
+
+/** An operation is traced like a request over HTTP. Of a subscription, its start is traced, and not its events. */
+function startSpan(tracer: Tracer, operation: Operation, { request, requestId }: Session): Span | null {
+  const { kind, name } = operation;
+  const attributes = { ...attributesOf(operation), "url.path": "/graphql", "request.id": requestId };
+  return tracer.start(name === null ? kind : `${kind} ${name}`, request.headers, attributes);
 }
 
 async function receive(

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import type { Logger } from "pino";
 import { internalError, type Problem } from "../db/errors.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
-import type { Span, Tracer } from "../telemetry/span.ts";
+import { forRequest, type Span, type Tracer } from "../telemetry/span.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
@@ -109,7 +109,10 @@ export class Pipeline {
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
-      served.handle(exchange).catch((error) => this.#fail(error, served, exchange));
+      const handled = notes.span
+        ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
+        : served.handle(exchange);
+      handled.catch((error) => this.#fail(error, served, exchange));
     });
   }
 

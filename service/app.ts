@@ -26,11 +26,14 @@ import { createRealtime } from "../rest-gateway/realtime/index.ts";
 import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import type { Tracer } from "../telemetry/span.ts";
 
 export type AppOptions = {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Null when nothing is traced. */
+  readonly tracer: Tracer | null;
   /** Called with the name of the setting whose limit has rejected something. */
   onLimit(setting: string): void;
   open(): Promise<OpenedDatabase>;
@@ -73,7 +76,9 @@ export async function createApp(options: AppOptions) {
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
     const realtime = createRealtime({ ...shared, onIdentityChange, changesUrl: opened.changes.url });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
-    const graphql = config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations });
+    const { tracer } = options;
+    const graphql =
+      config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations, tracer });
     const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;
     const routers = [explorer, ...rest.routers].filter((router) => router !== null);
     const pool = context.database.catalog;

@@ -126,7 +126,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
 
   try {
     if (!listensLast) await admin?.listen();
-    app = await createApp({ config, log, metrics, onLimit, open, url, addressOf, clock, onInternalError });
+    app = await createApp({ config, log, metrics, tracer, onLimit, open, url, addressOf, clock, onInternalError });
     if (listensLast) {
       // The first requests should not wait for what another process has.
       if (config.graphqlBuild === "ready") await app.graphql?.loadInBackground();

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import type { IncomingHttpHeaders } from "node:http";
 
 export type Attributes = Readonly<Record<string, string | number>>;
@@ -23,6 +24,17 @@ export type Tracer = {
   /** Sends what has not been sent. */
   close(): Promise<void>;
 };
+
+/** A request that is traced, and its id in the log. */
+export type TracedRequest = { readonly span: Span; readonly requestId: string };
+
+const requests = new AsyncLocalStorage<TracedRequest>();
+
+/** Runs the work for a request, so that `tracedRequest` returns it there. */
+export const forRequest = <Result>(request: TracedRequest, work: () => Result): Result => requests.run(request, work);
+
+/** The request that the present work is for, where the request itself is not known. Undefined if it is not traced. */
+export const tracedRequest = (): TracedRequest | undefined => requests.getStore();
 
 /** Measures work as a child of `parent`, if there is one. */
 export function traced<Result>(parent: Span | null, name: string, work: () => Result): Result {

@@ -2,6 +2,7 @@ import { anonymous } from "../../db/caller.ts";
 import { type Identity, NO_REQUEST } from "../../db/identity.ts";
 import type { Transactions } from "../../db/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
+import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";
 
 /** A call of a function in `auth_api`, such as `list_keys($1::bigint)`. */
@@ -27,7 +28,9 @@ export class AuthFunctions {
   /** Runs the calls in one transaction and one round trip. */
   async run(...calls: readonly Call[]): Promise<unknown[]> {
     const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
-    const results = await this.#database.run(GATEWAY, statements);
+    const traced = tracedRequest();
+    const identity = traced ? { ...GATEWAY, request: { ...NO_REQUEST, ...traced } } : GATEWAY;
+    const results = await this.#database.run(identity, statements);
     return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
   }
 

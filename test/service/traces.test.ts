@@ -1,7 +1,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createClient } from "graphql-ws";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import WebSocket from "ws";
 import { type Command, nodeRun, nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type ReceivedSpan, type Receiver, startReceiver } from "../support/otlp-receiver.ts";
@@ -92,9 +94,47 @@ test("GraphQL operations and resources are traced too", async () => {
     headers: { "content-type": "application/json" },
     body,
   });
-  expect(pathsOf(graphql)).toEqual(["", " > parse", " > transaction", " > wait"].map((name) => `POST /graphql${name}`));
+  expect(pathsOf(graphql)).toEqual(
+    ["", " > parse", " > plan", " > transaction", " > wait"].map((name) => `POST /graphql${name}`),
+  );
+  const [parse, plan, wait] = ["parse", "plan", "wait"].map((stage) => graphql.find(({ name }) => name === stage)!);
+  expect(parse!.start <= plan!.start && plan!.start <= wait!.start).toBe(true);
   const user = await trace("/users/1", `2${TRACE.slice(1)}`);
   expect(pathsOf(user)).toEqual(["", " > parse", " > transaction", " > wait"].map((name) => `GET /users/{id}${name}`));
+});
+
+test("a sign-in is traced with each of its round trips", async () => {
+  const body = JSON.stringify({ username: "ada", password: "wrong" });
+  const headers = { "content-type": "application/json" };
+  const spans = await trace("/auth/login", `7${TRACE.slice(1)}`, { method: "POST", headers, body });
+  expect(new Set(pathsOf(spans))).toEqual(
+    new Set(["", " > transaction", " > wait"].map((name) => `POST /auth/login${name}`)),
+  );
+  const { attributes } = spans.find(({ name }) => name === "transaction")!;
+  expect(attributes["db.query.text"]).toContain("auth_api.");
+});
+
+test("GraphQL operations on a WebSocket are traced, and of a subscription its start", async () => {
+  const traceId = `8${TRACE.slice(1)}`;
+  class TracedSocket extends WebSocket {
+    constructor(url: string, protocols: string[]) {
+      super(url, protocols, { headers: { traceparent: `00-${traceId}-${PARENT}-01` } });
+    }
+  }
+  const client = createClient({ url: `${service.url.replace("http", "ws")}/graphql`, webSocketImpl: TracedSocket });
+  const names = () => pathsOf(receiver.spans.filter((span) => span.traceId === traceId));
+  try {
+    const { value } = await client.iterate({ query: "query Names { users { id } }" }).next();
+    expect(value.errors).toBeUndefined();
+    const operation = "query Names";
+    const parts = ["plan", "transaction", "wait"].map((name) => `${operation} > ${name}`);
+    await expect.poll(names, POLL).toEqual([operation, ...parts]);
+    const events = client.iterate({ query: "subscription { onArticleCreated { id } }" });
+    void events.next();
+    await expect.poll(names, POLL).toEqual([operation, ...parts, "subscription"]);
+  } finally {
+    await client.dispose();
+  }
 });
 
 test("the response continues the trace, and log and pg_stat_activity have its id", async () => {

@@ -8,6 +8,8 @@ export type ReceivedSpan = {
   /** "" for the root. */
   readonly parent: string;
   readonly name: string;
+  /** Nanoseconds since 1970. */
+  readonly start: bigint;
   readonly attributes: Readonly<Record<string, string>>;
   readonly service: string;
   readonly failed: boolean;
@@ -80,6 +82,7 @@ const spansOf = (request: Buffer): ReceivedSpan[] =>
       id: part(bytes, 2).toString("hex"),
       parent: part(bytes, 4).toString("hex"),
       name: part(bytes, 5).toString(),
+      start: part(bytes, 7).readBigUInt64LE(),
       attributes: attributesOf(bytes, 9),
       service,
       failed: parts(part(bytes, 15), 3).some(({ value }) => value === 2n),
