@@ -135,8 +135,8 @@ export const SETTINGS = {
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
   DB_POOL_QUEUE: setting(
     integer(0, 10_000),
-    "30",
-    "Requests that may wait for each connection of DB_POOL, except in a burst of a second. Further ones are refused at once with 503. 0 means no limit.",
+    "10",
+    "Requests that may wait for each connection of DB_POOL, except in a burst of a second: more only if they wait less than 200 milliseconds. Further ones are refused at once with 503. 0 means no limit.",
   ),
   DB_POOL_SHARE: setting(
     integer(1, 100),
@@ -574,6 +574,11 @@ export const SETTINGS = {
     integer(0, 1_099_511_627_776),
     "33554432",
     "The same for the clients of one IP address. 0 means no limit.",
+  ),
+  MAX_QUEUE_TIME: setting(
+    integer(0, 60_000),
+    "200",
+    "Milliseconds that requests may wait for the process to handle them, except in a burst of a second. When more come, the newest are refused at once with 503. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),

@@ -6,6 +6,8 @@ import {
   overloaded,
   type Problem,
 } from "./errors.ts";
+import { FairQueue } from "./fair-queue.ts";
+import { QueueLimit } from "./queue-limit.ts";
 import type { Recipient, UnsentBytes } from "./recipient.ts";
 
 export type AdmissionOptions = {
@@ -15,7 +17,7 @@ export type AdmissionOptions = {
   readonly share: number;
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
-  /** Transactions that may wait for each slot, after a burst; 0 for no limit. */
+  /** Transactions that may wait for each slot, or more if they wait shortly; 0 for no limit. */
   readonly queue: number;
   readonly unsent: UnsentBytes;
   /** Called with the name of the setting whose limit has refused a transaction. */
@@ -28,14 +30,13 @@ export type AdmissionOptions = {
 
 type Waiter = { readonly recipient: Recipient | null; admit(): void; refuse(): void };
 
-/** The transactions of one client: how many run, and those that wait, in order. */
-type Client = { readonly name: string; running: number; waiting: Waiter[] | null };
-
 /** The name of the client for all work that no request waits for. It has no share. */
 const INTERNAL = "";
 
-/** Milliseconds for which more may wait than the limit allows: the slots can still run a short burst in time. */
-const BURST = 1000;
+const nameOf = (recipient: Recipient | null) => recipient?.client ?? INTERNAL;
+
+/** Milliseconds. If transactions are so short that more than `queue` wait no longer than this, more may wait. */
+const SHORT_WAIT = 200;
 
 /**
  * Decides which transaction runs next on a pool of connections. A client may hold its share of the connections at once;
@@ -46,80 +47,72 @@ const BURST = 1000;
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #share: number;
-  readonly #clients = new Map<string, Client>();
-  /** The clients with waiting transactions; the first has the next turn. */
-  readonly #turns = new Set<Client>();
+  /** The number of transactions that run, by client. */
+  readonly #running = new Map<string, number>();
+  readonly #queue = new FairQueue<Waiter>(INTERNAL);
+  readonly #limit: QueueLimit;
   #free: number;
-  readonly #maxWaiting: number;
-  readonly #now: () => number;
-  #waiting = 0;
-  /** When the queue exceeded its limit; null if it has not, or has been below half of the limit since then. */
-  #fullSince: number | null = null;
+  #done = 0;
   /** Transactions that were refused because they waited too long for a connection. */
   timeouts = 0;
 
   constructor(options: AdmissionOptions) {
+    const { slots, share, queue, now, unsent } = options;
     this.#options = options;
-    this.#free = options.slots;
-    this.#maxWaiting = options.queue * options.slots || Number.POSITIVE_INFINITY;
-    this.#now = options.now ?? (() => performance.now());
-    this.#share = Math.max(1, Math.floor((options.slots * options.share) / 100));
-    options.unsent.onTaken(() => this.#admitNext());
+    this.#free = slots;
+    this.#limit = new QueueLimit({ least: queue * slots, time: SHORT_WAIT, ...(now && { now }) });
+    this.#share = Math.max(1, Math.floor((slots * share) / 100));
+    unsent.onTaken(() => this.#admitNext());
   }
 
   /** Transactions that wait. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#queue.size;
+  }
+
+  /** Whether a further transaction of the client would be refused at once. */
+  refuses(client: string): boolean {
+    const { size } = this.#queue;
+    return size > 0 && this.#limit.isExceeded(size + 1, this.#done) && this.#queue.wouldExceed(client);
   }
 
   /** Null if the transaction may run now. Rejects with ApiError after the timeout. `leave` must follow if it does not reject. */
   enter(recipient: Recipient | null): Promise<void> | null {
     if (recipient !== null) this.#options.unsent.refuseTooLarge(recipient);
-    const client = this.#clientOf(recipient);
-    if (client.waiting === null && this.#mayRun(client, recipient)) {
-      this.#start(client, recipient);
-      return null;
-    }
-    return this.#wait(client, recipient);
+    if (this.#queue.has(nameOf(recipient)) || !this.#mayRun(recipient)) return this.#wait(recipient);
+    this.#start(recipient);
+    return null;
   }
 
   leave(recipient: Recipient | null): void {
-    const client = this.#clients.get(recipient?.client ?? INTERNAL)!;
+    const client = nameOf(recipient);
+    const running = this.#running.get(client)! - 1;
+    if (running === 0) this.#running.delete(client);
+    else this.#running.set(client, running);
     this.#free++;
-    client.running--;
-    this.#forgetIdle(client);
+    this.#done++;
     this.#admitNext();
   }
 
-  #clientOf(recipient: Recipient | null): Client {
-    const name = recipient?.client ?? INTERNAL;
-    let client = this.#clients.get(name);
-    if (client === undefined) {
-      client = { name, running: 0, waiting: null };
-      this.#clients.set(name, client);
-    }
-    return client;
-  }
-
-  #forgetIdle({ name, running, waiting }: Client): void {
-    if (running === 0 && waiting === null) this.#clients.delete(name);
-  }
-
-  #mayRun({ running }: Client, recipient: Recipient | null): boolean {
+  #mayRun(recipient: Recipient | null): boolean {
     if (this.#free === 0) return false;
-    return recipient === null || (running < this.#share && this.#options.unsent.limitReached(recipient) === null);
+    if (recipient === null) return true;
+    const running = this.#running.get(recipient.client) ?? 0;
+    return running < this.#share && this.#options.unsent.limitReached(recipient) === null;
   }
 
-  #start(client: Client, recipient: Recipient | null): void {
+  #start(recipient: Recipient | null): void {
+    const client = nameOf(recipient);
     this.#free--;
-    client.running++;
+    this.#running.set(client, (this.#running.get(client) ?? 0) + 1);
     recipient?.open(this.#options.unsent);
   }
 
-  #wait(client: Client, recipient: Recipient | null): Promise<void> {
+  #wait(recipient: Recipient | null): Promise<void> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#remove(client, waiter);
+        this.#queue.remove(nameOf(recipient), waiter);
+        this.#limit.decreased(this.#queue.size);
         reject(new ApiError(this.#refusal(recipient)));
         // The next transaction of the client may be for another address.
         this.#admitNext();
@@ -130,56 +123,25 @@ export class Admission {
       };
       const refuse = () => {
         clearTimeout(timer);
-        this.#remove(client, waiter);
         reject(new ApiError(this.#refusal(recipient, "queue")));
       };
       const waiter: Waiter = { recipient, admit, refuse };
-      client.waiting ??= [];
-      client.waiting.push(waiter);
-      this.#waiting++;
-      this.#turns.add(client);
-      if (this.#waiting > this.#maxWaiting) this.#refuseExcess();
+      this.#queue.add(nameOf(recipient), waiter);
+      while (this.#limit.isExceeded(this.#queue.size, this.#done)) {
+        const excess = this.#queue.takeExcess();
+        if (excess === null) return;
+        excess.refuse();
+      }
     });
   }
 
-  #remove(client: Client, waiter: Waiter): void {
-    const { waiting } = client;
-    waiting!.splice(waiting!.indexOf(waiter), 1);
-    this.#waiting--;
-    if (this.#waiting < this.#maxWaiting / 2) this.#fullSince = null;
-    if (waiting!.length > 0) return;
-    client.waiting = null;
-    this.#turns.delete(client);
-    this.#forgetIdle(client);
-  }
-
-  /** After a burst, refuses the newest transactions of the clients with the most, so that a client with many harms no other. */
-  #refuseExcess(): void {
-    this.#fullSince ??= this.#now();
-    if (this.#now() - this.#fullSince < BURST) return;
-    while (this.#waiting > this.#maxWaiting) {
-      let longest: readonly Waiter[] = [];
-      for (const { name, waiting } of this.#turns) {
-        // Of several with the same number, the last, whose turn comes after those of the others.
-        if (name !== INTERNAL && waiting!.length >= longest.length) longest = waiting!;
-      }
-      if (longest.length === 0) return;
-      longest.at(-1)!.refuse();
-    }
-  }
-
   #admitNext(): void {
-    // A client that is added again during the loop has another turn in it.
-    for (const client of this.#turns) {
-      if (this.#free === 0) return;
-      const waiter = client.waiting![0]!;
-      if (!this.#mayRun(client, waiter.recipient)) continue;
-      this.#turns.delete(client);
-      // Before it is removed: a client with nothing left would be forgotten.
-      this.#start(client, waiter.recipient);
-      this.#remove(client, waiter);
-      if (client.waiting !== null) this.#turns.add(client);
-      waiter.admit();
+    while (this.#free > 0 && this.#queue.size > 0) {
+      const next = this.#queue.take((waiter) => this.#mayRun(waiter.recipient));
+      if (next === null) return;
+      this.#limit.decreased(this.#queue.size);
+      this.#start(next.recipient);
+      next.admit();
     }
   }
 

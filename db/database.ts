@@ -79,6 +79,7 @@ export class Database {
   readonly #service: Transactions;
   readonly #logins: Logins;
   readonly #diagnosis: Diagnosis;
+  readonly #onLimit: (setting: string) => void;
   /** Roles that only the login of admins may become; by name until there is a catalog. */
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
 
@@ -108,6 +109,7 @@ export class Database {
         ...(timesOf && { times: timesOf(login) }),
       });
     const { onLimit = () => {} } = options;
+    this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
     const admitted = (login: CallerLogin, slots: number, share: number) => {
       const limits = { share, timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
@@ -179,6 +181,18 @@ export class Database {
     if (role === "") throw new ApiError(loginRequired(null));
     const login = this.loginOf(role);
     return login === "data" ? this.#data : login === "admin" ? this.#admin : this.#service;
+  }
+
+  /** Whether requests wait for a connection. */
+  get isBusy(): boolean {
+    return this.#data.isBusy || this.#admin.isBusy || this.#service.isBusy;
+  }
+
+  /** Whether a further transaction of the client, in this role, would be refused at once. */
+  refuses(role: string, client: string): boolean {
+    const isRefused = role !== "" && this.forRole(role).refuses(client);
+    if (isRefused) this.#onLimit("DB_POOL_QUEUE");
+    return isRefused;
   }
 
   /** The login that may become `role`. */

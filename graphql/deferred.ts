@@ -25,7 +25,7 @@ export class DeferredGraphQL {
 
   constructor(options: GraphQLOptions) {
     this.#options = options;
-    this.http = { ...GRAPHQL, handle: (exchange) => this.#handle(exchange) };
+    this.http = { ...GRAPHQL, needsDatabase: true, handle: (exchange) => this.#handle(exchange) };
     this.socket = {
       path: "/graphql",
       protocol: "graphql-transport-ws",

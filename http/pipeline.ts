@@ -1,14 +1,15 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { internalError, type Problem } from "../db/errors.ts";
-import type { CallerResolver } from "../identity/caller-resolver.ts";
+import { internalError, overloaded, type Problem } from "../db/errors.ts";
+import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
 import { forRequest, type Span, type Tracer } from "../telemetry/span.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
-import type { RateLimit, Taken } from "./rate-limit.ts";
-import { ambiguityOf, requestIdOf } from "./request.ts";
+import { networkOf, type RateLimit, type Taken } from "./rate-limit.ts";
+import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import type { RequestMetrics } from "./request-metrics.ts";
+import { RequestQueue, type RequestQueueOptions } from "./request-queue.ts";
 import { DATA_HEADERS } from "./security-headers.ts";
 
 /** The URLs of an interface and the format of its errors. Exists before the interface itself can be created. */
@@ -24,6 +25,8 @@ export type HttpInterface = HttpEnvelope & {
   handle(exchange: Exchange): Promise<void>;
   /** Whether its responses are data, whose header Vary has Origin; absent for an interface with pages. */
   readonly sendsData?: boolean;
+  /** Whether its requests are refused while the database has more to do than it can; absent for pages. */
+  readonly needsDatabase?: boolean;
   /** Reads the parameter `api_key`; absent if the interface has no special rule for it. */
   apiKeyIn?(url: string): string | null;
 };
@@ -36,6 +39,8 @@ export type PipelineOptions = {
   readonly corsOrigins: readonly string[];
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
+  /** Where requests wait that the process cannot handle at once: `time` is in milliseconds. Null if every request is handled at once. */
+  readonly queue: (Pick<RequestQueueOptions<Arrival>, "time" | "now"> & { readonly addressOf: AddressReader }) | null;
   readonly alwaysOn: readonly AlwaysOnInterface[];
   /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
   readonly envelopes: readonly HttpEnvelope[];
@@ -47,18 +52,46 @@ export type PipelineOptions = {
   readonly tracer?: Tracer | null;
 };
 
+/** A request that has arrived. */
+type Arrival = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly notes: RequestNotes;
+};
+
+/** What the pipeline needs to know about callers, and about the work that they wait for. */
+export type PipelineContext = {
+  readonly callers: Pick<CallerResolver, "identify">;
+  /** Whether the database has more to do than it can, and would refuse a request of this caller. */
+  refuses?(identity: RequestIdentity): boolean;
+};
+
 /** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
 export class Pipeline {
   state: ServiceState = "starting";
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
   readonly #options: PipelineOptions;
+  /** Without the search for secrets, which takes longer than the rest of a line: its fields are known. */
+  readonly #requestLog: Logger;
   #cors: Cors;
   #interfaces: readonly HttpInterface[] = [];
-  #callers: Pick<CallerResolver, "identify"> | null = null;
+  #context: PipelineContext | null = null;
+  readonly #queue: RequestQueue<Arrival> | null;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
+    this.#requestLog = options.log.child({}, { redact: [], level: "trace" });
     this.#cors = cors(options.corsOrigins);
+    const { queue } = options;
+    this.#queue =
+      queue &&
+      new RequestQueue({
+        ...queue,
+        clientOf: ({ request }) => networkOf(queue.addressOf(request)),
+        handle: (arrival) => this.#handle(arrival),
+        refuse: (arrival) => this.#refuse(arrival),
+      });
   }
 
   /** Allows these origins from the next request on. */
@@ -67,15 +100,15 @@ export class Pipeline {
   }
 
   /** Makes the service ready. The first of the interfaces that serves a URL handles it; the last one serves every URL. */
-  open(interfaces: readonly HttpInterface[], callers: Pick<CallerResolver, "identify">): void {
+  open(interfaces: readonly HttpInterface[], context: PipelineContext): void {
     this.#interfaces = interfaces;
-    this.#callers = callers;
+    this.#context = context;
     this.state = "ready";
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const start = performance.now();
-    const { rateLimit, log, metrics, tracer } = this.#options;
+    const { alwaysOn, log, metrics, tracer } = this.#options;
     const url = request.url!;
     const requestId = requestIdOf(request);
     const notes = new RequestNotes();
@@ -86,11 +119,34 @@ export class Pipeline {
       const milliseconds = performance.now() - start;
       metrics?.observe(method, notes, status, milliseconds / 1000);
       if (notes.span) endSpan(notes.span, method, status, notes);
-      logRequest(log, { requestId, method, url, status, milliseconds }, notes);
+      const level = levelOf(status);
+      if (log.isLevelEnabled(level))
+        this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
     });
+    const arrival = { request, response, requestId, notes };
+    // An operator must see that the service is overloaded.
+    if (this.#queue === null || serving(alwaysOn, url)) this.#handle(arrival);
+    else this.#queue.add(arrival);
+  }
 
-    const served = this.#callers ? serving(this.#interfaces, url) : undefined;
-    const identity = served ? this.#callers!.identify(request, served.apiKeyIn?.(url)) : null;
+  /** Refuses a request before anything is known about its sender. */
+  #refuse({ request, response, requestId, notes }: Arrival): void {
+    if (response.destroyed) return;
+    const url = request.url!;
+    this.#options.onLimit?.("MAX_QUEUE_TIME");
+    const served = this.#context ? serving(this.#interfaces, url) : undefined;
+    const headers = ["X-Request-Id", requestId, ...this.#commonHeaders(served, request)];
+    const destination = { request, response, head: { requestId, headers, notes } };
+    this.#cors.handle(request, response, () => (served ?? this.#envelopeAt(url)).reject(destination, overloaded()));
+  }
+
+  #handle({ request, response, requestId, notes }: Arrival): void {
+    // The client has closed the connection while it waited.
+    if (response.destroyed) return;
+    const { rateLimit } = this.#options;
+    const url = request.url!;
+    const served = this.#context ? serving(this.#interfaces, url) : undefined;
+    const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
@@ -107,6 +163,8 @@ export class Pipeline {
       const rejection = rejectionOf(request, taken);
       if (taken?.isOver) this.#options.onLimit?.("RATE_LIMIT");
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
+      if (served?.needsDatabase && this.#context!.refuses?.(identity!))
+        return envelope.reject({ request, response, head }, overloaded());
       if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
       const handled = notes.span
@@ -188,19 +246,13 @@ type Finished = {
   readonly milliseconds: number;
 };
 
-function logRequest(log: Logger, { url, milliseconds, ...request }: Finished, { code, span }: RequestNotes): void {
-  const level = levelOf(request.status);
-  if (!log.isLevelEnabled(level)) return;
-  const path = url.split("?", 1)[0];
-  const details = {
-    ...request,
-    ...(span && { traceId: span.traceId }),
-    path,
-    milliseconds: Math.round(milliseconds),
-    ...(code !== null && { code }),
-  };
-  log[level](details, "request");
-}
+const detailsOf = ({ url, milliseconds, ...request }: Finished, { code, span }: RequestNotes) => ({
+  ...request,
+  ...(span && { traceId: span.traceId }),
+  path: url.split("?", 1)[0],
+  milliseconds: Math.round(milliseconds),
+  ...(code !== null && { code }),
+});
 
 /** Source of the names: OpenTelemetry, "Semantic conventions for HTTP spans". */
 function startSpan(tracer: Tracer, { method = "", url = "", headers }: IncomingMessage, requestId: string): Span {

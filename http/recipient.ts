@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Caller } from "../db/caller.ts";
+import type { Database } from "../db/database.ts";
 import type { RequestContext } from "../db/identity.ts";
 import { Recipient } from "../db/recipient.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
@@ -11,6 +12,20 @@ import { contextOf } from "./request.ts";
 export function recipientOf(identity: RequestIdentity, caller: Caller): Recipient {
   const network = networkOf(identity.address);
   return new Recipient(identity.nameOf(caller) ?? network, network);
+}
+
+/**
+ * Whether the database has more to do than it can, and would refuse a request. False for a caller who is not known without a query,
+ * and for one whose credential is invalid, which the interface says.
+ */
+export function isRefused(database: Pick<Database, "isBusy" | "refuses">, identity: RequestIdentity): boolean {
+  if (!database.isBusy) return false;
+  try {
+    const caller = identity.caller();
+    if (!(caller instanceof Promise)) return database.refuses(caller.role, recipientOf(identity, caller).client);
+    caller.catch(() => {});
+  } catch {}
+  return false;
 }
 
 /** The request as functions and policies see it. Call this when the caller is known; `path` is without the query string. */

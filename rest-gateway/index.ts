@@ -137,6 +137,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     tables: {
       serves: (url) => tables.serves(url),
       sendsData: tables.sendsData,
+      needsDatabase: tables.needsDatabase,
       reject: (destination, problem) => tables.reject(destination, problem),
       apiKeyIn: (url) => tables.apiKeyIn(url),
       handle: (exchange) => tables.handle(exchange),

@@ -15,6 +15,7 @@ import { allowsOrigin } from "../http/cors.ts";
 import { healthInterface, reportOf } from "../http/health.ts";
 import { Pipeline } from "../http/pipeline.ts";
 import { RateLimit } from "../http/rate-limit.ts";
+import { isRefused } from "../http/recipient.ts";
 import { addressReader, trustOf } from "../http/request.ts";
 import { RequestMetrics } from "../http/request-metrics.ts";
 import { SendTimeout } from "../http/send-timeout.ts";
@@ -22,6 +23,7 @@ import { HttpServer, KEEP_ALIVE, urlOf } from "../http/server.ts";
 import { UpgradeGate } from "../http/upgrade-gate.ts";
 import { metricsText } from "../http/worker-metrics.ts";
 import type { Running } from "../http/workers.ts";
+import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { createSite } from "../pages/site.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
@@ -104,6 +106,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
+    queue: { time: config.maxQueueTime, addressOf },
     alwaysOn: [...probes, site],
     envelopes: [TABLES, GRAPHQL, REST],
   });
@@ -166,7 +169,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   admin?.open([health, operations, ...console, siteOf(config.console), nothing], callers);
   const ofOperators = admin ? [] : [health, operations, ...console];
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
-  pipeline.open([...interfaces, ...ofOperators, site, pages], callers);
+  const refuses = (identity: RequestIdentity) => isRefused(database, identity);
+  pipeline.open([...interfaces, ...ofOperators, site, pages], { callers, refuses });
   let { logLevel } = config;
   cacheMemory.limitTo(config.cacheMemory);
   settings.follow((changed) => {

@@ -30,12 +30,15 @@ export function trialSender({ app, log, onInternalError }: TrialOptions) {
       log,
       corsOrigins: [],
       rateLimit: null,
+      queue: null,
       metrics: null,
       tracer: phases,
       alwaysOn: [],
       envelopes: [TABLES, GRAPHQL, REST],
     });
-    pipeline.open(interfaces, { identify: (sent) => callers.identifyAs(sent, { caller, trial }) });
+    pipeline.open(interfaces, {
+      callers: { identify: (sent) => callers.identifyAs(sent, { caller, trial }) },
+    });
     const start = performance.now();
     const response = await sendInProcess(pipeline.listener, request, LIMITS);
     const milliseconds = performance.now() - start;

@@ -52,17 +52,18 @@ const CASES: readonly Case[] = [
   caseOf("row", "`GET /rest/v1/articles?id=eq.…`", (i) => `/rest/v1/articles?id=eq.${1 + ((i * 997) % ARTICLES)}`),
 ];
 
-/** How much more than full load is sent. */
-const TIMES = 10;
+/** How much more than full load is sent: one after the other. */
+const TIMES = [3, 10];
 /** Open requests of the overload at a time. */
 const MAX_OPEN = 2000;
 
-type Sample = { readonly full: LoadResult; readonly over: OpenLoadResult };
+/** `over` has a result for each of TIMES. */
+type Sample = { readonly full: LoadResult; readonly over: readonly OpenLoadResult[] };
 type Measurements = { readonly databaseVersion: string; readonly measured: readonly Measured<Sample>[] };
 
 export const OVERLOAD: Bench = {
   name: "overload",
-  about: `Sends ${TIMES} times the requests that the service can handle, and measures those that it admits and those that it refuses.`,
+  about: `Sends ${TIMES.join(" and ")} times the requests that the service can handle, and measures those that it admits and those that it refuses.`,
   cases: CASES.map(({ name }) => name),
   defaults: { rounds: "3", seconds: "8", connections: "64" },
   run: async (options, command) => reportOverload(await measureAll(options), options, command),
@@ -85,17 +86,27 @@ async function measure(
   const load = { address: server.address, requests: each.requests() };
   await applyLoad({ ...load, refused: [], connections, seconds: WARM_UP_SECONDS }, signal);
   const full = await applyLoad({ ...load, refused: [], connections, seconds }, signal);
-  const rate = TIMES * full.requestsPerSecond;
-  const over = await applyOpenLoad({ ...load, rate, connections: MAX_OPEN, seconds }, signal);
-  if (over.unexpected !== null) throw new Error(`the overloaded service responded with ${over.unexpected}`);
+  const over: OpenLoadResult[] = [];
+  for (const times of TIMES) {
+    const rate = times * full.requestsPerSecond;
+    const result = await applyOpenLoad({ ...load, rate, connections: MAX_OPEN, seconds }, signal);
+    if (result.unexpected !== null) throw new Error(`the overloaded service responded with ${result.unexpected}`);
+    over.push(result);
+  }
   return { full, over };
 }
 
 const WARM_UP_SECONDS = 8;
 
 const textOf = ({ full, over }: Sample) =>
-  `${full.requestsPerSecond.toFixed(0)}/s with p99 ${full.p99!.toFixed(0)} ms → of ${over.sentPerSecond.toFixed(0)}/s ` +
-  `${over.admittedPerSecond.toFixed(0)}/s admitted with p99 ${over.admittedP99.toFixed(0)} ms, refused with p99 ${over.refusedP99.toFixed(0)} ms`;
+  [
+    `${full.requestsPerSecond.toFixed(0)}/s with p99 ${full.p99!.toFixed(0)} ms`,
+    ...over.map(
+      (each) =>
+        `of ${each.sentPerSecond.toFixed(0)}/s ${each.admittedPerSecond.toFixed(0)}/s admitted with p99 ` +
+        `${each.admittedP99.toFixed(0)} ms, refused with p99 ${each.refusedP99.toFixed(0)} ms`,
+    ),
+  ].join("; ");
 
 /** Formats the measurements as Markdown. */
 function reportOverload({ databaseVersion, measured }: Measurements, options: BenchOptions, command: string): string {
@@ -104,7 +115,7 @@ function reportOverload({ databaseVersion, measured }: Measurements, options: Be
     list([PROGRAM]),
     list(CASES),
     `Rounds: ${options.rounds}, ${options.seconds} s each, each with a new process. Full load: as many connections as given, each sends the ` +
-      `next request after a response. Overload: ${TIMES} times the requests per second of full load, by ${USERS} users, at fixed times, ` +
+      `next request after a response. Overload: ${TIMES.join(" and ")} times the requests per second of full load, by ${USERS} users, at fixed times, ` +
       `whether earlier requests have been answered or not, but at most ${MAX_OPEN} open ones. Sent: what the load tool, which shares the ` +
       "cores, could send. Times from when a request was due.",
     "### Goals",
@@ -113,36 +124,48 @@ function reportOverload({ databaseVersion, measured }: Measurements, options: Be
     "### All numbers",
     "Medians (minimum–maximum).",
     table(
-      ["case", "connections", "full/s", "p99 ms", "sent/s", "admitted/s", "p99 ms", "refused", "p99 ms"],
-      measured.map(rowOf),
+      ["case", "connections", "full/s", "p99 ms", "times", "sent/s", "admitted/s", "p99 ms", "refused", "p99 ms"],
+      measured.flatMap(rowsOf),
     ),
   ].join("\n\n");
 }
 
-const goalsOf = ({ case: { name }, connections, samples }: Measured<Sample>): Goal[] => [
-  {
-    name: `p99 of admitted requests to that of full load, ${name} at ${connections}`,
-    aim: atMost(2, 2),
-    values: samples.map(({ full, over }) => over.admittedP99 / full.p99!),
-  },
-  {
-    name: `admitted requests to full load, ${name} at ${connections}`,
-    aim: atLeast(0.5),
-    values: samples.map(({ full, over }) => over.admittedPerSecond / full.requestsPerSecond),
-  },
-];
+const goalsOf = ({ case: { name }, connections, samples }: Measured<Sample>): Goal[] =>
+  TIMES.flatMap((times, i) => [
+    {
+      name: `p99 of admitted requests to that of full load, ${name} at ${connections}, ${times} times`,
+      aim: atMost(2, 2),
+      values: samples.map(({ full, over }) => over[i]!.admittedP99 / full.p99!),
+    },
+    {
+      name: `admitted requests to full load, ${name} at ${connections}, ${times} times`,
+      aim: atLeast(0.5),
+      values: samples.map(({ full, over }) => over[i]!.admittedPerSecond / full.requestsPerSecond),
+    },
+  ]);
 
-function rowOf({ case: { name }, connections, samples }: Measured<Sample>): string[] {
-  const one = (pick: (sample: Sample) => number, digits = 0) => spread(samples.map(pick), digits);
-  return [
-    name,
-    String(connections),
-    one(({ full }) => full.requestsPerSecond),
-    one(({ full }) => full.p99!, 1),
-    one(({ over }) => over.sentPerSecond),
-    one(({ over }) => over.admittedPerSecond),
-    one(({ over }) => over.admittedP99, 1),
-    one(({ over }) => 100 * over.refused).replace(/^\S+/, "$& %"),
-    one(({ over }) => over.refusedP99, 1),
-  ];
-}
+const rowsOf = ({ case: { name }, connections, samples }: Measured<Sample>): string[][] =>
+  TIMES.map((times, i) => {
+    const ofFull = (pick: (full: LoadResult) => number, digits = 0) =>
+      spread(
+        samples.map(({ full }) => pick(full)),
+        digits,
+      );
+    const ofOver = (pick: (over: OpenLoadResult) => number, digits = 0) =>
+      spread(
+        samples.map(({ over }) => pick(over[i]!)),
+        digits,
+      );
+    return [
+      name,
+      String(connections),
+      ofFull(({ requestsPerSecond }) => requestsPerSecond),
+      ofFull(({ p99 }) => p99!, 1),
+      String(times),
+      ofOver(({ sentPerSecond }) => sentPerSecond),
+      ofOver(({ admittedPerSecond }) => admittedPerSecond),
+      ofOver(({ admittedP99 }) => admittedP99, 1),
+      ofOver(({ refused }) => 100 * refused).replace(/^\S+/, "$& %"),
+      ofOver(({ refusedP99 }) => refusedP99, 1),
+    ];
+  });

@@ -31,7 +31,7 @@ export type OpenLoadResult = {
 };
 
 /** Responses before are not counted: the service may take a burst. */
-const SETTLE_SECONDS = 3;
+const SETTLE_SECONDS = 5;
 
 /** Sends requests at a fixed rate from a child process. */
 export async function applyOpenLoad(options: OpenLoadOptions, signal: AbortSignal): Promise<OpenLoadResult> {

@@ -57,6 +57,7 @@ const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
 export class ResourceInterface implements HttpInterface {
   readonly reject = rejectRest;
   readonly sendsData = true;
+  readonly needsDatabase = true;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
   readonly #names: ReadonlySet<string>;

@@ -78,6 +78,7 @@ type Exchange = HttpExchange & {
 export class TableInterface implements HttpInterface {
   readonly serves = TABLES.serves;
   readonly sendsData = true;
+  readonly needsDatabase = true;
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
 

@@ -26,8 +26,10 @@ export const TABLES: HttpEnvelope = {
 };
 
 /** A problem that occurs before the interface receives the request. */
-export const pipelineProblem = ({ status, message, retryAfter }: Problem): TableProblem =>
-  toTableProblem({ status, message, headers: retryHeaders(retryAfter) });
+export const pipelineProblem = ({ status, message, retryAfter, sqlstate }: Problem): TableProblem => ({
+  ...toTableProblem({ status, message, headers: retryHeaders(retryAfter) }),
+  ...(sqlstate !== undefined && { code: sqlstate }),
+});
 
 const retryHeaders = (seconds: number | undefined): Record<string, string> =>
   seconds === undefined ? {} : { "Retry-After": String(seconds) };
@@ -160,8 +162,10 @@ export function sendTableProblem(
     ...(isBodiless ? [] : ["Content-Length", String(body.length)]),
   ];
   if (statusText !== undefined) response.statusMessage = statusText;
-  response.writeHead(status, replaced(all, Object.entries(headers)));
-  response.end(isBodiless ? undefined : body);
+  const given = Object.entries(headers);
+  response.writeHead(status, given.length > 0 ? replaced(all, given) : all);
+  if (isBodiless) response.end();
+  else endWith(response, body);
   // The unread rest of the body would block the next request on the connection.
   if (!request.complete) request.resume();
 }

@@ -48,6 +48,10 @@ class Pool {
   get waiting(): number {
     return this.#admission.waiting;
   }
+
+  refuses(client: string): boolean {
+    return this.#admission.refuses(client);
+  }
 }
 
 const turnOfLoop = () => new Promise((resolve) => setImmediate(resolve));
@@ -142,6 +146,27 @@ describe("a queue of two for each connection", () => {
     pool.leave("ada 2");
     await bob;
     expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1"]);
+  });
+
+  test("takes more if they wait less than 200 milliseconds", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter(...Array.from({ length: 40 }, (_, i) => `ada ${i}`));
+    for (let i = 0; i < 30; i++) {
+      pool.leave(`ada ${i}`);
+      await turnOfLoop();
+    }
+    pool.now = 1000;
+    // 30 were done in a second, so 6 wait 200 milliseconds.
+    pool.enter("bob 1");
+    expect(pool.waiting).toBe(6);
+  });
+
+  test("says that it would refuse a client before the client enters", () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1", "ada 2", "ada 3", "ada 4");
+    expect(pool.refuses("ada")).toBe(false);
+    pool.now = 1000;
+    expect([pool.refuses("ada"), pool.refuses("bob")]).toEqual([true, false]);
   });
 
   test("takes a burst again when half of it is empty", async () => {

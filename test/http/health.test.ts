@@ -25,6 +25,7 @@ async function serve(
     log,
     corsOrigins: ["*"],
     rateLimit: null,
+    queue: null,
     alwaysOn: [health],
     metrics: null,
     envelopes: [TABLES, GRAPHQL, REST],
@@ -36,7 +37,7 @@ async function serve(
     showsCredentials: false,
     addressOf: () => "",
   });
-  if (state !== "starting") pipeline.open([health, pages], callers);
+  if (state !== "starting") pipeline.open([health, pages], { callers });
   pipeline.state = state;
   const server = createServer(pipeline.listener).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());

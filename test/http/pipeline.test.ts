@@ -1,5 +1,13 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import pino from "pino";
-import { beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { GRAPHQL } from "../../graphql/envelope.ts";
+import type { Exchange } from "../../http/exchange.ts";
+import { Pipeline } from "../../http/pipeline.ts";
+import { CallerResolver } from "../../identity/caller-resolver.ts";
+import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
+import { TABLES } from "../../rest-gateway/table/send.ts";
 import { openRaw } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -52,5 +60,59 @@ test.each(["/auth/login", "/users", "/graphql", "/rest/v1/comments"])(
     raw.socket.destroy();
     await expect.poll(() => logged.find((line) => line.msg === "request")).toMatchObject({ path, status: 499 });
     expect(logged.filter(({ level }) => level >= ERROR!)).toEqual([]);
+  },
+);
+
+test.each([
+  ["/users", { error: { code: "RATE_LIMITED", message: expect.stringContaining("more requests than it can handle") } }],
+  ["/rest/v1/users", { code: "53000", message: expect.stringContaining("more requests than it can handle") }],
+  ["/graphql?query={__typename}", { errors: [{ extensions: { code: "RATE_LIMITED" } }] }],
+])(
+  "when more requests come than the process can handle, GET %s is 503 with Retry-After at once",
+  async (path, body) => {
+    const limits: string[] = [];
+    let now = 0;
+    const pipeline = new Pipeline({
+      log,
+      corsOrigins: ["*"],
+      rateLimit: null,
+      // So slow that each request takes longer than a turn.
+      queue: { time: 1, addressOf: () => "203.0.113.7", now: () => (now += 100) },
+      onLimit: (setting) => limits.push(setting),
+      metrics: null,
+      alwaysOn: [],
+      envelopes: [TABLES, GRAPHQL, REST],
+    });
+    const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
+    const interfaces = [TABLES, GRAPHQL, REST].map((envelope) => ({
+      ...envelope,
+      handle: (exchange: Exchange) => pages.handle(exchange),
+    }));
+    pipeline.open(interfaces, {
+      callers: new CallerResolver({
+        tokens: null as never,
+        anonymousRole: "anon",
+        store: null,
+        showsCredentials: false,
+        addressOf: () => "",
+      }),
+    });
+    const server = createServer(pipeline.listener).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await new Promise((resolve) => server.once("listening", resolve));
+    const raw = await openRaw(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const lines = ["Host: localhost", "Origin: https://app.example"];
+    const requestOf = (last: boolean) =>
+      `GET ${path} HTTP/1.1\r\n${[...lines, last ? "Connection: close" : "X-More: 1"].join("\r\n")}\r\n\r\n`;
+    raw.write(Array.from({ length: 100 }, (_, i) => requestOf(i === 99)).join(""));
+    await expect.poll(() => limits.length).toBeGreaterThan(10);
+    expect(new Set(limits)).toEqual(new Set(["MAX_QUEUE_TIME"]));
+    const refusal = () =>
+      raw.text.split(/(?=HTTP\/1\.1 )/).find((response) => response.includes("more requests than")) ?? "";
+    await expect.poll(() => refusal().trimEnd().endsWith("}")).toBe(true);
+    expect(refusal()).toMatch(/^HTTP\/1\.1 503 /);
+    expect(refusal()).toMatch(/^Retry-After: 5\r$/m);
+    expect(refusal()).toMatch(/^Access-Control-Allow-Origin: \*\r$/m);
+    expect(JSON.parse(refusal().slice(refusal().indexOf("{")))).toMatchObject(body);
   },
 );

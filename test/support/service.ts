@@ -59,6 +59,7 @@ export async function startTestService(
     DB_ANON_STATEMENT_TIMEOUT: "0",
     // On a busy machine, many requests at once may take longer than a burst may.
     DB_POOL_QUEUE: "0",
+    MAX_QUEUE_TIME: "0",
     // Most files have no GraphQL request.
     GRAPHQL_BUILD: "request",
     // Only few tests are about it.
