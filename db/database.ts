@@ -79,6 +79,8 @@ export class Database {
   readonly #service: Transactions;
   readonly #logins: Logins;
   readonly #diagnosis: Diagnosis;
+  /** Who of the callers gets a connection next. */
+  readonly #queues: Readonly<Record<CallerLogin, Admission>>;
   readonly #onLimit: (setting: string) => void;
   /** Roles that only the login of admins may become; by name until there is a catalog. */
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
@@ -111,12 +113,18 @@ export class Database {
     const { onLimit = () => {} } = options;
     this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
+    const queue = { timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
+    // Admins and callers with the service key are trusted, and may act for many users.
+    this.#queues = {
+      data: new Admission({ ...queue, slots: poolSize, share: poolShare }),
+      admin: new Admission({ ...queue, slots: few, share: 100 }),
+      service: new Admission({ ...queue, slots: few, share: 100 }),
+    };
     const admitted = (login: CallerLogin, slots: number, share: number) => {
-      const limits = { share, timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
       const streamed = Math.min(options.streamConnections, slots - 1);
       return transactions(login, slots, {
-        admission: new Admission({ ...limits, slots }),
-        streams: streamed > 0 ? new Admission({ ...limits, slots: streamed, busy: streamsBusy }) : undefined,
+        admission: this.#queues[login],
+        streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: streamsBusy }) : undefined,
         onFailure,
         slow: this.slow,
       });
@@ -126,7 +134,6 @@ export class Database {
     this.unsent = unsent;
     this.#logins = logins;
     this.#data = admitted("data", poolSize, poolShare);
-    // Admins and callers with the service key are trusted, and may act for many users.
     this.#admin = admitted("admin", few, 100);
     this.#service = admitted("service", few, 100);
     this.auth = transactions("auth", few);
@@ -185,12 +192,12 @@ export class Database {
 
   /** Whether requests wait for a connection. */
   get isBusy(): boolean {
-    return this.#data.isBusy || this.#admin.isBusy || this.#service.isBusy;
+    return this.#queues.data.waiting > 0 || this.#queues.admin.waiting > 0 || this.#queues.service.waiting > 0;
   }
 
   /** Whether a further transaction of the client, in this role, would be refused at once. */
   refuses(role: string, client: string): boolean {
-    const isRefused = role !== "" && this.forRole(role).refuses(client);
+    const isRefused = role !== "" && this.#queues[this.loginOf(role)].refuses(client);
     if (isRefused) this.#onLimit("DB_POOL_QUEUE");
     return isRefused;
   }

@@ -212,16 +212,6 @@ export class Transactions {
     return execute(connection, work, this.#execution);
   }
 
-  /** Whether transactions wait. */
-  get isBusy(): boolean {
-    return (this.#options.admission?.waiting ?? 0) > 0;
-  }
-
-  /** Whether a further transaction of the client would be refused at once. */
-  refuses(client: string): boolean {
-    return this.#options.admission?.refuses(client) ?? false;
-  }
-
   /** The connections of the pool, those that are open and free, and the transactions that wait for one. */
   get use() {
     const { max, available, waiting, timeouts } = this.#pool;

@@ -6,9 +6,10 @@ import { recipientOf } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
 import { graphqlCaller } from "./caller.ts";
-import { type Engine, SubscriptionEvents } from "./engine.ts";
+import type { Engine } from "./engine.ts";
 import { type ErrorFormat, formatError } from "./errors.ts";
 import type { PreparedOperation } from "./operation.ts";
+import { SubscriptionEvents } from "./subscription-events.ts";
 
 export type StreamOptions = {
   readonly engine: Engine;
