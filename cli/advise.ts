@@ -1,4 +1,4 @@
-// npm run advise: prints what is wrong in the database, and the SQL that cures it.
+// npm run advise: prints what is wrong in the database, and the SQL that fixes it.
 import { parseArgs } from "node:util";
 import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
@@ -10,7 +10,7 @@ import { CommandError, readSettings, runCommand, withOwner } from "./command.ts"
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.
 
-  npm run -s advise                      print all findings, with the SQL that cures them
+  npm run -s advise                      print all findings, with the SQL that fixes them
   npm run -s advise -- --level warning   leave out notes; error leaves out warnings too
   npm run -s advise -- --accepted        print also what a smart tag or ADVISOR_ACCEPTED accepts
   npm run -s advise -- --json            print JSON
@@ -88,8 +88,8 @@ async function listRules(): Promise<string> {
 }
 
 function textOf(shown: readonly Finding[], { findings, accepted }: Advice, showsAccepted: boolean): string {
-  const blocks = shown.map(({ level, rule, object, reason, cure }) =>
-    [`${level}: ${object}`, `  ${reason} (${rule})`, ...(cure === null ? [] : [indented(cure)])].join("\n"),
+  const blocks = shown.map(({ level, rule, object, reason, fix }) =>
+    [`${level}: ${object}`, `  ${reason} (${rule})`, ...(fix === null ? [] : [indented(fix)])].join("\n"),
   );
   const others = showsAccepted
     ? accepted.map(({ level, object, rule, because }) => `accepted ${level}: ${object}\n  ${because} (${rule})`)

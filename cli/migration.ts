@@ -4,7 +4,7 @@ import { chmod, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { Environment } from "../config/config.ts";
-import { type Comparison, compareSchema, cureOfNotIncluded } from "../db/cluster/compare.ts";
+import { type Comparison, compareSchema, fixForNotIncluded } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import {
@@ -120,7 +120,7 @@ async function commit(
   });
 }
 
-/** What is incomplete, and the cure of each. */
+/** What is incomplete, and how to fix it. */
 function refusalOf({ differences, notIncluded }: Comparison): string {
   const marked = (mark: string) => differences.filter((line) => line.startsWith(mark));
   const listed = (lines: readonly string[]) => lines.map((line) => `  ${line.replaceAll("\n", "\n      ")}`).join("\n");
@@ -129,7 +129,7 @@ function refusalOf({ differences, notIncluded }: Comparison): string {
     differences.length > 0
       ? "nothing was committed: db/schema/ and the migrations would create different databases."
       : "nothing was committed.",
-    ...cureOfNotIncluded(notIncluded),
+    ...fixForNotIncluded(notIncluded),
     ...(migrated.length > 0
       ? [`Only the migrations create these. Write them into the topic files of db/schema/ too:\n${listed(migrated)}`]
       : []),

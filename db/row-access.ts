@@ -23,7 +23,7 @@ export type Verdict = {
   readonly isAllowed: boolean;
   /** The columns that it may read or write; "all" for every column, and for a deletion. */
   readonly columns: readonly string[] | "all";
-  /** What stands against it, each with the SQL that would change it, if it is a grant or a missing policy. */
+  /** Why it is not allowed. A missing grant or policy has the SQL that adds it. */
   readonly obstacles: readonly Obstacle[];
 };
 
@@ -31,8 +31,8 @@ export type Obstacle = {
   readonly reason: string;
   /** SQL text of a policy that is not true. */
   readonly expression: string | null;
-  /** SQL that would remove it; … stands for what the DBA decides. */
-  readonly cure: string | null;
+  /** The SQL that fixes it; … stands for what the DBA decides. Null if it is a policy. */
+  readonly fix: string | null;
 };
 
 /** A policy and what its expression is for the row: "true", "false", "null", or the error that it raises. */
@@ -158,7 +158,7 @@ function missingGrants(catalog: Catalog, role: string, table: Table, command: Ta
   const [schema, name, grantee] = [table.schema, table.name, role].map(quoteIfNeeded);
   const missing: Obstacle[] = [];
   const add = (reason: string, grant: string) =>
-    missing.push({ reason, expression: null, cure: `grant ${grant} to ${grantee};` });
+    missing.push({ reason, expression: null, fix: `grant ${grant} to ${grantee};` });
   if (!mayUseSchema(catalog, role, catalog.schemas.get(table.schema)!))
     add(`${role} has no USAGE on the schema ${table.schema}`, `usage on schema ${schema}`);
   if (!mayUseTable(catalog, role, table, command))
@@ -197,10 +197,10 @@ function obstaclesOf(
   if (permissive!.length > 0) return [...refusing, ...permissive!.map((each) => obstacleOf(each, "policy"))];
   const name = `${quoteIfNeeded(table.schema)}.${quoteIfNeeded(table.name)}`;
   const clause = part === "check" ? "with check" : "using";
-  const cure = `create policy "…" on ${name} for ${commands.at(-1)} to ${quoteIfNeeded(caller.role)} ${clause} (…);`;
+  const fix = `create policy "…" on ${name} for ${commands.at(-1)} to ${quoteIfNeeded(caller.role)} ${clause} (…);`;
   return [
     ...refusing,
-    { reason: `row-level security is on, and no policy lets ${caller.role} ${use}`, expression: null, cure },
+    { reason: `row-level security is on, and no policy lets ${caller.role} ${use}`, expression: null, fix },
   ];
 }
 
@@ -210,5 +210,5 @@ const expressionOf = ({ using, check, command }: Policy, part: Need["part"]): st
 
 const obstacleOf = ({ policy, expression, result }: Evaluated, kind: string): Obstacle => {
   const outcome = result.startsWith("error: ") ? `not decided (${result})` : result;
-  return { reason: `the ${kind} “${policy.name}” is ${outcome} for this row`, expression, cure: null };
+  return { reason: `the ${kind} “${policy.name}” is ${outcome} for this row`, expression, fix: null };
 };

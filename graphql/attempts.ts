@@ -86,7 +86,7 @@ export async function buildWithoutCulprits<Built>({
   }
 }
 
-/** What the culprits of the previous search suffice for. Those that have been cured are not left out again. */
+/** What the culprits of the previous search suffice for. Those that have been fixed are not left out again. */
 async function withoutKnown<Built>(
   known: Culprits,
   all: readonly ObjectId[],
@@ -97,7 +97,7 @@ async function withoutKnown<Built>(
   if (remaining.size === 0) return null;
   let last = await build([...remaining.keys()]);
   if ("error" in last) return null;
-  // One alone is not cured: the first attempt has failed.
+  // A single one cannot have been fixed: the first attempt failed.
   for (const object of remaining.size > 1 ? [...remaining.keys()] : []) {
     const result = await build([...remaining.keys()].filter((each) => each !== object));
     if ("error" in result) continue;

@@ -174,7 +174,7 @@ export class LeftOut {
     return [...this.#clashes, ...(clash ? [clash] : [])].map((each) => new NameConflict(each, labels));
   }
 
-  /** The findings of the build, with the SQL that cures them. Rejects if the database does not respond. */
+  /** The findings of the build, with the SQL that fixes them. Rejects if the database does not respond. */
   async findings(pool: Pick<Pool, "query">, labels: Labels, missing: Missing): Promise<Findings> {
     const described = await describe(pool, [...missing.culprits.keys(), ...missing.newer]);
     const ofCulprits = new Map(
@@ -190,8 +190,8 @@ export class LeftOut {
             ? error.reasonToIgnore(object)
             : `with it the schema cannot be built: ${toSentence(error.message)}`;
         const reason = `GraphQL ignores ${tag}: ${because}`;
-        const cure = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
-        return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, cure };
+        const fix = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
+        return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, fix };
       }),
       ...this.conflicts(labels)
         .map(({ finding }) => finding)
@@ -209,7 +209,7 @@ export class LeftOut {
         .filter(({ schema, name }) => !this.#hasFunction(schema, name))
         .map(notServed),
       ...[...this.#messages].map(
-        (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, cure: null }),
+        (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, fix: null }),
       ),
     ];
     return { ofCulprits, ofNewer: newer.length > 0 ? notTried(newer) : null, others };
@@ -249,7 +249,7 @@ const findingOfCulprit = (object: string, error: Error): Finding =>
         level: "error",
         object,
         reason: `GraphQL leaves it out: with it the schema cannot be built: ${toSentence(error.message)}`,
-        cure: null,
+        fix: null,
       };
 
 const notTried = (objects: readonly string[]): Finding => ({
@@ -257,7 +257,7 @@ const notTried = (objects: readonly string[]): Finding => ({
   level: "error",
   object: "GraphQL",
   reason: `too many objects prevent the schema from being built. Left out as well: ${objects.join(", ")}`,
-  cure: null,
+  fix: null,
 });
 
 const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
@@ -265,7 +265,7 @@ const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
   level: "warning",
   object: label,
   reason: `its type ${type} has no form in GraphQL: the column is left out there`,
-  cure: `-- A function of the row can show it in another type:\n-- create function … returns text language sql stable return …::text;`,
+  fix: `-- A function of the row can show it in another type:\n-- create function … returns text language sql stable return …::text;`,
 });
 
 const notServed = ({ label, isOverloaded }: Labels["functions"][number]): Finding => ({
@@ -275,7 +275,7 @@ const notServed = ({ label, isOverloaded }: Labels["functions"][number]): Findin
   reason: isOverloaded
     ? "several functions have its name: GraphQL leaves all of them out"
     : "a type of its arguments or its result has no form in GraphQL: the function is left out there",
-  cure: isOverloaded ? `alter ${label} rename to …;` : null,
+  fix: isOverloaded ? `alter ${label} rename to …;` : null,
 });
 
 /** Turns a message of PostGraphile, which has several paragraphs and terminal colours, into one line. */

@@ -32,7 +32,7 @@ export class NameConflict extends Error {
       ? `it and ${labels.labelOf(older)} lead to the same GraphQL ${name}, and GraphQL leaves one of them out`
       : `it leads to the GraphQL ${name}, which every schema has, and GraphQL leaves it out`;
     const object = labels.labelOf(newer);
-    const finding: Finding = { rule: NAME_CONFLICT, level: "error", object, reason, cure: labels.renaming(newer) };
+    const finding: Finding = { rule: NAME_CONFLICT, level: "error", object, reason, fix: labels.renaming(newer) };
     super(sentenceOf(finding));
     this.newer = newer;
     this.finding = finding;

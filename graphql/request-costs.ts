@@ -63,7 +63,7 @@ export function reduceRequestCosts(): void {
 let isReduced = false;
 
 /**
- * Keeps the SQL of each step of a plan. PostGraphile itself builds it anew for each request, though it only depends on the page and
+ * Keeps the SQL of each step of a plan. PostGraphile itself builds it again for each request, though it only depends on the page and
  * on what the arguments add. It is kept for pages from the start of a list, without arguments that add to the SQL at run time; the
  * values of variables are parameters of the SQL.
  */

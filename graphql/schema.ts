@@ -183,7 +183,7 @@ export const notBuilt = (reason: string): Finding => ({
   level: "error",
   object: "GraphQL",
   reason,
-  cure: null,
+  fix: null,
 });
 
 /** Maximum plans of one operation, for different values of the variables that its directives and nulls depend on. */

@@ -117,7 +117,7 @@ const textOf = (sample: Sample) =>
   `+${countedGrowth(sample).toFixed(1)} MB, known ${sample.knownBefore.toFixed(2)} → ${sample.knownAfter.toFixed(2)} ms`;
 
 const MAX_MEMORY = 350;
-/** One measurement of thirty requests each: less than planning one document anew would take. */
+/** One measurement of thirty requests each: less than planning one document again would take. */
 const MAX_KNOWN_RATIO = 2;
 
 /** Formats the measurements as Markdown. */

@@ -23,7 +23,7 @@ export type AdviceOptions = {
 };
 
 /**
- * A rule is a query in a file: `-- level: why`, then a select of object, comment, reason and cure, and of the level if it depends on
+ * A rule is a query in a file: `-- level: why`, then a select of object, comment, reason and fix, and of the level if it depends on
  * the object.
  */
 export type Rule = { readonly name: string; readonly level: Level; readonly about: string; readonly sql: string };

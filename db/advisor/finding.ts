@@ -10,8 +10,8 @@ export type Finding = {
   /** The object as it is written in `comment on`: `policy "authors write" on public.articles` */
   readonly object: string;
   readonly reason: string;
-  /** The SQL that cures it; … stands for what the DBA decides. Null if there is none. */
-  readonly cure: string | null;
+  /** The SQL that fixes it; … stands for what the DBA decides. Null if there is none. */
+  readonly fix: string | null;
 };
 
 /** A finding, and the comment of its object, which may accept it. */
@@ -30,6 +30,6 @@ export function countsOf(findings: readonly Finding[]): Readonly<Record<`${Level
 /** `error table-without-row-security: table public.rates: it has no row-level security: anon may use all rows` */
 export const lineOf = ({ level, rule, object, reason }: Finding): string => `${level} ${rule}: ${object}: ${reason}`;
 
-/** One sentence with the cure: `table public.rates: it has no row-level security …; to cure it: alter table …` */
-export const sentenceOf = ({ object, reason, cure }: Finding): string =>
-  `${object}: ${reason}${cure === null ? "" : `; to cure it: ${cure}`}`;
+/** A sentence with the fix: `table public.rates: it has no row-level security …; to fix it: alter table …` */
+export const sentenceOf = ({ object, reason, fix }: Finding): string =>
+  `${object}: ${reason}${fix === null ? "" : `; to fix it: ${fix}`}`;

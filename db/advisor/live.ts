@@ -76,14 +76,14 @@ export class LiveAdvisor {
   #report(findings: readonly Finding[], log: Logger): void {
     const lines = new Set(findings.filter(({ level }) => level !== "note").map(lineOf));
     const added = [...lines.difference(this.#logged)];
-    const isCured = lines.size === 0 && this.#logged.size > 0;
+    const isFixed = lines.size === 0 && this.#logged.size > 0;
     this.#logged = lines;
-    if (isCured) log.info("the advisor finds nothing wrong in the database any more");
+    if (isFixed) log.info("the advisor finds nothing wrong in the database any more");
     if (added.length === 0) return;
     const level = findings.some((each) => each.level === "error") ? "error" : "warn";
     log[level](
       { ...countsOf(findings), new: added.slice(0, MAX_LOGGED) },
-      "the advisor has findings: npm run advise shows the SQL that cures them",
+      "the advisor has findings: npm run advise shows the SQL that fixes them",
     );
   }
 }

@@ -56,7 +56,7 @@ const findingOf = (user: string, table: string, column: string): Finding => ({
   level: "error",
   object: `function ${user}`,
   reason: `it names the column ${column} of ${table}, which was dropped or renamed`,
-  cure: `-- Write the function again without it: \\sf ${user.replace(/\(.*/s, "")}`,
+  fix: `-- Write the function again without it: \\sf ${user.replace(/\(.*/s, "")}`,
 });
 
 function columnsOf({ schemas }: Catalog): ReadonlyMap<string, ReadonlyMap<string, unknown>> {

@@ -35,7 +35,7 @@ export async function brokenSqlFunctions(
     } catch (error) {
       const { code, message } = error as DatabaseError;
       if (code === UNDEFINED_COLUMN)
-        broken.push({ ...FINDING, object, comment, reason: `${message}: calls fail`, cure: cureOf(object) });
+        broken.push({ ...FINDING, object, comment, reason: `${message}: calls fail`, fix: fixFor(object) });
     }
     await client.query("rollback to savepoint checked");
   }
@@ -44,5 +44,5 @@ export async function brokenSqlFunctions(
 
 const FINDING = { rule: "function-uses-missing-column", level: "error" } as const;
 
-const cureOf = (object: string): string =>
+const fixFor = (object: string): string =>
   `-- Write the function again without it: \\sf ${object.replace(/^function |\(.*/gs, "")}`;

@@ -31,7 +31,7 @@ export class SchemaAnnouncement {
   async check(): Promise<void> {
     const { rows } = await this.#pool.query<{ isAnnounced: boolean }>(IS_ANNOUNCED);
     const fault = rows[0]!.isAnnounced ? null : NOT_ANNOUNCED;
-    if (fault !== null && this.fault === null) this.#log.warn({ cure: TRIGGER }, fault);
+    if (fault !== null && this.fault === null) this.#log.warn({ fix: TRIGGER }, fault);
     this.fault = fault;
   }
 }

@@ -1,6 +1,6 @@
 // npm run db:check: checks that db/schema/ and db/migrations/ create the same database.
 import { type Finding, sentenceOf } from "../advisor/finding.ts";
-import { type Comparison, compareSchema, cureOfNotIncluded } from "./compare.ts";
+import { type Comparison, compareSchema, fixForNotIncluded } from "./compare.ts";
 import { startScratchCluster } from "./embedded.ts";
 import { hasCurrent } from "./migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
@@ -26,7 +26,7 @@ try {
 }
 
 function report({ differences, notIncluded, objects }: Comparison): void {
-  for (const line of cureOfNotIncluded(notIncluded)) console.error(line);
+  for (const line of fixForNotIncluded(notIncluded)) console.error(line);
   if (notIncluded.length > 0) process.exitCode = 1;
   if (differences.length === 0) {
     console.log(`schema/ and migrations/ create the same database (${objects} objects)`);

@@ -81,7 +81,7 @@ async function findingsIn(client: pg.Client): Promise<readonly Finding[]> {
 }
 
 /** What to do about files that `schema.sql` does not include. Empty without any. */
-export const cureOfNotIncluded = (files: readonly string[]): readonly string[] =>
+export const fixForNotIncluded = (files: readonly string[]): readonly string[] =>
   files.length === 0
     ? []
     : [

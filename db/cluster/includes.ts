@@ -23,7 +23,7 @@ export async function notIncluded(schema: string): Promise<readonly string[]> {
 /** A file with includes; `name` is how messages call it. */
 type Source = { readonly path: string; readonly name: string };
 
-/** Follows the includes of a file, and returns them all. Rejects with MigrationFailure: which line is wrong, and the cure. */
+/** Follows the includes of a file, and returns them all. Rejects with MigrationFailure: which line is wrong, and how to fix it. */
 export async function checkIncludes(source: Source, schema: string): Promise<ReadonlySet<string>> {
   const files = await filesIn(schema);
   const included = new Set<string>();
@@ -40,7 +40,7 @@ export async function checkIncludes(source: Source, schema: string): Promise<Rea
           "this includes nothing: write --!include and a file of db/schema/, such as content/users/access.sql",
         );
       if (file === undefined) continue;
-      if (!files.includes(file)) throw fail(`db/schema/${file} does not exist. ${cureOf(file, files)}`);
+      if (!files.includes(file)) throw fail(`db/schema/${file} does not exist. ${fixFor(file, files)}`);
       if (within.includes(file)) throw fail(`db/schema/${file} includes itself: remove one of the lines`);
       if (included.has(file)) continue;
       await follow({ path: join(schema, file), name: `db/schema/${file}` }, [...within, file]);
@@ -49,7 +49,7 @@ export async function checkIncludes(source: Source, schema: string): Promise<Rea
   }
 }
 
-function cureOf(file: string, files: readonly string[]): string {
+function fixFor(file: string, files: readonly string[]): string {
   // `bookmarks/access.sql` is the end of `content/bookmarks/access.sql`.
   const sameEnd = files.filter((each) => each.endsWith(`/${file}`));
   const meant = similarTo(file, files) ?? (sameEnd.length === 1 ? sameEnd[0] : null);

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { type SqlStatement, statementsOf } from "./statements.ts";
 
-/** A migration that failed, in words for a DBA: the file, the line, the statement and the way out. */
+/** A migration that failed, in words for a DBA: the file, the line, the statement and the fix. */
 export class MigrationFailure extends Error {}
 
 /** The text of a migration with its includes expanded, and the name of its file. */
@@ -51,8 +51,8 @@ function describe({ statement, error }: Failed, { file, text }: MigrationText): 
   const place = isCommitted ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
   const shown = statement.text.length > MAX_SHOWN ? `${statement.text.slice(0, MAX_SHOWN)} …` : statement.text;
   const advice = ADVICE[error.code ?? ""];
-  const cure = advice === EXISTS && isCommitted ? existsFor(file) : advice;
-  const more = [error.detail, error.hint, cure].filter((line) => line !== undefined);
+  const fix = advice === EXISTS && isCommitted ? existsFor(file) : advice;
+  const more = [error.detail, error.hint, fix].filter((line) => line !== undefined);
   return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...more].join("\n");
 }
 
@@ -88,12 +88,12 @@ const existsFor = (file: string): string =>
     ? "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off. Otherwise give the service " +
       "a database of its own."
     : "It exists already, perhaps from an experiment in psql. Take the migration back with npm run db:uncommit, and use a statement " +
-      "that may run twice; the cure of npm run db:apply has the forms.";
+      "that may run twice: npm run db:apply lists such statements when it fails.";
 const FIRST = "000001";
 const MISSING =
   "It does not exist at this point. Put the statement that makes it before this one, or --!include the file that does.";
 
-/** The way out, by SQLSTATE. */
+/** How to fix it, by SQLSTATE. */
 const ADVICE: Readonly<Record<string, string>> = {
   "42710": EXISTS,
   "42P07": EXISTS,

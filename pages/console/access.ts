@@ -113,8 +113,8 @@ ${advice.accepted.length > 0 ? html`<p class="muted">${advice.accepted.length} a
 
 const LOOKS = { error: "bad", warning: "warn", note: "muted" } as const;
 
-const finding = ({ level, object, reason, cure, rule }: Finding): Html => html`<section class="finding">
+const finding = ({ level, object, reason, fix, rule }: Finding): Html => html`<section class="finding">
 <h3><span class="${LOOKS[level]}">${level}</span> <code>${object}</code></h3>
 <p>${reason} <span class="muted">(${rule})</span></p>
-${cure && html`<pre tabindex="0"><code>${cure}</code></pre>`}
+${fix && html`<pre tabindex="0"><code>${fix}</code></pre>`}
 </section>`;

@@ -134,8 +134,8 @@ const verdictRow = ({ command, isAllowed, columns, obstacles }: Verdict): Html =
   return html`<tr><th scope="row">${LABELS[command]}</th><td class="${isAllowed ? "good" : "bad"}">${isAllowed ? "yes" : "no"}</td><td>${because}</td></tr>`;
 };
 
-const obstacle = ({ reason, expression, cure }: Obstacle): Html =>
-  html`${reason}${expression && html`: <code>${expression}</code>`}${cure && html`.<br>If it should: <code>${cure}</code>`}`;
+const obstacle = ({ reason, expression, fix }: Obstacle): Html =>
+  html`${reason}${expression && html`: <code>${expression}</code>`}${fix && html`.<br>If it should: <code>${fix}</code>`}`;
 
 const policyRow = ({ policy: { name, command, isPermissive }, expression, result }: Evaluated): Html =>
   html`<tr><th scope="row">${name}${isPermissive ? null : html` <strong class="warn">restrictive</strong>`}</th><td>${command}</td><td><code>${expression}</code></td><td class="${result === "true" ? "good" : "bad"}">${result}</td></tr>`;

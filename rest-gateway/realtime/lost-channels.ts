@@ -21,7 +21,7 @@ const CONNECT_MILLISECONDS = 10_000;
 
 /**
  * The lost channels of all processes, in the table changes.lost_channels: a client may connect to another process than before, such as
- * the next version of the service. If the database does not respond, they are not known, and their channels start anew.
+ * the next version of the service. If the database does not respond, they are not known, and their channels start over.
  */
 export class LostChannels {
   readonly #pool: pg.Pool;

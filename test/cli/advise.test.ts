@@ -9,7 +9,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const LEAK = "create table rates (id int primary key); grant select on rates to anon;";
-const REPORT = "the advisor has findings: npm run advise shows the SQL that cures them";
+const REPORT = "the advisor has findings: npm run advise shows the SQL that fixes them";
 
 let service: TestService;
 let folder: string;
@@ -35,7 +35,7 @@ const npmAdvise = (args: string[], settings = {}) =>
 const health = async () => (await (await fetch(`${service.url}/health`)).json()) as any;
 const reports = () => logged.filter(({ msg }) => msg === REPORT);
 
-test("npm run advise prints level, object, reason and cure of each finding, and exits with 1 if there is an error", async () => {
+test("npm run advise prints level, object, reason and fix of each finding, and exits with 1 if there is an error", async () => {
   expect(await npmAdvise([], { JWT_SECRET: "" })).toEqual({
     exitCode: 0,
     stdout: "0 errors, 0 warnings, 0 notes, 4 accepted\n",
@@ -124,7 +124,7 @@ test("after a change of the schema the log has one line with what is new, and /h
   await expect.poll(messages).toContain("the advisor finds nothing wrong in the database any more");
 });
 
-test("/health, the log and npm run advise list what GraphQL leaves out, with the cure", async () => {
+test("/health, the log and npm run advise list what GraphQL leaves out, with the fix", async () => {
   await dba(`create table customers (id int primary key); create table orders (id int primary key, customer int references customers, at pg_lsn);
     alter table customers enable row level security; create policy p on customers for select using (true);
     alter table orders enable row level security; create policy p on orders for select using (true);
@@ -137,7 +137,7 @@ test("/health, the log and npm run advise list what GraphQL leaves out, with the
   await expect.poll(omissions).toContain("function public.odd_sum(anyelement)");
   await expect.poll(omissions).toContain(list);
   await expect.poll(omissions).toContain(column);
-  expect(await omissions()).toContain("to cure it: create index on public.orders (customer);");
+  expect(await omissions()).toContain("to fix it: create index on public.orders (customer);");
   await expect.poll(() => logged.map(({ omission }) => omission)).toContainEqual(expect.stringContaining(column));
   const { stdout } = await npmAdvise([]);
   for (const object of [

@@ -80,7 +80,7 @@ describe("db:apply", () => {
     expect((await run("apply")).stdout).toMatch(/nothing to apply/);
   });
 
-  test("names file, line, statement and the way out of a failure", async () => {
+  test("names file, line, statement and the fix of a failure", async () => {
     await database.owner.query("create type public.mood as enum ('good')");
     await current("select 1;\n\n-- The mood.\ncreate type public.mood as enum ('good', 'bad');\n");
     const { exitCode, stdout, stderr } = await run("apply");
@@ -136,7 +136,7 @@ test("a database with tables of others is not migrated: the error says that MIGR
   }
 });
 
-test("a committed migration that fails is named, with line, statement and cure", async () => {
+test("a committed migration that fails is named, with line, statement and fix", async () => {
   const other = await createTestDatabase();
   const extra = join(folder, "committed", "999999-broken.sql");
   const [last] = (await committed()).toReversed();
@@ -155,7 +155,7 @@ test("a committed migration that fails is named, with line, statement and cure",
   }
 });
 
-test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, with the cure", {
+test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, and says how to fix it", {
   timeout: 60_000,
 }, async () => {
   await current("alter table public.users add column if not exists nickname text;");
@@ -215,7 +215,7 @@ test("db:commit writes the next migration, and db:uncommit makes it current.sql 
   await writeFile(file, schema);
 });
 
-test("a committed migration that was changed is named, with the cure", async () => {
+test("a committed migration that was changed is named, with the fix", async () => {
   const [last] = (await committed()).toReversed();
   const file = join(folder, "committed", last!);
   const text = await readFile(file, "utf8");

@@ -49,8 +49,8 @@ type Case = {
   readonly object: string;
   readonly reason: RegExp;
   readonly good: string;
-  /** How a DBA completes a cure that contains …; null if it cannot be executed. */
-  readonly cure?: ((cure: string) => string) | null;
+  /** How a DBA completes a fix that contains …; null if it cannot be executed. */
+  readonly fix?: ((fix: string) => string) | null;
 };
 
 const CASES: Readonly<Record<string, Case>> = {
@@ -59,7 +59,7 @@ const CASES: Readonly<Record<string, Case>> = {
     object: "table shop.rates",
     reason: /^it has no row-level security: anon may use all rows$/,
     good: "create table rates (id int primary key); create table t (id int primary key); alter table t enable row level security; grant select on t to anon; create policy p on t using (true);",
-    cure: (cure) => cure.replace('"…"', "p").replace("…", "true"),
+    fix: (fix) => fix.replace('"…"', "p").replace("…", "true"),
   },
   "view-without-security-invoker": {
     bad: `${ORDERS} create view totals as select sum(total) from orders; grant select on totals to anon;`,
@@ -96,8 +96,8 @@ const CASES: Readonly<Record<string, Case>> = {
     object: "policy team on shop.members",
     reason: /^it reads shop\.members, whose policies apply it again: statements that it applies to fail with 42P17$/,
     good: "create table members (team int, member bigint); grant select on members to anon; alter table members enable row level security; create function teams() returns setof int language sql stable security definer set search_path = '' begin atomic select team from shop.members where member = (select auth.uid()); end; create policy team on members for select using (team in (select shop.teams()));",
-    cure: (cure) =>
-      cure
+    fix: (fix) =>
+      fix
         .replace("(…) returns", "(asked int) returns")
         .replace("where …", "where team = asked and member = (select auth.uid())")
         .replace("using ((select internal.is_team(…)))", "using (internal.is_team(team))")
@@ -121,21 +121,21 @@ const CASES: Readonly<Record<string, Case>> = {
     object: "policy all_of_them on shop.orders",
     reason: /^it allows authenticated to update every row$/,
     good: ORDERS,
-    cure: null,
+    fix: null,
   },
   "policy-without-sign-in": {
     bad: `${ORDERS} create policy own on orders for update using ((select auth.uid()) is null or owner = (select auth.uid()));`,
     object: "policy own on shop.orders",
     reason: /^its condition holds for every caller who is not signed in: /,
     good: `${ORDERS} create policy own on orders for update using ((select auth.uid()) is not null and owner = (select auth.uid()));`,
-    cure: null,
+    fix: null,
   },
   "grant-without-policy": {
     bad: `${ORDERS} grant insert on orders to authenticated;`,
     object: "table shop.orders",
     reason: /^admin, authenticated may insert, but no policy allows a row: inserts fail with 42501$/,
     good: `${ORDERS} grant insert on orders to authenticated; create policy i on orders for insert to authenticated with check (owner = (select auth.uid()));`,
-    cure: (cure) => cure.replace('"…"', "i").replace("…", "owner = (select auth.uid())"),
+    fix: (fix) => fix.replace('"…"', "i").replace("…", "owner = (select auth.uid())"),
   },
   "policy-without-grant": {
     bad: `${ORDERS} create policy own on orders for delete to authenticated using (owner = (select auth.uid()));`,
@@ -155,7 +155,7 @@ const CASES: Readonly<Record<string, Case>> = {
     object: "constraint orders_total_check on shop.orders",
     reason: /^its name was generated, and it has no comment: clients get a general message$/,
     good: "create table orders (id int primary key, total int, constraint total_positive check (total > 0)); grant select on orders to anon; comment on constraint total_positive on orders is 'total must be positive';",
-    cure: (cure) => cure.replaceAll("to …", "to total_positive").replace("constraint …", "constraint total_positive"),
+    fix: (fix) => fix.replaceAll("to …", "to total_positive").replace("constraint …", "constraint total_positive"),
   },
   "table-without-primary-key": {
     bad: "create table orders (total int); grant select on orders to anon;",
@@ -192,14 +192,14 @@ const CASES: Readonly<Record<string, Case>> = {
     object: "function shop.f()",
     reason: /^it sets a role: /,
     good: "create function f() returns text language sql as 'select ''role''';",
-    cure: null,
+    fix: null,
   },
   "function-uses-missing-column": {
     bad: "create table orders (id int primary key, total int); create function f() returns int language plpgsql as 'begin return (select o.totel from shop.orders as o); end';",
     object: "function shop.f()",
     reason: /^it uses the column totel of shop\.orders, which does not exist: calls fail$/,
     good: "create table orders (id int primary key, total int); create function f() returns int language plpgsql as 'begin return (select o.total from shop.orders as o); end';",
-    cure: null,
+    fix: null,
   },
   "unknown-smart-tag": {
     bad: "create table orders (id int primary key); comment on table orders is e'@nmae purchases\\nWhat is bought.';",
@@ -215,14 +215,14 @@ test("every rule has a case here, a level and a reason", async () => {
   for (const { about } of rules) expect(about).toMatch(/^[A-Z].*\.$/);
 });
 
-describe.each(Object.entries(CASES))("%s", (rule, { bad, object, reason, good, cure = (sql) => sql }) => {
-  test("reports the object and the reason, and its SQL cures it", async () => {
+describe.each(Object.entries(CASES))("%s", (rule, { bad, object, reason, good, fix = (sql) => sql }) => {
+  test("reports the object and the reason, and its SQL fixes it", async () => {
     await inShop(bad);
     const [found, ...others] = await findingsOf(rule);
     expect(others).toEqual([]);
     expect(found).toMatchObject({ object, reason: expect.stringMatching(reason) });
-    if (cure === null) return;
-    for (const statement of cure(found!.cure!).split(/;\n/)) await run(statement);
+    if (fix === null) return;
+    for (const statement of fix(found!.fix!).split(/;\n/)) await run(statement);
     expect(await findingsOf(rule)).toEqual([]);
   });
 
@@ -232,16 +232,16 @@ describe.each(Object.entries(CASES))("%s", (rule, { bad, object, reason, good, c
   });
 });
 
-test("the cure of a policy that recurses is complete: callers can read the table after it", async () => {
+test("the fix for a policy that recurses is complete: callers can read the table after it", async () => {
   await inShop(`create table members (team int, member bigint); grant select on members to authenticated;
     insert into members values (1, 1), (2, 2); alter table members enable row level security;
     create policy "same team" on members for select
       using (team in (select m.team from shop.members as m where m.member = 1));`);
   const [found] = await findingsOf("policy-recursion");
-  expect(found!.cure).toContain("grant execute on function internal.is_same_team to authenticated;");
+  expect(found!.fix).toContain("grant execute on function internal.is_same_team to authenticated;");
   await run(
     found!
-      .cure!.replace("(…) returns", "(asked int) returns")
+      .fix!.replace("(…) returns", "(asked int) returns")
       .replace("where …", "where team = asked and member = 1")
       .replace("using ((select internal.is_same_team(…)))", "using ((select internal.is_same_team(team)))"),
   );
@@ -283,7 +283,7 @@ test("an unknown word of @behavior is reported with the word that it resembles",
   expect(column).toMatchObject({
     object: "column shop.orders.total",
     reason: "+filtrBy is not a behavior: did you mean +filterBy?",
-    cure: "comment on column shop.orders.total is '@behavior +filterBy +orderBy\nIn cents.';",
+    fix: "comment on column shop.orders.total is '@behavior +filterBy +orderBy\nIn cents.';",
   });
   expect(table).toMatchObject({
     reason: "+query:resource:lists is not a behavior: did you mean +query:resource:list?",
@@ -294,7 +294,7 @@ test("the policy that a table lacks is for the roles that the grants name, not f
   await inShop(`create table rates (id int primary key, note text); create table units (id int primary key);
     grant select on rates to authenticated; grant update (note) on rates to users_editor; grant select on units to public;`);
   const found = await findingsOf("table-without-row-security");
-  expect(found.map(({ cure }) => /create policy .*/.exec(cure!)![0])).toEqual([
+  expect(found.map(({ fix }) => /create policy .*/.exec(fix!)![0])).toEqual([
     'create policy "…" on shop.rates to authenticated, users_editor using (…);',
     'create policy "…" on shop.units to public using (…);',
   ]);
@@ -318,7 +318,7 @@ test("a policy that calls a function that reads its table with the rights of the
     create function may_see() returns boolean language sql stable as 'select exists (select from shop.orders)';
     create policy q on orders for select using ((select shop.may_see()));`);
   const [found] = await findingsOf("policy-recursion");
-  expect(found).toMatchObject({ object: "policy q on shop.orders", cure: expect.stringContaining("security definer") });
+  expect(found).toMatchObject({ object: "policy q on shop.orders", fix: expect.stringContaining("security definer") });
 });
 
 /** The body of a function of `orders`, and the missing column that is reported, if any. */

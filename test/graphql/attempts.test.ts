@@ -56,7 +56,7 @@ describe("a build that fails because of some objects", () => {
     expect(attempts()).toBeLessThanOrEqual(most);
   });
 
-  test("is repeated without the objects of the previous search first, and those that were cured are served", async () => {
+  test("is repeated without the objects of the previous search first, and those that were fixed are served", async () => {
     const before = await builder([10, 50, 90]).search();
     const { search, attempts } = builder([10, 90]);
     const { culprits } = await search(before.culprits);

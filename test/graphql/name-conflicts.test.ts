@@ -22,10 +22,10 @@ const NO_TAG =
 
 /** The omissions that the log and /health report for the first three. */
 const NO_EDGES =
-  "table public.article_edges: it and table public.articles lead to the same GraphQL type ArticleEdge, and GraphQL leaves one of them out; to cure it: comment on table public.article_edges is '@name article_edges2';";
+  "table public.article_edges: it and table public.articles lead to the same GraphQL type ArticleEdge, and GraphQL leaves one of them out; to fix it: comment on table public.article_edges is '@name article_edges2';";
 const NO_AUTHOR =
-  "function public.articles_author(public.articles): it and constraint articles_author_id_fkey on public.articles lead to the same GraphQL field Article.author, and GraphQL leaves one of them out; to cure it: comment on function public.articles_author(public.articles) is '@fieldName articles_author2';";
-const NO_COLUMN = `column public.odd."aB": it and column public.odd.a_b lead to the same GraphQL field Odd.aB, and GraphQL leaves one of them out; to cure it: comment on column public.odd."aB" is '@name aB2';`;
+  "function public.articles_author(public.articles): it and constraint articles_author_id_fkey on public.articles lead to the same GraphQL field Article.author, and GraphQL leaves one of them out; to fix it: comment on function public.articles_author(public.articles) is '@fieldName articles_author2';";
+const NO_COLUMN = `column public.odd."aB": it and column public.odd.a_b lead to the same GraphQL field Odd.aB, and GraphQL leaves one of them out; to fix it: comment on column public.odd."aB" is '@name aB2';`;
 
 /** Each group of tests starts and ends with the tables of the contract. */
 let database: TestDatabase;
@@ -134,13 +134,13 @@ describe("with conflicting names while the service runs", () => {
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
-  test("two tables that become one type are named, and the cure gives the newer one a name", async () => {
+  test("two tables that become one type are named, and the fix gives the newer one a name", async () => {
     await dba('create table "a:b" (id int primary key); grant select on "a:b" to anon');
     await dba('create table "a/b" (id int primary key); grant select on "a/b" to anon');
-    const cure = `comment on table public."a/b" is '@name a/b2';`;
+    const fix = `comment on table public."a/b" is '@name a/b2';`;
     const reason = `table public."a/b": it and table public."a:b" lead to the same GraphQL name aB, and GraphQL leaves one of them out`;
-    await expect.poll(health, POLL).toEqual({ ...CURRENT, omissions: [`${reason}; to cure it: ${cure}`] });
-    await dba(cure);
+    await expect.poll(health, POLL).toEqual({ ...CURRENT, omissions: [`${reason}; to fix it: ${fix}`] });
+    await dba(fix);
     await expect.poll(health, POLL).toEqual(CURRENT);
     expect(await fieldsOf("Query")).toEqual(expect.arrayContaining(["aB", "aB2"]));
     await dba('drop table "a:b", "a/b"');
@@ -156,8 +156,8 @@ describe("with conflicting names while the service runs", () => {
     expect(await health()).toEqual({
       ...CURRENT,
       omissions: [
-        "column public.firsts.a: GraphQL ignores @name bC: column public.firsts.b_c leads to the GraphQL field First.bC too; to cure it: comment on column public.firsts.a is 'The a.';",
-        "table public.firsts: GraphQL ignores @name seconds: table public.seconds leads to the GraphQL name seconds too; to cure it: comment on table public.firsts is null;",
+        "column public.firsts.a: GraphQL ignores @name bC: column public.firsts.b_c leads to the GraphQL field First.bC too; to fix it: comment on column public.firsts.a is 'The a.';",
+        "table public.firsts: GraphQL ignores @name seconds: table public.seconds leads to the GraphQL name seconds too; to fix it: comment on table public.firsts is null;",
       ],
     });
     expect(await fieldsOf("First")).toEqual(["id", "a", "bC"]);
@@ -165,7 +165,7 @@ describe("with conflicting names while the service runs", () => {
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
-  test("a name that is served stays with its object, and the cure keeps the comment of the newer one", async () => {
+  test("a name that is served stays with its object, and the fix keeps the comment of the newer one", async () => {
     await dba(
       "create table firsts (id int primary key); comment on table firsts is '@name served'; grant select on firsts to anon",
     );
@@ -173,14 +173,14 @@ describe("with conflicting names while the service runs", () => {
     await dba(`create table served (id int primary key, newer int); grant select on served to anon;
       comment on table served is e'@fieldName odd\\nThe second.'`);
     const omission =
-      "table public.served: it and table public.firsts lead to the same GraphQL name served, and GraphQL leaves one of them out; to cure it: comment on table public.served is '@name served2\n@fieldName odd\nThe second.';";
+      "table public.served: it and table public.firsts lead to the same GraphQL name served, and GraphQL leaves one of them out; to fix it: comment on table public.served is '@name served2\n@fieldName odd\nThe second.';";
     await expect.poll(health, POLL).toEqual({ ...CURRENT, omissions: [omission] });
     expect(await fieldsOf("Served")).toEqual(["id"]);
     await dba("drop table firsts, served");
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
-  test("a smart tag with a wrong argument is ignored, the rest is served, and a finding names it with the cure", async () => {
+  test("a smart tag with a wrong argument is ignored, the rest is served, and a finding names it with the fix", async () => {
     await dba("comment on table comments is e'@order bodie desc\\n@accept nothing at all\\nWhat readers say.'");
     await addTable("meanwhile_tagged");
     await expect.poll(() => fieldsOf("MeanwhileTagged"), POLL).toEqual(["id"]);
@@ -188,7 +188,7 @@ describe("with conflicting names while the service runs", () => {
     expect({ schema, omissions }).toEqual({
       schema: "current",
       omissions: [
-        `table public.comments: GraphQL ignores @order bodie desc: with it the schema cannot be built: "bodie desc" in @order of comments is not a column followed by asc or desc; to cure it: comment on table public.comments is '@accept nothing at all\nWhat readers say.';`,
+        `table public.comments: GraphQL ignores @order bodie desc: with it the schema cannot be built: "bodie desc" in @order of comments is not a column followed by asc or desc; to fix it: comment on table public.comments is '@accept nothing at all\nWhat readers say.';`,
       ],
     });
     expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();

@@ -299,7 +299,7 @@ describe("what the schema cannot be built with is left out, with the reason in /
       "comment on table odd is null; drop table odd",
       "table public.odd: GraphQL ignores @name articles: table public.articles leads to the GraphQL name articles too",
     ],
-  ])("%s: later changes are served and no request fails", async (what, broken, repair, reason) => {
+  ])("%s: later changes are served and no request fails", async (what, broken, fix, reason) => {
     const requests = sendContinuously(["{ articles(first: 2) { totalCount edges { node { title } } } }"]);
     const omissions = async () => ((await details()).details.graphql.omissions ?? []).join();
     await dba(broken);
@@ -308,7 +308,7 @@ describe("what the schema cannot be built with is left out, with the reason in /
     await addTable(later.toLowerCase());
     await appears(later);
     expect((await details()).details.graphql.schema).toBe("current");
-    await dba(repair);
+    await dba(fix);
     await expect.poll(omissions, POLL).not.toContain(reason);
     expect((await requests.stop()).faults).toEqual([]);
   });

@@ -66,7 +66,7 @@ test("admins have a login for themselves", async () => {
   expect(await call("who", {})).toEqual([200, `anon ${name}_data`]);
 });
 
-test("the advisor reports functions that set a role, with what to do", async () => {
+test("the advisor reports functions that set a role, with the fix", async () => {
   const { findings } = await advise(service.database.owner, { schemas: ["public"], logins: [], roles: ["anon"] });
   const found = findings.filter(({ rule }) => rule === "function-sets-role");
   expect(found.map(({ object }) => object)).toEqual([
@@ -74,5 +74,5 @@ test("the advisor reports functions that set a role, with what to do", async () 
     "function public.climbed()",
     "function public.climbing()",
   ]);
-  for (const { cure } of found) expect(cure).toContain("security definer");
+  for (const { fix } of found) expect(fix).toContain("security definer");
 });

@@ -171,7 +171,7 @@ describe("/console/access", () => {
     expect(names("postgres")).toEqual(["anon", "authenticator"]);
   });
 
-  test("shows the findings of the advisor, each with its cure", async () => {
+  test("shows the findings of the advisor, each with its fix", async () => {
     await sql("create table public.rates (id bigint primary key); grant select on public.rates to anon");
     await expect
       .poll(() => admin.page("/access").then(textOf))

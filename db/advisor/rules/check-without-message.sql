@@ -5,7 +5,7 @@ select format('constraint %I on %s', k.conname, t.name) as object,
     else 'it has no comment: clients get a general message' end as reason,
   case when is_unnamed then format(e'alter table %s rename constraint %I to …;\n', t.name, k.conname) else '' end
     || format('comment on constraint %s on %s is ''…'';', case when is_unnamed then '…' else quote_ident(k.conname) end, t.name)
-    as cure
+    as fix
 from pg_constraint as k
 join relations as t on t.oid = k.conrelid
 cross join lateral (select k.conname ~ '_check[0-9]*$' as is_unnamed) as name

@@ -2,7 +2,7 @@
 select 'index ' || later.indexrelid::regclass as object,
   obj_description(later.indexrelid, 'pg_class') as comment,
   format('it is equal to %s', first.indexrelid::regclass) as reason,
-  format('drop index %s;', later.indexrelid::regclass) as cure
+  format('drop index %s;', later.indexrelid::regclass) as fix
 from pg_index as later
 join relations as t on t.oid = later.indrelid
 join pg_index as first on first.indrelid = later.indrelid

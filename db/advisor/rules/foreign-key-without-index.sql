@@ -3,7 +3,7 @@ select format('constraint %I on %s', k.conname, t.name) as object,
   obj_description(k.oid, 'pg_constraint') as comment,
   format('%s has no index that begins with %s: GraphQL leaves out its list in %s, and deleting there scans %s',
     t.name, columns.names, k.confrelid::regclass, t.name) as reason,
-  format('create index on %s (%s);', t.name, columns.names) as cure
+  format('create index on %s (%s);', t.name, columns.names) as fix
 from pg_constraint as k
 join relations as t on t.oid = k.conrelid
 cross join lateral (

@@ -2,7 +2,7 @@
 select 'function ' || f.name as object, f.comment,
   format('%s may call it, and it runs as %s, to whom no policy applies', array_to_string(f.granted_to, ', '), o.rolname)
     as reason,
-  format('alter function %s security invoker;', f.name) as cure
+  format('alter function %s security invoker;', f.name) as fix
 from functions as f
 join pg_roles as o on o.oid = f.owner
 where f.is_served and f.is_definer and f.granted_to <> '{}'

@@ -21,5 +21,5 @@ select 'table ' || name as object, comment,
     case command when 'insert' then 'inserts fail with 42501' else 'nothing is found' end) as reason,
   format('create policy "…" on %s for %s to %s %s (…);', name, command,
     (select string_agg(quote_ident(role), ', ') from unnest(roles) as role),
-    case command when 'insert' then 'with check' else 'using' end) as cure
+    case command when 'insert' then 'with check' else 'using' end) as fix
 from missing

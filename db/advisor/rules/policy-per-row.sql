@@ -16,7 +16,7 @@ select c.name as object, c.comment,
   format('it calls %s once per row', string_agg(c.text, ', ' order by c.text)) as reason,
   concat_ws(e'\n  ', format('alter policy %s', c.identity),
     'using (' || (select wrapped.text) || ')',
-    'with check (' || (select checked.text) || ')') || ';' as cure
+    'with check (' || (select checked.text) || ')') || ';' as fix
 from calls as c
 cross join lateral (
   select regexp_replace(c.using,

@@ -21,7 +21,7 @@ select distinct p.name as object, p.comment,
     format('revoke execute on function %s from public;', f.name),
     format('grant execute on function %s to %s;', f.name, coalesce(r.names, '…')),
     format('alter policy %s', p.identity) || case when p.using is not null then format(' using ((select %s(…)))', f.name) else '' end
-      || case when p.with_check is not null then format(' with check ((select %s(…)))', f.name) else '' end || ';') as cure
+      || case when p.with_check is not null then format(' with check ((select %s(…)))', f.name) else '' end || ';') as fix
 from policies as p
 join paths as s on s.policy = p.oid and s.relation = p.relation
 join relations as t on t.oid = p.relation

@@ -7,7 +7,7 @@ select p.name as object, p.comment,
       -- Not those that inherit the right from another of them.
       select quote_ident(role) from unnest(denied.roles) as role
       where not exists (select from unnest(denied.roles) as other where other <> role and pg_has_role(role, other, 'usage'))
-    ), ', ')) as cure
+    ), ', ')) as fix
 from policies as p
 join relations as t on t.oid = p.relation
 join functions as f on f.oid in (select (match)[1]::oid from regexp_matches(p.tree, ':funcid ([0-9]+)', 'g') as called (match))

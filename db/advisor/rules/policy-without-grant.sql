@@ -1,7 +1,7 @@
 -- note: A policy is never applied if its roles have no grant for its command.
 select p.name as object, p.comment,
   format('%s may not %s %s', roles.names, command.name, p.table) as reason,
-  format('grant %s on %s to %s;', command.name, p.table, roles.names) as cure
+  format('grant %s on %s to %s;', command.name, p.table, roles.names) as fix
 from policies as p
 join relations as t on t.oid = p.relation
 cross join lateral (

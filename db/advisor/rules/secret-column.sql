@@ -2,7 +2,7 @@
 select format('column %s.%I', t.name, a.attname) as object, col_description(t.oid, a.attnum) as comment,
   format('%s may read it', array_to_string(readers.names, ', ')) as reason,
   format(e'revoke select on %s from %s;\ngrant select (%s) on %s to %s;', t.name, readers.idents, others.names, t.name,
-    readers.idents) as cure
+    readers.idents) as fix
 from relations as t
 join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
 cross join lateral (

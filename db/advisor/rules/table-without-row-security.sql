@@ -8,6 +8,6 @@ select 'table ' || t.name as object, t.comment,
     || case when exists (select from policies as p where p.relation = t.oid) then ''
       else format(e'\ncreate policy "…" on %s to %s using (…);', t.name, array_to_string(
         case when t.grantees <> '{}' then t.grantees else t.granted_to end, ', '))
-    end as cure
+    end as fix
 from relations as t
 where t.kind in ('r', 'p') and not t.has_row_security and t.granted_to <> '{}'

@@ -80,5 +80,5 @@ guesses as (
 )
 select object, comment,
   format('%s is not a %s', word, noun) || coalesce(': did you mean ' || guess || '?', '') as reason,
-  case when guess is not null then format('comment on %s is %L;', object, replace(comment, word, guess)) end as cure
+  case when guess is not null then format('comment on %s is %L;', object, replace(comment, word, guess)) end as fix
 from guesses

@@ -30,5 +30,5 @@ select 'view ' || v.name as object, v.comment, case when v.has_policies then 'er
       else 'it reads as its owner %s: if its tables get policies, they will not apply to %s'
     end,
     v.owner::regrole, array_to_string(v.granted_to, ', ')) as reason,
-  format('alter view %s set (security_invoker = true);', v.name) as cure
+  format('alter view %s set (security_invoker = true);', v.name) as fix
 from judged as v

@@ -5,7 +5,7 @@ import type { Watch } from "./watch.ts";
 /** Watches whose callers see the same rows: those of one caller, or of callers for whom the terms of a policy are equal. */
 type Circle<W> = {
   readonly key: Caller | string;
-  /** The one who is asked for all. */
+  /** The caller that the queries check for the whole circle. */
   readonly caller: Caller;
   readonly watches: Set<W>;
   /** Those without a filter. */
@@ -45,18 +45,18 @@ export class Circles<W extends Watch> {
     this.#byCaller.delete(circle.caller);
   }
 
-  /** Who is asked for the watch; undefined for a watch that is not one of these. */
+  /** The caller that the queries check for the watch; undefined for a watch that is in no circle. */
   callerOf(watch: W): Caller | undefined {
     return this.#byWatch.get(watch)?.caller;
   }
 
-  /** Who is asked for the watches without a filter: the same array as long as it is the same callers. */
+  /** The callers that the queries check for the watches without a filter: the same array as long as the callers are the same. */
   get openCallers(): readonly Caller[] {
     this.#openCallers ??= [...this.#byKey.values()].filter(({ open }) => open.size > 0).map(({ caller }) => caller);
     return this.#openCallers;
   }
 
-  /** The watches without a filter for which this caller is asked. */
+  /** The watches without a filter for which the queries check this caller. */
   openOf(caller: Caller): Iterable<W> {
     return this.#byCaller.get(caller)?.open ?? [];
   }

@@ -70,7 +70,7 @@ export class Policy {
   }
 
   /**
-   * Who of these callers sees each of the rows, by queries. Of callers with equal terms, one is asked for all. Rows without a column
+   * Which of these callers see each of the rows, by queries. Of callers with equal terms, only one is checked. Rows without a column
    * that the policy reads are not seen.
    */
   check(callers: readonly Caller[], rows: readonly Row[]): Promise<Seen[]> {

@@ -105,8 +105,8 @@ test("without an event trigger, the log and /health say how DDL is noticed, and 
     ((await (await fetch(`${service.url}/health`)).json()) as any).details.schemaChanges;
   const reason = await schemaChanges();
   expect(reason).toMatch(/not announced.*notify pgrst, 'reload schema'.*SIGUSR1.*a superuser create an event trigger/);
-  const { cure } = logged.find(({ msg }) => msg === reason)!;
-  await owner.query(cure);
+  const { fix } = logged.find(({ msg }) => msg === reason)!;
+  await owner.query(fix);
   await owner.query("create table announced (id int primary key)");
   await expect.poll(schemaChanges).toBeUndefined();
   await owner.query("drop event trigger announce_ddl; drop function announce_ddl; drop table announced");

@@ -6,7 +6,7 @@ const MESSAGE = "version 1 is deprecated, and ends on 2027-06-30: use version 2"
 const SUNSET = "Wed, 30 Jun 2027 00:00:00 GMT";
 const GUIDE = "https://example.com/guide";
 
-/** Nothing of a version that is on its way out. */
+/** A response without the headers of a deprecated version. */
 const NO_NOTICE = [null, null, null];
 const noticeOf = (headers: Headers) => [headers.get("x-api-warn"), headers.get("x-api-sunset"), headers.get("link")];
 

@@ -3,13 +3,13 @@ import { schemaFaults } from "../../support/json-schema.ts";
 import { resolve } from "../../support/openapi-rules.ts";
 import type { ApiReply, ApiSent } from "../../support/resource-client.ts";
 
-/** A request that succeeds, and what about it makes others fail. */
+/** A request that succeeds, and the changes to it that make it fail. */
 export type Sample = {
   readonly request: string;
   readonly sent?: ApiSent;
-  /** The same for what is not there. */
+  /** The same for a record that does not exist. */
   readonly missing?: string;
-  /** The same with what is in the way. */
+  /** The same, in conflict with other data. */
   readonly conflict?: { readonly request?: string; readonly body?: unknown };
 };
 

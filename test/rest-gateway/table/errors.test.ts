@@ -266,9 +266,9 @@ describe("an error of PostgreSQL", () => {
   });
 
   test.each(["42P17", "53400"])(
-    "with SQLSTATE %s, whose cure is the DBA's, has its message, and is in the log",
+    "with SQLSTATE %s, which the DBA has to fix, has its message, and is in the log",
     async (sqlstate) => {
-      const headers = { "x-request-id": `cure-${sqlstate}` };
+      const headers = { "x-request-id": `fix-${sqlstate}` };
       const body = { code: sqlstate, message: "infinite recursion", detail: "row (1, secret)", hint: "ask Bob" };
       const { status, json } = await rest("rpc/fail", { body, headers });
       expect([status, json]).toEqual([

@@ -596,7 +596,7 @@ describe("a response is refused", () => {
     expect(hasSession(await deliver(response, request.relayState))).toBe(true);
   });
 
-  test("that nothing has asked for", async () => {
+  test("that answers no request", async () => {
     const request = { ...(await startAt(browser, url("/auth/saml/corp"))), id: "" };
     const response = await idp.respond(request, url(ACS), url(METADATA));
     for (const relayState of ["", "x".repeat(43), "/app"])
