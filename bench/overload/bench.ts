@@ -17,7 +17,7 @@ const PROGRAM: Program = {
     ourCommand(database, port, { MAX_CONNECTIONS: NO_LIMIT, MAX_CONNECTIONS_PER_ADDRESS: NO_LIMIT }),
 };
 
-const SLEEP_MILLISECONDS = 20;
+const SLEEP_MILLISECONDS = 50;
 const SCHEMA = `
   create function public.slow() returns int language sql stable set search_path = '' as
     $$ select 1 from pg_catalog.pg_sleep(${SLEEP_MILLISECONDS / 1000}) $$;

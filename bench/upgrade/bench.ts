@@ -4,12 +4,14 @@ import type { Bench, BenchOptions } from "../rounds.ts";
 import { type IsolatedPlan, replaceIn } from "./network.ts";
 import type { Outcome } from "./replace.ts";
 
-type UpgradeCase = Pick<IsolatedPlan, "migrates"> & { readonly name: string; readonly workers: number };
+type UpgradeCase = Pick<IsolatedPlan, "migrates" | "path"> & { readonly name: string; readonly workers: number };
 
 const CASES: readonly UpgradeCase[] = [
-  { name: "process", workers: 1, migrates: true },
-  { name: "workers", workers: 2, migrates: true },
-  { name: "without-migration", workers: 1, migrates: false },
+  { name: "process", path: "/users/1", workers: 1, migrates: true },
+  { name: "workers", path: "/users/1", workers: 2, migrates: true },
+  // Without the database, so that a small machine has the whole rate.
+  { name: "light", path: "/live", workers: 1, migrates: true },
+  { name: "without-migration", path: "/users/1", workers: 1, migrates: false },
 ];
 
 /** Requests per second. */
@@ -41,7 +43,7 @@ async function measureAll({ cases, rounds, signal, progress }: BenchOptions): Pr
     const versions = Array.from({ length: rounds + 1 }, () => version);
     const load = { rate: RATE, concurrency: 64, sockets: SOCKETS, pause: 2000 };
     const outcome = await replaceIn(
-      { databaseUrl: database.ownerUrl, versions, migrates: each.migrates, ...load },
+      { databaseUrl: database.ownerUrl, versions, migrates: each.migrates, path: each.path, ...load },
       signal,
     );
     progress(`${each.name}: ${JSON.stringify(outcome)}`);
@@ -53,6 +55,7 @@ async function measureAll({ cases, rounds, signal, progress }: BenchOptions): Pr
 function report({ version, rows }: Measured, { rounds }: BenchOptions, command: string): string {
   const HEAD = [
     "case",
+    "request",
     "processes",
     "tcp_migrate_req",
     "sent",
@@ -66,11 +69,12 @@ function report({ version, rows }: Measured, { rounds }: BenchOptions, command: 
     "in 100 ms",
   ];
   const cellsOf = ([
-    { name, workers, migrates },
+    { name, path, workers, migrates },
     { sent, rate, answers, p50, p99, max, closed, burst },
   ]: Measured["rows"][number]) =>
     [
       name,
+      `GET ${path}`,
       workers,
       migrates ? 1 : 0,
       sent,
@@ -85,7 +89,7 @@ function report({ version, rows }: Measured, { rounds }: BenchOptions, command: 
     ].map(String);
   return [
     heading("Upgrade: the running service is replaced", command, version),
-    `In each case the service is replaced ${rounds} times, at ${RATE} requests/s, at most 64 at once (\`/users/1\`; each fourth on a connection of its own) and ` +
+    `In each case the service is replaced ${rounds} times, at ${RATE} requests/s, at most 64 at once (each fourth on a connection of its own) and ` +
       `with ${SOCKETS} WebSockets. The load tool, both versions and Postgres share the cores, so the times are those of a busy machine. A time ` +
       "begins when the request is due, and includes the time for which it waits for a connection. The last column is the most WebSockets that " +
       "were sent away within 100 ms.",

@@ -13,6 +13,8 @@ export type Plan = {
   readonly takeover: string;
   /** The settings of each version, which takes over from the one before it. */
   readonly versions: readonly Readonly<Record<string, string>>[];
+  /** Requested with GET. */
+  readonly path: string;
   /** Requests per second. Each fourth has a connection of its own; the others share connections that stay open. */
   readonly rate: number;
   /** Maximum number of requests at once: on a slow machine, further ones are sent later. */
@@ -45,8 +47,8 @@ export type Outcome = {
 
 const PORT = 3000;
 const TICK = 5;
-const REQUEST = Buffer.from("GET /users/1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
-const LAST_REQUEST = Buffer.from("GET /users/1 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n");
+const requestOf = (path: string, headers = "") =>
+  Buffer.from(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers}\r\n`);
 
 /** A connection on which one request runs at a time. */
 class Connection {
@@ -105,12 +107,16 @@ class Load {
   /** Used in turn: one that stays idle keeps the previous version for as long as it was announced. */
   #idle: Connection[] = [];
   readonly #running = new Set<Promise<void>>();
+  readonly #request: Buffer;
+  readonly #lastRequest: Buffer;
   readonly #rate: number;
   readonly #concurrency: number;
   readonly #timer: NodeJS.Timeout;
   readonly #begin = performance.now();
 
-  constructor({ rate, concurrency }: Pick<Plan, "rate" | "concurrency">) {
+  constructor({ path, rate, concurrency }: Pick<Plan, "path" | "rate" | "concurrency">) {
+    this.#request = requestOf(path);
+    this.#lastRequest = requestOf(path, "Connection: close\r\n");
     this.#rate = rate;
     this.#concurrency = concurrency;
     this.#timer = setInterval(() => this.#sendDue(), TICK);
@@ -137,7 +143,7 @@ class Load {
   async #send(due: number): Promise<void> {
     const isAlone = this.sent++ % 4 === 0;
     const connection = (isAlone ? null : this.#takeIdle()) ?? new Connection();
-    const answer = await connection.send(isAlone ? LAST_REQUEST : REQUEST);
+    const answer = await connection.send(isAlone ? this.#lastRequest : this.#request);
     this.answers[answer] = (this.answers[answer] ?? 0) + 1;
     this.#times.push(performance.now() - due);
     if (connection.isOpen) this.#idle.push(connection);

@@ -32,6 +32,7 @@ test("a version that takes over from the running one loses no request and no soc
       databaseUrl: database.url,
       versions: [version, { ...version, WORKERS: "2" }, version],
       migrates: true,
+      path: "/users/1",
       rate: 50,
       concurrency: 4,
       sockets: 20,
