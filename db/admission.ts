@@ -72,8 +72,9 @@ export class Admission {
 
   /** Whether a further transaction of the client would be refused at once. */
   refuses(client: string): boolean {
-    const { size } = this.#queue;
-    return size > 0 && this.#limit.isExceeded(size + 1, this.#done) && this.#queue.wouldExceed(client);
+    if (this.#queue.size === 0) return false;
+    this.#refuseExcess();
+    return this.#limit.isExceeded(this.#queue.size + 1, this.#done) && this.#queue.wouldExceed(client);
   }
 
   /** Null if the transaction may run now. Rejects with ApiError after the timeout. `leave` must follow if it does not reject. */
@@ -127,12 +128,16 @@ export class Admission {
       };
       const waiter: Waiter = { recipient, admit, refuse };
       this.#queue.add(nameOf(recipient), waiter);
-      while (this.#limit.isExceeded(this.#queue.size, this.#done)) {
-        const excess = this.#queue.takeExcess();
-        if (excess === null) return;
-        excess.refuse();
-      }
+      this.#refuseExcess();
     });
+  }
+
+  #refuseExcess(): void {
+    while (this.#limit.isExceeded(this.#queue.size, this.#done)) {
+      const excess = this.#queue.takeExcess();
+      if (excess === null) return;
+      excess.refuse();
+    }
   }
 
   #admitNext(): void {

@@ -167,6 +167,8 @@ describe("a queue of two for each connection", () => {
     expect(pool.refuses("ada")).toBe(false);
     pool.now = 1000;
     expect([pool.refuses("ada"), pool.refuses("bob")]).toEqual([true, false]);
+    // What the burst has left beyond the limit does not keep waiting.
+    expect(pool.waiting).toBe(2);
   });
 
   test("takes a burst again when half of it is empty", async () => {
