@@ -38,8 +38,11 @@ async function main(): Promise<void> {
       log,
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
-  const starting = start(config, log);
-  handleSignals(starting, stopTimeoutOf(config), log);
+  let hasStarted = false;
+  const starting = start(config, log, () => {
+    hasStarted = true;
+  });
+  handleSignals(starting, { stopTimeout: stopTimeoutOf(config), mayExit: () => !config.embedded && !hasStarted, log });
   try {
     const service = await starting;
     printBanner(config, service);
@@ -54,12 +57,16 @@ async function main(): Promise<void> {
   }
 }
 
-/** Starts the service. With TAKEOVER it takes over from the one that runs, and later hands over to another in the same way. */
-async function start(config: Config, log: Logger): Promise<Started> {
+/**
+ * Starts the service. With TAKEOVER it takes over from the one that runs, and later hands over to another in the same way.
+ * `onStarted` is called when the service serves requests.
+ */
+async function start(config: Config, log: Logger, onStarted: () => void): Promise<Started> {
   const { workers, takeover: path } = config;
   const service = await (workers > 1
     ? startInProcesses(config, log)
     : startService(config, log, { reread: readConfig, ownsProcess: true }));
+  onStarted();
   const onReplaced = () => service.handOver().then(() => process.kill(process.pid, "SIGTERM"));
   try {
     if (path !== "") await takeOver({ path, log, onReplaced });

@@ -19,13 +19,22 @@ const GRACE = 10_000;
 export const stopTimeoutOf = ({ drainDelay, drainTimeout }: Pick<Config, "drainDelay" | "drainTimeout">): number =>
   drainDelay + drainTimeout + GRACE;
 
+export type SignalOptions = {
+  /** Milliseconds. */
+  readonly stopTimeout: number;
+  /** Whether there is nothing to stop yet: the database rolls back what an exit interrupts. */
+  mayExit(): boolean;
+  readonly log: Logger;
+};
+
 /**
  * SIGTERM, SIGINT and SIGHUP (the terminal was closed) stop the service and then this process, also during the start.
  * SIGUSR1 reloads the schema, as with PostgREST, and SIGUSR2 the settings.
  */
-export function handleSignals(starting: Promise<Operated>, stopTimeout: number, log: Logger): void {
+export function handleSignals(starting: Promise<Operated>, { stopTimeout, mayExit, log }: SignalOptions): void {
   const stop = (signal: string) => {
     log.info({ signal }, "stopping");
+    if (mayExit()) process.exit(0);
     // An embedded database is stopped when this process exits.
     setTimeout(() => end("the service did not stop in time"), stopTimeout).unref();
     starting.then((service) => service.stop()).then(() => process.exit(0), end);
