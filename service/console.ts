@@ -36,7 +36,7 @@ export function createConsole({
   log,
   onInternalError,
 }: ServiceConsoleOptions): HttpInterface {
-  const { callers, secret, opened, database, rest, graphql, auth, advisor } = app;
+  const { callers, secret, opened, database, rest, graphql, auth, advisor, tasks } = app;
   const { data, admin, service } = opened.logins;
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => rest.catalog.current;
@@ -66,7 +66,12 @@ export function createConsole({
   });
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
   const why = whyView({ ...as, catalog, check, policies });
-  const live = liveView({ metrics, activity: () => readActivity(database.catalog), slow: () => database.slow.all });
+  const live = liveView({
+    metrics,
+    activity: () => readActivity(database.catalog),
+    slow: () => database.slow.all,
+    waitingTasks: async () => tasks?.countWaiting() ?? null,
+  });
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, secret, isSecure: url.startsWith("https:") }),
     views: [access, trial, why, live],

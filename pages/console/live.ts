@@ -10,6 +10,8 @@ export type LiveOptions = {
   metrics(): Promise<string>;
   activity(): Promise<Activity>;
   slow(): readonly SlowStatement[];
+  /** Null if the service has no tasks. */
+  waitingTasks(): Promise<number | null>;
 };
 
 /** All samples at one time, in milliseconds. */
@@ -22,14 +24,14 @@ const MAX_ROWS = 20;
 const MAX_TEXT = 500;
 
 /** `/console/live`: what the service does now. */
-export function liveView({ metrics, activity, slow }: LiveOptions): View {
+export function liveView({ metrics, activity, slow, waitingTasks }: LiveOptions): View {
   let readings: readonly Reading[] = [];
   return {
     path: `${CONSOLE}/live`,
     name: "Live",
     script: "/assets/console-live.js",
     async render() {
-      const [text, now] = await Promise.all([metrics(), activity()]);
+      const [text, now, waiting] = await Promise.all([metrics(), activity(), waitingTasks()]);
       const reading = { at: performance.now(), samples: parseMetrics(text) };
       const recent = readings.filter(({ at }) => reading.at - at < WINDOW);
       readings = [...recent, reading].slice(-MAX_READINGS);
@@ -37,7 +39,7 @@ export function liveView({ metrics, activity, slow }: LiveOptions): View {
       return html`
 <div class="row"><h1>Live</h1><button id="pause" type="button" hidden>Pause</button></div>
 <div id="live">
-${overview(numbers)}
+${overview(numbers, waiting)}
 ${requests(numbers)}
 ${tallies(numbers)}
 ${pools(numbers)}
@@ -84,7 +86,7 @@ const count = (value: number) => value.toLocaleString("en", { maximumFractionDig
 const perSecond = (rate: number | null) => (rate === null ? "…" : count(rate));
 const megabytes = (bytes: number) => `${count(bytes / 1_048_576)} MiB`;
 
-function overview(numbers: Numbers): Html {
+function overview(numbers: Numbers, waitingTasks: number | null): Html {
   const of = (name: string) => numbers.sum(PREFIX + name);
   const rows: readonly (readonly [string, string])[] = [
     ["Requests per second", perSecond(numbers.rate(`${PREFIX}http_requests_total`))],
@@ -94,6 +96,7 @@ function overview(numbers: Numbers): Html {
     ["Lag of changes", `${count(of("changes_lag_seconds"))} s, ${megabytes(of("changes_lag_bytes"))}`],
     ["Changes missed", count(of("changes_gaps_total"))],
     ["Tasks that run", count(of("tasks_running"))],
+    ["Tasks that wait, in all processes", waitingTasks === null ? "–" : count(waitingTasks)],
     ["Bytes not yet read by clients", megabytes(of("unsent_bytes"))],
   ];
   // Absent where other services share the process.

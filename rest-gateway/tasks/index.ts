@@ -52,6 +52,8 @@ export type Tasks = TaskQueue & {
   /** Call this before `start`. */
   register(kinds: keyof typeof KINDS, handler: TaskHandler<unknown>): void;
   registerMetrics(metrics: Metrics): void;
+  /** The number of tasks that wait, in all processes. */
+  countWaiting(): Promise<number>;
   /** Begins to run tasks. Rejects if the database can't be reached. */
   start(): Promise<void>;
   /** Waits up to `drainTimeout` for running tasks, then puts them back. Further calls return the same promise. */
@@ -74,6 +76,7 @@ export function createTasks(options: TaskOptions): Tasks {
       for (const kind of KINDS[kinds]) handlers.set(kind, handler);
     },
     registerMetrics: worker.registerMetrics,
+    countWaiting: worker.countWaiting,
     start: worker.start,
     close: () => {
       closed ??= worker.close();
@@ -86,7 +89,7 @@ export function createTasks(options: TaskOptions): Tasks {
 function createWorker(
   options: TaskOptions,
   handlers: RunnerOptions["handlers"],
-): Pick<Tasks, "registerMetrics" | "start" | "close"> {
+): Pick<Tasks, "registerMetrics" | "countWaiting" | "start" | "close"> {
   const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
   const anonymousRetention = settings.taskAnonymousRetention;
@@ -104,6 +107,7 @@ function createWorker(
   const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, log });
   return {
     registerMetrics: (metrics) => runner.registerMetrics(metrics),
+    countWaiting: () => repository.countWaiting(),
     start: async () => {
       await runner.start();
       await worker.start();

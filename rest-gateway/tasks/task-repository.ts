@@ -218,6 +218,12 @@ export class TaskRepository {
     return workers;
   }
 
+  /** The tasks of all owners that have not begun, or are repeated later. */
+  async countWaiting(): Promise<number> {
+    const waiting = "select count(*) from tasks.tasks where finished_at is null and status = 'pending'";
+    return Number(await this.#value(waiting));
+  }
+
   async #value(text: string, ...values: unknown[]): Promise<any> {
     const { rows } = await this.#pool.query({ text, values, rowMode: "array" });
     return rows[0]![0];

@@ -381,6 +381,11 @@ describe("/console/live", () => {
     expect(page).toMatch(/Database connections .* data 10 \d+ 0 0 0 [\d.]+ admin 4 .* service 4 .* auth 4 /);
     for (const name of ["Requests per second", "Lag of changes", "Tasks that run"])
       expect(page).toMatch(new RegExp(`${name} [\\d.]+`));
+    // Its kind has no job, so that it keeps waiting.
+    await sql(
+      "insert into tasks.tasks (owner, role, claims, kind, estimate) values ('1', 'authenticated', '{}', 'x', 1)",
+    );
+    await expect.poll(live).toContain("Tasks that wait, in all processes 1 ");
   });
 
   test("shows the statements that run, and those that were slow", async () => {
