@@ -12,6 +12,10 @@ export class ChannelSubscriber {
   /** How often the service has said that changes were missed. */
   gaps = 0;
   connections = 0;
+  /** The longest time in milliseconds from the first arrival of a row that arrived again to the loss of the connection. */
+  oldestDuplicate: number | null = null;
+  readonly #arrivals = new Map<number, number>();
+  #lostAt = 0;
   readonly #options: ChangesOptions = { positions: true };
   readonly #client: SupabaseClient<any, any>;
   #socket: WebSocket | null = null;
@@ -20,6 +24,11 @@ export class ChannelSubscriber {
   constructor(url: string, key: string, table: string) {
     const opened = (socket: WebSocket) => {
       this.#socket = socket;
+      const lost = () => {
+        this.#lostAt = performance.now();
+      };
+      // Attempts to connect while the service is away do not count.
+      socket.once("open", () => socket.once("close", lost));
     };
     class Transport extends WebSocket {
       constructor(address: string | URL, protocols?: string | string[]) {
@@ -32,7 +41,7 @@ export class ChannelSubscriber {
     const config = { postgres_changes_options: this.#options } as object;
     this.#client
       .channel("chaos", { config })
-      .on("postgres_changes", { event: "INSERT", schema: "public", table }, ({ new: row }) => this.ids.push(row.id))
+      .on("postgres_changes", { event: "INSERT", schema: "public", table }, ({ new: row }) => this.#add(row.id))
       .on("system", {}, (message) => this.#receive(message))
       .subscribe((status) => {
         if (status === "SUBSCRIBED") this.connections++;
@@ -52,6 +61,13 @@ export class ChannelSubscriber {
   async close(): Promise<void> {
     await this.#client.removeAllChannels();
     await this.#client.realtime.disconnect();
+  }
+
+  #add(id: number): void {
+    this.ids.push(id);
+    const arrival = this.#arrivals.get(id);
+    if (arrival === undefined) this.#arrivals.set(id, performance.now());
+    else this.oldestDuplicate = Math.max(this.oldestDuplicate ?? 0, Math.round(this.#lostAt - arrival));
   }
 
   #receive({ gap, position }: { readonly gap?: boolean; readonly position?: string }): void {

@@ -34,6 +34,8 @@ export type SubscriberReport = {
   readonly connections: number;
   readonly lost: number;
   readonly duplicates: number;
+  /** Milliseconds from the first arrival of the oldest duplicate to the loss of the connection; null without duplicates. */
+  readonly oldestDuplicate: number | null;
   /** Rows that arrived before an earlier row of the same writer. */
   readonly outOfOrder: number;
   readonly gaps: number;
@@ -101,11 +103,12 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const orders = subscribers.map(({ subscriber }) => [...new Set(subscriber.ids)].join());
   return {
     written: audit.length,
-    subscribers: subscribers.map(({ kind, subscriber: { ids, connections, gaps } }) => ({
+    subscribers: subscribers.map(({ kind, subscriber: { ids, connections, gaps, oldestDuplicate } }) => ({
       kind,
       connections,
       lost: lostOf(ids),
       duplicates: ids.length - new Set(ids).size,
+      oldestDuplicate,
       outOfOrder: countOutOfOrder(ids),
       gaps,
     })),

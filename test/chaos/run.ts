@@ -8,8 +8,8 @@ import { type Action, runChaos } from "./chaos.ts";
 
 const HELP = `npm run chaos -- [options]
   Kills the service, its connections and the database while writers write and subscribers read, and compares what arrived
-  with an audit table. Exits with 1 if something was lost or out of order. What a channel received within about 100 ms before
-  its connection was lost may arrive twice.
+  with an audit table. Exits with 1 if something was lost or out of order. What a channel received within 100 ms and a round trip
+  before its connection was lost may arrive twice; oldestDuplicate is the longest such time, in milliseconds.
 
   --kills N         number of disturbances, default 100
   --rows N          rows that are written before each of them, default 50

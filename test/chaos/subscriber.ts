@@ -17,6 +17,8 @@ export class Subscriber {
   /** How often the service has said that changes were missed, or could not be sent. */
   gaps = 0;
   connections = 0;
+  /** A stream has no duplicates. */
+  readonly oldestDuplicate = null;
   #lastEventId: string | undefined;
   #isClosed = false;
   #cut: () => void = () => {};
