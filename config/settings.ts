@@ -578,7 +578,7 @@ export const SETTINGS = {
   MAX_QUEUE_TIME: setting(
     integer(0, 60_000),
     "200",
-    "Milliseconds that requests may wait for the process to handle them, except in a burst of a second. When more come, the newest are refused at once with 503. 0 means no limit.",
+    "Milliseconds that requests may wait for the process to handle them, except in a burst of a second. When more come, and more than 200 wait, the newest are refused at once with 503. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),

@@ -15,8 +15,8 @@ export type RequestQueueOptions<T> = {
 /** Milliseconds after which other work is done, such as reading the responses of the database. */
 const TURN = 5;
 
-/** So many requests may always wait. */
-const LEAST = 50;
+/** So many requests may always wait, also if each takes long. */
+const LEAST = 200;
 
 /**
  * Hands requests on at once while the process has time. When more arrive together than it can handle in a turn, the others

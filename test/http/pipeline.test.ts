@@ -104,7 +104,7 @@ test.each([
     const lines = ["Host: localhost", "Origin: https://app.example"];
     const requestOf = (last: boolean) =>
       `GET ${path} HTTP/1.1\r\n${[...lines, last ? "Connection: close" : "X-More: 1"].join("\r\n")}\r\n\r\n`;
-    raw.write(Array.from({ length: 100 }, (_, i) => requestOf(i === 99)).join(""));
+    raw.write(Array.from({ length: 300 }, (_, i) => requestOf(i === 299)).join(""));
     await expect.poll(() => limits.length).toBeGreaterThan(10);
     expect(new Set(limits)).toEqual(new Set(["MAX_QUEUE_TIME"]));
     const refusal = () =>

@@ -80,19 +80,19 @@ test("clients take turns", async () => {
 
 test("after a burst of a second, no more may wait than are handled in the time, and the newest of the client with the most is refused", async () => {
   const handler = new Handler(200);
-  handler.add(...requests("ada", 1, 60), "bob 1");
+  handler.add(...requests("ada", 1, 210), "bob 1");
   handler.now += 999;
-  handler.add("ada 61");
+  handler.add("ada 211");
   expect(handler.events).toEqual(["ada 1", "ada 2"]);
   handler.now += 1;
-  handler.add("ada 62", "bob 2");
-  // Two were handled in the second before, so that only the 50 that always may wait do.
+  handler.add("ada 212", "bob 2");
+  // Two were handled in the second before, so that only the 200 that always may wait do.
   expect(handler.events.slice(2)).toEqual(
-    requests("ada", 51, 62)
+    requests("ada", 201, 212)
       .reverse()
       .map((request) => `${request} refused`),
   );
-  await expect.poll(() => handler.events.filter((event) => !event.includes("refused"))).toHaveLength(52);
+  await expect.poll(() => handler.events.filter((event) => !event.includes("refused"))).toHaveLength(202);
   expect(handler.events).toContain("bob 2");
 });
 
