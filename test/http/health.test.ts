@@ -5,9 +5,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/envelope.ts";
 import { healthInterface, type ServiceState } from "../../http/health.ts";
 import { Pipeline } from "../../http/pipeline.ts";
-import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
+import { anonymousCallers } from "../support/callers.ts";
 
 /** The HTTP side of the service in this state, without a database. */
 async function serve(
@@ -30,13 +30,7 @@ async function serve(
     metrics: null,
     envelopes: [TABLES, GRAPHQL, REST],
   });
-  const callers = new CallerResolver({
-    tokens: null as never,
-    anonymousRole: "anon",
-    store: null,
-    showsCredentials: false,
-    addressOf: () => "",
-  });
+  const callers = anonymousCallers();
   if (state !== "starting") pipeline.open([health, pages], { callers });
   pipeline.state = state;
   const server = createServer(pipeline.listener).listen(0, "127.0.0.1");

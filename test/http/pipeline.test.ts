@@ -5,9 +5,9 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/envelope.ts";
 import type { Exchange } from "../../http/exchange.ts";
 import { Pipeline } from "../../http/pipeline.ts";
-import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
+import { anonymousCallers } from "../support/callers.ts";
 import { openRaw } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -88,15 +88,7 @@ test.each([
       ...envelope,
       handle: (exchange: Exchange) => pages.handle(exchange),
     }));
-    pipeline.open(interfaces, {
-      callers: new CallerResolver({
-        tokens: null as never,
-        anonymousRole: "anon",
-        store: null,
-        showsCredentials: false,
-        addressOf: () => "",
-      }),
-    });
+    pipeline.open(interfaces, { callers: anonymousCallers() });
     const server = createServer(pipeline.listener).listen(0, "127.0.0.1");
     onTestFinished(() => void server.close());
     await new Promise((resolve) => server.once("listening", resolve));

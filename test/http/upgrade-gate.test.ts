@@ -4,7 +4,7 @@ import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { UpgradeGate } from "../../http/upgrade-gate.ts";
-import { CallerResolver } from "../../identity/caller-resolver.ts";
+import { anonymousCallers } from "../support/callers.ts";
 import { connect as connectClient, POLL } from "../support/graphql-client.ts";
 import { BINARY, CLOSE, frame, openGraphQL, openRaw, PING, RawSocket, TEXT, upgrade } from "../support/raw-socket.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
@@ -412,13 +412,7 @@ describe("with limits,", () => {
         wsMessageRatePerAddress: 1000,
       }),
       heartbeat: 100,
-      callers: new CallerResolver({
-        tokens: null as never,
-        anonymousRole: "anon",
-        store: null,
-        showsCredentials: false,
-        addressOf: () => "",
-      }),
+      callers: anonymousCallers(),
       isAllowedOrigin: () => true,
       addressOf: () => "",
       rateLimit: null,
