@@ -17,7 +17,7 @@ export type AdmissionOptions = {
   readonly share: number;
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
-  /** Transactions that may wait for each slot, or more if they wait shortly; 0 for no limit. */
+  /** Transactions that may wait for each slot, or more if they wait only briefly; 0 for no limit. */
   readonly queue: number;
   readonly unsent: UnsentBytes;
   /** Called with the name of the setting whose limit has refused a transaction. */
@@ -35,7 +35,7 @@ const INTERNAL = "";
 
 const nameOf = (recipient: Recipient | null) => recipient?.client ?? INTERNAL;
 
-/** Milliseconds. If transactions are so short that more than `queue` wait no longer than this, more may wait. */
+/** Milliseconds. More than `queue` may wait for each slot if they wait no longer than this. */
 const SHORT_WAIT = 200;
 
 /**

@@ -79,7 +79,7 @@ export class Database {
   readonly #service: Transactions;
   readonly #logins: Logins;
   readonly #diagnosis: Diagnosis;
-  /** Who of the callers gets a connection next. */
+  /** Which caller gets a connection next. */
   readonly #queues: Readonly<Record<CallerLogin, Admission>>;
   readonly #onLimit: (setting: string) => void;
   /** Roles that only the login of admins may become; by name until there is a catalog. */

@@ -1,8 +1,8 @@
-/** Milliseconds in which any number may wait: what comes after may be fewer. */
+/** Milliseconds in which any number may wait. Only then the limit applies. */
 const BURST = 1000;
 
 export type QueueLimitOptions = {
-  /** So many may always wait; 0 for no limit. */
+  /** This many may always wait; 0 for no limit. */
   readonly least: number;
   /** Milliseconds: as many may wait as are done in this time. */
   readonly time: number;
@@ -26,7 +26,7 @@ export class QueueLimit {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** Whether so many are too many. `done` is what has been done since the process started. */
+  /** Whether this many are too many. `done` is what has been done since the process started. */
   isExceeded(waiting: number, done: number): boolean {
     const { least, time } = this.#options;
     if (this.#second === null && (waiting <= least || least === 0)) return false;

@@ -130,17 +130,21 @@ export class Pipeline {
   }
 
   /** Refuses a request before anything is known about its sender. */
-  #refuse({ request, response, requestId, notes }: Arrival): void {
+  #refuse(arrival: Arrival): void {
+    const { request, response } = arrival;
     if (response.destroyed) return;
     const url = request.url!;
     this.#options.onLimit?.("MAX_QUEUE_TIME");
     const served = this.#context ? serving(this.#interfaces, url) : undefined;
-    const headers = ["X-Request-Id", requestId, ...this.#commonHeaders(served, request)];
-    const destination = { request, response, head: { requestId, headers, notes } };
-    this.#cors.handle(request, response, () => (served ?? this.#envelopeAt(url)).reject(destination, overloaded()));
+    const head = this.#headOf(arrival, served, []);
+    if (request.method === "OPTIONS") setHead(response, head);
+    this.#cors.handle(request, response, () =>
+      (served ?? this.#envelopeAt(url)).reject({ request, response, head }, overloaded()),
+    );
   }
 
-  #handle({ request, response, requestId, notes }: Arrival): void {
+  #handle(arrival: Arrival): void {
+    const { request, response, requestId, notes } = arrival;
     // The client has closed the connection while it waited.
     if (response.destroyed) return;
     const { rateLimit } = this.#options;
@@ -149,12 +153,7 @@ export class Pipeline {
     const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
-    // The next request of this client goes to another process.
-    const closing = this.state === "draining" ? CLOSE : [];
-    const common = this.#commonHeaders(served, request);
-    const headers = ["X-Request-Id", requestId, ...traced, ...limits, ...closing, ...common];
-    const head: Head = { requestId, headers, notes };
+    const head = this.#headOf(arrival, served, limits);
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
@@ -172,6 +171,15 @@ export class Pipeline {
         : served.handle(exchange);
       handled.catch((error) => this.#fail(error, served, exchange));
     });
+  }
+
+  /** `limits` are the headers of the rate limit. */
+  #headOf({ request, requestId, notes }: Arrival, served: HttpInterface | undefined, limits: readonly string[]): Head {
+    const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
+    // The next request of this client goes to another process.
+    const closing = this.state === "draining" ? CLOSE : [];
+    const common = this.#commonHeaders(served, request);
+    return { requestId, headers: ["X-Request-Id", requestId, ...traced, ...limits, ...closing, ...common], notes };
   }
 
   /** Responses that are data need fewer headers. */

@@ -15,7 +15,7 @@ export type RequestQueueOptions<T> = {
 /** Milliseconds after which other work is done, such as reading the responses of the database. */
 const TURN = 5;
 
-/** So many requests may always wait, also if each takes long. */
+/** This many requests may always wait, also if each takes long. */
 const LEAST = 200;
 
 /**
