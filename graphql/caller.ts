@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
 import { ApiError, type Code, loginRequired } from "../db/errors.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
-import { REFUSALS, type RefusalReason, RefusedError } from "../identity/refused.ts";
+import { REFUSALS, type RefusalReason, RefusedError } from "../identity/refusals.ts";
 
 /** Refusals that are not about a missing or invalid credential: GraphQL rejects them as every other interface does. */
 const REJECTED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Caller } from "../db/caller.ts";
 import type { Problem } from "../db/errors.ts";
-import { RefusedError } from "../identity/refused.ts";
+import { RefusedError } from "../identity/refusals.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The roles of operators: the service key, and administrators. */

@@ -40,7 +40,9 @@ export type PipelineOptions = {
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
   /** Where requests wait that the process cannot handle at once: `time` is in milliseconds. Null if every request is handled at once. */
-  readonly queue: (Pick<RequestQueueOptions<Arrival>, "time" | "now"> & { readonly addressOf: AddressReader }) | null;
+  readonly queue:
+    | (Pick<RequestQueueOptions<QueuedRequest>, "time" | "now"> & { readonly addressOf: AddressReader })
+    | null;
   readonly alwaysOn: readonly AlwaysOnInterface[];
   /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
   readonly envelopes: readonly HttpEnvelope[];
@@ -53,7 +55,7 @@ export type PipelineOptions = {
 };
 
 /** A request that has arrived. */
-type Arrival = {
+type QueuedRequest = {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
@@ -77,7 +79,7 @@ export class Pipeline {
   #cors: Cors;
   #interfaces: readonly HttpInterface[] = [];
   #context: PipelineContext | null = null;
-  readonly #queue: RequestQueue<Arrival> | null;
+  readonly #queue: RequestQueue<QueuedRequest> | null;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
@@ -89,8 +91,8 @@ export class Pipeline {
       new RequestQueue({
         ...queue,
         clientOf: ({ request }) => networkOf(queue.addressOf(request)),
-        handle: (arrival) => this.#handle(arrival),
-        refuse: (arrival) => this.#refuse(arrival),
+        handle: (queued) => this.#handle(queued),
+        refuse: (queued) => this.#refuse(queued),
       });
   }
 
@@ -123,28 +125,28 @@ export class Pipeline {
       if (log.isLevelEnabled(level))
         this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
     });
-    const arrival = { request, response, requestId, notes };
+    const queued = { request, response, requestId, notes };
     // An operator must see that the service is overloaded.
-    if (this.#queue === null || serving(alwaysOn, url)) this.#handle(arrival);
-    else this.#queue.add(arrival);
+    if (this.#queue === null || serving(alwaysOn, url)) this.#handle(queued);
+    else this.#queue.add(queued);
   }
 
   /** Refuses a request before anything is known about its sender. */
-  #refuse(arrival: Arrival): void {
-    const { request, response } = arrival;
+  #refuse(queued: QueuedRequest): void {
+    const { request, response } = queued;
     if (response.destroyed) return;
     const url = request.url!;
     this.#options.onLimit?.("MAX_QUEUE_TIME");
     const served = this.#context ? serving(this.#interfaces, url) : undefined;
-    const head = this.#headOf(arrival, served, []);
+    const head = this.#headOf(queued, served, []);
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () =>
       (served ?? this.#envelopeAt(url)).reject({ request, response, head }, overloaded()),
     );
   }
 
-  #handle(arrival: Arrival): void {
-    const { request, response, requestId, notes } = arrival;
+  #handle(queued: QueuedRequest): void {
+    const { request, response, requestId, notes } = queued;
     // The client has closed the connection while it waited.
     if (response.destroyed) return;
     const { rateLimit } = this.#options;
@@ -153,7 +155,7 @@ export class Pipeline {
     const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const head = this.#headOf(arrival, served, limits);
+    const head = this.#headOf(queued, served, limits);
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
@@ -174,7 +176,11 @@ export class Pipeline {
   }
 
   /** `limits` are the headers of the rate limit. */
-  #headOf({ request, requestId, notes }: Arrival, served: HttpInterface | undefined, limits: readonly string[]): Head {
+  #headOf(
+    { request, requestId, notes }: QueuedRequest,
+    served: HttpInterface | undefined,
+    limits: readonly string[],
+  ): Head {
     const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
     // The next request of this client goes to another process.
     const closing = this.state === "draining" ? CLOSE : [];

@@ -4,7 +4,7 @@ import { bytesOf } from "../cache/size.ts";
 import type { Caller } from "../db/caller.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
-import { RefusedError } from "./refused.ts";
+import { RefusedError } from "./refusals.ts";
 
 /** Milliseconds after which a password is hashed again, which takes longer than most requests. */
 const MAX_AGE = 60_000;

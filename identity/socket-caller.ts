@@ -1,7 +1,7 @@
 import type { Caller } from "../db/caller.ts";
 import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError } from "../db/errors.ts";
-import { REFUSALS, RefusedError } from "./refused.ts";
+import { REFUSALS, RefusedError } from "./refusals.ts";
 
 /** The longest delay of a timer, in milliseconds. */
 const MAX_TIMEOUT = 2 ** 31 - 1;

@@ -1,7 +1,7 @@
 import { sideEffectWithPgClient, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
 import { context, list } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-import type { FunctionResource } from "./FunctionMutationsPlugin.ts";
+import type { FunctionResource } from "./MutationShapePlugin.ts";
 
 /**
  * `deleteArticle` returns false to a caller who is not authenticated: the second variant of the contract. For them the
@@ -10,7 +10,7 @@ import type { FunctionResource } from "./FunctionMutationsPlugin.ts";
 export const DeleteAnonymousPlugin: GraphileConfig.Plugin = {
   name: "DeleteAnonymousPlugin",
   version: "1.0.0",
-  after: ["FunctionMutationsPlugin"],
+  after: ["MutationShapePlugin"],
   schema: {
     hooks: {
       GraphQLObjectType_fields_field(field, _build, { scope }) {

@@ -20,7 +20,7 @@ type WriteScope = "resource:insert" | "resource:update" | "resource:delete";
 export const TableMutationsPlugin: GraphileConfig.Plugin = {
   name: "TableMutationsPlugin",
   version: "1.0.0",
-  after: ["FunctionMutationsPlugin"],
+  after: ["MutationShapePlugin"],
   schema: {
     entityBehavior: {
       pgResource: {

@@ -12,13 +12,13 @@ import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FiniteFloatsPlugin } from "./FiniteFloatsPlugin.ts";
-import { FunctionMutationsPlugin } from "./FunctionMutationsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./GeneratedColumnsPlugin.ts";
 import { HavingPlugin } from "./HavingPlugin.ts";
 import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
 import { InputColumnsPlugin } from "./InputColumnsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
+import { MutationShapePlugin } from "./MutationShapePlugin.ts";
 import { NamesakesPlugin } from "./NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./NotNullByDeclarationPlugin.ts";
 import { NullRecordArraysPlugin } from "./NullRecordArraysPlugin.ts";
@@ -71,7 +71,7 @@ export const contractPreset: GraphileConfig.Preset = {
     ArticleFilterPlugin,
     ArticleTitlePlugin,
     DefaultsPlugin,
-    FunctionMutationsPlugin,
+    MutationShapePlugin,
     TableMutationsPlugin,
     BulkMutationsPlugin,
     TimeScalarPlugin,

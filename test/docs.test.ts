@@ -8,7 +8,7 @@ import { readRules } from "../db/advisor/advisor.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
 import { REASON_CODES } from "../rest-gateway/realtime/problem.ts";
-import { internalProblem, STATUSES } from "../rest-gateway/table/answer/problem.ts";
+import { internalProblem, STATUSES } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
 
 /** The cells of the table rows below a heading, without header rows and backticks. */

@@ -3,7 +3,7 @@ import type { Caller } from "../../db/caller.ts";
 import { isOperator } from "../../http/operator.ts";
 import type { CallerResolver, KeptCredential } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/csrf.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 
 /** Who is signed in to the console. */

@@ -1,6 +1,6 @@
 import type { Account } from "../../identity/account.ts";
 import { hasRecentSignIn } from "../../identity/recent-sign-in.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import type { Auth } from "./auth.ts";
 import type { WrongPassword } from "./password-check.ts";
 import {

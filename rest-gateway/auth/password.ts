@@ -1,7 +1,7 @@
 import type { Router } from "express";
 import type { z } from "zod";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import type { Auth } from "./auth.ts";
 import { PasswordBody, parse, readBody } from "./bodies.ts";
 import { confirm, requireAccepted, type Wrong } from "./confirmation.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 
 /** The functions of the library, in an object so that tests can count the calls. */
 export const argon2 = { hash, verify };

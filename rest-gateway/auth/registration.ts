@@ -1,4 +1,4 @@
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import { restRefusal } from "../conventions/problem.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";

@@ -4,7 +4,7 @@ import type { Caller } from "../../db/caller.ts";
 import { identityOf } from "../../http/exchange.ts";
 import { byMethod, type Methods } from "../../http/express.ts";
 import { ClientGone } from "../../http/response.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import { loginRequired, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { notByKey } from "./problem.ts";

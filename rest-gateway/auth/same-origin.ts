@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 
 export type SameOriginOptions = {
   /** The public URL of the service; "" to use the host of each request. */

@@ -3,7 +3,7 @@ import { identityOf } from "../../http/exchange.ts";
 import type { Account, Clock, Session } from "../../identity/account.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./bodies.ts";

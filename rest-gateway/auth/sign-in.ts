@@ -1,6 +1,6 @@
 import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verifier.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CancelSignal } from "../../db/cancellation.ts";
 import type { Account } from "../../identity/account.ts";
-import { type RefusalReason, RefusedError } from "../../identity/refused.ts";
+import { type RefusalReason, RefusedError } from "../../identity/refusals.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {

@@ -1,7 +1,7 @@
 import type { Router } from "express";
 import { identityOf } from "../../http/exchange.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verifier.ts";

@@ -3,7 +3,7 @@ import type { Code, Problem } from "../../db/errors.ts";
 import { wrongMediaType } from "../../http/body.ts";
 import { type Destination, type Head, setHead } from "../../http/exchange.ts";
 import { RETRY_SECONDS } from "../../http/response.ts";
-import { REFUSALS, type RefusedError } from "../../identity/refused.ts";
+import { REFUSALS, type RefusedError } from "../../identity/refusals.ts";
 
 /** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
 export type Fault = { readonly field: string; readonly message: string };

@@ -4,7 +4,7 @@ import { ApiError } from "../../db/errors.ts";
 import { parseJson, readBytes } from "../../http/body.ts";
 import { type Exchange, setHead } from "../../http/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
-import { internalProblem, problemOf } from "../table/answer/problem.ts";
+import { internalProblem, problemOf } from "../table/answer/error-mapping.ts";
 import { sendTableProblem, TABLES } from "../table/send.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import { PREFIX } from "./join.ts";

@@ -1,7 +1,8 @@
 import { FilterError, type FilterRequest } from "../../db/changes/rights/filter.ts";
+import type { Operator } from "../table/operators.ts";
 import { parseLogic } from "../table/parse/conditions.ts";
 import { TableError } from "../table/problem.ts";
-import type { IsKeyword, Operator } from "../table/request.ts";
+import type { IsKeyword } from "../table/request.ts";
 import { filterRequestOf, isRequest, negated, OPERATORS } from "../table/stream/filter.ts";
 
 const KEYWORDS: readonly IsKeyword[] = ["null", "not_null", "true", "false", "unknown"];

@@ -6,7 +6,7 @@ import type { Database } from "../../db/database.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../../http/upgrade-gate.ts";
 import { peersOf } from "../../http/worker-peers.ts";
-import { REFUSALS, RefusedError } from "../../identity/refused.ts";
+import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import { SocketCallers } from "../../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast-endpoint.ts";

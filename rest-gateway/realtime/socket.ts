@@ -4,7 +4,7 @@ import { ApiError } from "../../db/errors.ts";
 import type { UnsentBytes } from "../../db/recipient.ts";
 import { networkOf } from "../../http/rate-limit.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
-import { REFUSALS, RefusedError } from "../../identity/refused.ts";
+import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
 import type { JoinLimits, SocketJoins } from "./join-limits.ts";
 import { badToken, ChannelError, internal } from "./problem.ts";

@@ -15,7 +15,7 @@ import type { CallerRules } from "../../identity/caller-resolver.ts";
 import { positionHeader } from "../conventions/change-position.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
-import { internalProblem, problemOf } from "./answer/problem.ts";
+import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { unfoldQuery } from "./parse/carried-query.ts";
 import { BASE, parseUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";

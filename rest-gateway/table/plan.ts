@@ -8,7 +8,8 @@ import type {
   Table,
 } from "../../db/catalog/catalog.ts";
 import type { Sql } from "../sql.ts";
-import type { AggregateName, IsKeyword, JsonStep, Operator, Preferences } from "./request.ts";
+import type { Operator } from "./operators.ts";
+import type { AggregateName, IsKeyword, JsonStep, Preferences } from "./request.ts";
 import type { Scope } from "./write/values.ts";
 
 /**

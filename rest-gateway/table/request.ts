@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { MediaType } from "../conventions/media.ts";
+import type { Operator } from "./operators.ts";
 
 /**
  * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters
@@ -108,33 +109,6 @@ export type Filter = {
 };
 
 export type IsKeyword = "null" | "not_null" | "true" | "false" | "unknown";
-
-export type Operator =
-  | "eq"
-  | "neq"
-  | "gt"
-  | "gte"
-  | "lt"
-  | "lte"
-  | "like"
-  | "ilike"
-  | "match"
-  | "imatch"
-  | "in"
-  | "is"
-  | "isdistinct"
-  | "cs"
-  | "cd"
-  | "ov"
-  | "sl"
-  | "sr"
-  | "nxr"
-  | "nxl"
-  | "adj"
-  | "fts"
-  | "plfts"
-  | "phfts"
-  | "wfts";
 
 /** `author(name).desc.nullslast`: `relation` is the embed whose column orders the rows. */
 export type OrderTerm = {

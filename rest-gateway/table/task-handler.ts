@@ -2,7 +2,7 @@ import type { Setting } from "../../db/catalog/catalog.ts";
 import type { Statement } from "../../db/transaction.ts";
 import { contextOf } from "../../http/request.ts";
 import type { ErrorResponse, StoredRequest, Task, TaskHandler, TaskTransaction } from "../tasks/task-handler.ts";
-import { internalProblem, problemOf } from "./answer/problem.ts";
+import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseUrl } from "./parse/request.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
 import type { Prepared } from "./query.ts";

@@ -6,10 +6,10 @@ import type { Caller } from "../../db/caller.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
-import { RefusedError } from "../../identity/refused.ts";
+import { RefusedError } from "../../identity/refusals.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verifier.ts";
-import { tableRefusal } from "../../rest-gateway/table/answer/problem.ts";
+import { tableRefusal } from "../../rest-gateway/table/answer/error-mapping.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
 const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "web_anon" });

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from "express";
 import { ApiError } from "../../../db/errors.ts";
-import { RefusedError } from "../../../identity/refused.ts";
+import { RefusedError } from "../../../identity/refusals.ts";
 import { problemHeaders, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { route } from "../route.ts";

@@ -1,5 +1,5 @@
 import type { Router } from "express";
-import { RefusedError } from "../../../identity/refused.ts";
+import { RefusedError } from "../../../identity/refusals.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import { restError } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";

@@ -3,7 +3,7 @@ import type { Request, Response, Router } from "express";
 import { ApiError } from "../../../db/errors.ts";
 import { readBytes } from "../../../http/body.ts";
 import { identityOf } from "../../../http/exchange.ts";
-import { RefusedError } from "../../../identity/refused.ts";
+import { RefusedError } from "../../../identity/refusals.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import { RestError } from "../../conventions/problem.ts";

@@ -1,40 +1,11 @@
 import type { Column, Table, TypeShape } from "../../../db/catalog/catalog.ts";
-import type { Operator } from "../../table/request.ts";
+import { OPERATORS } from "../../table/operators.ts";
 import { documentationOf } from "../comment.ts";
 import type { JsonSchema, Parameter, Reference } from "../document.ts";
 import { schemaOf, sqlNameOf } from "../json-schema.ts";
 import { queryParameter, refer } from "../schema-parts.ts";
 import { RESERVED } from "./parameters.ts";
 import { FILTER, type NamedSchema, type TableAccess } from "./visible-schema.ts";
-
-/** The operators of `?column=operator.value`, with their meanings. */
-export const OPERATORS: Readonly<Record<Operator, string>> = {
-  eq: "equal to",
-  neq: "not equal to",
-  gt: "greater than",
-  gte: "greater than or equal to",
-  lt: "less than",
-  lte: "less than or equal to",
-  like: "like a pattern, in which `*` matches any characters",
-  ilike: "like a pattern, ignoring case",
-  match: "matching a regular expression",
-  imatch: "matching a regular expression, ignoring case",
-  in: "one of a list: `in.(1,2,3)`",
-  is: "`is.null`, `is.not_null`, `is.true`, `is.false` or `is.unknown`",
-  isdistinct: "not equal to; null equals null",
-  cs: "an array, range or JSON value that contains the value: `cs.{a,b}`",
-  cd: "an array, range or JSON value that is contained in the value",
-  ov: "an array or range that overlaps the value",
-  sl: "a range that is strictly left of the value",
-  sr: "a range that is strictly right of the value",
-  nxr: "a range that does not extend to the right of the value",
-  nxl: "a range that does not extend to the left of the value",
-  adj: "a range that is adjacent to the value",
-  fts: "text that matches a query of `to_tsquery`: `fts(english).cat`",
-  plfts: "text that matches a query of `plainto_tsquery`",
-  phfts: "text that matches a query of `phraseto_tsquery`",
-  wfts: "text that matches a query of `websearch_to_tsquery`",
-};
 
 /** `operator.value`: `eq.1`, `not.like(any).{a*,b*}`. */
 export const FILTER_SCHEMA: JsonSchema = {

@@ -1,7 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { OPERATORS } from "../../table/operators.ts";
 import { documentationOf, plainText } from "../comment.ts";
 import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "../document.ts";
-import { FILTER_SCHEMA, filterParameters, OPERATORS } from "./filters.ts";
+import { FILTER_SCHEMA, filterParameters } from "./filters.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";
 import { PARAMETERS } from "./parameters.ts";
 import { ERROR_SCHEMA, errorResponses, HEADERS } from "./responses.ts";
@@ -72,7 +73,7 @@ const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
   bearer: { type: "http", scheme: "bearer", bearerFormat: "JWT", description: "The access token of a signed-in user." },
 };
 
-const operators = Object.entries(OPERATORS).map(([name, meaning]) => `| \`${name}\` | ${meaning} |`);
+const operators = Object.entries(OPERATORS).map(([name, { about }]) => `| \`${name}\` | ${about} |`);
 
 /** The introduction of the reference page, in Markdown: how to write requests. */
 export const GUIDE = `Every table and view is a collection of rows. Every function can be called under \`/rpc\`.

@@ -1,6 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
-import { RefusedError } from "../../../identity/refused.ts";
+import { RefusedError } from "../../../identity/refusals.ts";
 import {
   type Fault,
   faultOfRecord,

@@ -1,28 +1,16 @@
 import { writeArray } from "../../../db/array-text.ts";
+import { isOperator, OPERATORS, type Operator } from "../operators.ts";
 import { TableError, tooDeep } from "../problem.ts";
-import type { Condition, Field, Filter, IsKeyword, Logic, Operator } from "../request.ts";
+import type { Condition, Field, Filter, IsKeyword, Logic } from "../request.ts";
 import { isNameCode, readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 
 /** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
 export type Operation = Omit<Filter, "kind" | "field" | "value"> & { readonly text: string };
 
-/**
- * The operators, grouped by the syntax of the text that follows them.
- * Source: PostgREST docs, "Tables and Views", Operators.
- */
-const OPERATORS: ReadonlyMap<string, { readonly name: Operator; readonly kind: OperatorKind }> = operators({
-  quantified: ["eq", "gt", "gte", "lt", "lte", "like", "ilike", "match", "imatch"],
-  plain: ["neq", "isdistinct", "cs", "cd", "ov", "sl", "sr", "nxr", "nxl", "adj"],
-  language: ["fts", "plfts", "phfts", "wfts"],
-  list: ["in"],
-  keyword: ["is"],
-});
-type OperatorKind = "quantified" | "plain" | "language" | "list" | "keyword";
-
 const KEYWORDS: ReadonlySet<string> = new Set(["null", "not_null", "true", "false", "unknown"] satisfies IsKeyword[]);
 
-const OPERATOR = `(?:${[...OPERATORS.keys()].join("|")})[.(]`;
+const OPERATOR = `(?:${Object.keys(OPERATORS).join("|")})[.(]`;
 const FILTER_START = new RegExp(`^(?:not\\.)?${OPERATOR}`);
 const OPERATOR_AT = new RegExp(OPERATOR, "y");
 
@@ -55,12 +43,13 @@ export function tryOperation(text: string): Operation | null {
 /** `readText` reads the value of operators that accept any text. */
 function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string): Operation {
   const isNegated = scanner.takes("not.");
-  const { name: operator, kind } = readOperator(scanner);
-  const quantifier = kind === "quantified" ? readQuantifier(scanner) : null;
-  const language = kind === "language" ? readLanguage(scanner) : null;
+  const operator = readOperator(scanner);
+  const { syntax } = OPERATORS[operator];
+  const quantifier = syntax === "quantified" ? readQuantifier(scanner) : null;
+  const language = syntax === "language" ? readLanguage(scanner) : null;
   scanner.expect(".");
-  const keyword = kind === "keyword" ? readKeyword(scanner) : null;
-  const text = keyword ?? (kind === "list" ? readList(scanner) : withWildcards(operator, readText(scanner)));
+  const keyword = syntax === "keyword" ? readKeyword(scanner) : null;
+  const text = keyword ?? (syntax === "list" ? readList(scanner) : withWildcards(operator, readText(scanner)));
   return { isNegated, operator, quantifier, language, keyword, text };
 }
 
@@ -70,10 +59,10 @@ function seesOperator({ text }: Scanner, at: number): boolean {
   return OPERATOR_AT.test(text);
 }
 
-function readOperator(scanner: Scanner) {
+function readOperator(scanner: Scanner): Operator {
   const start = scanner.at;
-  const operator = OPERATORS.get(scanner.takeWhile(isSmallLetter));
-  if (operator) return operator;
+  const operator = scanner.takeWhile(isSmallLetter);
+  if (isOperator(operator)) return operator;
   scanner.at = start;
   throw scanner.error(start === 0 ? '"not" or an operator (eq, gt, ...)' : "an operator (eq, gt, ...)");
 }
@@ -136,11 +125,6 @@ const withWildcards = (operator: Operator, text: string) =>
 const isSmallLetter = (code: number) => code >= 0x61 && code <= 0x7a;
 const isLetter = (code: number) => isSmallLetter(code | 0x20) || code === 0x5f;
 const isElementPart = (code: number) => code !== 0x2c && code !== 0x29;
-
-function operators(kinds: Readonly<Record<OperatorKind, readonly Operator[]>>) {
-  const entries = Object.entries(kinds) as [OperatorKind, readonly Operator[]][];
-  return new Map(entries.flatMap(([kind, names]) => names.map((name) => [name as string, { name, kind }])));
-}
 
 export type LogicOptions = {
   /** Levels of `and` and `or`. */

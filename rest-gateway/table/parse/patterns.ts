@@ -1,5 +1,6 @@
+import type { Operator } from "../operators.ts";
 import { expensivePattern, patternTooLong, tooMany, tooManyRepetitions } from "../problem.ts";
-import type { Operator, ParseLimits } from "../request.ts";
+import type { ParseLimits } from "../request.ts";
 import type { Operation } from "./conditions.ts";
 
 const REGULAR: ReadonlySet<Operator> = new Set<Operator>(["match", "imatch"]);

@@ -1,7 +1,8 @@
 import { elementsOf } from "../../../db/array-text.ts";
 import type { Operator } from "../../../db/changes/rights/condition.ts";
 import { FilterError, type FilterRequest } from "../../../db/changes/rights/filter.ts";
-import type { Condition, Filter, IsKeyword, Operator as TableOperator } from "../request.ts";
+import type { Operator as TableOperator } from "../operators.ts";
+import type { Condition, Filter, IsKeyword } from "../request.ts";
 
 /** The operators that changes can be filtered with. */
 export const OPERATORS: Partial<Record<TableOperator, Operator>> = {

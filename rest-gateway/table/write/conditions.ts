@@ -1,41 +1,10 @@
 import { type Sql, sql } from "../../sql.ts";
+import { OPERATORS } from "../operators.ts";
 import type { ConditionPlan, FieldPlan } from "../plan.ts";
-import type { IsKeyword, Operator } from "../request.ts";
+import type { IsKeyword } from "../request.ts";
 import { type Scope, writeField } from "./values.ts";
 
 type Compare = Extract<ConditionPlan, { kind: "compare" }>;
-
-/** SQL by the operator in the URL. */
-const OPERATORS: Readonly<Record<Exclude<Operator, "is" | "in" | TextSearch>, Sql>> = {
-  eq: sql`=`,
-  neq: sql`<>`,
-  gt: sql`>`,
-  gte: sql`>=`,
-  lt: sql`<`,
-  lte: sql`<=`,
-  like: sql`like`,
-  ilike: sql`ilike`,
-  match: sql`~`,
-  imatch: sql`~*`,
-  isdistinct: sql`is distinct from`,
-  cs: sql`@>`,
-  cd: sql`<@`,
-  ov: sql`&&`,
-  sl: sql`<<`,
-  sr: sql`>>`,
-  nxr: sql`&<`,
-  nxl: sql`&>`,
-  adj: sql`-|-`,
-};
-
-type TextSearch = "fts" | "plfts" | "phfts" | "wfts";
-
-const TEXT_SEARCH: Readonly<Record<TextSearch, Sql>> = {
-  fts: sql`to_tsquery`,
-  plfts: sql`plainto_tsquery`,
-  phfts: sql`phraseto_tsquery`,
-  wfts: sql`websearch_to_tsquery`,
-};
 
 const KEYWORDS: Readonly<Record<IsKeyword, Sql>> = {
   null: sql`is null`,
@@ -80,10 +49,11 @@ function writeComparison(condition: Compare, scope: Scope): Sql {
   const { operator, quantifier, field } = condition;
   const value = writeOperand(condition);
   const left = writeField(field, scope);
-  if (isTextSearch(operator)) return writeTextSearch(condition, operator, left, value);
   if (operator === "in") return sql`${left} = any (${value})`;
-  if (quantifier === null) return sql`${left} ${OPERATORS[operator]} ${value}`;
-  return sql`${left} ${OPERATORS[operator]} ${quantifier === "any" ? sql`any` : sql`all`} (${value})`;
+  const { syntax, sql: written } = OPERATORS[operator];
+  if (syntax === "language") return writeTextSearch(condition, written, left, value);
+  if (quantifier === null) return sql`${left} ${written} ${value}`;
+  return sql`${left} ${written} ${quantifier === "any" ? sql`any` : sql`all`} (${value})`;
 }
 
 /** The parameter has no cast, so Postgres gives it the type of the column. */
@@ -97,12 +67,10 @@ function writeOperand({ field, value, operator, quantifier }: Compare): Sql {
   return sql`array(select ${convert}(each) from unnest(${operand}::text[]) as each)`;
 }
 
-const isTextSearch = (operator: Operator): operator is TextSearch => operator in TEXT_SEARCH;
-
-function writeTextSearch({ language, field }: Compare, operator: TextSearch, left: Sql, value: Sql): Sql {
+function writeTextSearch({ language, field }: Compare, parseQuery: Sql, left: Sql, value: Sql): Sql {
   const configuration = language === null ? sql.empty : sql`${sql.constant(language)}::regconfig, `;
   const vector = isVector(field) ? left : sql`pg_catalog.to_tsvector(${configuration}${left})`;
-  return sql`${vector} @@ ${TEXT_SEARCH[operator]}(${configuration}${value})`;
+  return sql`${vector} @@ ${parseQuery}(${configuration}${value})`;
 }
 
 function isVector({ origin, path }: FieldPlan): boolean {

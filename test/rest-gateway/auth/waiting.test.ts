@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { Transactions } from "../../../db/transaction.ts";
-import { RefusedError } from "../../../identity/refused.ts";
+import { RefusedError } from "../../../identity/refusals.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";

@@ -5,10 +5,11 @@ export type FunctionResource = PgResource<any, any, any, readonly PgResourcePara
 
 /**
  * `Mutation.publishArticle(id: ID!): Article!`: a volatile SQL function becomes a mutation whose arguments are the
- * parameters and whose type is the result type, without input, payload and clientMutationId.
+ * parameters and whose type is the result type, without input, payload and clientMutationId. To add a mutation, write a
+ * function and grant it.
  */
-export const FunctionMutationsPlugin: GraphileConfig.Plugin = {
-  name: "FunctionMutationsPlugin",
+export const MutationShapePlugin: GraphileConfig.Plugin = {
+  name: "MutationShapePlugin",
   version: "1.0.0",
   after: ["PgCustomTypeFieldPlugin"],
   schema: {

@@ -1,7 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { ApiError, databaseUnavailable, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
-import { type RefusalReason, RefusedError } from "../../../identity/refused.ts";
+import { type RefusalReason, RefusedError } from "../../../identity/refusals.ts";
 import type { TokenFault } from "../../../identity/verifier.ts";
 import { restRefusal } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
