@@ -5,6 +5,7 @@ import { type Advice, type AdviceOptions, advise, readRules } from "../db/adviso
 import { callersOf } from "../db/advisor/callers.ts";
 import { countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
+import { givingWay } from "../db/giving-way.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
@@ -59,7 +60,7 @@ async function read(config: Config): Promise<Advice> {
   });
   return withOwner(config, async (client) => {
     const options: AdviceOptions = { ...(await callersOf(client, config)), schemas: config.dbSchemas, acceptances };
-    const advice = await advise(client, options);
+    const advice = await givingWay(() => advise(client, options));
     const [login] = options.logins;
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
     if (rowCount === 0)

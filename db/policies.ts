@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { GIVE_WAY } from "./giving-way.ts";
 
 export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
 
@@ -24,7 +25,7 @@ const POLICIES = `
   where schemaname = any ($1)
   order by schemaname, tablename, policyname`;
 
-/** The policies of all tables in these schemas, as the database has them now. */
+/** The policies of all tables in these schemas, as the database has them now. Rejects with 55P03 if a table is locked. */
 export async function readPolicies(
   pool: Pick<Pool, "connect">,
   schemas: readonly string[],
@@ -32,7 +33,7 @@ export async function readPolicies(
   const client = await pool.connect();
   try {
     // With an empty search path Postgres writes every name with its schema.
-    await client.query("begin read only; set local search_path = ''; set local lock_timeout = '3s'");
+    await client.query(`begin read only; set local search_path = ''; ${GIVE_WAY}`);
     const { rows } = await client.query<Policy>(POLICIES, [schemas]);
     return rows;
   } finally {

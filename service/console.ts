@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { readActivity } from "../db/activity.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
+import { givingWay } from "../db/giving-way.ts";
 import { readPolicies } from "../db/policies.ts";
 import { RowAccessCheck } from "../db/row-access.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
@@ -41,7 +42,7 @@ export function createConsole({
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => rest.catalog.current;
   const roles = () => callerRoles(catalog(), logins);
-  const policies = () => readPolicies(database.catalog, [...catalog().schemas.keys()]);
+  const policies = () => givingWay(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
   const access = accessView({
     catalog,
     roles,

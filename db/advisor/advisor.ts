@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
+import { GIVE_WAY } from "../giving-way.ts";
 import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
 import { brokenSqlFunctions } from "./sql-functions.ts";
 
@@ -58,7 +59,7 @@ const CALLERS = `
 
 /**
  * Runs all rules on a database, in one read-only transaction, and sorts what they find by level and object. Any login can
- * run them: they read only the catalog.
+ * run them: they read only the catalog. Rejects with 55P03 if another transaction locks a table that they need.
  */
 export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
   const { schemas, logins, roles, acceptances = [] } = options;
@@ -67,7 +68,7 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
   // With an empty search path Postgres writes every name with its schema.
   await client.query("begin transaction isolation level repeatable read read only");
   try {
-    await client.query("set local search_path = ''; set local jit = off; set local lock_timeout = '3s'");
+    await client.query(`set local search_path = ''; set local jit = off; ${GIVE_WAY}`);
     const callers = (await client.query(CALLERS, [logins, roles])).rows[0].names;
     for (const { name: rule, level, sql } of rules) {
       if (options.rules?.includes(rule) === false) continue;

@@ -1,4 +1,5 @@
 import pg, { type Pool, type QueryResult } from "pg";
+import { GIVE_WAY } from "../giving-way.ts";
 import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
 import { CONSTRAINTS, type ConstraintRow } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
@@ -133,7 +134,7 @@ const PARTS: Readonly<Record<keyof CatalogRows, string>> = {
 /**
  * Reads everything in one statement, and so from one snapshot, and in one round trip: session settings and statement
  * are one message and one transaction. With an empty search path Postgres qualifies all names outside pg_catalog.
- * Reading a default waits for a concurrent `alter table`; lock_timeout limits the wait.
+ * Rejects with 55P03 if another transaction locks a table that it reads.
  */
 export async function readCatalog(pool: Pick<Pool, "query">, scope: CatalogScope): Promise<CatalogText> {
   const parts = Object.entries(PARTS).map(
@@ -142,7 +143,7 @@ export async function readCatalog(pool: Pick<Pool, "query">, scope: CatalogScope
   const results = await pool.query(`
     set local search_path = '';
     set local jit = off;
-    set local lock_timeout = '3s';
+    ${GIVE_WAY};
     with ${commonTables(scope)} select ${parts.join(", ")}`);
   return (results as unknown as QueryResult<CatalogText>[]).at(-1)!.rows[0]!;
 }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { givingWay, pauseAfter } from "../giving-way.ts";
 
 /** A burst of changes, such as a migration, causes one run, which starts after this pause. */
 const QUIET_MILLISECONDS = 100;
@@ -8,7 +9,10 @@ const MAX_WAIT_MILLISECONDS = 500;
 const RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
 
-/** Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. */
+/**
+ * Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. A run that gave way to a
+ * lock is repeated sooner, and has failed only if the lock persists.
+ */
 export class Debounced {
   readonly #action: () => Promise<void>;
   readonly #onFailed: (error: Error) => void;
@@ -17,6 +21,8 @@ export class Debounced {
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #retryMilliseconds = RETRY_MILLISECONDS;
+  /** Runs that gave way to a lock since the last one that succeeded. */
+  #gaveWay = 0;
   #running: Promise<void> | null = null;
   /** Resolves at the end of the next run. */
   #next = Promise.withResolvers<void>();
@@ -35,7 +41,7 @@ export class Debounced {
 
   /** The first run. Rejects when it fails, and does not repeat it. */
   async first(): Promise<void> {
-    const run = this.#action();
+    const run = givingWay(this.#action);
     this.#follow(run.catch(() => {}));
     await run;
   }
@@ -70,9 +76,7 @@ export class Debounced {
 
   /** Schedules another run after a failure. */
   later(): void {
-    if (this.#closed) return;
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => this.soon(), this.#retryMilliseconds);
+    this.#retryAfter(this.#retryMilliseconds);
     this.#retryMilliseconds = Math.min(2 * this.#retryMilliseconds, MAX_RETRY_MILLISECONDS);
   }
 
@@ -103,13 +107,25 @@ export class Debounced {
     });
   }
 
+  #retryAfter(milliseconds: number): void {
+    if (this.#closed) return;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => this.soon(), milliseconds);
+  }
+
   async #run(): Promise<void> {
     try {
       await this.#action();
       this.#successes += 1;
       this.#retryMilliseconds = RETRY_MILLISECONDS;
+      this.#gaveWay = 0;
     } catch (error) {
       if (this.#closed) return;
+      const pause = pauseAfter(error, this.#gaveWay);
+      if (pause !== undefined) {
+        this.#gaveWay++;
+        return this.#retryAfter(pause);
+      }
       this.#onFailed(error as Error);
       this.later();
     }

@@ -169,6 +169,42 @@ test("a failed read keeps the catalog and is repeated", async () => {
   await expect.poll(tableNames, SOON).toContain("later");
 });
 
+test("DDL that waits for the read and for which the read waits succeeds, and is read afterwards", async () => {
+  await dba("create table public.later (id int); create table public.latest (id int)");
+  await dba("create view public.both_tables as select l.id from public.later as l join public.latest using (id)");
+  // Postgres checks for a deadlock when a session has waited for a second: here only for the DBA, as if the read had begun to wait later.
+  const login = database.owner.escapeIdentifier(`${database.name}_catalog`);
+  await dba(`alter role ${login} set deadlock_timeout = '1min'`);
+  await dba(`select pg_terminate_backend(pid) from pg_stat_activity where usename = '${database.name}_catalog'`);
+  const report = new pg.Client({ connectionString: database.url });
+  await report.connect();
+  const queries = vi.spyOn(reader.pool, "query");
+  const waiting = async () =>
+    (await report.query("select from pg_locks where relation = 'public.latest'::regclass and not granted")).rowCount;
+  try {
+    await report.query("begin; lock table public.latest in access share mode");
+    await dba("begin");
+    const altered = dba("alter table public.latest add column note text");
+    await expect.poll(waiting, SOON).toBe(1);
+    // The read locks `later` and waits for `latest` behind the DBA.
+    live.soon();
+    const gaveWay = () => queries.mock.settledResults.some(({ type }) => type === "rejected");
+    await expect.poll(async () => (await waiting()) === 2 || gaveWay(), SOON).toBe(true);
+    await report.query("commit");
+    await altered;
+    await dba("alter table public.later add column note text; commit");
+    const columns = () => [...live.current.schemas.get("public")!.tables.get("later")!.columns.keys()];
+    live.soon();
+    await expect.poll(columns, SOON).toEqual(["id", "note"]);
+    expect([failures, live.loads.failed]).toEqual([[], 0]);
+  } finally {
+    queries.mockRestore();
+    await report.end();
+    await dba("rollback");
+    await dba(`drop view public.both_tables; alter role ${login} reset deadlock_timeout`);
+  }
+});
+
 test("start rejects when the first read fails", async () => {
   const url = new URL(database.url);
   url.pathname = "/missing";

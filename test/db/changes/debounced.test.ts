@@ -4,19 +4,20 @@ import { Debounced } from "../../../db/changes/debounced.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** The times of the runs, in milliseconds from now. */
-function runsOf(action: (run: number) => void): { readonly debounced: Debounced; readonly runs: number[] } {
+/** The times of the runs and of reported failures, in milliseconds from now. */
+function runsOf(action: (run: number) => void) {
   const start = Date.now();
   const runs: number[] = [];
+  const failures: number[] = [];
   const debounced = new Debounced(
     async () => {
       runs.push(Date.now() - start);
       action(runs.length);
     },
-    () => {},
+    () => failures.push(Date.now() - start),
   );
   onTestFinished(() => debounced.close());
-  return { debounced, runs };
+  return { debounced, runs, failures };
 }
 
 test("a burst of changes causes one run, 100 ms after the last of them", async () => {
@@ -45,6 +46,38 @@ test("a failed run is repeated after a second, and then after twice as long each
   debounced.soon();
   await vi.advanceTimersByTimeAsync(60_000);
   expect(runs).toEqual([100, 1200, 3300, 7400]);
+});
+
+test("a run that gave way to a lock is repeated soon, and a failure is reported only if the lock persists for 10 seconds", async () => {
+  let isLocked = true;
+  const { debounced, runs, failures } = runsOf(() => {
+    if (isLocked) throw Object.assign(new Error("canceling statement due to lock timeout"), { code: "55P03" });
+  });
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect([runs, failures]).toEqual([[100, 300, 600, 1100, 2000, 3700, 7000], []]);
+  await vi.advanceTimersByTimeAsync(2000);
+  expect([runs.slice(7), failures]).toEqual([
+    [10_300, 11_400],
+    [10_300, 11_400],
+  ]);
+
+  isLocked = false;
+  await vi.advanceTimersByTimeAsync(3000);
+  isLocked = true;
+  [runs.length, failures.length] = [0, 0];
+  debounced.soon();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect([runs.length, failures]).toEqual([3, []]);
+});
+
+test("the first run gives way to locks too, and rejects with any other error", async () => {
+  const { debounced, runs } = runsOf((run) => {
+    if (run < 3) throw Object.assign(new Error("locked"), { code: "55P03" });
+    throw new Error("broken");
+  });
+  await expect(debounced.first()).rejects.toThrow("broken");
+  expect(runs).toHaveLength(3);
 });
 
 test("the wait after a failure is at most a minute, and after a success it starts with a second again", async () => {
