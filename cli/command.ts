@@ -60,9 +60,7 @@ export async function withOwner<Result>(
     await client.connect();
     return await work(client);
   } catch (error) {
-    throw error instanceof CommandError
-      ? error
-      : new CommandError(1, `cannot use the database: ${reasonOf(error as Error)}`);
+    throw error instanceof CommandError ? error : cannotUseDatabase(error as Error);
   } finally {
     await client.end();
   }
@@ -100,8 +98,10 @@ export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | 
 }
 
 /** A host name with several addresses fails with an AggregateError, whose message is empty. */
-const reasonOf = (error: Error): string =>
-  error instanceof AggregateError ? error.errors.map(({ message }) => message).join("; ") : error.message;
+export const cannotUseDatabase = (error: Error): CommandError => {
+  const messages = error instanceof AggregateError ? error.errors.map(({ message }) => message) : [error.message];
+  return new CommandError(1, `cannot use the database: ${messages.join("; ")}`);
+};
 
 /** Formats rows as plain text: a header with the names of the columns, and aligned columns. */
 export function inColumns(names: readonly string[], rows: readonly Readonly<Record<string, string>>[]): string {

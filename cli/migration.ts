@@ -15,7 +15,7 @@ import {
   uncommitMigration,
 } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
-import { CommandError, ownerUrl, readSettings, runCommand } from "./command.ts";
+import { CommandError, cannotUseDatabase, ownerUrl, readSettings, runCommand } from "./command.ts";
 
 const HELP = `\
 Writes, tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
@@ -55,9 +55,15 @@ export async function migrationCommand(
 ): Promise<string> {
   if (args.includes("--help") || args.includes("-h")) return HELP;
   return COMMANDS[name]!(args, options).catch((error) => {
-    throw error instanceof MigrationFailure ? new CommandError(1, error.message) : error;
+    if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
+    throw isOfConnection(error) ? cannotUseDatabase(error) : error;
   });
 }
+
+const isOfConnection = (error: Error & { syscall?: string }): boolean =>
+  error instanceof pg.DatabaseError ||
+  error instanceof AggregateError ||
+  /^(connect|getaddrinfo)$/.test(error.syscall ?? "");
 
 async function apply(args: string[], options: MigrationOptions): Promise<string> {
   const { environment, folder = MIGRATIONS_FOLDER } = options;

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Logger } from "@graphile/logger";
 import { commit, compile, migrate as runMigrations, type Settings, uncommit, watch } from "graphile-migrate";
@@ -30,6 +31,8 @@ const BLANK_MIGRATION = `\
  */
 export async function migrate(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "content-service migrations" });
+  // If the connection is lost while it is idle, the next statement fails.
+  client.on("error", () => {});
   await client.connect();
   try {
     await waitForTurn(client, log);
@@ -49,12 +52,19 @@ export async function migrate(databaseUrl: string, log: MigrationLog, folder = M
 /** Held by the service that migrates. graphile-migrate's own lock does not wait, and does not cover the queue. */
 const LOCK = "hashtext('content-service:migrate')";
 
+/**
+ * Polls, because a statement that waits for a lock has a snapshot: `create index concurrently` in the migration of the other service
+ * would wait for it forever.
+ */
 async function waitForTurn(client: pg.Client, log: MigrationLog): Promise<void> {
-  const { rows } = await client.query(`select pg_try_advisory_lock(${LOCK}) as "isFirst"`);
-  if (rows[0].isFirst) return;
+  const takeLock = async () => (await client.query(`select pg_try_advisory_lock(${LOCK}) as taken`)).rows[0].taken;
+  if (await takeLock()) return;
   log("warning", "another service migrates the database: waiting");
-  await client.query(`select pg_advisory_lock(${LOCK})`);
+  do await sleep(POLL_MILLISECONDS);
+  while (!(await takeLock()));
 }
+
+const POLL_MILLISECONDS = 200;
 
 /** A newer version has migrated the database. This one serves it: a version only adds to what the previous one uses. */
 async function reportMissing(client: pg.Client, log: MigrationLog, folder: string): Promise<void> {
@@ -168,7 +178,14 @@ class RunningFile {
 /** graphile-migrate's error for a committed migration that has been changed. */
 const CHANGED = /^Hash for (?:.*\/)?(\S+) does not match/;
 
+/** graphile-migrate's error while another process holds its lock. */
+const BUSY = "Failed to get exclusive lock";
+
 function throwExplained(error: Error): never {
+  if (error.message === BUSY)
+    throw new MigrationFailure(
+      "another command or a service migrates this database: run this again when it has ended.",
+    );
   const [, file] = CHANGED.exec(error.message) ?? [];
   if (file === undefined) throw error;
   throw new MigrationFailure(
@@ -178,7 +195,8 @@ function throwExplained(error: Error): never {
 }
 
 async function explained(error: unknown, url: string, name: string, folder: string): Promise<unknown> {
-  if (CHANGED.test((error as Error).message)) throwExplained(error as Error);
+  const { message } = error as Error;
+  if (message === BUSY || CHANGED.test(message)) throwExplained(error as Error);
   const path = name === CURRENT ? join(folder, name) : join(folder, "committed", name);
   const written = await readFile(path, "utf8").catch(() => "");
   const text = name === CURRENT ? await expanded(written, url, folder) : written;

@@ -9,21 +9,42 @@ export type MigrationText = { readonly file: string; readonly text: string };
 
 /**
  * Explains why a migration has failed. Postgres does not say which statement of many it was, so they are executed again, one
- * after the other, in a transaction that is rolled back. Returns the error itself if that does not fail.
+ * after the other, in a transaction that is rolled back. Returns the error itself if it is not of a statement.
  */
 export async function explainFailure(error: unknown, url: string, migration: MigrationText): Promise<unknown> {
+  if ((error as Error).name === "SQLParsingError") return unreadable(error, migration);
   if ((error as pg.DatabaseError).severity === undefined) return error;
   const client = new pg.Client({ connectionString: url });
   try {
     await client.connect();
     const failed = await firstFailure(client, statementsOf(migration.text));
-    return failed === null ? error : new MigrationFailure(describe(failed, migration), { cause: error });
+    // They succeed if a lock is free now, and fail differently if they must not run in a transaction.
+    const original = error as pg.DatabaseError;
+    const isSame = failed !== null && failed.error.code === original.code;
+    const explanation = isSame ? describe(failed, migration) : summarize(original, migration);
+    return new MigrationFailure(explanation, { cause: error });
   } catch {
     return error;
   } finally {
     await client.end();
   }
 }
+
+/** graphile-migrate compares migrations without their comments, with a parser that does not know `$$`. */
+function unreadable(error: unknown, { file, text }: MigrationText): unknown {
+  const found = statementsOf(text).find((statement) => hasOddQuotes(statement.text));
+  if (found === undefined) return error;
+  const lines = found.text.split("\n");
+  const line = lines.findIndex(hasOddQuotes);
+  const at = found.at + lines.slice(0, line).reduce((length, each) => length + each.length + 1, 0);
+  const place = placeOf(text.slice(0, at), file);
+  return new MigrationFailure(`${place}: ${ODD_QUOTES}\n    ${lines[line]!.trim()}`, { cause: error });
+}
+
+const hasOddQuotes = (sql: string) => (sql.replace(/--.*$/gm, "").match(/'/g) ?? []).length % 2 === 1;
+
+const ODD_QUOTES =
+  "a single apostrophe. Also between $$ and $$, graphile-migrate needs an even number of them: rephrase it, or write ’.";
 
 type Failed = { readonly statement: SqlStatement; readonly error: pg.DatabaseError };
 
@@ -46,14 +67,23 @@ async function firstFailure(client: pg.Client, statements: readonly SqlStatement
 function describe({ statement, error }: Failed, { file, text }: MigrationText): string {
   const at = statement.at + Math.max(Number(error.position ?? 1) - 1, 0);
   // Files that a committed migration has included may have moved since.
-  const isCommitted = COMMITTED.test(file);
   const before = text.slice(0, at);
-  const place = isCommitted ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
+  const place = COMMITTED.test(file) ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
   const shown = statement.text.length > MAX_SHOWN ? `${statement.text.slice(0, MAX_SHOWN)} …` : statement.text;
-  const advice = ADVICE[error.code ?? ""];
-  const fix = advice === EXISTS && isCommitted ? existsFor(file) : advice;
-  const more = [error.detail, error.hint, fix].filter((line) => line !== undefined);
-  return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...more].join("\n");
+  return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...helpFor(error, file)].join(
+    "\n",
+  );
+}
+
+/** Without the statement. */
+const summarize = (error: pg.DatabaseError, { file }: MigrationText): string =>
+  [`${file}: ${error.message} (${error.code})`, ...helpFor(error, file)].join("\n");
+
+/** What Postgres adds to the message, and how to fix it. */
+function helpFor({ code = "", detail, hint }: pg.DatabaseError, file: string): readonly string[] {
+  const advice = ADVICE[code];
+  const fix = advice === EXISTS && COMMITTED.test(file) ? existsFor(file) : advice;
+  return [detail, hint, fix].filter((line) => line !== undefined);
 }
 
 const MAX_SHOWN = 400;

@@ -91,6 +91,71 @@ describe("db:apply", () => {
     expect(stderr).not.toMatch(/node_modules|at async/);
   });
 
+  const LOCKED = "Another transaction holds a lock on the object: end it, and run this again.\n";
+
+  test("names the statement that waits for a lock longer than lock_timeout", async () => {
+    const { owner } = database;
+    await current(
+      "set local lock_timeout = '100ms';\nalter table public.articles add column if not exists note text;\n",
+    );
+    await owner.query("begin; lock table public.articles in access share mode");
+    const outcome = await run("apply").finally(() => owner.query("rollback"));
+    expect(outcome).toEqual({
+      exitCode: 1,
+      stdout: "",
+      stderr:
+        "current.sql, line 2: canceling statement due to lock timeout (55P03)\n" +
+        `    alter table public.articles add column if not exists note text\n${LOCKED}`,
+    });
+  });
+
+  test("names the file and the fix if the statements succeed the next time, or run without a transaction", async () => {
+    const { owner } = database;
+    await owner.query("create sequence public.runs");
+    await current(
+      "do $$ begin if nextval('public.runs') = 1 then raise lock_not_available using message = 'locked'; end if; end $$;\n",
+    );
+    expect(await run("apply")).toEqual({ exitCode: 1, stdout: "", stderr: `current.sql: locked (55P03)\n${LOCKED}` });
+    await owner.query("drop sequence public.runs");
+
+    await owner.query(`alter database ${database.name} set lock_timeout = '100ms'`);
+    await current(
+      "--! no-transaction\ncreate index concurrently if not exists note_idx on public.articles (updated_at);\n",
+    );
+    await owner.query("begin; lock table public.articles in share update exclusive mode");
+    const { stderr } = await run("apply").finally(() => owner.query("rollback"));
+    await owner.query(`alter database ${database.name} reset lock_timeout`);
+    expect(stderr).toBe(`current.sql: canceling statement due to lock timeout (55P03)\n${LOCKED}`);
+  });
+
+  test("without a database, and while another command migrates it, says so in one line", async () => {
+    await current("select 1;\n");
+    const nowhere = { DATABASE_URL: "postgres://localhost:1/content", JWT_SECRET: SECRET };
+    const { exitCode, stderr } = await outcomeOf(migrationCommand(["apply"], { environment: nowhere, folder }));
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(/^cannot use the database: connect ECONNREFUSED .*\n$/);
+
+    await database.owner.query("select pg_advisory_lock(4727445306447283)");
+    const second = await run("apply").finally(() => database.owner.query("select pg_advisory_unlock_all()"));
+    expect([second.exitCode, second.stderr]).toEqual([
+      1,
+      "another command or a service migrates this database: run this again when it has ended.\n",
+    ]);
+  });
+
+  test("names the line with a single apostrophe between $$, which graphile-migrate cannot read", async () => {
+    await current(
+      "-- It's a comment.\nselect 1;\ncreate function public.one() returns int language sql as $$\n  -- It's one.\n  select 1\n$$;\n" +
+        "comment on function public.one() is $$\nThe caller's number.\n$$;\n",
+    );
+    const { exitCode, stderr } = await run("apply");
+    expect([exitCode, stderr]).toEqual([
+      1,
+      "current.sql, line 8: a single apostrophe. Also between $$ and $$, graphile-migrate needs an even number of them: rephrase it, or " +
+        "write ’.\n    The caller's number.\n",
+    ]);
+  });
+
   test("names the included file and its line", async () => {
     await writeFile(join(home, "schema/broken.sql"), "select 1;\nselect nothing\nfrom public.users;\n");
     await current("--!include content/users/access.sql\n--!include broken.sql\n");
@@ -136,24 +201,49 @@ test("a database with tables of others is not migrated: the error says that MIGR
   }
 });
 
-test("a committed migration that fails is named, with line, statement and fix", async () => {
+/** Runs `work` with a new database and with one more committed migration. */
+async function withMigration(name: string, body: string, work: (database: TestDatabase) => Promise<void>) {
   const other = await createTestDatabase();
-  const extra = join(folder, "committed", "999999-broken.sql");
+  const extra = join(folder, "committed", name);
   const [last] = (await committed()).toReversed();
   const hash = /^--! Hash: (.+)$/m.exec(await readFile(join(folder, "committed", last!), "utf8"))![1];
-  const body = "alter table public.users add column name text;";
-  const header = (own: string) => `--! Previous: ${hash}\n--! Hash: ${own}\n--! AllowInvalidHash\n\n`;
-  await writeFile(extra, `${header("sha1:0000000000000000000000000000000000000000")}${body}\n`);
+  const header = `--! Previous: ${hash}\n--! Hash: sha1:${"0".repeat(40)}\n--! AllowInvalidHash\n\n`;
+  await writeFile(extra, `${header}${body}\n`);
   try {
-    const failure = migrate(other.url, () => {}, folder);
-    await expect(failure).rejects.toThrow(
-      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npm run db:uncommit/s,
-    );
+    await work(other);
   } finally {
     await rm(extra);
     await other.drop();
   }
-});
+}
+
+test("a committed migration that fails is named, with line, statement and fix", () =>
+  withMigration("999999-broken.sql", "alter table public.users add column name text;", async ({ url }) => {
+    const failure = migrate(url, () => {}, folder);
+    await expect(failure).rejects.toThrow(
+      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npm run db:uncommit/s,
+    );
+  }));
+
+test("a migration builds an index concurrently while other services wait for their turn", () =>
+  withMigration(
+    "999999-index.sql",
+    "--! no-transaction\ncreate index concurrently articles_test_idx on public.articles (updated_at);",
+    async ({ url, owner }) => {
+      await owner.query("select pg_advisory_lock(hashtext('content-service:migrate'))");
+      const warnings: string[] = [];
+      const start = () => migrate(url, (level, line) => level === "warning" && warnings.push(line), folder);
+      const services = Promise.all([start(), start()]);
+      const waits = "another service migrates the database: waiting";
+      await expect.poll(() => warnings, { timeout: 30_000 }).toEqual([waits, waits]);
+      await owner.query("select pg_advisory_unlock(hashtext('content-service:migrate'))");
+      await services;
+      const { rows } = await owner.query(
+        "select indisvalid from pg_index where indexrelid = 'public.articles_test_idx'::regclass",
+      );
+      expect(rows).toEqual([{ indisvalid: true }]);
+    },
+  ));
 
 test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, and says how to fix it", {
   timeout: 60_000,
