@@ -6,9 +6,9 @@ export type Caller = {
   readonly expiresAt: number | null;
   /** Why a caller who sent a credential is anonymous. */
   readonly refused: RefusedCredential | null;
-  /** The credential of the request; absent for anonymous callers and for callers that no request names. */
+  /** The credential of the request; absent for anonymous callers, and for callers outside of a request, such as those of tasks. */
   readonly credential?: Credential;
-  /** Of a caller with a token of a trusted issuer, who may be linked to an account. */
+  /** The identity in a token of a trusted issuer, which may be linked to an account. */
   readonly external?: ExternalIdentity;
 };
 

@@ -18,8 +18,8 @@ const STATEMENTS = [
 ];
 
 /**
- * The rows are statements that SQL has prepared: one of them may have the name of a statement of the service. It is sent
- * unnamed, because SQL could replace it too; it cannot replace the other statements except for the `select`.
+ * The statements that SQL has prepared: one of them may have the name of a statement of the service. This query is sent unnamed,
+ * because SQL could have replaced a named one. Of the statements above it could replace only the `select`.
  */
 const PREPARED_BY_SQL = "select from pg_catalog.pg_prepared_statement() where from_sql";
 

@@ -1,6 +1,6 @@
 import type { Clock } from "./account.ts";
 
-/** Milliseconds between two requests because a newer value is needed, which anyone can bring about. */
+/** Milliseconds between two requests for a newer value. Every caller can cause such requests. */
 const COOLDOWN = 30_000;
 /** Milliseconds between two requests while there is no value; clients receive it as Retry-After. */
 const RETRY = 5000;

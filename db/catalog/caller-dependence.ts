@@ -37,7 +37,7 @@ export class CallerDependence {
     this.#operators = objects.all.map(({ id }) => id).filter((id) => !isWord(id) && !id.endsWith("\0"));
   }
 
-  /** Whether the result may depend on the claims or settings of the caller: the text, or what it names, reads them, or is unknown. */
+  /** Whether the text, or something that it names, reads the claims or settings of the caller, or is unknown. */
   mayRead(text: string): boolean {
     const lower = text.toLowerCase();
     return this.#readers.areIn(lower, wordsOf(lower));
@@ -74,11 +74,11 @@ export class CallerDependence {
     return this.#isDeterminedFunction(text);
   }
 
-  /** Whether all functions with this name are written in such expressions. */
+  /** Whether the results of all functions with this name are determined. */
   #isDeterminedFunction(name: string): boolean {
     const known = this.#known.get(name);
     if (known !== undefined) return known;
-    // While it is being decided: a function that calls itself is not.
+    // The answer for a function that calls itself.
     this.#known.set(name, false);
     const objects = this.#functions.get(name) ?? [];
     const isDetermined = objects.length > 0 && objects.every(({ text }) => this.#isDeterminedText(text));
@@ -92,7 +92,7 @@ export class CallerDependence {
     return tokens.every((_, i) => this.#isDetermined(tokens, i, NO_TYPES, true));
   }
 
-  /** In a function, an operator may be one of the DBA's. */
+  /** An operator in a function may be one that a DBA has created. */
   #mayBeOwnOperator({ kind, text }: Token): boolean {
     return kind === "symbol" && this.#operators.some((operator) => text.includes(operator));
   }

@@ -40,7 +40,7 @@ export type Constraint = {
   readonly columns: readonly string[];
   /** SQL text of a CHECK; null for other constraints, and for tables whose columns are not in the catalog. */
   readonly check: string | null;
-  /** SQL texts of what must be unique in such a table, `["lower(email)"]`. Empty for other constraints and partial indexes. */
+  /** SQL texts of what must be unique in a table of the catalog, `["lower(email)"]`. Empty for other constraints and partial indexes. */
   readonly keys: readonly string[];
 };
 
@@ -62,7 +62,7 @@ export type Role = {
   /** The role, and all roles that it may become with `set role`. */
   readonly mayBecome: ReadonlySet<string>;
   readonly isSuperuser: boolean;
-  /** Superusers do too. It is not inherited. */
+  /** True for superusers too. A member of such a role does not inherit it. */
   readonly bypassesRowSecurity: boolean;
   /** `alter role anon set statement_timeout = '3s'` → `[["statement_timeout", "3s"]]` */
   readonly settings: readonly Setting[];

@@ -11,7 +11,7 @@ const TOKEN =
   /((?:\s+|--[^\n]*)+)|([\p{L}_][\p{L}\p{N}_$]*)|"((?:[^"]|"")+)"|'((?:[^'\\]|'')*)'|(\d+(?:\.\d+)?(?:e[+-]?\d+)?)|(::|:=|[()[\],.;]|[-+*/<>=~!@#%^&|?]+)/uy;
 
 /**
- * Splits SQL into tokens, for expressions that Postgres has written and for short functions. Null for what it does not read:
+ * Splits SQL into tokens, for expressions that Postgres has written and for short functions. Null if the text has something else:
  * strings with backslashes or in dollar quotes, nested comments, parameters.
  */
 export function tokensOf(sql: string): readonly Token[] | null {

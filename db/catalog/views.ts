@@ -113,11 +113,11 @@ export class Views {
   }
 }
 
-/** The definitions by view. Views that read themselves, over others or not, have no origins: no query of them succeeds. */
+/** The definitions by view. Views that read themselves, directly or through others, have no origins: no query of them succeeds. */
 function withoutCycles(definitions: readonly ViewDefinition[]): Map<Oid, ViewDefinition> {
   const byView = new Map(definitions.map((definition) => [definition.view, definition]));
   const readBy = new Map(definitions.map((definition) => [definition.view, viewsReadBy(definition, byView)]));
-  // A view that reads no other view is in no cycle. Without it the same is true of the next ones.
+  // A view that reads no other view is in no cycle. Without it, the same is true of views that read only it.
   for (let removed = -1; removed !== 0; ) {
     const before = readBy.size;
     for (const [view, read] of readBy) if (read.every((other) => !readBy.has(other))) readBy.delete(view);

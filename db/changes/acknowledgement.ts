@@ -10,7 +10,7 @@ export type AcknowledgementLimits = {
 
 /**
  * How far behind the stream a slot is acknowledged. The server keeps the write-ahead log after that position, so that a service
- * that was killed, or has lost its connection, reads the changes again that its clients may lack.
+ * that was killed, or has lost its connection, reads again the changes that its clients may lack.
  */
 export class Acknowledgement {
   readonly #limits: AcknowledgementLimits;

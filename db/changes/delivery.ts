@@ -20,9 +20,9 @@ export type DeliveryHandler<W extends Watch> = {
 type Lane<W extends Watch> = {
   readonly reader: ChangeReader;
   readonly audience: Audience<W>;
-  /** Where watches start that must not get every change of the lane. */
+  /** The start of each watch that does not get every change of the lane. */
   readonly starts: Map<W, Start>;
-  /** Every change up to here has been delivered, while later ones are; null in between: then it is the reader's position. */
+  /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
   delivered: Start | null;
 };
 
@@ -98,7 +98,7 @@ export class Delivery<W extends Watch> {
     return this.#lanes.size;
   }
 
-  /** Where a watch resumes that has got everything up to this change. */
+  /** The position at which a watch resumes after this change. */
   positionAfter(watch: W, { position }: Change): Start {
     return withSnapshot(position, this.#lanes.get(watch)?.starts.get(watch));
   }
@@ -177,7 +177,7 @@ export class Delivery<W extends Watch> {
     }
   }
 
-  /** What watches see that have not been deleted meanwhile, and that start before the change. */
+  /** Without watches that have been deleted meanwhile or start after the change. */
   #present(lane: Lane<W>, judgements: readonly Judgement<W>[]): Judgement<W>[] {
     const { starts } = lane;
     return judgements.map(({ change, sights, failures }) => {

@@ -17,7 +17,7 @@ const MAX_RECONNECT_MILLISECONDS = 10_000;
 const TICK_MILLISECONDS = 2000;
 /** SQLSTATE of a publication that does not exist. */
 const UNDEFINED = "42704";
-/** How far behind the stream it is acknowledged. */
+/** How far the acknowledgement stays behind the stream, for clients that resume. */
 const KEPT = { maxAge: 60_000, maxBytes: 67_108_864n };
 
 export type LogicalSourceOptions = {
@@ -33,8 +33,8 @@ export type LogicalSourceOptions = {
 
 /**
  * Reads committed changes from the write-ahead log by logical decoding: writers pay nothing, and the order is that of the commits.
- * The replication slot is created in advance, because that waits until the running transactions end. A lost connection is
- * restored, and the slot sends again what it has not acknowledged.
+ * The replication slot is created in advance, because creating one waits until the running transactions end. A lost connection is
+ * restored, and the slot sends again what has not been acknowledged.
  */
 export class LogicalSource implements ChangeSource {
   readonly #options: LogicalSourceOptions;
@@ -45,12 +45,12 @@ export class LogicalSource implements ChangeSource {
   #connection: ReplicationConnection | null = null;
   #reading: Reading | null = null;
   #slot: SlotState | null = null;
-  /** Names the order of positions; "" before the first connection. */
+  /** Positions of different streams cannot be compared. "" before the first connection. */
   #stream = "";
   readonly #mark = new RestingMark();
   /** Why the last connection has failed; null if there is one. */
   #failure: string | null = "it has not connected yet";
-  /** Whether the slot begins before the publication was created. The server looks for it there, and fails for ever. */
+  /** Whether the slot begins before the publication was created. Then the server cannot find it, and every attempt fails. */
   #isUseless = false;
   #sink: ChangeSink | null = null;
   /** Resolves when changes are wanted. */
@@ -105,7 +105,7 @@ export class LogicalSource implements ChangeSource {
   rest(): void {
     this.#sink = null;
     this.#wanted = Promise.withResolvers();
-    // A connection streams only once.
+    // A connection that has streamed cannot stream again.
     this.#rested = this.#connection;
     this.#connection?.destroy();
   }
@@ -190,7 +190,7 @@ export class LogicalSource implements ChangeSource {
     // Commits would wait for the acknowledgement of a synchronous standby, which any client may be.
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
     if (reading.hasBegun) connection.acknowledge(lsn);
-    // Where the stream begins has been read when changes are wanted.
+    // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
     else if (lsn > slot.acknowledged && !this.#sink)
       await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${lsn})`);
   }

@@ -166,7 +166,7 @@ export class ReplicationConnection {
 
   #tick(): void {
     const isSilent = this.#waiting === null && Date.now() - this.#heardAt > SILENCE_MILLISECONDS;
-    // A server that is there replies.
+    // A server that still runs replies to it.
     if (isSilent) this.fail(new Error("the database does not respond"));
     else this.#sendStatus(true);
   }

@@ -81,7 +81,7 @@ export function compile(condition: Condition, columns: readonly string[]): Decid
   }
 }
 
-/** False decides an and-condition, true an or-condition; otherwise what only Postgres knows remains so. */
+/** False decides an and-condition, true an or-condition. Otherwise, if only Postgres knows one of the parts, only it knows the result. */
 function compileLogic(isAnd: boolean, all: readonly Decide[]): Decide {
   return (row, terms) => {
     let result: Truth = isAnd;

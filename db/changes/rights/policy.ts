@@ -42,7 +42,7 @@ export class Policy {
   #terms: readonly string[] = [];
   #arrays: readonly boolean[] = [];
   readonly #standings = new WeakMap<Caller, Standing>();
-  /** Mostly the same callers are asked. */
+  /** Usually the same callers are decided again. */
   readonly #asked = new WeakMap<readonly Caller[], Asked>();
 
   constructor(options: PolicyOptions) {
