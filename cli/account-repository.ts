@@ -39,8 +39,8 @@ export class AccountRepository {
   async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
     const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
     const [created] = await this.#rows<{ id: string }>(
-      "select auth_api.register($1, $2, null, $3, $4, $5, $6)::text as id",
-      ...[name, email, ...looks, passwordHash],
+      "select auth_api.register($1, $2, $3, $4, $5)::text as id",
+      ...[JSON.stringify({ name, email }), ...looks, passwordHash],
     );
     await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", created!.id, role);
     await this.#record("registered", created!.id);

@@ -164,7 +164,7 @@ export const EXECUTORS = `
       or p.prosrc ~* '\\m(execute|prepare|deallocate|discard)\\M'
     )
     and n.nspname not in ('graphile_worker', 'changes')
-    and (n.nspname, p.proname) <> ('internal', 'field_errors')
+    and (n.nspname, p.proname) not in (('internal', 'field_errors'), ('internal', 'add_user'))
     and not exists (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )

@@ -11,7 +11,7 @@ comment on schema auth is 'The caller: auth.uid(), auth.claims(), auth.is_admin(
 
 -- Triggers and checks of the API's tables; not served.
 create schema if not exists internal;
-grant usage on schema internal to anon, authenticated, users_editor, service_role;
+grant usage on schema internal to anon, authenticated, users_editor, service_role, auth_owner;
 comment on schema internal is 'Helpers of the API''s tables; not served.';
 
 -- Accounts and tokens. No role of the API may read them.

@@ -3,7 +3,7 @@ import type { Content, Operation, PathItem, Response } from "../openapi/document
 import { refer } from "../openapi/schema-parts.ts";
 import { FEDERATED_ROUTES } from "./federated/openapi-routes.ts";
 import { ROUTES, type Route, type Success } from "./openapi-routes.ts";
-import type { AuthSchema } from "./responses.ts";
+import type { AuthSchema } from "./openapi-schemas.ts";
 
 export const AUTH_TAG = {
   name: "authentication",

@@ -1,14 +1,13 @@
+import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import { restRefusal } from "../conventions/problem.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** A new user. A user without a username signs in with the e-mail. */
+/** The row of a new user, by column, and the username. A user without a username signs in with the e-mail. */
 export type NewUser = {
-  readonly name: string;
-  readonly email: string;
-  readonly age: number | null;
+  readonly columns: Readonly<Record<string, unknown>> & { readonly email: string };
   readonly username: string | null;
 };
 
@@ -28,12 +27,15 @@ export class Registration {
 
   /**
    * Creates a user and the account in one transaction, and returns the id of the user. The caller has checked the password;
-   * the other rules are constraints, whose errors pass through. Rejects with RestError 429 and 503.
+   * the other rules are constraints, whose errors pass through. Rejects with RestError 429 and 503, and with an internal error if
+   * a grant is missing.
    */
   async register(user: NewUser, password: string, address: string): Promise<string> {
     const { repository } = this.#options;
     const hash = await this.#hash(password, address);
-    const userId = await repository.register(user, hash);
+    const userId = await repository.register(user, hash).catch((error) => {
+      throw withMissingGrant(error, user);
+    });
     await repository.note({ event: "registered", userId, address });
     return userId;
   }
@@ -50,4 +52,15 @@ export class Registration {
       throw error instanceof RefusedError ? restRefusal(error) : error;
     }
   }
+}
+
+/** Users are inserted as auth_owner: if it lacks a grant, a sign-in does not help. */
+function withMissingGrant(error: unknown, { columns }: NewUser): unknown {
+  const { code, routine } = error as DatabaseErrorLike;
+  if (code !== "42501" || routine !== "aclcheck_error") return error;
+  const names = Object.keys(columns).join(", ");
+  return new Error(
+    `auth_owner may not insert users with ${names}; at sign-up it must: grant insert (${names}) on public.users to auth_owner;`,
+    { cause: error },
+  );
 }

@@ -84,10 +84,10 @@ export class AuthRepository {
   }
 
   /** Creates a user with an account, and returns the id of the user. Rejects with the errors of the database. */
-  async register({ name, email, age, username }: NewUser, passwordHash: string): Promise<string> {
-    const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
-    const values = [name, email, age === null ? null : String(age), ...looks, passwordHash];
-    return String(await this.#functions.call("register($1, $2, $3::integer, $4, $5, $6, $7)", values));
+  async register({ columns, username }: NewUser, passwordHash: string): Promise<string> {
+    const looks = [emailSkeleton(columns.email), username, username && usernameSkeleton(username)];
+    const values = [JSON.stringify(columns), ...looks, passwordHash];
+    return String(await this.#functions.call("register($1::jsonb, $2, $3, $4, $5)", values));
   }
 
   /** The account that signs in with this username or e-mail. */

@@ -101,8 +101,7 @@ export async function createAccount(
   registration: Registration,
   runner: Runner,
 ): Promise<ResourceRequest> {
-  const { name, email, age = null } = request.body!.records[0] as Omit<NewUser, "username">;
-  const user = { name, email, age, username: account.username };
+  const user = { columns: request.body!.records[0] as NewUser["columns"], username: account.username };
   const id = await registration.register(user, account.password, address).catch(async (error) => {
     throw await runner.explained(error, request, identity);
   });

@@ -69,8 +69,8 @@ test("find_account uses the indexes", () =>
 
 const register = (caller: TestCaller, given: object = {}) => {
   const user = { name: "Dora", email: "Dora@test.example", age: 20, username: "dora", hash: HASH, ...given };
-  const looks = [null, user.username, user.username];
-  return caller.call("auth_api.register", user.name, user.email, user.age, ...looks, user.hash);
+  const { username, hash, ...fields } = user;
+  return caller.call("auth_api.register", fields, null, username, username, hash);
 };
 
 test("register creates a user with an account and returns the id", () =>
@@ -228,7 +228,7 @@ test.each([
   "select auth_private.set_login_email(1, 'eve@test.example', null, 'owner')",
   "select * from auth_private.attempts",
   "insert into security_events (event) values ('login')",
-  "select auth_api.register('Dora', 'dora@test.example', 20, null, null, null, '$argon2id$')",
+  `select auth_api.register('{"name": "Dora", "email": "dora@test.example"}', null, null, null, '$argon2id$')`,
   "select * from internal.seeds",
   "delete from internal.seeds",
 ])("no role of the API may execute %s", (text) =>

@@ -86,7 +86,7 @@ test("no other user can take the e-mail that an account signs in with, even afte
     const update = "update users set email = 'Admin@example.com' where id = $1";
     for (const caller of [db.editor, await signedIn(db, dora!), db.service])
       expect(await caller.outcome(update, dora!.id)).toBe(TAKEN);
-    const register = "select auth_api.register('Eve', 'admin@example.com', null, null, null, null, $1)";
+    const register = `select auth_api.register('{"name": "Eve", "email": "admin@example.com"}', null, null, null, $1)`;
     expect(await db.owner.outcome(register, HASH)).toBe(TAKEN);
     await move(db.as({ id: 3 }, "admin"), "admin@example.com", 3);
   }));

@@ -11,6 +11,21 @@ async function search(db: TestTransaction, keyword: string | null, articles: rea
   return found.filter((article) => article.author_id === ada!.id).map((article) => article.title);
 }
 
+test("search, create_article and update_article work after a column was added, and search uses the index", () =>
+  inTransaction(async (db) => {
+    const [ada] = await db.users("Ada");
+    await db.owner.rows("alter table articles add column subtitle text not null default 'none'");
+    const input = "jsonb_populate_record(null::articles, $1)";
+    const create = `select (created.article).id from create_article(${input}) as created`;
+    const { id } = await db.as(ada!).row(create, { title: "Steam engines", content: "Text." });
+    await db.as(ada!).row(`select update_article(${id}, ${input})`, { content: "Other text." });
+    const found = await db.anon.callAll("search", "steam engines");
+    expect(found).toMatchObject([{ id: Number(id), content: "Other text.", subtitle: "none" }]);
+    await db.owner.rows("set local enable_seqscan = off");
+    const plan = JSON.stringify(await db.anon.rows("explain select * from search('steam engines')"));
+    expect(plan).toContain("articles_search_idx");
+  }));
+
 test.each([
   ["in the title", "gine", { title: "Steam engines" }],
   ["in the content", "gine", { content: "Of engines." }],

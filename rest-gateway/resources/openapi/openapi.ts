@@ -1,7 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
 import { AUTH_TAG, authPaths } from "../../auth/openapi.ts";
-import { AUTH_SCHEMAS } from "../../auth/responses.ts";
+import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi-schemas.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
@@ -16,7 +16,7 @@ import { descriptionOff } from "../problem.ts";
 import { guideOf } from "./guide.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
-import { resourceSchemas } from "./schemas.ts";
+import { createSchema, recordSchema, resourceSchemas } from "./schemas.ts";
 import type { ApiOptions, ApiVersion } from "./version.ts";
 
 export type DescriptionOptions = ApiOptions & {
@@ -92,7 +92,7 @@ function componentsOf(api: ApiVersion): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(api, resource))),
       ...PAGE_SCHEMAS,
       ...(api.hasTasks && TASK_SCHEMAS),
-      ...(api.hasAccounts && AUTH_SCHEMAS),
+      ...(api.hasAccounts && { ...AUTH_SCHEMAS, ...schemasOfSignUp(api) }),
       Link: LINK_SCHEMA,
       Problem: PROBLEM_SCHEMA,
     },
@@ -104,6 +104,15 @@ function componentsOf(api: ApiVersion): Components {
     responses: problemResponses(),
     securitySchemes: SECURITY_SCHEMES,
   };
+}
+
+/** `POST /auth/register` takes and returns a user as version 1 does. */
+function schemasOfSignUp(api: ApiVersion) {
+  const users = api.resources.get("users");
+  const inVersion1: ApiVersion = { ...api, version: 1, isCamel: false };
+  return users
+    ? signUpSchemas(createSchema(inVersion1, users), recordSchema(inVersion1, users))
+    : signUpSchemas({}, {});
 }
 
 const LINK_SCHEMA: JsonSchema = {

@@ -1,4 +1,4 @@
-import { ACCOUNT_PROPERTIES } from "../../auth/responses.ts";
+import { ACCOUNT_PROPERTIES } from "../../auth/openapi-schemas.ts";
 import { plainText } from "../../openapi/comment.ts";
 import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/lists.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
@@ -20,7 +20,7 @@ export function resourceSchemas(api: ApiVersion, resource: Resource): [string, J
 }
 
 /** Every field is present, unless `fields` selects others. */
-function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
+export function recordSchema(api: ApiVersion, resource: Resource): JsonSchema {
   const { fields, description } = resource;
   const properties = fields.map((field): Property => {
     const readOnly = field.write === "never" && { readOnly: true };

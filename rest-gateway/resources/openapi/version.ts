@@ -1,5 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { AUTH_SCHEMAS } from "../../auth/responses.ts";
+import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi-schemas.ts";
 import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/lists.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
@@ -34,7 +34,11 @@ export type ApiVersion = ApiOptions & {
 const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Update", list: "List" } as const;
 
 /** Names of other components, which no resource may take. */
-const RESERVED = ["Problem", "Link", ...[PAGE_SCHEMAS, TASK_SCHEMAS, AUTH_SCHEMAS].flatMap(Object.keys)];
+const RESERVED = [
+  "Problem",
+  "Link",
+  ...[PAGE_SCHEMAS, TASK_SCHEMAS, AUTH_SCHEMAS, signUpSchemas({}, {})].flatMap(Object.keys),
+];
 
 const keys = new WeakMap<Resources, ReadonlyMap<string, string>>();
 

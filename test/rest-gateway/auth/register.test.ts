@@ -93,6 +93,13 @@ describe("POST /auth/register", () => {
     expect((await send("application/x-www-form-urlencoded", "name=Dora")).status).toBe(415);
   });
 
+  test("ignores an unknown field, and with Prefer: handling=strict rejects it", async () => {
+    const lou = { ...dora, email: "lou@test.example", username: "lou", shoeSize: 42 };
+    const { status, json } = await sendJson(client, "/auth/register", lou, { prefer: "handling=strict" });
+    expect([status, json.error.message]).toEqual([400, expect.stringContaining("unknown field shoeSize")]);
+    expect((await register(lou)).status).toBe(201);
+  });
+
   test("does not accept a role", async () => {
     const body = { ...dora, email: "gil@test.example", username: "gil", role: "admin", permissions: ["all"], id: 1 };
     const { json } = await register(body);

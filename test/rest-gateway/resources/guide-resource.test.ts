@@ -1,14 +1,21 @@
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
-import { expect, test } from "vitest";
+import { Writable } from "node:stream";
+import pino from "pino";
+import { beforeAll, expect, test } from "vitest";
+import { statementsOf } from "../../../db/cluster/statements.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
+import { USERS } from "../../../rest-gateway/resources/descriptions/users.ts";
+import { createTestDatabase } from "../../support/database.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
+import { sendTo } from "../../support/resource-client.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
 
 const GUIDE = readFileSync("docs/dba-guide.md", "utf8");
 
-/** The blocks of code below a heading. */
+/** The blocks of code with a language below a heading. */
 function blocksOf(heading: string): string[] {
-  const [section = ""] = GUIDE.slice(GUIDE.indexOf(`## ${heading}`) + 3).split("\n## ");
+  const [section = ""] = GUIDE.slice(GUIDE.indexOf(`## ${heading}`) + 3).split(/\n##+ /);
   return [...section.matchAll(/^```\w+\n([\s\S]*?)^```$/gm)].map(([, code]) => code!);
 }
 
@@ -17,7 +24,7 @@ const [search, description] = blocksOf("Add a resource");
 const source = stripTypeScriptTypes(description!);
 const { BOOKMARKS } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
 
-const { api } = useOwnResources(`${table}${search}`, [...DESCRIPTIONS, BOOKMARKS]);
+const { api, sql } = useOwnResources(`${table}${search}`, [...DESCRIPTIONS, BOOKMARKS]);
 
 test("the resource in docs/dba-guide.md is served as documented", async () => {
   const made = await api("POST /bookmarks", { as: 1, body: { article_id: 2, text: "read again" } });
@@ -37,4 +44,78 @@ test("the resource in docs/dba-guide.md is served as documented", async () => {
   expect((await api("DELETE /bookmarks/1", { as: 2 })).status).toBe(404);
   expect((await api("DELETE /bookmarks/1", { as: 1 })).status).toBe(204);
   expect((await api("/bookmarks")).status).toBe(401);
+});
+
+test("the test of a policy in docs/dba-guide.md passes, fails when the policy leaks rows, and leaves nothing behind", async () => {
+  const [policyTest] = blocksOf("Test a policy");
+  await sql(policyTest!);
+  await sql("create policy leak on public.bookmarks for select to authenticated using (true)");
+  await expect(sql(policyTest!)).rejects.toThrow("bob must not see the bookmarks of ada");
+  await sql("rollback");
+  await sql("drop policy leak on public.bookmarks");
+  expect(await sql("select from public.bookmarks")).toEqual([]);
+});
+
+test("the statements for large tables in docs/dba-guide.md run", async () => {
+  await sql("insert into public.bookmarks (user_id, article_id) select 1, 1 from generate_series(1, 12000)");
+  const [preparation] = blocksOf("Large tables");
+  for (const { text } of statementsOf(preparation!)) await sql(text);
+  expect(await sql("select count(*)::int from public.bookmarks where note = ''")).toEqual([{ count: 12000 }]);
+  await expect(sql("update public.bookmarks set note = null")).rejects.toThrow(/null value in column "note"/);
+});
+
+const [column, field] = blocksOf("Add a field to a user");
+const lines: string[] = [];
+let service: TestService;
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(column!);
+  const fields = USERS.fields as Record<string, object>;
+  Object.assign(fields, new Function(`return {${field}}`)());
+  const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(String(line))) }));
+  service = await startTestService({ API_KEY_REQUIRED: "false", USERS_WRITE: "open" }, database, log);
+  return async () => {
+    // Other test files may use the same module.
+    delete fields.locale;
+    await service.stop();
+  };
+});
+
+test("the field of a user in docs/dba-guide.md is taken and returned by every interface that creates or changes users", async () => {
+  let count = 0;
+  const dora = () => ({ name: "Dora", email: `dora${++count}@test.example`, locale: "fr" });
+  const send = (request: string, body?: object) => sendTo(service.url, request, body ? { body } : {});
+  const account = () => ({ ...dora(), password: "Correct-Horse-8!" });
+
+  expect((await send("POST /auth/register", account())).json.user).toMatchObject({ name: "Dora", locale: "fr" });
+  expect((await send("POST /users", account())).json.locale).toBe("fr");
+  const { json: made } = await send("POST /users", dora());
+  expect(made.locale).toBe("fr");
+  expect((await send(`PATCH /users/${made.id}`, { locale: "it" })).json.locale).toBe("it");
+  const { locale: _, ...put } = dora();
+  expect((await send(`PUT /users/${made.id}`, put)).json.locale).toBe("en");
+  expect((await send("POST /rest/v1/rpc/create_user", { input: dora() })).json.locale).toBe("fr");
+  const create = "mutation ($input: CreateUserInput!) { createUser(input: $input) { locale } }";
+  expect((await service.gql(create, { variables: { input: dora() } })).data).toEqual({ createUser: { locale: "fr" } });
+
+  for (const path of ["/auth/register", "/users"]) {
+    const { status, json } = await send(`POST ${path}`, { ...account(), locale: "french" });
+    expect([status, json.error.fields]).toEqual([400, { locale: "locale must have two letters, such as en" }]);
+    const { json: created } = await send(`POST ${path}`, { ...account(), locale: undefined });
+    expect((created.user ?? created).locale).toBe("en");
+  }
+  const { schemas } = (await send("/openapi.json")).json.components;
+  const description = expect.stringContaining("The language of the user, as two letters.");
+  for (const name of ["Registration", "UserCreate", "UserReplace", "UserUpdate", "User"])
+    expect(schemas[name].properties.locale, name).toMatchObject({ type: "string", description });
+  expect(schemas.Registration).toMatchObject({ required: ["name", "email", "password"] });
+});
+
+test("a field without the grant of sign-up is an internal error, and the log has the grant", async () => {
+  await service.database.owner.query("revoke insert (locale) on public.users from auth_owner");
+  const body = { name: "Dora", email: "no-grant@test.example", locale: "fr", password: "Correct-Horse-8!" };
+  for (const path of ["/auth/register", "/users"])
+    expect((await sendTo(service.url, `POST ${path}`, { body })).status).toBe(500);
+  const grant = "grant insert (name, email, locale) on public.users to auth_owner;";
+  await expect.poll(() => lines.filter((line) => line.includes(grant))).toHaveLength(2);
 });

@@ -41,18 +41,13 @@ comment on function auth_api.find_account(text) is
   'The account that signs in with this username or e-mail, as account_of returns it; null if there is none.';
 
 create or replace function auth_private.add_account(
-  name text, email text, age integer, email_skeleton text,
-  username text, username_skeleton text, password_hash text)
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
 returns bigint
 language plpgsql volatile set search_path = '' as $$
 declare
-  new_id bigint;
-  has_username constant boolean := lower(add_account.username) <> lower(add_account.email);
+  new_id constant bigint := (internal.add_user(fields)).id;
+  has_username constant boolean := lower(add_account.username) <> lower(fields ->> 'email');
 begin
-  insert into public.users (name, email, age)
-  values (add_account.name, add_account.email, add_account.age)
-  returning id into new_id;
-
   insert into auth_private.accounts (user_id, username, username_skeleton, password_hash)
   values (
     new_id,
@@ -67,15 +62,14 @@ begin
   return new_id;
 end $$;
 
-comment on function auth_private.add_account(text, text, integer, text, text, text, text) is $$
-Creates a user with an account and returns the id. If the username is null or the e-mail, the user signs in with the
-e-mail. The skeletons say what e-mail and username look like. If the password is null, the caller links an identity. The
-constraints of the tables say which values are refused.
+comment on function auth_private.add_account(jsonb, text, text, text, text) is $$
+Creates a user with an account and returns the id. The fields are columns of the user. If the username is null or the
+e-mail, the user signs in with the e-mail. The skeletons say what e-mail and username look like. If the password is
+null, the caller links an identity. The constraints of the tables say which values are refused.
 $$;
 
 create or replace function auth_api.register(
-  name text, email text, age integer, email_skeleton text,
-  username text, username_skeleton text, password_hash text)
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
 returns bigint
 language plpgsql volatile security definer set search_path = '' as $$
 begin
@@ -87,16 +81,14 @@ begin
       column = 'password_hash';
   end if;
   return auth_private.add_account(
-    register.name,
-    register.email,
-    register.age,
+    register.fields,
     register.email_skeleton,
     register.username,
     register.username_skeleton,
     register.password_hash);
 end $$;
 
-comment on function auth_api.register(text, text, integer, text, text, text, text) is
+comment on function auth_api.register(jsonb, text, text, text, text) is
   'Creates a user with an account that has a password, as auth_private.add_account does, and returns the id.';
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.

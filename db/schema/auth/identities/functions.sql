@@ -55,7 +55,11 @@ language plpgsql volatile security definer set search_path = '' as $$
 declare new_id bigint;
 begin
   new_id := auth_private.add_account(
-    register_identity.name, register_identity.email, null, register_identity.email_skeleton, null, null, null);
+    jsonb_build_object('name', register_identity.name, 'email', register_identity.email),
+    register_identity.email_skeleton,
+    null,
+    null,
+    null);
   insert into auth_private.identities (user_id, provider, issuer, subject, email, linked_at, used_at, sign_in)
   values (
     new_id,
@@ -229,6 +233,6 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.take_sign_in(bigint, text) is $$
-What the provider needs to end the user's last sign-in there, which is over then: {subject, signIn}, encrypted, in hex;
-null if there is none.
+What the provider needs to end the last sign-in of the user there, which is over then: {subject, signIn}, encrypted, in
+hex; null if there is none.
 $$;

@@ -159,8 +159,8 @@ return internal.search_text(article.title, article.content, article.tags) ilike 
   );
 
 create or replace function public.search(keyword text) returns setof public.articles
-language sql stable rows 100
-begin atomic
+-- A text: `begin atomic` would return the columns of today, and fail when a column is added.
+language sql stable rows 100 as $$
   select a.*
   from public.articles as a
   where (select internal.check_keyword(keyword)) and internal.article_matches(a, keyword)
@@ -171,8 +171,8 @@ begin atomic
     extensions.word_similarity(keyword, a.title) desc,
     a.created_at desc,
     a.id desc
-  limit 1000;
-end;
+  limit 1000
+$$;
 
 comment on function public.search(text) is $$
 @notNull

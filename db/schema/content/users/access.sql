@@ -1,6 +1,7 @@
 alter table public.users enable row level security;
 
 grant select on public.users to anon, authenticated, users_editor, auth_owner;
+-- The columns of a new user, on every interface and at sign-up.
 grant insert (name, email, age) on public.users to anon, authenticated, auth_owner;
 grant update (name, email, age, avatar_url), delete on public.users to authenticated;
 grant update (name, email, age), delete on public.users to users_editor;
@@ -52,6 +53,7 @@ comment on policy "editors of users delete everyone" on public.users is
   '@accept policy-always-true the operator decides with USERS_WRITE=open';
 
 grant execute on function internal.user_matches(public.users, text) to anon, authenticated, service_role;
+grant execute on function internal.add_user(jsonb) to anon, authenticated, service_role, auth_owner;
 grant execute on function
   public.me(), public.create_user(public.users), public.users_avatar(public.users, integer)
   to anon, authenticated, service_role;

@@ -65,24 +65,11 @@ const provider: Properties = {
 /** The account fields of a new user, by name. */
 export const ACCOUNT_PROPERTIES = schemaOf(AccountBody).properties as Properties;
 
-/** The body of `POST /auth/register`: the columns of a user, whose rules are in the database, and the account fields. */
-const REGISTRATION: JsonSchema = {
-  type: "object",
-  properties: {
-    name: textOf("The name of the user."),
-    email: textOf("The e-mail of the user."),
-    age: { type: ["integer", "null"], description: "The age of the user." },
-    ...ACCOUNT_PROPERTIES,
-  },
-  required: ["name", "email", "password"],
-};
-
 /** The schemas of request and response bodies of authentication, by their key in the document. */
 export const AUTH_SCHEMAS = {
   Login: schemaOf(LoginBody),
   LoginWithChallenge: schemaOf(ChallengeBody),
   Refresh: schemaOf(RefreshBody),
-  Registration: REGISTRATION,
   EmailChange: schemaOf(EmailBody),
   PasswordChange: schemaOf(PasswordBody),
   Confirmation: schemaOf(ConfirmationBody),
@@ -100,14 +87,6 @@ export const AUTH_SCHEMAS = {
     code: textOf("The code that the app shows, or a backup code."),
   }),
   TokenPair: objectOf(tokens),
-  Registered: objectOf({
-    user: {
-      type: "object",
-      additionalProperties: true,
-      description: "The user, as `GET /users/{userId}` of version 1 returns it.",
-    },
-    ...tokens,
-  }),
   Message: objectOf(message),
   ChangedEmail: objectOf({ email: textOf("The new e-mail."), ...message }),
   SessionLogin: objectOf({
@@ -146,4 +125,10 @@ export const AUTH_SCHEMAS = {
   Jwks: objectOf({ keys: arrayOf({ type: "object", additionalProperties: true }) }),
 } as const satisfies Properties;
 
-export type AuthSchema = keyof typeof AUTH_SCHEMAS;
+/** The schemas of `POST /auth/register`: of its body, from that of `POST /users`, and of its response, with that of a user. */
+export const signUpSchemas = (newUser: JsonSchema, user: JsonSchema) => ({
+  Registration: { ...newUser, required: [...(newUser.required ?? []), "password"] },
+  Registered: objectOf({ user, ...tokens }),
+});
+
+export type AuthSchema = keyof typeof AUTH_SCHEMAS | keyof ReturnType<typeof signUpSchemas>;
