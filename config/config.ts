@@ -209,6 +209,10 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [parsed.takeover !== "" && parsed.port === 0, "TAKEOVER requires a PORT, which both services share"],
     [parsed.takeover !== "" && process.platform !== "linux", "TAKEOVER requires Linux"],
     [embedded && !migrate, "MIGRATE=off requires DATABASE_URL"],
+    [
+      embedded && parsed.taskConcurrency === 0,
+      "TASK_CONCURRENCY=0 requires DATABASE_URL: no other instance can run the tasks of the embedded database",
+    ],
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],

@@ -306,7 +306,11 @@ export const SETTINGS = {
     "",
     "URL of the migration guide to version 2. Announced while version 1 is deprecated.",
   ),
-  TASK_CONCURRENCY: setting(integer(1, 100), "2", "Tasks that each process runs at the same time."),
+  TASK_CONCURRENCY: setting(
+    integer(0, 100),
+    "2",
+    "Tasks that each process runs at the same time. 0: it accepts tasks, and another instance runs them.",
+  ),
   TASK_CONCURRENCY_PER_OWNER: setting(
     orUnset(integer(1, 25_600)),
     "",

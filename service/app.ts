@@ -19,6 +19,7 @@ import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
 import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
 import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
+import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
@@ -40,6 +41,7 @@ export type AppOptions = {
   readonly url: string;
   readonly addressOf: ReturnType<typeof addressReader>;
   readonly clock: () => number;
+  readonly hashPassword: HashPassword | undefined;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -141,6 +143,7 @@ function createContext(
     tokens,
     addressOf,
     clock,
+    hashPassword,
   }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
 ) {
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
@@ -159,7 +162,7 @@ function createContext(
   const streams = new EventStreams(config.sseHeartbeat * 1000);
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
-  const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, onLimit, url, log }) : null;
+  const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, hashPassword, onLimit, url, log }) : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
   const { tasksUrl } = opened;

@@ -26,6 +26,7 @@ import type { Running } from "../http/workers.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { createSite } from "../pages/site.ts";
+import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
 import { Metrics } from "../telemetry/metrics.ts";
@@ -62,11 +63,13 @@ export type StartOptions = {
   readonly reread?: () => Config;
   /** Returns milliseconds since 1970, for sessions, tokens and attempts. Tests replace it. */
   readonly clock?: () => number;
+  /** Hashes new passwords. Tests replace it with one that costs less. */
+  readonly hashPassword?: HashPassword;
 };
 
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
-  const { open = () => openConfigured(config, log), clock = Date.now } = options;
+  const { open = () => openConfigured(config, log), clock = Date.now, hashPassword } = options;
   const isShared = config.takeover !== "";
   const listensLast = isShared || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
@@ -129,7 +132,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
 
   try {
     if (!listensLast) await admin?.listen();
-    app = await createApp({ config, log, metrics, tracer, onLimit, open, url, addressOf, clock, onInternalError });
+    app = await createApp({
+      ...{ config, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
+      onInternalError,
+    });
     if (listensLast) {
       // The first requests should not wait for what another process has.
       if (config.graphqlBuild === "ready") await app.graphql?.loadInBackground();

@@ -26,7 +26,7 @@ import { keysRouter } from "./keys.ts";
 import { mfaRouter } from "./mfa.ts";
 import { passwordRouter } from "./password.ts";
 import { PasswordCheck } from "./password-check.ts";
-import { PasswordHashing } from "./passwords.ts";
+import { type HashPassword, PasswordHashing } from "./passwords.ts";
 import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
@@ -81,6 +81,8 @@ export type AuthOptions = {
   readonly notifications: Notifications;
   readonly addressOf: AddressReader;
   readonly clock: Clock;
+  /** The function of passwords.ts if it is undefined. */
+  readonly hashPassword: HashPassword | undefined;
   /** Called with the name of the setting whose limit has rejected an attempt. */
   onLimit?(setting: string): void;
   /** The public URL of the service. */
@@ -128,6 +130,7 @@ export function createAuth({
   notifications,
   addressOf,
   clock,
+  hashPassword,
   url,
   log,
   onLimit,
@@ -146,7 +149,7 @@ export function createAuth({
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
   const throttle = new Throttle(repository, limitsOfAttempts(settings), onLimit);
-  const hashing = new PasswordHashing();
+  const hashing = new PasswordHashing(hashPassword);
   const passwords = new PasswordCheck({ hashing, throttle });
   const csrf = new CsrfTokens(secret);
   const factor = { repository, factors, throttle, clock, ...factorKeys(settings, secret) };

@@ -10,7 +10,8 @@ export const MIN_PASSWORD = 12;
 export const MAX_PASSWORD = 128;
 
 /** `memoryCost` is KiB. The algorithm is argon2id, the default of the library. */
-const COSTS = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
+type Costs = { readonly memoryCost: number; readonly timeCost: number; readonly parallelism: number };
+const COSTS: Costs = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 type Rule = { readonly holds: (password: string) => boolean; readonly message: string };
 
@@ -45,7 +46,10 @@ export const passwordFaults = (password: string, field = "password"): string[] =
   brokenRules(password).map((message) => `${field} ${message}`);
 
 /** Returns a PHC string. The password is normalized first, because keyboards send different Unicode forms of a letter. */
-export const hashPassword = (password: string): Promise<string> => argon2.hash(password.normalize("NFC"), COSTS);
+export const hashPassword = (password: string, costs = COSTS): Promise<string> =>
+  argon2.hash(password.normalize("NFC"), costs);
+
+export type HashPassword = (password: string) => Promise<string>;
 
 /** A hash takes a thread, 19 MiB and about 15 ms: more at once would only slow down other work. */
 const AT_ONCE = 2;
@@ -53,13 +57,13 @@ const MAX_WAITING = 64;
 
 /** Hashes and verifies passwords, a few at a time; rejects when too many wait. */
 export class PasswordHashing {
-  readonly #hash: typeof hashPassword;
+  readonly #hash: HashPassword;
   /** Verified for an unknown login, so that it takes as much work as a wrong password. */
   readonly #decoy: Promise<string>;
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
-  constructor(hash = hashPassword) {
+  constructor(hash: HashPassword = hashPassword) {
     this.#hash = hash;
     this.#decoy = hash(randomBytes(32).toString("hex"));
   }

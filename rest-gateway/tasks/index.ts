@@ -54,7 +54,7 @@ export type Tasks = TaskQueue & {
   registerMetrics(metrics: Metrics): void;
   /** The number of tasks that wait, in all processes. */
   countWaiting(): Promise<number>;
-  /** Begins to run tasks. Rejects if the database can't be reached. */
+  /** Begins to run tasks, unless `taskConcurrency` is 0. Rejects if the database can't be reached. */
   start(): Promise<void>;
   /** Waits up to `drainTimeout` for running tasks, then puts them back. Further calls return the same promise. */
   close(): Promise<void>;
@@ -109,6 +109,7 @@ function createWorker(
     registerMetrics: (metrics) => runner.registerMetrics(metrics),
     countWaiting: () => repository.countWaiting(),
     start: async () => {
+      if (concurrency === 0) return;
       await runner.start();
       await worker.start();
     },

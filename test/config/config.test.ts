@@ -451,6 +451,11 @@ test.each([
   ["DATABASE_URL without a secret", { DATABASE_URL }, "JWT_SECRET (or JWT_PRIVATE_KEY) is required with DATABASE_URL"],
   ["MIGRATE=off without a database", { MIGRATE: "off" }, "MIGRATE=off requires DATABASE_URL"],
   [
+    "TASK_CONCURRENCY=0 on the embedded database",
+    { TASK_CONCURRENCY: "0" },
+    "TASK_CONCURRENCY=0 requires DATABASE_URL: no other instance can run the tasks of the embedded database",
+  ],
+  [
     "DATABASE_DIRECT_URL without DATABASE_URL",
     { DATABASE_DIRECT_URL: DATABASE_URL },
     "DATABASE_DIRECT_URL requires DATABASE_URL",

@@ -54,6 +54,7 @@ unix_socket_dir =
       DATABASE_URL: pooled.href,
       DATABASE_DIRECT_URL: database.url,
       DB_PREPARED_STATEMENTS: "0",
+      TASK_CONCURRENCY: "2",
     },
     database,
   );

@@ -49,7 +49,7 @@ test.each([
     const database = await prepareDatabase(cluster);
     const { owner } = database;
     onTestFinished(() => owner.end());
-    const first = await startTestService({ SEED: "demo" }, database);
+    const first = await startTestService({ SEED: "demo", TASK_CONCURRENCY: "2" }, database);
     const headers = { ...(await signIn(first)), apikey: first.service.tokens.issueKey("anon") };
 
     const subscription = await connect(first).subscribe("subscription { onArticleCreated { title } }");

@@ -1,6 +1,6 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
@@ -219,31 +219,39 @@ export class Command {
   }
 }
 
-export function argumentsOf(pid: number): string {
-  try {
-    return readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
-  } catch {
-    return "";
-  }
-}
+export const argumentsOf = (pid: number): string => read(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
 
 /** The processes that this one has started, directly or not, each before those that it has started itself. */
-export function processesBelow(parent: number): number[] {
-  const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(parent)], { encoding: "utf8" });
-  const children = stdout.trim().split(/\s+/).filter(Boolean).map(Number);
-  return children.flatMap((child) => [child, ...processesBelow(child)]);
+export function processesBelow(parent: number, among = runningProcesses()): number[] {
+  const children = among.filter((each) => each.parent === parent);
+  return children.flatMap(({ pid }) => [pid, ...processesBelow(pid, among)]);
 }
 
 /** The processes with this text in their arguments, of one group if it is given. */
-export function processesNamed(text: string, group?: number): number[] {
-  const lines = execFileSync("ps", ["-eww", "-o", "pid=,pgid=,stat=,args="], { encoding: "utf8" }).trim().split("\n");
-  return lines
-    .map((line) => /^\s*(\d+)\s+(\d+)\s+(\S+)\s+(.*)$/.exec(line)!)
-    .filter(
-      ([, , pgid, state, args]) =>
-        !state!.startsWith("Z") && args!.includes(text) && (group === undefined || Number(pgid) === group),
-    )
-    .map(([, pid]) => Number(pid));
+export const processesNamed = (text: string, group?: number): number[] =>
+  runningProcesses()
+    .filter(({ pid, group: own }) => (group === undefined || own === group) && argumentsOf(pid).includes(text))
+    .map(({ pid }) => pid);
+
+type RunningProcess = { readonly pid: number; readonly parent: number; readonly group: number };
+
+/** From /proc: the program ps would have to be started for each look. */
+const runningProcesses = (): RunningProcess[] =>
+  readdirSync("/proc").flatMap((name) => {
+    const [, state, parent, group] =
+      /\) (\S) (\d+) (\d+)/.exec(/^\d+$/.test(name) ? read(`/proc/${name}/stat`) : "") ?? [];
+    return state === undefined || state === "Z"
+      ? []
+      : [{ pid: Number(name), parent: Number(parent), group: Number(group) }];
+  });
+
+/** "" if the process has ended. */
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
 }
 
 export function kill(pid: number, signal: NodeJS.Signals): void {

@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import { readConfig } from "../../config/config.ts";
 import { createLog } from "../../http/log.ts";
 import { type Service, startService } from "../../server.ts";
+import { hashCheaply } from "./cluster.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 /** A GraphQL response as a client receives it. */
@@ -62,12 +63,16 @@ export async function startTestService(
     MAX_QUEUE_TIME: "0",
     // Most files have no GraphQL request.
     GRAPHQL_BUILD: "request",
-    // Only few tests are about it.
+    // Only few tests are about them.
     ADVISOR: "off",
+    TASK_CONCURRENCY: "0",
     ...settings,
   };
   const config = readConfig(environment);
-  const service = await startService(config, log ?? createLog(config.logLevel), clock && { clock });
+  const service = await startService(config, log ?? createLog(config.logLevel), {
+    hashPassword: hashCheaply,
+    ...(clock && { clock }),
+  });
   const token = (user: DemoUser, { epoch = 0, ...family }: TestSignIn = {}) => {
     const refreshToken = service.tokens.issueRefresh(USERS[user].id);
     const pair = { signedInAt: Date.now(), ...family, refreshToken };

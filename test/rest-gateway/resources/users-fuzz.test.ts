@@ -19,7 +19,7 @@ const log = pino(
     },
   }),
 );
-const { body, service } = useResources({}, "", log);
+const { body, service } = useResources({ TASK_CONCURRENCY: "2" }, "", log);
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 20 });
 afterAll(() => agent.destroy());

@@ -4,8 +4,8 @@ import { beforeAll, describe, expect, test, vi } from "vitest";
 import { type Gate, LOCKS, newGate } from "./gate.ts";
 import { POLL, useTasks } from "./support.ts";
 
-// The process of the test runs no tasks until it calls `tasks.start()`.
-const client = useTasks({ taskConcurrency: 1 }, false);
+// The process of the test runs no tasks.
+const client = useTasks({ taskConcurrency: 0 });
 
 const mark = (name: string) => ({ sql: `insert into public.marks (name) values ('${name}')`, rows: 1 });
 const marks = async (name: string) => (await client().sql("select from public.marks where name = $1", name)).length;
@@ -14,6 +14,16 @@ const rowOf = async (id: string) =>
 const untilAttempt = (id: string, number: number) => vi.waitUntil(async () => (await rowOf(id)).run >= number, POLL);
 
 const closeGate = () => newGate(client().sql);
+
+test("with TASK_CONCURRENCY=0 a process accepts tasks, and has no connection to run them", async () => {
+  const { accept, sql } = client();
+  const id = await accept("ada", mark("left to others"));
+  expect(await rowOf(id)).toMatchObject({ status: "pending" });
+  expect(
+    await sql("select from pg_stat_activity where datname = current_database() and application_name like '%tasks'"),
+  ).toEqual([]);
+  await sql("delete from tasks.tasks where id = $1", id);
+});
 
 /** The process that runs tasks after the first one was killed. */
 let survivor: ChildProcess;
@@ -186,7 +196,7 @@ describe("when a process stops", () => {
     expect(await rowOf(ids.later)).toEqual({ status: "pending", run: 1, attempts: 0 });
     expect(await marks("later")).toBe(0);
     await gateOfLater.open();
-    await client().tasks.start();
+    await client().process({ taskConcurrency: 1 });
     expect((await client().until("ada", ids.later)).status).toBe("succeeded");
     expect([await marks("later"), await rowOf(ids.later)]).toEqual([1, { status: "succeeded", run: 2, attempts: 1 }]);
   });

@@ -22,16 +22,17 @@ const DDL = `
   create function public.long_text() returns text language sql volatile as $$ select repeat('x', 100000) $$;
   grant execute on all functions in schema public to anon, authenticated, service_role`;
 
+const RUNS = { TASK_ANONYMOUS: "on", TASK_CONCURRENCY: "2" };
 const { rest, failure, service, sql } = useRest(
-  { TASK_ANONYMOUS: "on", TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "1000", DB_MAX_RESULT_BYTES: "50000" },
+  { ...RUNS, TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "1000", DB_MAX_RESULT_BYTES: "50000" },
   DDL,
 );
-const withoutV1 = useRest({ TASK_ANONYMOUS: "on", API_V1_STATUS: "retired" }, DDL);
-const rollsBack = useRest({ DB_TX_END: "rollback", TASK_ANONYMOUS: "on" }, DDL);
+const withoutV1 = useRest({ ...RUNS, API_V1_STATUS: "retired" }, DDL);
+const rollsBack = useRest({ ...RUNS, DB_TX_END: "rollback" }, DDL);
 const signedIn = useRest({}, DDL);
 const proxied = useRest(
   {
-    ...{ TASK_ANONYMOUS: "on", TASK_MAX_PENDING: "1", TRUST_PROXY: "loopback" },
+    ...{ ...RUNS, TASK_MAX_PENDING: "1", TRUST_PROXY: "loopback" },
     ...{ DB_STATEMENT_TIMEOUT: "0", DB_ANON_STATEMENT_TIMEOUT: "0" },
   },
   DDL,

@@ -81,8 +81,8 @@ export type TaskClient = {
   process(settings?: Partial<TaskSettings>): Promise<ChildProcess>;
 };
 
-/** A new database with a table `marks` to which every caller may write. Its tasks run in this process unless `isRunning` is false. */
-export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true): () => TaskClient {
+/** A new database with a table `marks` to which every caller may write. Its tasks run in this process unless `taskConcurrency` is 0. */
+export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient {
   let client: TaskClient;
   beforeAll(async () => {
     const testDatabase = await createTestDatabase();
@@ -117,7 +117,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}, isRunning = true)
       onConnectionError,
     });
     tasks.register("resource", sqlTaskHandler);
-    if (isRunning) await tasks.start();
+    await tasks.start();
     const processes: ChildProcess[] = [];
     client = clientOf(testDatabase, tasks, logins, processes);
     return async () => {
