@@ -165,6 +165,8 @@ export type DatabaseErrorLike = Error & {
   readonly routine?: string;
   /** The functions in which the error occurred; it may quote values. */
   readonly where?: string;
+  /** The place in the text of the statement, from 1. */
+  readonly position?: string;
 };
 
 /** `public.users.users_age_range` → the comment of that constraint. */
@@ -183,6 +185,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (error instanceof ApiError) return error.problem;
   const raised = error as DatabaseErrorLike;
   if (typeof raised?.code !== "string") return null;
+  if (isSyntaxOfValue(raised)) return { status: 400, code: "VALIDATION_ERROR", message: "invalid value" };
   const row = SQLSTATES.find(([sqlstate]) => raised.code!.startsWith(sqlstate));
   if (!row) return null;
   const role = unknownRoleIn(raised);
@@ -193,6 +196,10 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
     return loginRequired(context.refused);
   return { status, code, message: messageOf(raised, context.constraintMessages) ?? message };
 }
+
+/** A value that has a syntax of its own, such as a tsquery. A syntax error in SQL has a position, or is in a function. */
+const isSyntaxOfValue = ({ code, position, where }: DatabaseErrorLike) =>
+  code === "42601" && position === undefined && where === undefined;
 
 /** The role of a token that the database does not have. Null for other errors, such as those of a function that sets a role. */
 export function unknownRoleIn({ code, message, where }: DatabaseErrorLike): string | null {

@@ -2,8 +2,8 @@ import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } 
 import { Cache, type CacheMemory, cacheMemory } from "../cache/cache.ts";
 import { bytesOf } from "../cache/size.ts";
 import { SeenTexts } from "../cache/text-cache.ts";
+import { followKeptSql } from "./compiled-queries.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
-import { followKeptSql } from "./request-costs.ts";
 
 export type DocumentLimits = SizeLimits & {
   /** Maximum number of tokens. */ readonly tokens: number;
@@ -16,7 +16,7 @@ type ValidDocument = {
   readonly sizes: OperationSizes;
   /** Of all operations. */
   readonly fields: number;
-  /** Characters of the SQL that the plans keep for pages. */
+  /** Characters of the statements that it is compiled to. */
   keptSql: number;
 };
 

@@ -9,8 +9,10 @@ import type { Database } from "../db/database.ts";
 import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import { faultsOfInput, type Input, mayHaveMore } from "../db/input-faults.ts";
+import type { Statement, Transactions } from "../db/transaction.ts";
 import { traced } from "../telemetry/span.ts";
 import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
+import { CompiledQueries, executeCompiled } from "./compiled-queries.ts";
 import { DocumentCache, type DocumentLimits } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
@@ -41,7 +43,7 @@ export type EngineOptions = {
   readonly metrics: OperationMetrics;
 };
 
-type ServedSchema = BuiltSchema & { readonly documents: DocumentCache };
+type ServedSchema = BuiltSchema & { readonly documents: DocumentCache; readonly compiled: CompiledQueries };
 
 /** Holds the schema that is served and executes operations on it. */
 export class Engine {
@@ -83,7 +85,9 @@ export class Engine {
     );
     const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : new Map();
     if (lost.size > 0) throw objectsWouldBeLost(lost);
-    this.#served = { ...built, documents: new DocumentCache(built.schema, this.#options.limits) };
+    const { schema } = built;
+    const documents = new DocumentCache(schema, this.#options.limits);
+    this.#served = { ...built, documents, compiled: new CompiledQueries(schema) };
   }
 
   /** Checks later documents with these limits. */
@@ -105,10 +109,42 @@ export class Engine {
 
   /** Executes a query or mutation. `data` of the result is JSON text. */
   execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
-    const args = { ...this.#args(operation, identity, signal), outputDataAsString: true };
-    return this.#options.metrics.measure(operation, async () =>
-      this.#withFields(await planned(identity, () => execute(args)), operation, identity),
-    );
+    return this.#options.metrics.measure(operation, async () => {
+      const { request } = identity;
+      const compile = () => this.#current().compiled.statementOf(operation);
+      const statement = operation.kind === "query" ? traced(request.span ?? null, "compile", compile) : null;
+      if (statement) return this.#executeCompiled(statement, operation, identity, signal);
+      const result = await this.#executeFields(operation, identity, signal);
+      return this.#withFields(result, operation, identity);
+    });
+  }
+
+  async #executeCompiled(
+    statement: Statement,
+    operation: Operation,
+    identity: Identity,
+    signal?: CancelSignal,
+  ): Promise<ExecutionResult> {
+    const { database, maxRows } = this.#options;
+    const transactions = database.forRole(identity.caller.role);
+    try {
+      const data = await executeCompiled(statement, { transactions, identity, maxRows, signal });
+      return data === null ? this.#executeFields(operation, identity, signal) : { data: data as never };
+    } catch (error) {
+      // Grafast gives the error its place in the response.
+      return this.#executeFields(operation, identity, signal, { run: () => Promise.reject(error) });
+    }
+  }
+
+  /** Lets Grafast execute the fields. */
+  #executeFields(
+    operation: Operation,
+    identity: Identity,
+    signal?: CancelSignal,
+    transactions?: Pick<Transactions, "run">,
+  ): Promise<ExecutionResult> {
+    const args = { ...this.#args(operation, identity, signal, { transactions }), outputDataAsString: true };
+    return planned(identity, () => execute(args));
   }
 
   /**
@@ -134,7 +170,8 @@ export class Engine {
         return events;
       },
     };
-    const args = this.#args(operation, identity, signal, changes);
+    const transactions = this.#eventTransactions(identity.caller.role);
+    const args = this.#args(operation, identity, signal, { transactions, changes });
     const result: any = await metrics.measure(operation, async () => subscribe(args));
     return Symbol.asyncIterator in result ? new SubscriptionEvents(result, events!, subscriptions) : result;
   }
@@ -167,7 +204,10 @@ export class Engine {
     { document, variables, operationName, stopsAfterFailure }: Operation,
     identity: Identity,
     signal?: CancelSignal,
-    changes?: { subscribe(wanted: ChangeFilter): ChangeEvents },
+    more: {
+      readonly transactions?: Pick<Transactions, "run"> | undefined;
+      readonly changes?: { subscribe(wanted: ChangeFilter): ChangeEvents };
+    } = {},
   ) {
     const { database, anonymousRole, limits, maxRows, catalog } = this.#options;
     const { schema, resolvedPreset } = this.#current();
@@ -184,13 +224,13 @@ export class Engine {
       contextValue: {
         withPgClient,
         pgSettings: new OperationQueries({
-          transactions: changes ? this.#eventTransactions(role) : database.forRole(role),
+          transactions: more.transactions ?? database.forRole(role),
           identity,
           maxRows,
           stopsAfterFailure,
           signal,
         }),
-        changes,
+        changes: more.changes,
         anonymous,
         problemOf: (error: unknown) =>
           problemOf(error, {

@@ -106,6 +106,8 @@ export class OperationQueries {
 const OPENING_BRACE = 0x7b;
 /** `{`, `,` and `"`: the bytes that can precede the brace of a row in an array. A brace in text usually follows another byte. */
 const BYTES_BEFORE_ROW: ReadonlySet<number | undefined> = new Set([OPENING_BRACE, 0x2c, 0x22]);
+/** `[` and `,`: the same in an array of JSON. */
+const BYTES_BEFORE_OBJECT: ReadonlySet<number | undefined> = new Set([0x5b, 0x2c]);
 
 /**
  * Throws if the results hold too many rows, counting those of nested lists. Nested lists arrive as nested arrays, one
@@ -117,17 +119,21 @@ function refuseTooManyRows(results: readonly Result[], max: number): void {
   for (const { rows } of results) {
     count += rows.length;
     for (const row of rows) {
-      for (const field of row) if (field?.[0] === OPENING_BRACE) count += countRows(field, max - count);
+      for (const field of row)
+        if (field?.[0] === OPENING_BRACE) count += countRows(field, max - count, BYTES_BEFORE_ROW);
     }
     if (count > max) throw new ApiError(tooManyRows(max));
   }
 }
 
-/** Counts the rows in a field that is an array. Stops counting above `max`. */
-function countRows(field: Buffer, max: number): number {
+/** Whether JSON may have more objects in its arrays. */
+export const mayHaveMoreRows = (json: Buffer, max: number): boolean => countRows(json, max, BYTES_BEFORE_OBJECT) > max;
+
+/** Counts the rows in a field. Stops counting above `max`. */
+function countRows(field: Buffer, max: number, before: ReadonlySet<number | undefined>): number {
   let count = 0;
   for (let at = field.indexOf(OPENING_BRACE); at !== -1 && count <= max; at = field.indexOf(OPENING_BRACE, at + 1)) {
-    if (BYTES_BEFORE_ROW.has(field[at - 1])) count++;
+    if (before.has(field[at - 1])) count++;
   }
   return count;
 }
@@ -146,7 +152,8 @@ const textOf = (field: Buffer | null): string | null => (field === null ? null :
 
 const statementOf = ({ text, values = [] }: PgClientQuery): Statement => ({ text, values: values.map(parameterOf) });
 
-function parameterOf(value: unknown): string | null {
+/** A value as Postgres reads it. */
+export function parameterOf(value: unknown): string | null {
   if (typeof value === "string") return value;
   if (value === null || value === undefined) return null;
   if (Buffer.isBuffer(value)) return `\\x${value.toString("hex")}`;

@@ -13,13 +13,13 @@ import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
+import { shareAbortReason } from "./abort-reason.ts";
 import { type Attempt, buildWithoutCulprits, type Culprits } from "./attempts.ts";
 import { withoutConsole } from "./console.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { sendQueriesTogether } from "./plan-phases.ts";
-import { reduceRequestCosts } from "./request-costs.ts";
 
 export type SchemaOptions = {
   /** Connections of the login role. Its grants decide what the schema contains. */
@@ -79,7 +79,7 @@ export type Before = Pick<BuiltSchema, "culprits" | "tags">;
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
   sendQueriesTogether();
-  reduceRequestCosts();
+  shareAbortReason();
   const introspection = new Introspection();
   const { built, culprits, newer } = await buildWithoutCulprits({
     attempt: (objects) => attempt(options, introspection, objects, before),

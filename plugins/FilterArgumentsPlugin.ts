@@ -29,8 +29,9 @@ export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
           {
             type: build.getGraphQLTypeByPgCodec(attribute.codec, "input"),
             description: `Only items with this ${attributeName.replaceAll("_", " ")}.`,
+            extensions: { condition: equals(attributeName, attribute.codec) },
             applyPlan(_: unknown, $collection: any, arg: any) {
-              selectOf($collection).apply(equals(arg.getRaw(), attributeName, attribute.codec) as any);
+              selectOf($collection).apply(whenGiven(arg.getRaw(), equals(attributeName, attribute.codec)) as any);
             },
           },
         ]);
@@ -43,14 +44,21 @@ export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
 const selectOf = ($collection: PgSelectStep | ConnectionStep<any, any, any, any, any, PgSelectStep>): PgSelectStep =>
   "getSubplan" in $collection ? $collection.getSubplan() : $collection;
 
+/** Adds a condition with the value of an argument to a query. */
+export type ArgumentCondition = (query: Pick<PgSelectQueryBuilder, "alias" | "where">, value: unknown) => void;
+
+const equals =
+  (attribute: string, codec: PgCodec): ArgumentCondition =>
+  (query, value) =>
+    query.where(sql`${query.alias}.${sql.identifier(attribute)} = ${sqlValueWithCodec(value, codec)}`);
+
 /** Adds the condition during execution, and only if the request has a value for it. */
-const equals = ($value: Step, attribute: string, codec: PgCodec) =>
-  lambda(
-    $value,
-    (value) =>
-      value == null
-        ? null
-        : (query: PgSelectQueryBuilder) =>
-            query.where(sql`${query.alias}.${sql.identifier(attribute)} = ${sqlValueWithCodec(value, codec)}`),
-    true,
-  );
+const whenGiven = ($value: Step, condition: ArgumentCondition) =>
+  lambda($value, (value) => (value == null ? null : (query: PgSelectQueryBuilder) => condition(query, value)), true);
+
+declare module "postgraphile/graphql" {
+  interface GraphQLArgumentExtensions {
+    /** Of an argument that a column is compared with. */
+    condition?: ArgumentCondition;
+  }
+}

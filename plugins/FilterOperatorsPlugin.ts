@@ -51,9 +51,15 @@ const REGULAR_EXPRESSIONS: Readonly<Record<string, Operator>> = {
   notMatchesInsensitive: regularExpression("Does not match the regular expression (case-insensitive).", sql`!~*`),
 };
 
+const JSON_PATH: Operator = {
+  description: 'The SQL/JSON path finds an item: `$.size ? (@ > 5)`, `$.tags[*] ? (@ == "sql")`.',
+  resolveInputCodec: () => TYPES.text,
+  resolve: (column, path) => sql`${column} @? ${path}::jsonpath`,
+};
+
 /**
- * Operators of PostgreSQL that postgraphile-plugin-connection-filter lacks: full-text search, regular expressions, and
- * comparisons of ids. Corrects the escaping of `includes`, `startsWith` and `endsWith`. A null as the value of an operator is
+ * Operators of PostgreSQL that postgraphile-plugin-connection-filter lacks: full-text search, regular expressions, paths into
+ * JSON, and comparisons of ids. Corrects the escaping of `includes`, `startsWith` and `endsWith`. A null as the value of an operator is
  * an error: as "no condition" it would match every row.
  */
 export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
@@ -96,6 +102,7 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
         };
         const searchType = () => build.getInputTypeByName("TextSearch") as GraphQLInputType;
         add("ID", COMPARISONS);
+        add("JSON", { matchesPath: JSON_PATH });
         add("String", { ...REGULAR_EXPRESSIONS, search: search(searchType, asDocument) });
         add(build.inflection.builtin("TSVector"), { search: search(searchType, (column) => column) });
         return _;

@@ -8,7 +8,7 @@ const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/
 const idCodec = (base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec =>
   ({ ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) }) as PgCodec;
 
-const ID_CODECS = new Map<PgCodec, PgCodec>([
+export const ID_CODECS: ReadonlyMap<PgCodec, PgCodec> = new Map<PgCodec, PgCodec>([
   [TYPES.int, idCodec(TYPES.int, "intId", integerUpTo(2n ** 31n - 1n))],
   [TYPES.bigint, idCodec(TYPES.bigint, "bigintId", integerUpTo(2n ** 63n - 1n))],
   [TYPES.uuid, idCodec(TYPES.uuid, "uuidId", isUuid)],

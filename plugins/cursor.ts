@@ -64,7 +64,7 @@ function parseCursor(text: string, argument: string, isValue = isText): readonly
 }
 
 /** As Grafast computes it: 10 digits of the SHA-256 of the SQL. */
-const digestOf = (order: readonly KeyPart[]): string =>
+export const digestOf = (order: readonly KeyPart[]): string =>
   createHash("sha256")
     .update(JSON.stringify(order.map(({ fragment }) => sql.compile(fragment).text)))
     .digest("hex")

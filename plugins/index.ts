@@ -9,6 +9,7 @@ import { ConnectionShapePlugin } from "./ConnectionShapePlugin.ts";
 import { ContractNamesPlugin } from "./ContractNamesPlugin.ts";
 import { DefaultsPlugin } from "./DefaultsPlugin.ts";
 import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
+import { FieldSourcesPlugin } from "./FieldSourcesPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FiniteFloatsPlugin } from "./FiniteFloatsPlugin.ts";
@@ -78,6 +79,7 @@ export const contractPreset: GraphileConfig.Preset = {
     InputColumnsPlugin,
     DescriptionsPlugin,
     ArticleSubscriptionsPlugin,
+    FieldSourcesPlugin,
   ],
   gather: { pgStrictFunctions: true },
   schema: {

@@ -44,7 +44,7 @@ export function collectionOrder(build: GraphileBuild.Build, resource: Table) {
   };
 }
 
-type Order = (query: Query) => void;
+export type Order = (query: Query) => void;
 const MAX_KNOWN_ORDERS = 50;
 
 const namesIn = (orderBy: unknown): readonly string[] =>

@@ -33,8 +33,19 @@ const OPERATIONS: readonly Operation[] = [
   },
   {
     name: "threeLevels",
-    about: "totalCount and the 10 newest articles, their authors, and the 5 newest articles of each author",
+    about: "the 10 newest articles, their authors, and the 5 newest articles of each author",
     query: `query threeLevels($first: Int!, $limit: Int!) {
+      articles(first: $first) {
+        edges { node { id title author { id name articles(limit: $limit) { id title status } } } }
+      }
+    }`,
+    isMutation: false,
+    variables: () => ({ first: 10, limit: 5 }),
+  },
+  {
+    name: "threeLevelsCounted",
+    about: "the same and totalCount, for which every server counts 100,000 articles",
+    query: `query threeLevelsCounted($first: Int!, $limit: Int!) {
       articles(first: $first) {
         totalCount
         edges { node { id title author { id name articles(limit: $limit) { id title status } } } }

@@ -154,7 +154,7 @@ describe("with a database of another application", () => {
     );
     expect(rows[0].tables).toBe(300);
     expect(await health()).toEqual({ schema: "current" });
-  });
+  }, 300_000);
 
   test("/graphiql opens with an operation that runs", async () => {
     const page = await (await fetch(`${service.url}/graphiql`)).text();
@@ -201,6 +201,33 @@ describe("with a database of another application", () => {
       expect(data[field.name]).not.toBeNull();
     }
     expect(parts).toHaveLength(FURTHER_TABLES);
+  });
+
+  test("every connection and list of rows has a filter, an order and pages", async () => {
+    const { __schema } = await graphql(`{ __schema { types { kind name fields { name args { name } type { ...T } } } } }
+      fragment T on __Type { kind name ofType { kind name ofType { kind name ofType { kind name } } } }`);
+    const kinds = new Map(__schema.types.map(({ name, kind }: any) => [name, kind]));
+    const named = (type: any): any => (type.ofType ? named(type.ofType) : type);
+    const isList = (type: any): boolean => type !== null && (type.kind === "LIST" || isList(type.ofType ?? null));
+    const CONNECTION = ["first", "last", "after", "before", "offset", "filter", "orderBy"];
+    const LIST = ["limit", "offset", "filter", "orderBy"];
+    let count = 0;
+    const lacking: string[] = [];
+    for (const { name: owner, fields } of __schema.types.filter(({ kind }: any) => kind === "OBJECT")) {
+      for (const { name, args, type } of fields) {
+        const target = named(type).name;
+        const isConnection = target.endsWith("Connection");
+        if (!isConnection && !(isList(type) && kinds.get(target) === "OBJECT" && kinds.has(`${target}Filter`)))
+          continue;
+        count++;
+        const given = args.map((argument: any) => argument.name);
+        const missing = (isConnection ? CONNECTION : LIST).filter((argument) => !given.includes(argument));
+        if (missing.length > 0) lacking.push(`${owner}.${name}: ${missing}`);
+      }
+    }
+    // The rows of a function have no order of their own, so there is no last page.
+    expect(lacking).toEqual(["Item.near: last,before"]);
+    expect(count).toBeGreaterThan(3 * FURTHER_TABLES);
   });
 
   test("relationships lead through views, composite keys, self references and junctions", async () => {

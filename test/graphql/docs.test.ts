@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type ArgumentNode, buildSchema, isObjectType, parse, visit } from "postgraphile/graphql";
 import { expect, test } from "vitest";
+import { refuseLargeOperations } from "../../graphql/document-size.ts";
 import { useService } from "../support/http-client.ts";
 
 const { gql } = useService();
@@ -29,4 +30,16 @@ test("docs/graphql.md has an example of every argument", () => {
     .flatMap((type) => Object.values(type.getFields()));
   const names = new Set(fields.flatMap(({ args }) => args.map(({ name }) => name)));
   expect([...names].filter((name) => !shown.has(name))).toEqual([]);
+});
+
+test("docs/graphql.md, Limits: the page has the documented complexity and depth", () => {
+  const [, complexity, depth] = /This page has complexity (\d+) and depth (\d+)/.exec(GUIDE)!;
+  const page = parse(EXAMPLES.find(([title]) => title === "Limits")![1]);
+  const check = (limits: object) =>
+    refuseLargeOperations(page, { complexity: 1000, depth: 15, searches: 20, ...limits });
+  expect(() => check({ complexity: 0 })).toThrow(`the operation has complexity ${complexity};`);
+  expect(() => check({ depth: 0 })).toThrow(`the operation has depth ${depth};`);
+  const [, parts] = /\| Part \| Complexity \|\n\|---\|---\|\n((?:\|.*\n)*)/.exec(GUIDE)!;
+  const counts = [...parts!.matchAll(/\| (\d+) \|$/gm)].map(([, count]) => Number(count));
+  expect(counts.reduce((sum, count) => sum + count)).toBe(Number(complexity));
 });

@@ -104,6 +104,32 @@ describe("pages in any order", () => {
     expect(shirts(await page({ last: 2, after, before, orderBy: ["GOALS_ASC"] }))).toEqual(shirts(all).slice(7, 9));
   });
 
+  test("neither repeat nor skip a row when others come and go, in any order", async () => {
+    await sql("insert into teams values (9, 'Zebras', 9)");
+    for (const orderBy of [["NAME_DESC"], ["TEAM__RANK_ASC", "SHIRT_ASC"], ["SCORE_ASC"]]) {
+      await sql(
+        "insert into players (team_id, shirt, name, score) values (9, 90, 'C', 100), (9, 91, 'B', 101), (9, 92, 'A', 102)",
+      );
+      const filter = 'filter: { teamId: { equalTo: "9" } }';
+      const shirtsAfter = async (after: string | null, first: number) => {
+        const query = `query ($after: String, $orderBy: [PlayerOrderBy!], $first: Int) {
+          players(first: $first, after: $after, orderBy: $orderBy, ${filter}) { edges { node { shirt } } pageInfo { endCursor } } }`;
+        return (await data(query, { variables: { after, orderBy, first } })).players as Page;
+      };
+      const [first, second, third] = shirts(await shirtsAfter(null, 3)) as [number, number, number];
+      const { pageInfo } = await shirtsAfter(null, 2);
+      await sql("delete from players where team_id = 9 and shirt in ($1, $2)", first, second);
+      await sql("insert into players (team_id, shirt, name, score) values (9, 89, 'Z', 1)");
+      expect([orderBy, shirts(await shirtsAfter(pageInfo.endCursor, 9))]).toEqual([
+        orderBy,
+        // In the order by the rank of the team, the new row would be before the cursor too.
+        [third],
+      ]);
+      await sql("delete from players where team_id = 9");
+    }
+    await sql("delete from teams where id = 9");
+  });
+
   test("skip the rows of offset", async () => {
     const expected = await inSql("p.name, p.team_id, p.shirt");
     const skipped = await page({ first: 5, offset: 20, orderBy: ["NAME_ASC"] });
@@ -190,7 +216,23 @@ describe("rows are ordered by aggregates of the rows that refer to them", () => 
     const rows = await sql(
       `select t.id from teams t left join players p on p.team_id = t.id group by t.id order by ${order}`,
     );
-    expect(await teams(orderBy)).toEqual(rows.map(({ id }) => id));
+    const expected = rows.map(({ id }) => id);
+    expect(await teams(orderBy)).toEqual(expected);
+    const pages = async (first: string, cursorOf: "endCursor" | "startCursor", argument: string) => {
+      const query = `query ($cursor: String) { teams(${first}: 2, ${argument}: $cursor, orderBy: ${orderBy}) {
+        edges { node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor } } }`;
+      const seen: number[][] = [];
+      let cursor: string | null = null;
+      for (let more = true; more; ) {
+        const { teams: found }: { teams: Page } = await data(query, { variables: { cursor } });
+        seen.push(found.edges.map(({ node }) => Number(node.id)));
+        cursor = found.pageInfo[cursorOf];
+        more = found.pageInfo[cursorOf === "endCursor" ? "hasNextPage" : "hasPreviousPage"];
+      }
+      return seen;
+    };
+    expect((await pages("first", "endCursor", "after")).flat()).toEqual(expected);
+    expect((await pages("last", "startCursor", "before")).reverse().flat()).toEqual(expected);
   });
 });
 

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { useService } from "../support/http-client.ts";
 
-const { data, errors, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });
+const { data, errors, gql, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });
 
 beforeAll(async () => {
   await sql(`
@@ -78,6 +78,32 @@ test("a view has the key and the relationships of its tables", async () => {
       },
     },
   ]);
+});
+
+test("a view that Postgres can write has mutations of one and of many rows", async () => {
+  await sql(`
+    create view public.own_films with (security_invoker = true) as select id, title, owner_id from public.films where owner_id = 1;
+    create policy "change" on public.films for update using (owner_id = (select auth.uid()));
+    create policy "remove" on public.films for delete using (owner_id = (select auth.uid()));
+    grant update, delete on public.films to authenticated;
+    grant select, insert, update (title), delete on public.own_films to authenticated`);
+  const run = async (mutation: string) => (await gql(`mutation { ${mutation} }`, { as: "ada" })) as any;
+  await expect
+    .poll(async () => (await run('createOwnFilm(input: { id: "50", title: "M", ownerId: "1" }) { id title }')).data)
+    .toEqual({ createOwnFilm: { id: "50", title: "M" } });
+  expect((await run('updateOwnFilm(id: 50, input: { title: "N" }) { title }')).data).toEqual({
+    updateOwnFilm: { title: "N" },
+  });
+  const input = '[{ id: "51", title: "O", ownerId: "1" }, { id: "52", title: "P", ownerId: "1" }]';
+  expect((await run(`createOwnFilms(input: ${input}) { count }`)).data).toEqual({ createOwnFilms: { count: 2 } });
+  const filter = 'filter: { id: { greaterThanOrEqualTo: "51" } }, limit: 5';
+  expect((await run(`updateOwnFilms(${filter}, input: { title: "Q" }) { ownFilms { title } }`)).data).toEqual({
+    updateOwnFilms: { ownFilms: [{ title: "Q" }, { title: "Q" }] },
+  });
+  expect((await run(`deleteOwnFilms(${filter}) { count } deleteOwnFilm(id: 50)`)).data).toEqual({
+    deleteOwnFilms: { count: 2 },
+    deleteOwnFilm: true,
+  });
 });
 
 test("computed columns and set-returning functions of a row are its fields, with filter, order and pages", async () => {

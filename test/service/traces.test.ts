@@ -95,10 +95,12 @@ test("GraphQL operations and resources are traced too", async () => {
     body,
   });
   expect(pathsOf(graphql)).toEqual(
-    ["", " > parse", " > plan", " > transaction", " > wait"].map((name) => `POST /graphql${name}`),
+    ["", " > compile", " > parse", " > transaction", " > wait"].map((name) => `POST /graphql${name}`),
   );
-  const [parse, plan, wait] = ["parse", "plan", "wait"].map((stage) => graphql.find(({ name }) => name === stage)!);
-  expect(parse!.start <= plan!.start && plan!.start <= wait!.start).toBe(true);
+  const [parse, compile, wait] = ["parse", "compile", "wait"].map(
+    (stage) => graphql.find(({ name }) => name === stage)!,
+  );
+  expect(parse!.start <= compile!.start && compile!.start <= wait!.start).toBe(true);
   const user = await trace("/users/1", `2${TRACE.slice(1)}`);
   expect(pathsOf(user)).toEqual(["", " > parse", " > transaction", " > wait"].map((name) => `GET /users/{id}${name}`));
 });

@@ -30,12 +30,12 @@ export const STATEMENTS = {
       limit ${limitOf(first)}`,
   }),
 
-  /** One row: the total, and the page as JSON. */
-  articlesOfAuthors: (first: number, limit: number): NamedStatement => ({
-    name: `articlesOfAuthors ${limitOf(first)} ${limitOf(limit)}`,
+  /** One row: the total if it is counted, and the page as JSON. */
+  articlesOfAuthors: (first: number, limit: number, isCounted: boolean): NamedStatement => ({
+    name: `articlesOfAuthors ${limitOf(first)} ${limitOf(limit)} ${isCounted}`,
     text: `
       select
-        (select count(*) from articles)::int as total,
+        ${isCounted ? "(select count(*) from articles)::int" : "null"} as total,
         coalesce(json_agg(
           json_build_object('id', a.id::text, 'title', a.title, 'author',
             json_build_object('id', u.id::text, 'name', u.name, 'articles', written.articles))
@@ -124,9 +124,10 @@ const resolvers = {
       const values = [filter.author.id.in, comments.id.greaterThan, filter.status];
       return { edges: edgesOf(await run(caller, STATEMENTS.filtered(first, limit), values)) };
     }
-    if (!selects(info, "totalCount")) return { edges: edgesOf(await run(caller, STATEMENTS.articles(first), [])) };
-    const limit = (info.variableValues.limit as number | undefined) ?? 10;
-    const [row] = await run(caller, STATEMENTS.articlesOfAuthors(first, limit), []);
+    const limit = info.variableValues.limit as number | undefined;
+    if (limit === undefined) return { edges: edgesOf(await run(caller, STATEMENTS.articles(first), [])) };
+    const isCounted = selects(info, "totalCount");
+    const [row] = await run(caller, STATEMENTS.articlesOfAuthors(first, limit, isCounted), []);
     return { totalCount: row.total, edges: row.articles.map((node: object) => ({ node })) };
   },
 
