@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
 import { describeSettings } from "../config/config.ts";
@@ -46,6 +46,33 @@ test("docs/configuration.md lists the supported settings of PostgREST", () => {
 test("docs/advisor.md lists every rule with its level and reason", async () => {
   const rules = (await readRules()).map(({ name, level, about }) => [name, level, about.replaceAll("`", "")]);
   expect(tableRows("docs/advisor.md", "## Rules").sort()).toEqual(rules);
+});
+
+test("docs/dba-guide.md lists every schema of the service", () => {
+  const schemas = readFileSync("db/schema/schemas.sql", "utf8").matchAll(/create schema if not exists (\w+)/g);
+  const documented = tableRows("docs/dba-guide.md", "### Schemas of the service").map(([name]) => name);
+  expect(documented.sort()).toEqual(["public", "graphile_migrate", ...[...schemas].map(([, name]) => name)].sort());
+});
+
+test("docs/operations.md lists every field of the log", () => {
+  const documented = tableRows("docs/operations.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
+  const folders = "{cache,cli,config,db,graphql,http,identity,plugins,rest-gateway,service,telemetry}";
+  const sources = globSync([`${folders}/**/*.ts`, "server.ts"]).map((file) => readFileSync(file, "utf8"));
+  const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
+  const logged = sources.flatMap((source) =>
+    [...source.matchAll(/[lL]og(?:\[\w+\]|\.(?:debug|info|warn|error|fatal))\(\s*\{([^}]*)\}/g)].flatMap(([, object]) =>
+      namesIn(object!).filter((name) => /^\w+$/.test(name)),
+    ),
+  );
+  expect(logged).toContain("keepsChanges");
+  expect([...new Set(logged)].filter((name) => !documented.includes(name))).toEqual([]);
+});
+
+test("docs/architecture.md, Where to change what: every path exists", () => {
+  const changes = tableRows("docs/architecture.md", "## Where to change what").map(([, change]) => change!);
+  const paths = changes.flatMap((change) => change.match(/[\w-]+\/[\w/-]*(\.\w+)?/g) ?? []);
+  expect(paths.length).toBeGreaterThan(15);
+  expect(paths.filter((path) => !existsSync(path))).toEqual([]);
 });
 
 test("docs/errors.md lists every code", () => {

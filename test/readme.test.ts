@@ -36,13 +36,17 @@ async function readBlocks(file: string): Promise<Block[]> {
   }));
 }
 
-/** The steps of a reader, in order. Adjacent shell blocks share one shell, and every shell starts with the first block. */
+/**
+ * The steps of a reader, in order. Adjacent blocks of a language are one script, and every script of the shell starts with the first
+ * block.
+ */
 async function readSteps(file: string): Promise<Block[]> {
   const [prelude, ...blocks] = (await readBlocks(file)).filter(({ code }) => !code.startsWith("npm ci"));
   const steps: Block[] = [];
   for (const { language, code } of blocks) {
-    const before = language === "sh" && steps.at(-1)?.language === "sh" ? steps.pop()! : prelude!;
-    steps.push({ language, code: language === "sh" ? before.code + code : code });
+    const isOne = language !== "sql" && steps.at(-1)?.language === language;
+    const before = isOne ? steps.pop()!.code : language === "sh" ? prelude!.code : "";
+    steps.push({ language, code: before + code });
   }
   return steps;
 }
@@ -129,4 +133,7 @@ test("the examples of docs/authentication.md run", { timeout: 60_000 }, async ()
   expect(everything).toContain('"age":38');
   expect(everything).toContain('"name":"nightly import"');
   expect(everything).toContain('"event":"key_revoked"');
+  expect(everything).toContain("true 3600");
+  expect(everything).toContain("{ title: 'On wind tunnels', author: { name: 'Mary Jackson' } }");
+  expect(everything).toContain("401 PGRST301");
 });

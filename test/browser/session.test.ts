@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Browser, BrowserContext, Page } from "playwright-core";
@@ -122,6 +123,12 @@ describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
     expect((await responseTo(page, "POST /api/auth/logout")).status).toBe(200);
     expect(await context.cookies(base)).toEqual([]);
     expect((await responseTo(page, "GET /api/auth/me")).status).toBe(401);
+  });
+
+  test("the example of docs/authentication.md for pages works", async () => {
+    const [, example] = /^```js browser\n([\s\S]*?)^```$/m.exec(readFileSync("docs/authentication.md", "utf8"))!;
+    expect(await page.evaluate(`(async () => { ${example} return changed.status; })()`)).toBe(200);
+    expect(await context.cookies(base)).toEqual([]);
   });
 
   test("the session continues after a reload and in another tab", async () => {
