@@ -1,6 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -164,11 +166,26 @@ test("alerts and dashboard use only metrics that exist, and each alert has a sec
   expect(JSON.parse(dashboard).panels.length).toBeGreaterThan(10);
 });
 
+test("the query in docs/operations.md shows the replication slot of the service", async () => {
+  const [, query] = /^```sql\n(select slot_name[\s\S]*?)^```$/m.exec(readFileSync("docs/operations.md", "utf8"))!;
+  const slots = async () => (await service.database.owner.query(query!)).rows;
+  await expect
+    .poll(slots, POLL)
+    .toEqual([
+      expect.objectContaining({ slot_name: expect.stringMatching(/^content_\d+_t_/), wal_status: "reserved" }),
+    ]);
+});
+
 test("promtool finds no fault in the alert rules", (context) => {
   context.skip(!existsSync("/usr/bin/promtool"), "promtool is not installed: apt-get install prometheus");
   const output = execFileSync("promtool", ["check", "rules", "deploy/prometheus/alerts.yaml"], { encoding: "utf8" });
   expect(output).toContain("SUCCESS");
   execFileSync("promtool", ["check", "config", "deploy/prometheus/prometheus.yaml"], { stdio: "pipe" });
+  const [, documented] = /^```yaml\n(groups:[\s\S]*?)^```$/m.exec(readFileSync("docs/operations.md", "utf8"))!;
+  const folder = mkdtempSync(join(tmpdir(), "rules-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  writeFileSync(join(folder, "rules.yaml"), documented!);
+  execFileSync("promtool", ["check", "rules", join(folder, "rules.yaml")], { stdio: "pipe" });
 });
 
 /** Source: PostgREST docs, "Observability", Metrics. */

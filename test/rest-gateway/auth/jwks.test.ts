@@ -2,6 +2,8 @@ import { generateKeyPairSync } from "node:crypto";
 import jwt from "jsonwebtoken";
 import { beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../../config/config.ts";
+import { secretOf } from "../../../identity/keys.ts";
+import { createTokens } from "../../../identity/tokens.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
@@ -103,6 +105,14 @@ describe("a change of the signing key", () => {
       expect((await ask(service, "/auth/refresh", {}, { refreshToken: old.refreshToken })).status).toBe(401);
     });
   });
+});
+
+test("with JWT_PRIVATE_KEY beside JWT_SECRET, the private key signs, and what is derived from JWT_SECRET stays", async () => {
+  const { privateKey } = first;
+  const settings = { DATABASE_URL: "postgres://owner@db/content", JWT_SECRET: secret, JWT_PRIVATE_KEY: privateKey };
+  const config = readConfig(settings);
+  expect(await secretOf(config)).toBe(secret);
+  expect(algorithmOf(createTokens(config, secret).issueKey("anon"))).toBe("RS256");
 });
 
 test("/.well-known/jwks.json has only public keys, which other services can verify tokens with", {

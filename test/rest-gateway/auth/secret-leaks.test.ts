@@ -18,7 +18,12 @@ const statements: Buffer[][] = [];
 const log = pino({ level: "trace" }, { write: (line: string) => void serviceLog.push(line) });
 
 /** Many attempts fail here: limits must not reject them. */
-const SETTINGS = { LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "10000", MFA_ATTEMPTS: "1000" };
+const SETTINGS = {
+  LOGIN_ATTEMPTS: "1000",
+  LOGIN_ATTEMPTS_PER_ADDRESS: "10000",
+  MFA_ATTEMPTS: "1000",
+  TASK_CONCURRENCY: "2",
+};
 
 /** Its `url` is that of the recording proxy. */
 let database: TestDatabase;
