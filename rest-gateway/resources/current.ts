@@ -6,33 +6,36 @@ import { type Resource, type Resources, resourcesOf, type Served, tableName } fr
 
 export type CurrentOptions = {
   readonly descriptions: readonly Description[];
-  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
   /** Whether our migrations create the tables. Otherwise tables of the same names may have another purpose. */
   readonly isMigrated: boolean;
   /** Called once for each reason why a description does not match its table. The resource is not served. */
   onInvalidDescription(reason: string): void;
 };
 
-/** The resources for the current tables: descriptions are looked up again when the catalog changes. */
+/** The resources for the current tables: when the catalog changes, the descriptions are compared with the new tables. */
 export class CurrentResources {
-  readonly #options: CurrentOptions;
+  readonly #onInvalidDescription: CurrentOptions["onInvalidDescription"];
   readonly #descriptions: readonly Description[];
   readonly #reported = new Set<string>();
   /** The names of resources whose tables should exist. */
   readonly #expected: Set<string>;
-  #known: { readonly catalog: Catalog; readonly served: Served } | null = null;
+  #served: Served;
 
   /** With our own tables every invalid description is reported at once, and the others are served. */
-  constructor(options: CurrentOptions) {
-    const { descriptions, catalog, isMigrated } = options;
-    this.#options = options;
+  constructor({ descriptions, catalog, isMigrated, onInvalidDescription }: CurrentOptions) {
+    this.#onInvalidDescription = onInvalidDescription;
     // Only schemas that are served count: elsewhere the table may well exist.
     const { schemas } = catalog.current;
     const ours = descriptions.filter(({ table }) => isMigrated && schemas.has(tableName(table).schema));
     this.#expected = new Set(ours.map(({ name }) => name));
     const { invalid } = resourcesOf(descriptions, catalog.current, this.#expected);
-    this.#report([...invalid.values()]);
+    this.#report(invalid.values());
     this.#descriptions = isMigrated ? descriptions : descriptions.filter(({ name }) => !invalid.has(name));
+    this.#served = this.#compare(catalog.current);
+    catalog.onChange((changed) => {
+      this.#served = this.#compare(changed);
+    });
   }
 
   /** The names of all descriptions, with or without a table. */
@@ -51,21 +54,18 @@ export class CurrentResources {
     return resources.get(name);
   }
 
-  get #served(): Served {
-    const { current: catalog } = this.#options.catalog;
-    if (this.#known?.catalog !== catalog) {
-      this.#known = { catalog, served: resourcesOf(this.#descriptions, catalog, this.#expected) };
-      for (const name of this.#known.served.resources.keys()) this.#expected.add(name);
-      this.#report([...this.#known.served.invalid.values()]);
-    }
-    return this.#known.served;
+  #compare(catalog: Catalog): Served {
+    const served = resourcesOf(this.#descriptions, catalog, this.#expected);
+    for (const name of served.resources.keys()) this.#expected.add(name);
+    this.#report(served.invalid.values());
+    return served;
   }
 
-  #report(reasons: readonly string[]): void {
-    const fresh = reasons.filter((reason) => !this.#reported.has(reason));
-    for (const reason of fresh) {
+  #report(reasons: Iterable<string>): void {
+    for (const reason of reasons) {
+      if (this.#reported.has(reason)) continue;
       this.#reported.add(reason);
-      this.#options.onInvalidDescription(reason);
+      this.#onInvalidDescription(reason);
     }
   }
 }
