@@ -2,8 +2,7 @@
 import { parseArgs } from "node:util";
 import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
-import { callersOf } from "../db/advisor/callers.ts";
-import { countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
+import { callersOf, countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { givingWay } from "../db/giving-way.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";

@@ -6,8 +6,7 @@ import {
   overloaded,
   type Problem,
 } from "./errors.ts";
-import { FairQueue } from "./fair-queue.ts";
-import { QueueLimit } from "./queue-limit.ts";
+import { FairQueue, QueueLimit } from "./fair-queue.ts";
 import type { Recipient, UnsentBytes } from "./recipient.ts";
 
 export type AdmissionOptions = {

@@ -3,14 +3,14 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
+import { SlowStatements } from "./activity.ts";
 import { Admission } from "./admission.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
+import { type StatementTimeoutOptions, StatementTimeouts } from "./live-settings.ts";
 import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
-import { SlowStatements } from "./slow-statements.ts";
-import { type StatementTimeoutOptions, StatementTimeouts } from "./statement-timeouts.ts";
 import { type TransactionOptions, Transactions } from "./transaction.ts";
 
 export type DatabaseOptions = {

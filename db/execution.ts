@@ -2,15 +2,13 @@ import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Span } from "../telemetry/span.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "./batch.ts";
-import { type CancelSignal, cancelRequest } from "./cancellation.ts";
 import type { Code } from "./catalog/code.ts";
-import type { Cleaning } from "./cleaning.ts";
-import { untilReady } from "./connection.ts";
-import { isLost, isSocketError, isStalePlan } from "./connection-errors.ts";
-import { ApiError, outcomeUnknown } from "./errors.ts";
+import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
+import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./errors.ts";
 import type { FrameOptions } from "./frame.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Recipient } from "./recipient.ts";
+import type { Cleaning } from "./session-state.ts";
 
 /** How the statements of a caller are run. */
 export type RunOptions = FrameOptions & {

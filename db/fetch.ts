@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import { untilReady } from "./connection.ts";
-import { isLost } from "./connection-errors.ts";
+import { isLost } from "./errors.ts";
 import { MessageWriter } from "./messages.ts";
 
 /** The portal of the rows. Its first row arrives with the opening statements, so that their errors arrive before a response. */

@@ -11,7 +11,7 @@ import {
 } from "./catalog/catalog.ts";
 import { tableExposure } from "./catalog/exposure.ts";
 import { mayUseColumn, mayUseSchema, mayUseTable } from "./catalog/grants.ts";
-import { isRestricted } from "./changes/rights/access.ts";
+import { isRestricted } from "./changes/rights/rights.ts";
 import { rowSource } from "./changes/rights/row-source.ts";
 import type { Database } from "./database.ts";
 import { type Identity, NO_REQUEST } from "./identity.ts";

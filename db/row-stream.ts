@@ -1,10 +1,8 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "./batch.ts";
-import type { CancelSignal } from "./cancellation.ts";
-import { untilReady } from "./connection.ts";
-import { isLost, isStalePlan } from "./connection-errors.ts";
-import { ApiError, streamTooLong } from "./errors.ts";
+import { type CancelSignal, untilReady } from "./connection.ts";
+import { ApiError, isLost, isStalePlan, streamTooLong } from "./errors.ts";
 import { Fetch, RowBuffers } from "./fetch.ts";
 import type { FrameOptions } from "./frame.ts";
 

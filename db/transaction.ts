@@ -1,22 +1,20 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
+import { SLOW, type SlowStatements } from "./activity.ts";
 import type { Admission } from "./admission.ts";
 import type { BatchOptions, NamedStatement, Result, Statement } from "./batch.ts";
-import { cancelRequest } from "./cancellation.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
-import { Cleaning } from "./cleaning.ts";
-import { isSocketError } from "./connection-errors.ts";
+import { cancelRequest } from "./connection.ts";
 import type { Failure } from "./diagnosis.ts";
-import { ApiError, databaseUnavailable, unstorableText } from "./errors.ts";
+import { ApiError, databaseUnavailable, isSocketError, unstorableText } from "./errors.ts";
 import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
 import { type Frame, type FrameOptions, frameOf, openFrame } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
-import { KnownStatements } from "./known-statements.ts";
 import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
 import { querySpan } from "./query-span.ts";
 import type { Recipient } from "./recipient.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
-import { SLOW, type SlowStatements } from "./slow-statements.ts";
+import { Cleaning, KnownStatements } from "./session-state.ts";
 
 export type { Result, Statement } from "./batch.ts";
 export type { RunOptions } from "./execution.ts";

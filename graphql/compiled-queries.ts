@@ -4,7 +4,7 @@ import {
   getVariableValues,
   type OperationDefinitionNode,
 } from "postgraphile/graphql";
-import type { CancelSignal } from "../db/cancellation.ts";
+import type { CancelSignal } from "../db/connection.ts";
 import type { DatabaseErrorLike } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import type { Statement, Transactions } from "../db/transaction.ts";

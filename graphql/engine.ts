@@ -1,10 +1,10 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
-import type { CancelSignal } from "../db/cancellation.ts";
 import { type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { Start } from "../db/changes/position.ts";
+import type { CancelSignal } from "../db/connection.ts";
 import type { Database } from "../db/database.ts";
 import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isTransient } from "../db/connection-errors.ts";
+import { isTransient } from "../db/errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../db/identity.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../db/transaction.ts";
 

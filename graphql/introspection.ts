@@ -1,5 +1,5 @@
 import * as pg from "postgraphile/adaptors/pg";
-import { isUpdatable } from "../db/catalog/updatable.ts";
+import { isUpdatable } from "../db/catalog/relations.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 
 type Row = Readonly<Record<string, any>>;

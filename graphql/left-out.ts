@@ -1,6 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
-import pg, { type Pool } from "pg";
-import type {} from "postgraphile";
+import type { Pool } from "pg";
+import pg from "pg";
+import "postgraphile";
 import type { Finding } from "../db/advisor/finding.ts";
 import type { Culprits } from "./attempts.ts";
 import type { ObjectId, SmartTag } from "./introspection.ts";

@@ -1,5 +1,5 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
-import type { CancelSignal } from "../db/cancellation.ts";
+import type { CancelSignal } from "../db/connection.ts";
 import { ApiError, notExecuted, tooManyRows } from "../db/errors.ts";
 import type { Identity } from "../db/identity.ts";
 import type { Result, Statement, Transactions } from "../db/transaction.ts";

@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
-import pino, { type DestinationStream, type Logger } from "pino";
+import type { DestinationStream, Logger } from "pino";
+import pino from "pino";
 import type Pretty from "pino-pretty";
 import type { LiveSettingsOptions } from "../db/live-settings.ts";
 

@@ -1,5 +1,4 @@
-import { FairQueue } from "../db/fair-queue.ts";
-import { QueueLimit } from "../db/queue-limit.ts";
+import { FairQueue, QueueLimit } from "../db/fair-queue.ts";
 
 export type RequestQueueOptions<T> = {
   /** Milliseconds that requests may wait; 0 for no limit. */

@@ -1,5 +1,5 @@
 import { type ServerResponse, STATUS_CODES } from "node:http";
-import type { CancelSignal } from "../db/cancellation.ts";
+import type { CancelSignal } from "../db/connection.ts";
 
 /** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
 export const RETRY_SECONDS = "5";

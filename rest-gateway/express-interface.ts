@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
-import express, { type Express, type RequestHandler } from "express";
+import type { Express, RequestHandler } from "express";
+import express from "express";
 import { ApiError, internalError } from "../db/errors.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline.ts";

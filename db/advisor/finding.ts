@@ -1,3 +1,8 @@
+import type { ClientBase } from "pg";
+import type { Config } from "../../config/config.ts";
+import { loginName } from "../cluster/provision.ts";
+import type { AdviceOptions } from "./advisor.ts";
+
 /** `error`: rows leak or requests fail. `warning`: something is missing or slow. `note`: it could be better. */
 export type Level = (typeof LEVELS)[number];
 export const LEVELS = ["error", "warning", "note"] as const;
@@ -33,3 +38,24 @@ export const lineOf = ({ level, rule, object, reason }: Finding): string => `${l
 /** A sentence with the fix: `table public.rates: it has no row-level security …; to fix it: alter table …` */
 export const sentenceOf = ({ object, reason, fix }: Finding): string =>
   `${object}: ${reason}${fix === null ? "" : `; to fix it: ${fix}`}`;
+
+/** The roles of callers in a database that the service migrates, beside the role of anonymous ones. */
+export const CALLER_ROLES = ["authenticated", "admin", "users_editor"];
+
+type Callers = Pick<AdviceOptions, "logins" | "roles">;
+
+/** Who calls, for these logins. */
+export const callersWith = (
+  logins: readonly string[],
+  { migrate, dbAnonRole }: Pick<Config, "migrate" | "dbAnonRole">,
+): Callers => ({ logins, roles: [dbAnonRole, ...(migrate ? CALLER_ROLES : [])] });
+
+/** Who calls, for a command that is connected as the owner. */
+export async function callersOf(client: ClientBase, config: Pick<Config, "migrate" | "dbAnonRole">): Promise<Callers> {
+  const { rows } = await client.query<{ database: string; login: string }>(
+    "select current_database() as database, current_user as login",
+  );
+  const { database, login } = rows[0]!;
+  const logins = config.migrate ? [loginName(database, "data"), loginName(database, "admin")] : [login];
+  return callersWith(logins, config);
+}

@@ -1,12 +1,12 @@
-import pg, { type Pool, type QueryResult } from "pg";
+import type { Pool, QueryResult } from "pg";
+import pg from "pg";
 import { GIVE_WAY } from "../giving-way.ts";
+import { MEDIA_HANDLERS, type MediaHandlerRow } from "./build.ts";
 import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
-import { CONSTRAINTS, type ConstraintRow } from "./constraints.ts";
+import { CONSTRAINTS, type ConstraintRow, KEYS, type KeyRow } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
 import { FUNCTIONS, type FunctionRow } from "./functions.ts";
 import { ACLS, type AclRow, ROLES, type RoleRow } from "./grants.ts";
-import { KEYS, type KeyRow } from "./keys.ts";
-import { MEDIA_HANDLERS, type MediaHandlerRow } from "./media-handlers.ts";
 import { POLICIES, type PolicyRow } from "./policies.ts";
 import { COLUMNS, type ColumnRow, RELATIONS, type RelationRow } from "./relations.ts";
 import { FOREIGN_KEYS, type ForeignKeyRow } from "./relationships.ts";

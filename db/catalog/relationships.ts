@@ -1,6 +1,6 @@
 import type { ColumnPairs, Relationship, TableName } from "./catalog.ts";
+import type { Keys } from "./constraints.ts";
 import { mapYielding } from "./event-loop.ts";
-import type { Keys } from "./keys.ts";
 import type { Relations } from "./relations.ts";
 import type { Oid } from "./types.ts";
 import type { Views } from "./views.ts";

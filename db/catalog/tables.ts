@@ -1,7 +1,7 @@
 import type { Column, DomainCasts, Table, TableKind } from "./catalog.ts";
+import type { Keys } from "./constraints.ts";
 import type { ComputedFields } from "./functions.ts";
 import type { Grants } from "./grants.ts";
-import type { Keys } from "./keys.ts";
 import type { Policies } from "./policies.ts";
 import type { ColumnRow, RelationRow, Relations } from "./relations.ts";
 import type { Relationships } from "./relationships.ts";

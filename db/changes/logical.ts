@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { Acknowledgement } from "./acknowledgement.ts";
-import { Instances } from "./instances.ts";
+import type { Position } from "./change.ts";
 import { streamName } from "./position.ts";
 import { Reading } from "./reading.ts";
 import { ReplicationConnection } from "./replication.ts";
-import { RestingMark } from "./resting-mark.ts";
-import { openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
+import { Acknowledgement, Instances, openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
@@ -229,4 +227,38 @@ async function readStream(connection: ReplicationConnection): Promise<string> {
     "select oid::text from pg_database where datname = current_database()",
   );
   return streamName("logical", server!.systemid, String(server!.timeline), database!.oid);
+}
+
+/** A position, and the first transaction that certainly began after it. */
+type Candidate = { readonly lsn: bigint; readonly next: bigint };
+
+/**
+ * Finds positions of the write-ahead log that queries see: while the log is not decoded, nothing else tells where it is. A commit is in
+ * the log before queries see it, so a position counts when every transaction that had begun before it has ended.
+ */
+class RestingMark {
+  #candidate: Candidate | null = null;
+  #position: Position | null = null;
+
+  /** Queries see every change up to here. Null if there is none yet. */
+  get position(): Position | null {
+    return this.#position;
+  }
+
+  forget(): void {
+    this.#candidate = null;
+    this.#position = null;
+  }
+
+  /** `end` is the end of the log, read before this call. */
+  async look(pool: pg.Pool, end: bigint): Promise<void> {
+    const { rows } = await pool.query<{ oldest: string; next: string }>(
+      `select pg_snapshot_xmin(pg_current_snapshot())::text as oldest, pg_snapshot_xmax(pg_current_snapshot())::text as next`,
+    );
+    const { oldest, next } = rows[0]!;
+    this.#candidate ??= { lsn: end, next: BigInt(next) };
+    if (BigInt(oldest) < this.#candidate.next) return;
+    this.#position = { lsn: this.#candidate.lsn, index: 0 };
+    this.#candidate = null;
+  }
 }

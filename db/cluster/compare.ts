@@ -1,7 +1,6 @@
 import pg from "pg";
 import { advise } from "../advisor/advisor.ts";
-import { CALLER_ROLES } from "../advisor/callers.ts";
-import type { Finding } from "../advisor/finding.ts";
+import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { notIncluded } from "./includes.ts";

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from "express";
-import { isTransient } from "../../db/connection-errors.ts";
-import { ApiError, databaseUnavailable } from "../../db/errors.ts";
+import { ApiError, databaseUnavailable, isTransient } from "../../db/errors.ts";
 import { readBytes } from "../../http/body.ts";
 import { exchangeOf } from "../../http/exchange.ts";
 import { byMethod } from "../../http/express.ts";

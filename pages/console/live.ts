@@ -1,5 +1,10 @@
-import type { Activity, RunningStatement, StatementStatistics } from "../../db/activity.ts";
-import { SLOW, type SlowStatement } from "../../db/slow-statements.ts";
+import {
+  type Activity,
+  type RunningStatement,
+  SLOW,
+  type SlowStatement,
+  type StatementStatistics,
+} from "../../db/activity.ts";
 import { PREFIX, type Sample } from "../../telemetry/metrics.ts";
 import { parseMetrics } from "../../telemetry/metrics-text.ts";
 import { type Html, html, table } from "../html.ts";

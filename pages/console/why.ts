@@ -1,6 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalog.ts";
-import { isTransient } from "../../db/connection-errors.ts";
+import { isTransient } from "../../db/errors.ts";
 import type { Policy } from "../../db/policies.ts";
 import type { Evaluated, Obstacle, RowAccess, RowAccessCheck, Verdict } from "../../db/row-access.ts";
 import { type Html, html, table } from "../html.ts";

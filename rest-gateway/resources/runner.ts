@@ -1,6 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
-import type { CancelSignal } from "../../db/cancellation.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { CancelSignal } from "../../db/connection.ts";
 import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";

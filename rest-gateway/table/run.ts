@@ -1,4 +1,4 @@
-import type { CancelSignal } from "../../db/cancellation.ts";
+import type { CancelSignal } from "../../db/connection.ts";
 import type { OpenedStream, RowStream } from "../../db/row-stream.ts";
 import type { Result, Transactions } from "../../db/transaction.ts";
 import { type Answer, answer } from "./answer/answer.ts";

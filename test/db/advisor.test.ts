@@ -1,7 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { advise, parseAcceptances, readRules } from "../../db/advisor/advisor.ts";
-import { CALLER_ROLES } from "../../db/advisor/callers.ts";
-import type { Finding } from "../../db/advisor/finding.ts";
+import { CALLER_ROLES, type Finding } from "../../db/advisor/finding.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

@@ -1,7 +1,6 @@
 import { createServer, connect as dial, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
-import type { IdentityChange } from "../../db/changes/notifications.ts";
-import { Notifications } from "../../db/changes/notifications.ts";
+import { type IdentityChange, Notifications } from "../../db/changes/notifications.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** A proxy to the database that can stop passing data without closing the connections. */

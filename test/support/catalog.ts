@@ -2,8 +2,7 @@ import pg from "pg";
 import { beforeAll } from "vitest";
 import { buildCatalog } from "../../db/catalog/build.ts";
 import type { Catalog, Relationship, Table } from "../../db/catalog/catalog.ts";
-import type { CatalogScope } from "../../db/catalog/read.ts";
-import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
+import { type CatalogScope, parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 export type CatalogOfTest = {

@@ -7,7 +7,7 @@ import { LiveCatalog } from "../../db/catalog/live.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
-import { StatementTimeouts } from "../../db/statement-timeouts.ts";
+import { StatementTimeouts } from "../../db/live-settings.ts";
 import { type Head, RequestNotes } from "../../http/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";

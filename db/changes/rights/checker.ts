@@ -3,9 +3,8 @@ import type { DatabaseError } from "pg-protocol";
 import type { Caller } from "../../caller.ts";
 import type { Catalog, Setting } from "../../catalog/catalog.ts";
 import type { RawRow } from "../../connection.ts";
-import { isTransient } from "../../connection-errors.ts";
 import type { Database } from "../../database.ts";
-import { ApiError } from "../../errors.ts";
+import { ApiError, isTransient } from "../../errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../identity.ts";
 import type { Statement } from "../../transaction.ts";
 

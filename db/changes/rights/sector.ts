@@ -2,14 +2,13 @@ import type { Caller } from "../../caller.ts";
 import type { Table } from "../../catalog/catalog.ts";
 import type { Change } from "../change.ts";
 import type { CheckError, Checker } from "./checker.ts";
-import { Circles } from "./circles.ts";
 import { Matcher, type PolicyPart } from "./matcher.ts";
-import type { Policy } from "./policy.ts";
+import type { Policy, Standing } from "./policy.ts";
 import type { Seen } from "./policy-check.ts";
 import type { Row } from "./row-source.ts";
 import type { Failure, Judgement, Sight, Watch } from "./watch.ts";
 
-export type SectorOptions = {
+type SectorOptions = {
   readonly table: Table;
   readonly role: string;
   /** Null if the role sees every row. */
@@ -160,4 +159,64 @@ function judge<W extends Watch>(
     else sights.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
   }
   return { change, sights, failures };
+}
+
+/** Watches whose callers see the same rows: those of one caller, or of callers for whom the terms of a policy are equal. */
+type Circle<W> = {
+  readonly key: Caller | string;
+  /** The caller that the queries check for the whole circle. */
+  readonly caller: Caller;
+  readonly watches: Set<W>;
+  /** Those without a filter. */
+  readonly open: Set<W>;
+};
+
+/**
+ * The watches whose policy is decided by queries. Those without a filter are found by who sees a row, so that the time for a change
+ * does not depend on how many do not see it.
+ */
+class Circles<W extends Watch> {
+  readonly #byKey = new Map<Caller | string, Circle<W>>();
+  readonly #byCaller = new Map<Caller, Circle<W>>();
+  /** It also has those that were deleted while they were judged. */
+  readonly #byWatch = new WeakMap<W, Circle<W>>();
+  #openCallers: readonly Caller[] | null = null;
+
+  add(watch: W, standing: Exclude<Standing, { way: "here" }>): void {
+    const key = standing.way === "alone" ? watch.caller : JSON.stringify(standing.terms);
+    const circle = this.#byKey.get(key) ?? { key, caller: watch.caller, watches: new Set(), open: new Set() };
+    this.#byKey.set(key, circle);
+    this.#byCaller.set(circle.caller, circle);
+    this.#byWatch.set(watch, circle);
+    circle.watches.add(watch);
+    if (watch.filter !== null) return;
+    if (circle.open.size === 0) this.#openCallers = null;
+    circle.open.add(watch);
+  }
+
+  delete(watch: W): void {
+    const circle = this.#byWatch.get(watch);
+    if (!circle) return;
+    circle.watches.delete(watch);
+    if (circle.open.delete(watch) && circle.open.size === 0) this.#openCallers = null;
+    if (circle.watches.size > 0) return;
+    this.#byKey.delete(circle.key);
+    this.#byCaller.delete(circle.caller);
+  }
+
+  /** The caller that the queries check for the watch; undefined for a watch that is in no circle. */
+  callerOf(watch: W): Caller | undefined {
+    return this.#byWatch.get(watch)?.caller;
+  }
+
+  /** The callers that the queries check for the watches without a filter: the same array as long as the callers are the same. */
+  get openCallers(): readonly Caller[] {
+    this.#openCallers ??= [...this.#byKey.values()].filter(({ open }) => open.size > 0).map(({ caller }) => caller);
+    return this.#openCallers;
+  }
+
+  /** The watches without a filter for which the queries check this caller. */
+  openOf(caller: Caller): Iterable<W> {
+    return this.#byCaller.get(caller)?.open ?? [];
+  }
 }

@@ -1,12 +1,10 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { Acknowledgement } from "../../../db/changes/acknowledgement.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
-import { Instances } from "../../../db/changes/instances.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
 import { PUBLICATION } from "../../../db/changes/mode.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
-import { slotOf } from "../../../db/changes/slot.ts";
+import { Acknowledgement, Instances, slotOf } from "../../../db/changes/slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
 import { Changes, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";

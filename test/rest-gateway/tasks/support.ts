@@ -6,7 +6,7 @@ import { beforeAll, expect } from "vitest";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
-import { StatementTimeouts } from "../../../db/statement-timeouts.ts";
+import { StatementTimeouts } from "../../../db/live-settings.ts";
 import { addressReader } from "../../../http/request.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
