@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import { Cache, type CacheOptions } from "./cache.ts";
-import { bytesOf } from "./size.ts";
+import { bytesOf, Cache, type CacheOptions } from "./cache.ts";
 
 /**
  * Values that are computed from the text of a request. Most texts come once or all the time: a value is kept from the second time

@@ -1,6 +1,5 @@
 import type { DatabaseError } from "pg-protocol";
-import { Cache } from "../cache/cache.ts";
-import { bytesOf } from "../cache/size.ts";
+import { bytesOf, Cache } from "../cache/cache.ts";
 import { Batch, type NamedStatement, type Statement } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
 

@@ -13,7 +13,7 @@ import type { Statement, Transactions } from "../db/transaction.ts";
 import { traced } from "../telemetry/span.ts";
 import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
 import { CompiledQueries, executeCompiled } from "./compiled-queries.ts";
-import { DocumentCache, type DocumentLimits } from "./document.ts";
+import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
 import { WITHOUT_SCHEMA } from "./left-out.ts";
@@ -22,8 +22,7 @@ import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOpe
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
-import { SubscriptionEvents } from "./subscription-events.ts";
-import type { DocumentStore } from "./trusted-documents.ts";
+import { SubscriptionEvents } from "./stream.ts";
 
 export type EngineOptions = {
   readonly database: Database;

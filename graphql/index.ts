@@ -12,7 +12,7 @@ import type { SocketRoute } from "../http/upgrade-gate.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { Subscriptions } from "./change-events.ts";
-import type { DocumentLimits } from "./document.ts";
+import { type DocumentLimits, DocumentStore } from "./document.ts";
 import { Engine } from "./engine.ts";
 import { exampleOperation } from "./example.ts";
 import { graphqlInterface } from "./http.ts";
@@ -20,7 +20,6 @@ import type { OperationMetrics } from "./operation-metrics.ts";
 import { type SchemaSettings, schemaSettings } from "./schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { graphqlSocket } from "./socket.ts";
-import { DocumentStore } from "./trusted-documents.ts";
 
 export type GraphQLSettings = SchemaSettings &
   Pick<

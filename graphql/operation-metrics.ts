@@ -1,6 +1,5 @@
 import { type Histogram, REQUEST_SECONDS } from "../telemetry/histogram.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import { OTHER } from "../telemetry/tally.ts";
+import { type Metrics, OTHER } from "../telemetry/metrics.ts";
 import type { Operation } from "./operation.ts";
 
 const ANONYMOUS = "anonymous";

@@ -12,9 +12,8 @@ import {
   visitWithTypeInfo,
 } from "postgraphile/graphql";
 import type { Attributes } from "../telemetry/span.ts";
-import type { DocumentCache } from "./document.ts";
+import type { DocumentCache, DocumentReference, DocumentStore } from "./document.ts";
 import { refuseLargeVariables } from "./document-size.ts";
-import type { DocumentReference, DocumentStore } from "./trusted-documents.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 

@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { format } from "node:util";
 import type { Pool } from "pg";
 import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
@@ -13,9 +15,7 @@ import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
-import { shareAbortReason } from "./abort-reason.ts";
 import { type Attempt, buildWithoutCulprits, type Culprits } from "./attempts.ts";
-import { withoutConsole } from "./console.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
@@ -223,4 +223,61 @@ function fieldTypes(schema: GraphQLSchema): Map<string, string> {
       Object.values(type.getFields()).map((field) => [`${type.name}.${field.name}`, String(field.type)]),
     ),
   );
+}
+
+let isShared = false;
+
+/**
+ * Grafast aborts a signal after each operation, without a reason: Node would make an error, with its stack, each time. The same
+ * error serves all.
+ */
+export function shareAbortReason(): void {
+  if (isShared) return;
+  isShared = true;
+  const { prototype } = AbortController;
+  const { abort } = prototype;
+  const aborted = new DOMException("This operation was aborted", "AbortError");
+  prototype.abort = function (reason = aborted) {
+    abort.call(this, reason);
+  };
+}
+
+const METHODS = ["log", "info", "warn", "error"] as const;
+
+/** Receives what the current work would print. */
+const collecting = new AsyncLocalStorage<(line: string) => void>();
+/** The number of calls of `withoutConsole` that have not ended. */
+let running = 0;
+let restore: () => void;
+
+/**
+ * Runs `work`, and passes what it would print on the console to `collect`: the libraries that build the schema print
+ * warnings, which do not belong between the lines of the log.
+ */
+export async function withoutConsole<Result>(
+  work: () => Promise<Result>,
+  collect: (line: string) => void,
+): Promise<Result> {
+  if (running++ === 0) restore = replaceConsole();
+  try {
+    return await collecting.run(collect, work);
+  } finally {
+    if (--running === 0) restore();
+  }
+}
+
+/** Returns a function that restores the console. What other work prints is printed. */
+function replaceConsole(): () => void {
+  const replaced = METHODS.map((method) => [method, console[method]] as const);
+  for (const [method, print] of replaced) {
+    console[method] = (...args: unknown[]) => {
+      const collect = collecting.getStore();
+      // Objects are dumps of PostGraphile's models.
+      if (collect) collect(format(...args.filter((arg) => typeof arg !== "object")));
+      else print.apply(console, args);
+    };
+  }
+  return () => {
+    for (const [method, print] of replaced) console[method] = print;
+  };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
+import { OTHER } from "../telemetry/metrics.ts";
 import type { Span } from "../telemetry/span.ts";
-import { OTHER } from "../telemetry/tally.ts";
 
 /** What the interfaces find out about a request, for the log and the metrics. */
 export class RequestNotes {

@@ -1,11 +1,11 @@
-import cluster, { type Worker } from "node:cluster";
+import type { Worker } from "node:cluster";
+import cluster from "node:cluster";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
-import { collectFromWorkers } from "./worker-metrics.ts";
-import { connectPeers } from "./worker-peers.ts";
+import { collectFromWorkers } from "./metrics.ts";
 
-export type WorkersOptions = {
+type WorkersOptions = {
   readonly count: number;
   /** Environment variables of the workers, added to those of this process. */
   readonly environment: Readonly<Record<string, string>>;
@@ -244,3 +244,48 @@ function onOrder<K extends Order["kind"]>(kind: K, act: (order: Extract<Order, {
 function report(message: Report, sent: () => void = () => {}): void {
   process.send!(message, sent);
 }
+
+/** What a worker says to the others: plain data. `from` is the number of the worker. */
+type FromPeer<Message> =
+  | { readonly kind: "peer"; readonly from: number; readonly message: Message }
+  | { readonly kind: "peer ended"; readonly from: number };
+
+/** The other workers of the service. */
+export type Peers<Message> = {
+  /** The number of this worker. */
+  readonly own: number;
+  send(message: Message): void;
+  /** `onEnd` is called when a worker has ended. Messages of one worker arrive in order. */
+  listen(onMessage: (message: Message, from: number) => void, onEnd: (from: number) => void): void;
+};
+
+/** In the primary process: passes the messages of each worker on to the others. */
+function connectPeers(): void {
+  cluster.on("fork", (worker) => {
+    const pass = (message: FromPeer<unknown>) => {
+      for (const other of Object.values(cluster.workers ?? {}))
+        if (other !== worker && other!.isConnected()) send(other!, message);
+    };
+    worker.on("message", (message: FromPeer<unknown>) => message.kind === "peer" && pass(message));
+    worker.once("exit", () => pass({ kind: "peer ended", from: worker.id }));
+  });
+}
+
+/** In a worker; null in a service of one process. */
+export function peersOf<Message>(): Peers<Message> | null {
+  if (!cluster.isWorker) return null;
+  const own = cluster.worker!.id;
+  return {
+    own,
+    send: (message) => send(process, { kind: "peer", from: own, message }),
+    listen(onMessage, onEnd) {
+      process.on("message", (received: FromPeer<Message> | { readonly kind: "" }) => {
+        if (received.kind === "peer") onMessage(received.message, received.from);
+        else if (received.kind === "peer ended") onEnd(received.from);
+      });
+    },
+  };
+}
+
+/** The callback replaces an error event when the other process has ended. */
+const send = (peer: NodeJS.Process | Worker, message: FromPeer<unknown>) => (peer as Worker).send(message, () => {});

@@ -1,6 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
-import { Cache } from "../cache/cache.ts";
-import { bytesOf } from "../cache/size.ts";
+import { bytesOf, Cache } from "../cache/cache.ts";
 import type { Caller } from "../db/caller.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";

@@ -1,9 +1,18 @@
 import type jwt from "jsonwebtoken";
 import { type ClaimPath, claimAt } from "../config/claim-path.ts";
 import type { Caller } from "../db/caller.ts";
-import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import type { Key } from "./keys.ts";
-import { type CacheUse, claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import {
+  type CacheUse,
+  CLOCK_TOLERANCE,
+  claimsWith,
+  failedClaim,
+  headerOf,
+  requireClaims,
+  TokenError,
+  VerifiedTokens,
+  type Verifier,
+} from "./verifier.ts";
 
 export type ForeignTokenOptions = {
   /** If empty, every token is invalid. */

@@ -3,15 +3,17 @@ import type jwt from "jsonwebtoken";
 import { claimAt } from "../config/claim-path.ts";
 import type { TrustedIssuer } from "../config/trusted-issuers.ts";
 import type { Caller } from "../db/caller.ts";
-import { CLOCK_TOLERANCE, failedClaim, requireClaims } from "./claims.ts";
 import { isRoleName } from "./foreign-tokens.ts";
 import type { Key } from "./keys.ts";
 import type { RemoteValue } from "./remote-value.ts";
 import {
   type CacheUse,
+  CLOCK_TOLERANCE,
   claimsWith,
+  failedClaim,
   headerOf,
   IssuerUnavailable,
+  requireClaims,
   TokenError,
   VerifiedTokens,
   type Verifier,

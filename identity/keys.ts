@@ -25,7 +25,7 @@ export function rsaKey(pem: string): SigningKey {
 }
 
 /** RS256, from the PEM of a public key, or of a private key, which contains the public one. */
-export function rsaPublicKey(pem: string): Key & { readonly kid: string } {
+function rsaPublicKey(pem: string): Key & { readonly kid: string } {
   const verify = createPublicKey(pem);
   return { algorithm: "RS256", verify, kid: fingerprint(verify.export({ format: "der", type: "spki" })) };
 }
@@ -49,3 +49,46 @@ export function foreignKeys(secret: string, privateKey: string): Key[] {
 /** A name for a key that reveals nothing about it. */
 const fingerprint = (key: string | Buffer) =>
   createHash("sha256").update("kid").update(key).digest("base64url").slice(0, 16);
+
+/** Milliseconds between two writes. */
+const INTERVAL = 60_000;
+
+type KeyUsesOptions = {
+  /** Stores that these keys have been used. */
+  write(ids: readonly string[]): Promise<void>;
+  /** Called when a write has failed; the next one includes its keys. */
+  onError(error: unknown): void;
+};
+
+/** Collects the API keys that are used and stores their use together, once a minute. */
+export class KeyUses {
+  readonly #options: KeyUsesOptions;
+  readonly #timer: NodeJS.Timeout;
+  #used = new Set<string>();
+
+  constructor(options: KeyUsesOptions) {
+    this.#options = options;
+    this.#timer = setInterval(() => void this.flush(), INTERVAL).unref();
+  }
+
+  add(id: string): void {
+    this.#used.add(id);
+  }
+
+  async flush(): Promise<void> {
+    if (this.#used.size === 0) return;
+    const ids = this.#used;
+    this.#used = new Set();
+    try {
+      await this.#options.write([...ids]);
+    } catch (error) {
+      for (const id of ids) this.#used.add(id);
+      this.#options.onError(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#timer);
+    await this.flush();
+  }
+}

@@ -1,5 +1,4 @@
-import { Cache } from "../cache/cache.ts";
-import { bytesOf } from "../cache/size.ts";
+import { bytesOf, Cache } from "../cache/cache.ts";
 
 export type LookupCacheOptions<Value> = {
   /** Reads the value from the database. */

@@ -1,8 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller, ExternalIdentity } from "../db/caller.ts";
-import { type Account, type AccountState, callerOfAccount, type FoundKey, type Session } from "./account.ts";
+import {
+  type Account,
+  type AccountState,
+  callerOfAccount,
+  type FoundKey,
+  type IdentityStore,
+  identityKey,
+  type Session,
+} from "./account.ts";
 import type { BasicCredentials, Credentials } from "./credentials.ts";
-import { type IdentityStore, identityKey } from "./identity-store.ts";
 import { RefusedError } from "./refusals.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
 import { IssuerUnavailable, TokenError, type Verifier } from "./verifier.ts";

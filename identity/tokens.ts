@@ -3,9 +3,16 @@ import jwt from "jsonwebtoken";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import { toSeconds } from "./account.ts";
-import { requireClaims } from "./claims.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
-import { type CacheUse, claimsWith, headerOf, TokenError, VerifiedTokens, type Verifier } from "./verifier.ts";
+import {
+  type CacheUse,
+  claimsWith,
+  headerOf,
+  requireClaims,
+  TokenError,
+  VerifiedTokens,
+  type Verifier,
+} from "./verifier.ts";
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
 export const createTokens = (config: Config, secret: string): Tokens =>

@@ -1,25 +1,30 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { readActivity } from "../db/activity.ts";
+import type { Caller } from "../db/caller.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
 import { givingWay } from "../db/giving-way.ts";
 import { readPolicies } from "../db/policies.ts";
 import { RowAccessCheck } from "../db/row-access.ts";
-import type { HttpInterface } from "../http/pipeline.ts";
+import { Trial } from "../db/trial.ts";
+import { GRAPHQL } from "../graphql/envelope.ts";
+import { type InProcessRequest, sendInProcess } from "../http/in-process.ts";
+import { type HttpInterface, Pipeline } from "../http/pipeline.ts";
 import { accessView } from "../pages/console/access.ts";
-import type { AsOptions } from "../pages/console/as.ts";
+import type { AsOptions } from "../pages/console/caller-form.ts";
 import { CONSOLE, consolePages } from "../pages/console/console.ts";
 import { liveView } from "../pages/console/live.ts";
 import { ConsoleSessions } from "../pages/console/session.ts";
-import { tryView } from "../pages/console/try.ts";
+import { type Tried, tryView } from "../pages/console/try.ts";
 import { whyView } from "../pages/console/why.ts";
 import { linksOf } from "../pages/site.ts";
 import type { AuthRepository } from "../rest-gateway/auth/repository.ts";
-import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
+import { ExpressInterface, type ExpressInterfaceOptions, REST } from "../rest-gateway/express-interface.ts";
+import { TABLES } from "../rest-gateway/table/send.ts";
+import { Phases } from "../telemetry/span.ts";
 import type { createApp } from "./app.ts";
-import { trialSender } from "./trial.ts";
 
-export type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
+type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly config: Config;
   readonly app: Awaited<ReturnType<typeof createApp>>;
   readonly url: string;
@@ -86,3 +91,39 @@ const SERVED = new RegExp(`^${CONSOLE}(?:$|[/?])`);
 /** Finds an account by username, e-mail or id. */
 const accountFinder = (repository: AuthRepository) => async (login: string) =>
   (await repository.findAccount(login)) ?? (/^[1-9]\d{0,17}$/.test(login) ? repository.accountOf(login) : null);
+
+type TrialOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
+  readonly app: Awaited<ReturnType<typeof createApp>>;
+  readonly log: Logger;
+};
+
+/** The response that the console shows, and the time that it may take. */
+const LIMITS = { size: 1_048_576, timeout: 30_000 };
+
+/** Sends requests of the console through a pipeline that has the interfaces of the service, and the chosen caller. */
+function trialSender({ app, log, onInternalError }: TrialOptions) {
+  const { rest, graphql, callers } = app;
+  const nothing = new ExpressInterface({ routers: [], onInternalError });
+  const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, nothing];
+  return async (request: InProcessRequest, caller: Caller, keepsChanges: boolean): Promise<Tried> => {
+    const trial = new Trial(keepsChanges);
+    const phases = new Phases();
+    const pipeline = new Pipeline({
+      log,
+      corsOrigins: [],
+      rateLimit: null,
+      queue: null,
+      metrics: null,
+      tracer: phases,
+      alwaysOn: [],
+      envelopes: [TABLES, GRAPHQL, REST],
+    });
+    pipeline.open(interfaces, {
+      callers: { identify: (sent) => callers.identifyAs(sent, { caller, trial }) },
+    });
+    const start = performance.now();
+    const response = await sendInProcess(pipeline.listener, request, LIMITS);
+    const milliseconds = performance.now() - start;
+    return { response, milliseconds, phases: phases.all, transactions: trial.transactions };
+  };
+}

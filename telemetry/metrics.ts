@@ -21,9 +21,9 @@ type Described = {
   readonly isCommon?: boolean;
 };
 
-export type CounterOptions = Described & { readonly read: Read };
-export type GaugeOptions = CounterOptions & { readonly aggregation?: Aggregation };
-export type HistogramOptions = Described & { readonly buckets: readonly number[] };
+type CounterOptions = Described & { readonly read: Read };
+type GaugeOptions = CounterOptions & { readonly aggregation?: Aggregation };
+type HistogramOptions = Described & { readonly buckets: readonly number[] };
 
 /** What `json` returns: it can be sent to another process. */
 export type MetricsJson = Awaited<ReturnType<Registry["getMetricsAsJSON"]>>;
@@ -84,3 +84,46 @@ const described = ({ name, about, labels = [], isCommon = false }: Described) =>
 
 const samplesOf = (read: ReturnType<Read>): readonly Sample[] =>
   typeof read === "number" ? [{ labels: {}, value: read }] : read;
+
+/** Counts by a text that may come from clients: from `max` different texts on, further ones count as "other". */
+export class Tally {
+  readonly #label: string;
+  readonly #max: number;
+  readonly #counts = new Map<string, number>();
+
+  constructor(label: string, max: number) {
+    this.#label = label;
+    this.#max = max;
+  }
+
+  add(text: string): void {
+    const counted = this.#counts.has(text) || this.#counts.size < this.#max ? text : OTHER;
+    this.#counts.set(counted, (this.#counts.get(counted) ?? 0) + 1);
+  }
+
+  get samples(): readonly Sample[] {
+    return [...this.#counts].map(([text, value]) => ({ labels: { [this.#label]: text }, value }));
+  }
+}
+
+/** The label of what is not counted by itself. */
+export const OTHER = "other";
+
+const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
+const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
+
+/** The samples of Prometheus' text format, by the names of their metrics. */
+export function parseMetrics(text: string): ReadonlyMap<string, readonly Sample[]> {
+  const metrics = new Map<string, Sample[]>();
+  for (const line of text.split("\n")) {
+    const [, name, labels = "", value] = SAMPLE.exec(line) ?? [];
+    if (name === undefined) continue;
+    const pairs = [...labels.matchAll(LABEL)].map(([, label, quoted]) => [label!, unescaped(quoted!)] as const);
+    const samples = metrics.get(name) ?? [];
+    samples.push({ labels: Object.fromEntries(pairs), value: Number(value) });
+    metrics.set(name, samples);
+  }
+  return metrics;
+}
+
+const unescaped = (text: string) => text.replace(/\\(.)/g, (_, character) => (character === "n" ? "\n" : character));

@@ -4,8 +4,8 @@ import type { Catalog, DatabaseFunction, Role } from "../../db/catalog/catalog.t
 import { exposureOf, type TableExposure } from "../../db/catalog/exposure.ts";
 import { appliesTo, type Policy } from "../../db/policies.ts";
 import { type Html, html, table } from "../html.ts";
+import { selectField } from "./caller-form.ts";
 import { CONSOLE, type View } from "./console.ts";
-import { selectField } from "./form.ts";
 
 export type AccessOptions = {
   catalog(): Catalog;

@@ -5,8 +5,7 @@ import {
   type SlowStatement,
   type StatementStatistics,
 } from "../../db/activity.ts";
-import { PREFIX, type Sample } from "../../telemetry/metrics.ts";
-import { parseMetrics } from "../../telemetry/metrics-text.ts";
+import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
 import { type Html, html, table } from "../html.ts";
 import { CONSOLE, type View } from "./console.ts";
 

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import { isOperator } from "../../http/operator.ts";
 import type { CallerResolver, KeptCredential } from "../../identity/caller-resolver.ts";
-import { CsrfTokens } from "../../identity/csrf.ts";
+import { CsrfTokens } from "../../identity/credentials.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import { deriveKey, SecretBox } from "../../rest-gateway/auth/secret-box.ts";
 

@@ -4,9 +4,8 @@ import { isTransient } from "../../db/errors.ts";
 import type { Policy } from "../../db/policies.ts";
 import type { Evaluated, Obstacle, RowAccess, RowAccessCheck, Verdict } from "../../db/row-access.ts";
 import { type Html, html, table } from "../html.ts";
-import { type AsOptions, asFields, callerIn, nameOfCaller } from "./as.ts";
+import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault } from "./caller-form.ts";
 import { CONSOLE, csrfField, type View } from "./console.ts";
-import { FormFault, orFault } from "./form.ts";
 import type { Operator } from "./session.ts";
 
 export type WhyOptions = AsOptions & {

@@ -1,8 +1,7 @@
 import type { Notifications } from "../../db/changes/notifications.ts";
-import type { Account, AccountState, Clock, FoundKey, Session } from "../../identity/account.ts";
+import type { Account, AccountState, Clock, FoundKey, IdentityStore, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
-import type { CsrfTokens } from "../../identity/csrf.ts";
-import type { IdentityStore } from "../../identity/identity-store.ts";
+import type { CsrfTokens } from "../../identity/credentials.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { IdentityRepository } from "./federated/identity-repository.ts";

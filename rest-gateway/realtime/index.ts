@@ -5,7 +5,7 @@ import type { Rights } from "../../db/changes/rights/rights.ts";
 import type { Database } from "../../db/database.ts";
 import type { HttpInterface } from "../../http/pipeline.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../../http/upgrade-gate.ts";
-import { peersOf } from "../../http/worker-peers.ts";
+import { peersOf } from "../../http/workers.ts";
 import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import { SocketCallers } from "../../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";

@@ -1,4 +1,4 @@
-import type { Peers } from "../../http/worker-peers.ts";
+import type { Peers } from "../../http/workers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import { type PresenceChange, Presences } from "./presence.ts";
 import type { ChannelRights } from "./private-channels.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, readConfig } from "../../config/config.ts";
-import { libpqUrl } from "../../config/libpq-url.ts";
+import { libpqUrl } from "../../config/postgrest-names.ts";
 
 const SECRET = "reallyreallyreallyreallyverysafe";
 const PGRST_DB_URI = "postgres://authenticator:mysecretpassword@localhost:5432/shop";

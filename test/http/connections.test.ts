@@ -1,8 +1,7 @@
 import type { Socket } from "node:net";
 import pino from "pino";
 import { beforeAll, describe, expect, test } from "vitest";
-import { ConnectionLimit } from "../../http/connection-limit.ts";
-import { SendTimeout } from "../../http/send-timeout.ts";
+import { ConnectionLimit, SendTimeout } from "../../http/connection-limits.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";

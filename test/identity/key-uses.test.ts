@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { KeyUses } from "../../identity/key-uses.ts";
+import { KeyUses } from "../../identity/keys.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
 import { makeKey } from "./support.ts";

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { CsrfTokens } from "../../identity/csrf.ts";
+import { CsrfTokens } from "../../identity/credentials.ts";
 import { newKey } from "../../identity/secrets.ts";
 import { JWT_SECRET, type TestService } from "../support/service.ts";
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listDocs } from "../../pages/docs.ts";
-import { startPage } from "../../pages/start.ts";
+import { startPage } from "../../pages/site.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
