@@ -1,6 +1,6 @@
 import type pg from "pg";
 import type { Account } from "../identity/account.ts";
-import { emailSkeleton, usernameSkeleton } from "../rest-gateway/auth/look-alikes.ts";
+import { emailSkeleton, usernameSkeleton } from "../rest-gateway/auth/login-names.ts";
 
 /** An account as an operator sees it. */
 export type AccountRow = {

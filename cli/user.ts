@@ -4,8 +4,8 @@ import { parseArgs } from "node:util";
 import type pg from "pg";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
+import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
-import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/usernames.ts";
 import { AccountRepository } from "./account-repository.ts";
 import { CommandError, inColumns, inTransaction, readSettings, runCommand, withOwner } from "./command.ts";
 

@@ -1,4 +1,4 @@
-import type { RequestHandler } from "express";
+import { type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
 import type { Dialect } from "../config/setting-types.ts";
 import type { Setting } from "../db/catalog/catalog.ts";
@@ -14,8 +14,8 @@ import type { AddressReader } from "../http/request.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
-import { supabaseAuthRouter } from "./auth/supabase-auth.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
+import { restError } from "./conventions/problem.ts";
 import { Lifecycle, type LifecycleOptions } from "./conventions/version.ts";
 import { type DocumentOptions, documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
@@ -32,7 +32,7 @@ import { FunctionTaskHandler } from "./table/task-handler.ts";
 import type { Tasks } from "./tasks/index.ts";
 
 /** Settings of the REST interfaces; the names are those of the service's settings. */
-export type RestSettings = {
+type RestSettings = {
   readonly docs: boolean;
   readonly dbSchemas: readonly string[];
   readonly dbExtraSearchPath: readonly string[];
@@ -77,7 +77,7 @@ export type RestSettings = {
   readonly changesPolicyTimeout: number;
 };
 
-export type RestOptions = {
+type RestOptions = {
   readonly settings: RestSettings;
   readonly database: Database;
   readonly tokens: Tokens;
@@ -95,7 +95,7 @@ export type RestOptions = {
   readonly log: Logger;
 };
 
-export type RestInterface = {
+type RestInterface = {
   readonly catalog: LiveCatalog;
   /** Who sees which changes. */
   readonly rights: Rights;
@@ -270,4 +270,16 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   });
   const register = auth && registerRouter({ ...shared, database, isOpen, auth });
   return { resources, register };
+}
+
+const MESSAGE =
+  "this service has no /auth/v1: sign in with POST /auth/login, and pass the token to createClient as accessToken (docs/supabase-js.md)";
+
+/** `/auth/v1/…`, where supabase-js signs in: an error whose message the client shows, with what to do instead. */
+function supabaseAuthRouter(): Router {
+  const refuse: RequestHandler = () => {
+    const members = { msg: MESSAGE, error_code: "not_supported" };
+    throw restError(404, "RESOURCE_NOT_FOUND", MESSAGE, { members });
+  };
+  return Router().all("/auth/v1", refuse).all("/auth/v1/*path", refuse);
 }

@@ -4,11 +4,10 @@ import { type BodyLimits, readBytes } from "../../http/body.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { Fault } from "../conventions/problem.ts";
 import type { JsonSchema } from "../openapi/document.ts";
-import { isBackupCode } from "./backup-codes.ts";
+import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields, notAnObject } from "./problem.ts";
-import { isAppCode } from "./totp.ts";
-import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./usernames.ts";
+import { isAppCode, isBackupCode } from "./second-factor.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 

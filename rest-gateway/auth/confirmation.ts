@@ -1,8 +1,8 @@
+import type { Caller } from "../../db/caller.ts";
 import type { Account } from "../../identity/account.ts";
-import { hasRecentSignIn } from "../../identity/recent-sign-in.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import type { Auth } from "./auth.ts";
-import type { WrongPassword } from "./password-check.ts";
+import type { WrongPassword } from "./passwords.ts";
 import {
   missingPassword,
   noFactorEnabled,
@@ -126,4 +126,14 @@ export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried
     default:
       throw wrongCode();
   }
+}
+
+/**
+ * Whether the caller has proved the password, and the second factor if one is enabled, within the last `seconds`. A refreshed
+ * token is as old as its sign-in, and a key is never recent. `auth.has_recent_sign_in()` is the same rule for policies and
+ * triggers. `now` is milliseconds since 1970.
+ */
+function hasRecentSignIn({ claims }: Caller, now: number, seconds: number): boolean {
+  const { auth_time: signedInAt } = claims;
+  return typeof signedInAt === "number" && signedInAt * 1000 > now - seconds * 1000;
 }

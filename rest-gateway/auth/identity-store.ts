@@ -5,9 +5,9 @@ import type { CsrfTokens } from "../../identity/credentials.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
 import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { IdentityRepository } from "./federated/identity-repository.ts";
-import type { KeyRepository } from "./key-repository.ts";
+import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
-import type { SameOriginCheck } from "./same-origin.ts";
+import type { SameOriginCheck } from "./route.ts";
 import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 

@@ -1,7 +1,7 @@
 import type { HeaderName, ProblemStatus } from "../openapi/conventions/responses.ts";
 import type { Parameter, PathItem } from "../openapi/document.ts";
 import { queryParameter } from "../openapi/schema-parts.ts";
-import type { AuthSchema } from "./openapi-schemas.ts";
+import type { AuthSchema } from "./openapi.ts";
 
 /** A route of authentication, as the API reference describes it. */
 export type Route = {

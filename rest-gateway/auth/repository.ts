@@ -1,6 +1,6 @@
 import type { Account, AccountState, Session } from "../../identity/account.ts";
 import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
-import { emailSkeleton, usernameSkeleton } from "./look-alikes.ts";
+import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
 import type { NewUser } from "./registration.ts";
 import type {
   Attempt,

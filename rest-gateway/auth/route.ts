@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { type RequestHandler, Router } from "express";
 import type { Caller } from "../../db/caller.ts";
 import { identityOf } from "../../http/exchange.ts";
@@ -56,3 +56,48 @@ export const signedInWith = ({ id, caller: { claims, credential } }: Owner): Sig
   family: credential?.kind === "token" && typeof claims.sid === "string" ? claims.sid : null,
   session: credential?.kind === "session" ? credential.id : null,
 });
+
+type SameOriginOptions = {
+  /** The public URL of the service; "" to use the host of each request. */
+  readonly baseUrl: string;
+  /** Origins that may send cookies. `*` is ignored: it would accept every page. */
+  readonly corsOrigins: readonly string[];
+};
+
+/**
+ * Rejects requests from pages of other origins. It protects the routes that need no CSRF token: at a login there is no session
+ * yet, and a logout can only end the session.
+ */
+export class SameOriginCheck {
+  #origins: ReadonlySet<string> = new Set();
+
+  constructor(options: SameOriginOptions) {
+    this.follow(options);
+  }
+
+  /** Accepts these origins from now on. */
+  follow({ baseUrl, corsOrigins }: SameOriginOptions): void {
+    this.#origins = new Set([
+      ...corsOrigins.filter((origin) => origin !== "*"),
+      ...(baseUrl === "" ? [] : [new URL(baseUrl).origin]),
+    ]);
+  }
+
+  /**
+   * True for a page of an accepted origin, and for a client that is not a browser. Browsers set Origin and Sec-Fetch-Site
+   * themselves: a page cannot forge them.
+   */
+  accepts(headers: IncomingHttpHeaders): boolean {
+    const { origin, host, "sec-fetch-site": site } = headers;
+    if (origin !== undefined && this.#origins.has(origin)) return true;
+    // Browsers send it only over https and to localhost.
+    if (site !== undefined) return site === "same-origin" || site === "none";
+    // The scheme is not compared: a proxy in front of the service may terminate TLS.
+    return origin === undefined || origin.replace(/^https?:\/\//, "") === host;
+  }
+
+  /** Throws RefusedError unless `accepts` is true. */
+  require(headers: IncomingHttpHeaders): void {
+    if (!this.accepts(headers)) throw new RefusedError("foreign page");
+  }
+}

@@ -1,16 +1,16 @@
+import { createHmac, randomBytes } from "node:crypto";
+import { generateSecret, generateURI, verifySync } from "otplib/functional";
 import type { Account, Clock } from "../../identity/account.ts";
-import { BackupCodes, isBackupCode } from "./backup-codes.ts";
 import type { FactorRepository } from "./factor-repository.ts";
 import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
 import type { Client, CodeLimits, CodeToTry, Throttle } from "./throttle.ts";
-import { stepOf } from "./totp.ts";
 
 /** The keys that encrypt secrets and hash backup codes. */
 export type FactorKeys = { readonly box: SecretBox; readonly backupCodes: BackupCodes };
 
-export type SecondFactorOptions = FactorKeys & {
+type SecondFactorOptions = FactorKeys & {
   readonly repository: Pick<AuthRepository, "note">;
   readonly factors: FactorRepository;
   readonly throttle: Throttle;
@@ -74,7 +74,82 @@ export class SecondFactor {
 }
 
 /** A code that a user has sent. `factor` is the encrypted secret of the user, in hex. */
-export type SentCode = {
+type SentCode = {
   readonly factor: string | null;
   readonly code: string;
 };
+
+/** Seconds for which an app shows a code. Like SHA-1 and 6 digits, all apps support it. Source: RFC 6238. */
+const PERIOD = 30;
+/** The previous and the next code are accepted too: clocks differ, and typing takes time. */
+const DRIFT = PERIOD;
+
+/** 160 random bits, in base32. */
+export const newTotpSecret = (): string => generateSecret();
+
+/**
+ * The time step of a code: the number of 30 s periods since 1970. Null for a wrong code; `now` is milliseconds. The database
+ * decides whether the step was already spent.
+ */
+export function stepOf(secret: string, code: string, now: number): number | null {
+  if (!isAppCode(code)) return null;
+  const token = digitsOf(code);
+  const epoch = Math.floor(now / 1000);
+  const result = verifySync({ secret, token, epoch, period: PERIOD, epochTolerance: DRIFT });
+  return result.valid && "timeStep" in result ? result.timeStep : null;
+}
+
+/** Whether the text has the form of a code. */
+export const isAppCode = (code: string): boolean => /^[0-9]{6}$/.test(digitsOf(code));
+
+/** Apps show codes as `123 456`. */
+const digitsOf = (code: string) => code.replace(/\s/g, "");
+
+/** The content of the QR code: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */
+export const totpUri = (secret: string, issuer: string, account: string): string =>
+  generateURI({ issuer, label: account, secret });
+
+/** 32 characters, so that a random byte chooses each equally often. 0, O, 1 and I are easily confused: 0 and 1 are left out. */
+const ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";
+const LENGTH = 8;
+/** Backup codes per user. Source: the contract, Limits. */
+const COUNT = 10;
+
+/** Codes that replace a code of the authenticator app, once each. They are shown once and stored as keyed hashes. */
+export class BackupCodes {
+  readonly #keys: readonly [Buffer, ...Buffer[]];
+
+  /**
+   * A code has only 40 bits: if the hashes had no key, a copy of the database would reveal it in minutes. Codes that were
+   * created with a previous key remain valid.
+   */
+  constructor(key: Buffer, previousKeys: readonly Buffer[] = []) {
+    this.#keys = [key, ...previousKeys];
+  }
+
+  /** New codes for a user, and the hashes to store. */
+  make(userId: string): { readonly codes: readonly string[]; readonly hashes: readonly Buffer[] } {
+    const codes = Array.from({ length: COUNT }, newCode);
+    const [key] = this.#keys;
+    return { codes, hashes: codes.map((code) => hashOf(key, code, userId)) };
+  }
+
+  /** The hashes under which a code may be stored, one per key; equal for `ABCDEFGH`, `abcd-efgh` and `ABCD EFGH`. */
+  hashesOf(code: string, userId: string): readonly Buffer[] {
+    return this.#keys.map((key) => hashOf(key, code, userId));
+  }
+}
+
+const hashOf = (key: Buffer, code: string, userId: string): Buffer =>
+  createHmac("sha256", key)
+    .update(`${userId}:${withoutSeparators(code).toUpperCase()}`)
+    .digest();
+
+/** Whether the text has the form of a backup code. Spaces, dashes and lower case are accepted. */
+export const isBackupCode = (code: string): boolean => FORM.test(withoutSeparators(code));
+
+const FORM = new RegExp(`^[${ALPHABET}]{${LENGTH}}$`, "i");
+
+const withoutSeparators = (code: string) => code.replace(/[-\s]/g, "");
+
+const newCode = () => Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]).join("");

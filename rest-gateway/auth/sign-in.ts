@@ -4,7 +4,7 @@ import { RefusedError } from "../../identity/refusals.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verifier.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
-import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./password-check.ts";
+import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./passwords.ts";
 import { wrongCodeAtLogin } from "./problem.ts";
 import type { Admission } from "./repository.ts";
 import type { SecondFactor } from "./second-factor.ts";

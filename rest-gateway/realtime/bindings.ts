@@ -6,10 +6,10 @@ import type { Start } from "../../db/changes/position.ts";
 import { FilterError } from "../../db/changes/rights/filter.ts";
 import type { Rights, View } from "../../db/changes/rights/rights.ts";
 import type { Sight, Watch } from "../../db/changes/rights/watch.ts";
-import type { ChangeMessages } from "./change-message.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
 import { malformed, mayNotSee, notPossible } from "./problem.ts";
+import type { ChangeMessages } from "./serializer.ts";
 
 /** The changes of one table for one binding of a channel. */
 export type ChangeWatch = Watch & {

@@ -4,7 +4,7 @@ import type { Start } from "../../db/changes/position.ts";
 import type { Rights } from "../../db/changes/rights/rights.ts";
 import type { Judgement, Sight } from "../../db/changes/rights/watch.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
-import { ChangeMessages } from "./change-message.ts";
+import { ChangeMessages } from "./serializer.ts";
 
 export type ChangeRouterOptions = {
   readonly feed: ChangeFeed;

@@ -6,7 +6,7 @@ import { networkOf } from "../../http/rate-limit.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
 import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
-import type { JoinLimits, SocketJoins } from "./join-limits.ts";
+import type { JoinLimits, SocketJoins } from "./join.ts";
 import { badToken, ChannelError, internal } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";

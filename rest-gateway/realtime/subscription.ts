@@ -3,9 +3,9 @@ import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
 import type { Sight } from "../../db/changes/rights/watch.ts";
 import type { ChangeWatch, Subscriber } from "./bindings.ts";
-import { type ChangeMessages, shownIn } from "./change-message.ts";
 import type { ChangesOptions } from "./join.ts";
 import type { ChangeRouter } from "./router.ts";
+import { type ChangeMessages, shownIn } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
 
 export type SubscriptionOptions = {

@@ -5,10 +5,8 @@ import { refuseRaised } from "../problem.ts";
 import type { AuthRepository } from "../repository.ts";
 import type { SecretBox } from "../secret-box.ts";
 import { SignInFailure } from "./failure.ts";
-import type { IdentityRepository, SealedIdentity } from "./identity-repository.ts";
-import type { OneTimeValues } from "./one-time-values.ts";
-import type { ConfirmedIdentity } from "./profile.ts";
-import type { Provider } from "./provider.ts";
+import type { IdentityRepository, OneTimeValues, SealedIdentity } from "./identity-repository.ts";
+import type { ConfirmedIdentity, Provider } from "./provider.ts";
 
 /** Seconds within which a client must exchange its sign-in code. */
 export const CODE_SECONDS = 60;

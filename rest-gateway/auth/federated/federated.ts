@@ -7,10 +7,9 @@ import type { AuthRepository } from "../repository.ts";
 import { deriveKey, SecretBox } from "../secret-box.ts";
 import { Completion } from "./completion.ts";
 import { Flows } from "./flow.ts";
-import { IdentityRepository } from "./identity-repository.ts";
-import { OneTimeValues } from "./one-time-values.ts";
+import { IdentityRepository, OneTimeValues } from "./identity-repository.ts";
 import { Providers } from "./providers.ts";
-import { ReturnUrls } from "./return-url.ts";
+import { ReturnUrls } from "./start.ts";
 
 /** Named like the settings of the service. */
 export type FederatedSettings = OutboundSettings & {

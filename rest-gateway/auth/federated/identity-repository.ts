@@ -1,11 +1,11 @@
 import type { Account } from "../../../identity/account.ts";
-import { type AuthFunctions, bytes } from "../functions.ts";
-import { emailSkeleton } from "../look-alikes.ts";
+import { type AuthFunctions, bytes, time } from "../functions.ts";
+import { emailSkeleton } from "../login-names.ts";
 import type { SignedIn } from "../repository.ts";
-import type { ConfirmedIdentity } from "./profile.ts";
+import type { ConfirmedIdentity } from "./provider.ts";
 
 /** An identity as its owner reads it. */
-export type IdentityDescription = {
+type IdentityDescription = {
   readonly id: string;
   /** The name of its provider. */
   readonly provider: string;
@@ -17,7 +17,7 @@ export type IdentityDescription = {
 /** `signIn` is encrypted, and so is readable only by the service. */
 export type SealedIdentity = Omit<ConfirmedIdentity, "signIn"> & { readonly signIn: Buffer | null };
 
-export type Linked =
+type Linked =
   | { readonly outcome: "linked"; readonly id: string }
   | { readonly outcome: "taken" | "too many" | "changed" };
 
@@ -98,5 +98,36 @@ export class IdentityRepository {
     type Found = { readonly subject: string; readonly signIn: string };
     const found = await this.#functions.call<Found | null>("take_sign_in($1::bigint, $2)", [userId, issuer]);
     return found && { subject: found.subject, signIn: Buffer.from(found.signIn, "hex") };
+  }
+}
+
+/**
+ * What may be used once:
+ * - sign-in: a sign-in at a provider that has begun, until the provider responds
+ * - code: an identity that a provider has confirmed, until the client that began exchanges its sign-in code
+ * - return: where the browser continues after the code of the second factor
+ * - logout: a sign-out at a provider, until the provider responds
+ * - assertion: a SAML assertion, which is kept and never taken
+ */
+type OneTimeKind = "sign-in" | "code" | "return" | "logout" | "assertion";
+
+/** Values that are kept until they are taken, each in one statement. */
+export class OneTimeValues {
+  readonly #functions: AuthFunctions;
+
+  constructor(functions: AuthFunctions) {
+    this.#functions = functions;
+  }
+
+  /** `key` is a SHA-256, `expiresAt` in milliseconds since 1970. Returns false if the key is kept already. */
+  keep(kind: OneTimeKind, key: Buffer, data: object, expiresAt: number): Promise<boolean> {
+    const values = [kind, bytes(key), JSON.stringify(data), time(expiresAt)];
+    return this.#functions.call("keep_once($1, $2::bytea, $3::jsonb, $4::timestamptz)", values);
+  }
+
+  /** The data, which are deleted; null if there are none or they have expired. */
+  take<Data>(kind: OneTimeKind, key: Buffer): Promise<Data | null> {
+    const values = [kind, bytes(key), this.#functions.now()];
+    return this.#functions.call("take_once($1, $2::bytea, $3::timestamptz)", values);
   }
 }

@@ -7,9 +7,8 @@ import { discover, KEYS_MAX_AGE } from "../../../identity/remote-keys.ts";
 import { RemoteValue } from "../../../identity/remote-value.ts";
 import { SignInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
-import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth-client.ts";
-import { type ConfirmedIdentity, identityOf, textAt } from "./profile.ts";
-import { type Provider, type ProviderContext, urlOf } from "./provider.ts";
+import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth2.ts";
+import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, textAt, urlOf } from "./provider.ts";
 
 /** Milliseconds after which the metadata of a provider are read again. */
 const MAX_AGE = 3_600_000;

@@ -1,10 +1,11 @@
 import type { Logger } from "pino";
+import { type ClaimPath, claimAt } from "../../../config/claim-path.ts";
 import type { ProviderSettings } from "../../../config/providers.ts";
 import type { Clock } from "../../../identity/account.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
+import { SignInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
-import type { OneTimeValues } from "./one-time-values.ts";
-import type { ConfirmedIdentity } from "./profile.ts";
+import type { OneTimeValues } from "./identity-repository.ts";
 
 /** What providers need. */
 export type ProviderContext = {
@@ -39,3 +40,73 @@ export const urlOf = (
   { kind, name }: Pick<ProviderSettings, "kind" | "name">,
   end = "",
 ): string => new URL(`${baseUrl}/auth/${kind}/${name}${end === "" ? "" : `/${end}`}`).href;
+
+/** An identity that a provider has confirmed. */
+export type ConfirmedIdentity = {
+  readonly issuer: string;
+  readonly subject: string;
+  /** For a new account; null if the provider has not sent them. */
+  readonly name: string | null;
+  readonly email: string | null;
+  /** What ends the sign-in at the provider; null if there is nothing. */
+  readonly signIn: string | null;
+};
+
+/** Characters of an issuer or a subject, as in the database. */
+const MAX_ID = 500;
+/** Characters of `users.name`. */
+const MAX_NAME = 200;
+/** Characters of an e-mail; the database checks its format. */
+const MAX_EMAIL = 254;
+
+/**
+ * The identity that follows from what a provider has sent, after it was verified. `subject` is the one of the protocol, in
+ * place of which the settings may name a claim. Throws SignInFailure if a required value is missing.
+ */
+export function identityOf(
+  { claims, require }: Pick<ProviderSettings, "claims" | "require">,
+  issuer: string,
+  sent: { readonly subject: string | null; readonly values: unknown; readonly signIn: string | null },
+): ConfirmedIdentity {
+  const { values, signIn } = sent;
+  for (const { claim, values: allowed } of require) {
+    const given = [claimAt(values, claim)].flat();
+    if (!given.some((value) => allowed.includes(value))) {
+      throw new SignInFailure(
+        "not admitted",
+        `the claim ${claim.map((step) => (typeof step === "object" ? step.text : step)).join(".")} does not have a required value`,
+      );
+    }
+  }
+  const subject = sent.subject ?? textAt(values, claims.subject);
+  if (subject === null || subject.trim() === "") {
+    throw new SignInFailure("not verified", "the provider has sent no subject");
+  }
+  if (subject.length > MAX_ID || issuer.length > MAX_ID || !isStorable(subject)) {
+    throw new SignInFailure(
+      "not verified",
+      `the subject, or the issuer, is not a text of at most ${MAX_ID} characters`,
+    );
+  }
+  const email = textAt(values, claims.email);
+  const name = textAt(values, claims.name) ?? email?.split("@")[0] ?? null;
+  return {
+    issuer,
+    subject,
+    name: name && (isStorable(name) ? [...name].slice(0, MAX_NAME).join("") : null),
+    email: email && email.length <= MAX_EMAIL && isStorable(email) ? email : null,
+    signIn,
+  };
+}
+
+/** The first of the paths with a text or a number, which some providers use as ids. */
+export function textAt(values: unknown, paths: readonly ClaimPath[]): string | null {
+  for (const path of paths) {
+    const value = [claimAt(values, path)].flat()[0];
+    if (typeof value === "number" && Number.isSafeInteger(value)) return String(value);
+    if (typeof value === "string" && value.trim() !== "") return value.trim();
+  }
+  return null;
+}
+
+const isStorable = (text: string) => text.isWellFormed() && !/\p{Cc}/u.test(text);

@@ -17,8 +17,7 @@ import { type Attempt, page } from "./attempt.ts";
 import { SignInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import { sendCodeForm, sendContinuation } from "./pages.ts";
-import type { ConfirmedIdentity } from "./profile.ts";
-import type { Provider } from "./provider.ts";
+import type { ConfirmedIdentity, Provider } from "./provider.ts";
 import type { Kind } from "./providers.ts";
 import { parseStart, type Start } from "./start.ts";
 

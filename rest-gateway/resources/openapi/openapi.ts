@@ -1,7 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
-import { AUTH_TAG, authPaths } from "../../auth/openapi.ts";
-import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi-schemas.ts";
+import { AUTH_SCHEMAS, AUTH_TAG, authPaths, signUpSchemas } from "../../auth/openapi.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";

@@ -1,4 +1,4 @@
-import { ACCOUNT_PROPERTIES } from "../../auth/openapi-schemas.ts";
+import { ACCOUNT_PROPERTIES } from "../../auth/openapi.ts";
 import { plainText } from "../../openapi/comment.ts";
 import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/lists.ts";
 import type { JsonSchema } from "../../openapi/document.ts";

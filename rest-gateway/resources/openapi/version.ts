@@ -1,5 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi-schemas.ts";
+import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi.ts";
 import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/lists.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";

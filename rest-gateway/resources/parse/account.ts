@@ -1,5 +1,5 @@
 import { AccountBody, faultsOf } from "../../auth/bodies.ts";
-import { loginEmailFault } from "../../auth/usernames.ts";
+import { loginEmailFault } from "../../auth/login-names.ts";
 import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";

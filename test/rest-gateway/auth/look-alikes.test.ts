@@ -1,8 +1,14 @@
 import { pino } from "pino";
 import { describe, expect, test } from "vitest";
-import { emailSkeleton, isOfOneScript, usernameSkeleton } from "../../../rest-gateway/auth/look-alikes.ts";
-import { fillSkeletons } from "../../../rest-gateway/auth/skeletons.ts";
-import { loginEmailFault, normalizedUsername, usernameFault } from "../../../rest-gateway/auth/usernames.ts";
+import {
+  emailSkeleton,
+  fillSkeletons,
+  isOfOneScript,
+  loginEmailFault,
+  normalizedUsername,
+  usernameFault,
+  usernameSkeleton,
+} from "../../../rest-gateway/auth/login-names.ts";
 import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 

@@ -1,8 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { BackupCodes, isBackupCode } from "../../../rest-gateway/auth/backup-codes.ts";
-import { factorKeys } from "../../../rest-gateway/auth/second-factor.ts";
+import {
+  BackupCodes,
+  factorKeys,
+  isBackupCode,
+  newTotpSecret,
+  stepOf,
+  totpUri,
+} from "../../../rest-gateway/auth/second-factor.ts";
 import { deriveKey, SecretBox } from "../../../rest-gateway/auth/secret-box.ts";
-import { newTotpSecret, stepOf, totpUri } from "../../../rest-gateway/auth/totp.ts";
 import { appCode } from "../../support/totp.ts";
 
 const SECRET = "a secret of the tests, long enough for keys";

@@ -3,7 +3,7 @@
 create table auth_private.login_emails (
   user_id     bigint not null references auth_private.accounts on delete cascade,
   email       text not null, -- users.email or one that it has been, which is well formed
-  skeleton    text, -- the e-mail as it looks (rest-gateway/auth/look-alikes.ts); null: as lower(email)
+  skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as lower(email)
   released_at timestamptz, -- null while the account signs in with it
 
   primary key (user_id, email)

@@ -1,6 +1,6 @@
 -- What may be used once: sign-ins at a provider that have begun, sign-in codes, SAML assertions.
 create table auth_private.one_time_values (
-  kind       text not null, -- rest-gateway/auth/federated/one-time-values.ts lists them
+  kind       text not null, -- rest-gateway/auth/federated/identity-repository.ts lists them
   key        bytea not null, -- SHA-256 of what the client or the provider must send
   data       jsonb not null default '{}',
   expires_at timestamptz not null,

@@ -3,14 +3,29 @@ import type { z } from "zod";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import type { Auth } from "./auth.ts";
-import { PasswordBody, parse, readBody } from "./bodies.ts";
-import { confirm, requireAccepted, type Wrong } from "./confirmation.ts";
+import { EmailBody, PasswordBody, parse, readBody } from "./bodies.ts";
+import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
 import { passwordFaults } from "./passwords.ts";
-import { badFields } from "./problem.ts";
+import { badFields, emailRefused, refuseRaised } from "./problem.ts";
 import { clientOf, type Owner, ownerOf, route, routes } from "./route.ts";
 import { sessionCookie } from "./sessions.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
 import { startTokens } from "./tokens.ts";
+
+/** `/auth/email`: changes the e-mail that the user signs in with, and the e-mail of the user. */
+export function emailRouter(auth: Auth): Router {
+  const { repository, addressOf, limits, forget } = auth;
+  const change = route(async (request, response) => {
+    const owner = await ownerOf(request);
+    const { email, ...confirmation } = parse(EmailBody, await readBody(request, limits));
+    await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
+    const outcome = await repository.changeEmail(owner.id, email, addressOf(request)).catch(refuseRaised);
+    if (outcome !== "changed") throw emailRefused(outcome);
+    forget(owner.id);
+    response.json({ email, message: "you sign in with the new e-mail from now on" });
+  });
+  return routes({ "/auth/email": { POST: change } });
+}
 
 /** `/auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
 export function passwordRouter(auth: Auth): Router {
