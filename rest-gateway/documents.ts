@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
-import { parseAccept } from "./conventions/media.ts";
+import { parseAccept } from "./conventions/headers.ts";
 import { apiDescription } from "./openapi/tables/description.ts";
 import { typesOf } from "./openapi/typescript/database.ts";
 import type { Answer } from "./table/answer/answer.ts";

@@ -28,7 +28,7 @@ import { registerRouter } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task.ts";
 import { TableInterface } from "./table/index.ts";
 import { TableStreams } from "./table/stream/stream.ts";
-import { FunctionTaskHandler } from "./table/task-handler.ts";
+import { FunctionTaskHandler } from "./table/task.ts";
 import type { Tasks } from "./tasks/index.ts";
 
 /** Settings of the REST interfaces; the names are those of the service's settings. */

@@ -1,6 +1,6 @@
 import { ApiError } from "../../db/errors.ts";
 import { type BodyLimits, parseJson } from "../../http/body.ts";
-import { parseContentType } from "./media.ts";
+import { parseContentType } from "./headers.ts";
 import { invalidJson, unsupportedMediaType } from "./problem.ts";
 
 /** Plain JSON, and the versioned types of Accept. Other JSON-based types have their own meaning. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Header } from "./endpoint.ts";
-import { parseAccept } from "./media.ts";
+import { parseAccept } from "./headers.ts";
 import { disagreeingVersions, unsupportedVersion } from "./problem.ts";
 
 export type Version = 1 | 2;

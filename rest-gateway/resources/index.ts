@@ -7,13 +7,12 @@ import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
-import { positionHeader } from "../conventions/change-position.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
+import { positionHeader } from "../conventions/headers.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { answer } from "./answer/answer.ts";
+import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
-import { type Exchange, sendAnswer, sendProblem } from "./answer/send.ts";
 import {
   decodeSegments,
   firstSegment,

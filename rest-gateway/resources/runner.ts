@@ -1,17 +1,32 @@
+import { shapeCache, type TextCache } from "../../cache/text-cache.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { CancelSignal } from "../../db/connection.ts";
 import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
-import type { Result, RunOptions } from "../../db/transaction.ts";
+import type { Result, RunOptions, Statement } from "../../db/transaction.ts";
+import { finish, type Sql, type Written } from "../sql.ts";
 import { RESULT as TABLE_RESULT } from "../table/query.ts";
+import { writeChange } from "../table/write/changes.ts";
+import { writeRead } from "../table/write/query.ts";
+import { SNAPSHOT } from "../table/write/result.ts";
+import { writeStatement } from "../table/write/statement.ts";
 import type { Route } from "./parse/address.ts";
+import { planInsert, planInsertMany, planList, planRecord, planTarget, planUpdate } from "./plan/request.ts";
 import type { InvalidRecords } from "./problem.ts";
-import { explained } from "./refusal.ts";
+import { type Asked, explained, withViolated } from "./refusal.ts";
 import { isRead, type ResourceRequest, type Style } from "./request.ts";
-import { Statements } from "./statements.ts";
-import { type Asked, withViolated } from "./violated-rules.ts";
+import type { Resource } from "./resource.ts";
+import {
+  writeAct,
+  writeChanged,
+  writeDeleted,
+  writeFound,
+  writeLock,
+  writeMissing,
+  writeUpdated,
+} from "./write/record.ts";
 
 export type RunnerOptions = {
   readonly database: Pick<Database, "forRole">;
@@ -113,7 +128,7 @@ export const RESULT = { ...TABLE_RESULT, reason: 5, id: 6, version: 7, modified:
  * Why nothing was read or written: the record or its parent does not exist, a precondition does not hold, or a policy
  * forbids the change.
  */
-export type Reason = "missing" | "stale" | "forbidden";
+type Reason = "missing" | "stale" | "forbidden";
 
 /** Null if the request succeeded. */
 export function reasonOf(result: Result, { operation }: ResourceRequest): Reason | null {
@@ -129,7 +144,7 @@ export function reasonOf(result: Result, { operation }: ResourceRequest): Reason
 export const snapshotOf = ({ rows }: Result, request: ResourceRequest) => (isRead(request) ? rows[0]?.at(-1) : null);
 
 /** The result to respond with. */
-export function mainResult(results: readonly Result[], request: ResourceRequest): Result {
+function mainResult(results: readonly Result[], request: ResourceRequest): Result {
   const last = results.at(-1)!;
   if (request.operation.kind !== "act") return last;
   const acted = results[0]!;
@@ -140,3 +155,49 @@ export function mainResult(results: readonly Result[], request: ResourceRequest)
 type Row = Result["rows"][number];
 
 export const textAt = (row: Row | undefined, column: number): string | null => row?.[column]?.toString() ?? null;
+
+/** The statements of requests. Each shape is planned and written once. */
+export class Statements {
+  /** By resource: a new catalog has new ones. */
+  readonly #shapes = new WeakMap<Resource, TextCache<readonly Written[]>>();
+
+  /** One transaction. */
+  of(request: ResourceRequest): Statement[] {
+    const { resource, shape } = request;
+    const shapes = this.#shapes.get(resource) ?? shapeCache<readonly Written[]>(lengthOf);
+    this.#shapes.set(resource, shapes);
+    const written = shapes.getOrCompute(shape, () => writeRequest(request).map(finish));
+    return written.map((each) => writeStatement(each, request));
+  }
+}
+
+const lengthOf = (statements: readonly Written[]) => statements.reduce((sum, { text }) => sum + text.length, 0);
+
+/** Most requests have one statement. */
+function writeRequest(request: ResourceRequest): readonly Sql[] {
+  const { operation, resource } = request;
+  switch (operation.kind) {
+    case "list": {
+      const parent = operation.parent && planTarget(operation.parent);
+      return [writeRead(planList(request, operation), null, [...(parent ? [writeMissing(parent)] : []), SNAPSHOT])];
+    }
+    case "read":
+      return [writeFound(planRecord(request, operation))];
+    case "create":
+      if (operation.isMany) return [writeChange(planInsertMany(request, operation), null)];
+      return [writeChanged(planRecord(request), planInsert(request, operation))];
+    case "update": {
+      const record = planRecord(request, operation);
+      return [writeUpdated(record, planUpdate(record, operation))];
+    }
+    case "delete": {
+      const record = planRecord(request, operation);
+      if (!operation.isCascading) return [writeDeleted(record, [])];
+      return [writeLock(record), writeDeleted(record, resource.description.cascade)];
+    }
+    case "act": {
+      const record = planRecord(request, operation);
+      return [writeAct(record, resource.description.actions[operation.action]!.function), writeFound(record)];
+    }
+  }
+}

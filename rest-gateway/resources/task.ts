@@ -15,8 +15,8 @@ import type {
   TaskHandler,
   TaskTransaction,
 } from "../tasks/task-handler.ts";
+import { type Exchange, errorDialect } from "./answer/answer.ts";
 import { restProblem } from "./answer/problem.ts";
-import { type Exchange, errorDialect } from "./answer/send.ts";
 import { type ParseOptions, parseText } from "./parse/request.ts";
 import { planInsert, planList } from "./plan/request.ts";
 import { planRows } from "./plan/rows.ts";

@@ -12,19 +12,18 @@ import { networkOf } from "../../http/rate-limit.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
-import { positionHeader } from "../conventions/change-position.ts";
+import { positionHeader } from "../conventions/headers.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
-import { unfoldQuery } from "./parse/carried-query.ts";
 import { BASE, parseUrl } from "./parse/request.ts";
+import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
 import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
-import { type RefusedValue, refusedValuesOf } from "./refused-value.ts";
+import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
-import { type RootSpec, rootCall } from "./root.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
 import {
   pipelineProblem,

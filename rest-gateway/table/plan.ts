@@ -10,7 +10,7 @@ import type {
 import type { Sql } from "../sql.ts";
 import type { Operator } from "./operators.ts";
 import type { AggregateName, IsKeyword, JsonStep, Preferences } from "./request.ts";
-import type { Scope } from "./write/values.ts";
+import type { Scope } from "./write/scope.ts";
 
 /**
  * A request whose names are resolved in the catalog: what it reads or writes, and how the result is formatted. A plan

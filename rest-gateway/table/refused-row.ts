@@ -1,6 +1,14 @@
+import type { Catalog, Column } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Identity } from "../../db/identity.ts";
+import { faultsOfInput, type InputFault, mayHaveMore } from "../../db/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction.ts";
+import { finish, sql } from "../sql.ts";
+import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
+import type { TableTransaction } from "./prepare.ts";
+import type { TableRequest } from "./request.ts";
+import { writeBodyRows, writeTrial } from "./write/changes.ts";
+import { writeStatement } from "./write/statement.ts";
 
 /** Several rows of which the database has refused one. */
 export type RefusedRows = {
@@ -66,3 +74,139 @@ function isSame(one: DatabaseErrorLike, other: unknown): boolean {
   const { code, schema, table, constraint } = other as DatabaseErrorLike;
   return one.code === code && one.schema === schema && one.table === table && one.constraint === constraint;
 }
+
+/** Why the database has refused a body. `row` counts from 0; null for a body that is one object. */
+export type RefusedValue = {
+  readonly row: number | null;
+  readonly columns: readonly string[];
+  /** Null for what the error itself says. */
+  readonly message: string | null;
+};
+
+export type RefusedWrite = {
+  readonly request: TableRequest;
+  readonly plan: Plan;
+  readonly identity: TableTransaction["identity"];
+  readonly transactions: Pick<Transactions, "run">;
+  readonly catalog: Catalog;
+};
+
+type Row = Readonly<Record<string, unknown>>;
+
+/**
+ * The row and the columns of the body that the error is about, then everything else that is wrong with it, as far as the caller
+ * may see. Empty if there is nothing to add to the error.
+ */
+export async function refusedValuesOf(error: unknown, write: RefusedWrite): Promise<readonly RefusedValue[]> {
+  const { request, plan } = write;
+  const isWrite = plan.kind === "insert" || plan.kind === "update";
+  if (!isWrite || request.body?.kind !== "json" || !isAboutRow(error)) return [];
+  const body: Row | readonly Row[] = JSON.parse(request.body.text);
+  const rows = Array.isArray(body) ? body : [body];
+  const first = await placeOf(error, rows, plan, write);
+  const others = await otherFaults(error as DatabaseErrorLike, rows, plan, write);
+  const values = others.map((faults) => refusedBy(faults, rows.length > 1));
+  if (first === null) return values;
+  const isFirst = (value: RefusedValue) => pathOf(value) === pathOf(first);
+  return [values.find(isFirst) ?? first, ...values.filter((value) => !isFirst(value))];
+}
+
+async function placeOf(
+  error: unknown,
+  rows: readonly Row[],
+  plan: InsertPlan | UpdatePlan,
+  write: RefusedWrite,
+): Promise<RefusedValue | null> {
+  const named = columnsOf(error as DatabaseErrorLike, plan, write);
+  const isMany = plan.kind === "insert" && rows.length > 1;
+  const row = isMany ? await rowOf(error, rows, plan, write) : 0;
+  if (row === null) return null;
+  const columns = named ?? (await unreadable(error, rows[row], plan, write));
+  return isMany || columns.length > 0 ? { row: isMany ? row : null, columns, message: null } : null;
+}
+
+function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request, ...asked }: RefusedWrite) {
+  const insert = finish(writeTrial(plan));
+  return placeOfRefused(error, {
+    ...asked,
+    count: rows.length,
+    insertOf: ({ first, end }) =>
+      writeStatement(insert, { ...request, body: { kind: "json", text: JSON.stringify(rows.slice(first, end)) } }),
+  });
+}
+
+/** The columns of a constraint, unless they belong to a table behind a view; null for an error that names none. */
+function columnsOf(
+  { schema, table, column, constraint }: DatabaseErrorLike,
+  { table: { columns } }: InsertPlan | UpdatePlan,
+  { catalog }: RefusedWrite,
+): readonly string[] | null {
+  if (column === undefined && constraint === undefined) return null;
+  const named = catalog.constraints.get(`${schema}.${table}.${constraint}`)?.columns ?? [];
+  return (column === undefined ? named : [column]).filter((name) => columns.has(name));
+}
+
+/** The faults of each rule that a row violates. Rows that exist already have their own unique values. */
+async function otherFaults(
+  { code, constraint: reported }: DatabaseErrorLike,
+  rows: readonly Row[],
+  plan: InsertPlan | UpdatePlan,
+  { identity, ...asked }: RefusedWrite,
+): Promise<readonly (readonly InputFault[])[]> {
+  if (!mayHaveMore(code)) return [];
+  const { table, body } = plan;
+  const names = body.columns.map(({ name }) => name);
+  const records = rows.map((row) => Object.fromEntries(names.map((name) => [name, row[name] ?? null])));
+  const faults = await faultsOfInput(
+    { table, records: plan.kind === "update" ? records.slice(0, 1) : records, key: null, required: requiredBy(plan) },
+    identity,
+    asked,
+  );
+  const isNew = plan.kind === "insert" && plan.conflict === null;
+  const certain = faults.filter(
+    (fault) => isNew || fault.code !== "RESOURCE_CONFLICT" || fault.constraint === reported,
+  );
+  return [...Map.groupBy(certain, ({ record, constraint, message }) => `${record} ${constraint ?? message}`).values()];
+}
+
+/** The columns that must have a value in each new row. */
+function requiredBy({ kind, table, body }: InsertPlan | UpdatePlan): readonly string[] {
+  if (kind === "update") return [];
+  const sent = new Set(body.columns.map(({ name }) => name));
+  const isRequired = ({ name, isNullable, hasDefault, generated }: Column) => {
+    if (isNullable || generated === "always") return false;
+    return sent.has(name) ? !(hasDefault && body.defaultsFrom !== null) : !hasDefault;
+  };
+  return [...table.columns.values()].filter(isRequired).map(({ name }) => name);
+}
+
+const refusedBy = (faults: readonly InputFault[], isMany: boolean): RefusedValue => ({
+  row: isMany ? faults[0]!.record : null,
+  columns: faults.map(({ column }) => column),
+  message: faults[0]!.message,
+});
+
+/** The first column whose value in the row Postgres cannot read, by reading one column after the other. */
+async function unreadable(
+  error: unknown,
+  row: unknown,
+  { body }: InsertPlan | UpdatePlan,
+  { request, ...asked }: RefusedWrite,
+): Promise<readonly string[]> {
+  const text = JSON.stringify(body.isArray ? [row] : row);
+  const statements = body.columns.map((column) =>
+    writeStatement(read(column, body), { ...request, body: { kind: "json", text } }),
+  );
+  const completed = statements.length === 0 ? null : await countCompleted(statements, error, asked);
+  return completed === null ? [] : [body.columns[completed]!.name];
+}
+
+function read(column: Column, body: InsertPlan["body"]) {
+  const value = sql`b.${sql.identifier(column.name)}`;
+  const json = column.casts?.fromJson ? sql`${sql.trusted(column.casts.fromJson)}(${value})` : value;
+  return finish(sql`select ${json} from ${writeBodyRows({ ...body, columns: [column] })}`);
+}
+
+/** `[3].status`, `status`, `[3]` */
+export const pathOf = ({ row, columns }: RefusedValue): string =>
+  [row === null ? "" : `[${row}]`, columns.join(", ")].filter((part) => part !== "").join(".");

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { MediaType } from "../conventions/media.ts";
+import type { MediaType } from "../conventions/headers.ts";
 import type { Operator } from "./operators.ts";
 
 /**

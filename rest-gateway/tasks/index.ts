@@ -1,19 +1,22 @@
+import { createHmac } from "node:crypto";
+import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
 import type { CallerLogin, Database } from "../../db/database.ts";
 import { Transactions } from "../../db/transaction.ts";
+import { networkOf } from "../../http/rate-limit.ts";
 import type { AddressReader } from "../../http/request.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import type { Endpoint } from "../conventions/endpoint.ts";
-import { TaskEndpoint } from "./endpoint.ts";
-import { WorkerHeartbeat } from "./heartbeat.ts";
-import { type QueueOptions, taskQueue } from "./queue.ts";
+import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
+import { type LifecycleOptions, prefixOf } from "../conventions/version.ts";
+import { acceptedBody, TaskEndpoint, taskUrl } from "./endpoint.ts";
+import { ownStorageFull, storageFull, tooManyTasks } from "./problem.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
 import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
 import { CallerTaskRepository, type TaskLimits, TaskRepository } from "./task-repository.ts";
-import { TaskWorker } from "./worker.ts";
+import { TaskWorker, WorkerHeartbeat } from "./worker.ts";
 
 /** Settings of the service, under the same names. */
 export type TaskSettings = TaskLimits &
@@ -30,7 +33,7 @@ export type TaskSettings = TaskLimits &
     readonly drainTimeout: number;
   };
 
-export type TaskOptions = {
+type TaskOptions = {
   readonly settings: TaskSettings;
   readonly database: Pick<Database, "forRole" | "loginOf" | "statementTimeouts">;
   readonly logins: Pick<Logins, CallerLogin>;
@@ -135,4 +138,41 @@ function workTransactions(login: string, { settings, database, onConnectionError
     maxPrepared: settings.dbPreparedStatements,
     onConnectionError,
   });
+}
+
+type QueueOptions = {
+  readonly repository: Pick<CallerTaskRepository, "add">;
+  readonly settings: TaskLimits & {
+    readonly dbAnonRole: string;
+    readonly taskAnonymous: boolean;
+    readonly apiV1Status: LifecycleOptions["status"];
+  };
+  readonly addressOf: AddressReader;
+  /** Hashes IP addresses. */
+  readonly addressKey: Buffer;
+};
+
+function taskQueue({ repository, settings, addressOf, addressKey }: QueueOptions): TaskQueue {
+  const { dbAnonRole, taskAnonymous, taskMaxPending, apiV1Status } = settings;
+  const isAnonymous = ({ role }: Caller) => role === dbAnonRole;
+  const hashedAddress = (request: IncomingMessage) =>
+    createHmac("sha256", addressKey)
+      .update(networkOf(addressOf(request)))
+      .digest("base64url");
+  return {
+    isOpenTo: (caller) => taskAnonymous || !isAnonymous(caller),
+    accept: async (task, prefix) => {
+      const address = isAnonymous(task.caller) ? hashedAddress(task.sender) : null;
+      const added = await repository.add(task, address);
+      if (added === "too many") throw tooManyTasks(taskMaxPending);
+      if (added === "own storage full") throw ownStorageFull(settings.taskMaxStoredBytesPerOwner);
+      if (added === "storage full") throw storageFull();
+      // Without a version in the path, the links must still lead to a supported version.
+      const linkPrefix = prefix || prefixOf(apiV1Status);
+      return answerOf(202, acceptedBody(added, linkPrefix), [
+        ["Location", taskUrl(added, linkPrefix)],
+        ["Preference-Applied", "respond-async"],
+      ]);
+    },
+  };
 }

@@ -2,8 +2,7 @@ import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { PAGE_SIZE, STATUSES } from "../../tasks/endpoint.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Response } from "../document.ts";
 import { arrayOf, objectOf, queryParameter, refer, timeOf, withOptional } from "../schema-parts.ts";
-import { envelopeOf } from "./lists.ts";
-import { countParameter, shared } from "./parameters.ts";
+import { countParameter, envelopeOf, shared } from "./parameters.ts";
 import { answered, notModified, problems } from "./responses.ts";
 import { OPEN } from "./security.ts";
 

@@ -1,5 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import type { MediaType } from "../../conventions/media.ts";
+import type { MediaType } from "../../conventions/headers.ts";
 import { notAcceptable } from "../../table/problem.ts";
 import { type DescriptionOptions, openApi } from "./openapi.ts";
 import { swagger } from "./swagger.ts";

@@ -1,10 +1,9 @@
 import type { DatabaseFunction, FunctionArgument, TypeShape } from "../../../db/catalog/catalog.ts";
 import { rawBodyOf } from "../../table/plan/call.ts";
 import { mediaTypeOfDomain } from "../../table/plan/format.ts";
-import { documentationOf } from "../comment.ts";
 import type { Content, JsonSchema, Operation, Parameter, PathItem, Reference } from "../document.ts";
 import { anyOf, nullable, schemaOf, sqlNameOf, textSchemaOf } from "../json-schema.ts";
-import { queryParameter, refer } from "../schema-parts.ts";
+import { documentationOf, queryParameter, refer } from "../schema-parts.ts";
 import { profileParameters, RESERVED, shared } from "./parameters.ts";
 import { type ErrorStatus, errors, headers, rowsContent } from "./responses.ts";
 import { recordSchema } from "./table-schemas.ts";

@@ -1,10 +1,9 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { OPERATORS } from "../../table/operators.ts";
-import { documentationOf, plainText } from "../comment.ts";
 import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "../document.ts";
-import { FILTER_SCHEMA, filterParameters } from "./filters.ts";
+import { documentationOf, plainText } from "../schema-parts.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";
-import { PARAMETERS } from "./parameters.ts";
+import { FILTER_SCHEMA, filterParameters, PARAMETERS } from "./parameters.ts";
 import { ERROR_SCHEMA, errorResponses, HEADERS } from "./responses.ts";
 import { tablePath } from "./table-paths.ts";
 import { tableSchemas } from "./table-schemas.ts";

@@ -1,10 +1,8 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
 import { QUERY_TYPE } from "../../table/request.ts";
-import { plainText } from "../comment.ts";
 import type { JsonSchema, Operation, PathItem, Response } from "../document.ts";
-import { refer } from "../schema-parts.ts";
-import { filterReferences, keyParameter } from "./filters.ts";
-import { profileParameters, RESERVED, shared } from "./parameters.ts";
+import { plainText, refer } from "../schema-parts.ts";
+import { filterReferences, keyParameter, profileParameters, RESERVED, shared } from "./parameters.ts";
 import { errors, headers, rowsContent } from "./responses.ts";
 import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
 

@@ -1,7 +1,7 @@
 import type { Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
-import { plainText } from "../comment.ts";
 import type { JsonSchema } from "../document.ts";
 import { defaultValue, nullable, valueSchema } from "../json-schema.ts";
+import { plainText } from "../schema-parts.ts";
 import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
 
 /** `articles` for rows in responses, `articles_insert` and `articles_update` for request bodies, as far as the role may use them. */

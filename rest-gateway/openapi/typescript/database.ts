@@ -1,10 +1,20 @@
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
 import { functionType } from "./function.ts";
-import { helpers } from "./helpers.ts";
 import { layOut } from "./layout.ts";
 import { tableType } from "./table.ts";
-import { byName, inOrder, key, literal, type Member, openObject, type Type, tuple, union } from "./type.ts";
-import { isView, nullableType } from "./value.ts";
+import {
+  byName,
+  inOrder,
+  isView,
+  key,
+  literal,
+  type Member,
+  nullableType,
+  openObject,
+  type Type,
+  tuple,
+  union,
+} from "./type.ts";
 
 /**
  * TypeScript types of all served schemas, with the structure and layout of `supabase gen types typescript`, for
@@ -21,7 +31,7 @@ export function typesOf(catalog: Catalog, reader: Reader = "service"): string {
   return text;
 }
 
-export type Reader = "service" | "others";
+type Reader = "service" | "others";
 
 /** Without a cache, each request would block the event loop for some tenths of a second in a database with 1000 tables. */
 const cache: Readonly<Record<Reader, WeakMap<Catalog, string>>> = { service: new WeakMap(), others: new WeakMap() };
@@ -105,4 +115,65 @@ function enumConstants({ enums }: Schema): string {
     return `${start}${layOut(tuple(labels.map(literal)), 6, start.length)},\n`;
   });
   return parts.length === 0 ? "{}" : `{\n${parts.join("")}    }`;
+}
+
+/**
+ * Shorthands for parts of Database: `Tables<"articles">` is the Row of a table or view of the default schema,
+ * `Tables<{ schema: "sales" }, "orders">` that of another schema; TablesInsert, TablesUpdate, Enums and CompositeTypes too.
+ */
+const helpers = (defaultSchema: string): string => `\
+type Schemas = Omit<Database, "__InternalSupabase">
+
+type DefaultSchema = Schemas[Extract<keyof Schemas, ${literal(defaultSchema)}>]
+
+type InSchema = { schema: keyof Schemas }
+
+type SchemaOf<Choice> = Choice extends { schema: infer Name extends keyof Schemas }
+  ? Schemas[Name]
+  : DefaultSchema
+
+type Part<Whole, Name> = Name extends keyof Whole ? Whole[Name] : never
+
+type Relations<Schema> = Part<Schema, "Tables"> & Part<Schema, "Views">
+
+export type Tables<
+  Choice extends keyof Relations<DefaultSchema> | InSchema,
+  Name extends Choice extends InSchema
+    ? keyof Relations<SchemaOf<Choice>>
+    : never = never,
+> = Part<
+  Part<Relations<SchemaOf<Choice>>, Choice extends InSchema ? Name : Choice>,
+  "Row"
+>
+${["Insert", "Update"].map(written).join("")}${["Enums", "CompositeTypes"].map(named).join("")}`;
+
+function written(kind: string): string {
+  return `
+export type Tables${kind}<
+  Choice extends keyof Part<DefaultSchema, "Tables"> | InSchema,
+  Name extends Choice extends InSchema
+    ? keyof Part<SchemaOf<Choice>, "Tables">
+    : never = never,
+> = Part<
+  Part<
+    Part<SchemaOf<Choice>, "Tables">,
+    Choice extends InSchema ? Name : Choice
+  >,
+  "${kind}"
+>
+`;
+}
+
+function named(kind: string): string {
+  return `
+export type ${kind}<
+  Choice extends keyof Part<DefaultSchema, "${kind}"> | InSchema,
+  Name extends Choice extends InSchema
+    ? keyof Part<SchemaOf<Choice>, "${kind}">
+    : never = never,
+> = Part<
+  Part<SchemaOf<Choice>, "${kind}">,
+  Choice extends InSchema ? Name : Choice
+>
+`;
 }

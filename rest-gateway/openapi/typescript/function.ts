@@ -9,8 +9,22 @@ import {
 } from "../../../db/catalog/catalog.ts";
 import { rawBodyOf } from "../../table/plan/call.ts";
 import { rowMembers } from "./table.ts";
-import { array, byName, inOrder, literal, type Member, object, openObject, orNull, type Type, union } from "./type.ts";
-import { isNotNullDomain, nullableType, rowEntry, valueType } from "./value.ts";
+import {
+  array,
+  byName,
+  inOrder,
+  isNotNullDomain,
+  literal,
+  type Member,
+  nullableType,
+  object,
+  openObject,
+  orNull,
+  rowEntry,
+  type Type,
+  union,
+  valueType,
+} from "./type.ts";
 
 /**
  * The entry in `Functions` for the overloads of a name: Args, Returns and, for functions that return rows of a table, the

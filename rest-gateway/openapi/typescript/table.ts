@@ -1,6 +1,19 @@
 import type { Catalog, Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
-import { byName, inOrder, literal, type Member, openObject, orNull, type Type, tuple, union } from "./type.ts";
-import { computedFieldsOf, isView, nullableType, valueType } from "./value.ts";
+import {
+  byName,
+  computedFieldsOf,
+  inOrder,
+  isView,
+  literal,
+  type Member,
+  nullableType,
+  openObject,
+  orNull,
+  type Type,
+  tuple,
+  union,
+  valueType,
+} from "./type.ts";
 
 /** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. */
 export function tableType(table: Table, catalog: Catalog): Type {

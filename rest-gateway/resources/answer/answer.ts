@@ -1,9 +1,15 @@
+import type { IncomingMessage } from "node:http";
+import type { Caller } from "../../../db/caller.ts";
 import type { Result } from "../../../db/transaction.ts";
-import { contentTag } from "../../conventions/conditional.ts";
+import type { Exchange as HttpExchange } from "../../../http/exchange.ts";
+import { endWith } from "../../../http/response.ts";
+import { contentTag, isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
-import { answerList } from "../../conventions/list.ts";
+import { answerList } from "../../conventions/paging.ts";
+import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
+import type { Lifecycle } from "../../conventions/version.ts";
 import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
-import { isOfOneRow, type ResourceRequest, type Target } from "../request.ts";
+import { isOfOneRow, type NamedDialect, type Preferences, type ResourceRequest, type Target } from "../request.ts";
 import type { Resource } from "../resource.ts";
 import { RESULT, reasonOf, textAt } from "../runner.ts";
 
@@ -49,4 +55,107 @@ export const locationOf = ({ resource, style }: ResourceRequest, id: string): st
 function etagOf({ style, selection }: ResourceRequest, version: string | null, body: Buffer): string {
   if (version === null || !isOfOneRow(selection)) return contentTag(body);
   return `"v${style.version}${style.version === 1 && style.isCamel ? "c" : ""}-${version}"`;
+}
+
+const VARY = "Origin, Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
+
+/** A request and what is known about it so far. The response to an error uses what is known when the error is thrown. */
+export type Exchange = HttpExchange & {
+  readonly preferences: Preferences;
+  target: Target | null;
+  caller: Caller | null;
+  parsed: ResourceRequest | null;
+  /** Whether something has been written: then the request must not be repeated. */
+  isWritten: boolean;
+};
+
+/** Sends an answer, or 304 if the client has it already. */
+export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lifecycle): void {
+  const { request, response, head } = exchange;
+  const { version, contentType } = exchange.target!.chosen;
+  const answer = lifecycle.isDeprecated(version) ? withDeprecation(given, lifecycle.block) : given;
+  const { etag, lastModified, body } = answer;
+  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", VARY];
+  for (const [name, value] of headersOf(exchange, lifecycle, false)) all.push(name, value);
+  for (const [name, value] of answer.headers) all.push(name, value);
+  if (etag !== null) all.push("ETag", etag);
+  if (lastModified !== null) all.push("Last-Modified", lastModifiedText(lastModified));
+  const isRead = request.method === "GET" || request.method === "HEAD";
+  if (isRead && answer.status === 200 && isNotModified(request.headers, answer)) {
+    response.writeHead(304, all);
+    response.end();
+  } else {
+    if (body !== null) all.push("Content-Type", contentType, "Content-Length", String(body.length));
+    response.writeHead(answer.status, all);
+    if (body === null || request.method === "HEAD") response.end();
+    else endWith(response, body);
+  }
+  finishReading(request);
+}
+
+/** Sends a problem in the dialect that the client prefers. */
+export function sendProblem(exchange: Exchange, problem: RestProblem, lifecycle: Lifecycle): void {
+  const { request, response, head } = exchange;
+  head.notes.code = problem.code;
+  const body = Buffer.from(problemBody(problem, head.requestId, errorDialect(exchange.preferences)));
+  const headers = headersOf(exchange, lifecycle, true);
+  const all = [...head.headers, "Vary", VARY, ...headers.flat(), ...problemHeaders(problem)];
+  response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
+  response.end(request.method === "HEAD" ? undefined : body);
+  finishReading(request);
+}
+
+/** The unread rest of a body would block the next request on the connection. */
+function finishReading(request: IncomingMessage): void {
+  if (!request.complete) request.resume();
+}
+
+/** Headers of every response to the request, whether it fails or not. */
+function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
+  const { target } = exchange;
+  const headers: Header[] = [];
+  if (target) headers.push(["X-API-Version", String(target.chosen.version)]);
+  const applied = appliedPreferences(exchange, isProblem);
+  if (applied !== "") headers.push(["Preference-Applied", applied]);
+  if (target && lifecycle.isDeprecated(target.chosen.version)) {
+    const { path, prefix } = target;
+    headers.push(...lifecycle.headers(path.slice(prefix.length)));
+  }
+  return headers;
+}
+
+type Applies = (exchange: Exchange, isProblem: boolean) => boolean;
+
+/** Whether a dialect that the client names has an effect on the response. */
+const APPLIES: Readonly<Record<NamedDialect, Applies>> = {
+  detail: (_, isProblem) => isProblem,
+  flat: ({ preferences }, isProblem) => isProblem && !preferences.dialects.has("detail"),
+  envelope: ({ parsed }, isProblem) =>
+    !isProblem && parsed?.operation.kind === "list" && parsed.operation.paging.form === "skip and limit",
+  partial: ({ request }) => request.method === "PUT",
+  case: ({ target }) => target?.chosen.version === 1,
+  none: () => true,
+};
+
+/** The header Preference-Applied; "" for none. */
+function appliedPreferences(exchange: Exchange, isProblem: boolean): string {
+  const { named, handling } = exchange.preferences;
+  const dialects = [...named].filter((name) => APPLIES[name](exchange, isProblem)).map((name) => `dialect=${name}`);
+  return [...dialects, ...(handling === null ? [] : [`handling=${handling}`])].join(", ");
+}
+
+export function errorDialect({ dialects }: Preferences): ErrorDialect {
+  if (dialects.has("detail")) return "detail";
+  return dialects.has("flat") ? "flat" : "nested";
+}
+
+const OBJECT_END = 0x7d;
+
+/** Adds the member `deprecation`, where the body is an object that could have one. */
+function withDeprecation(answer: RestAnswer, block: object): RestAnswer {
+  const { body } = answer;
+  if (body === null || body.at(-1) !== OBJECT_END) return answer;
+  const isEmpty = body.toString().trim() === "{}";
+  const member = `${isEmpty ? "" : ","}"deprecation":${JSON.stringify(block)}}`;
+  return { ...answer, body: Buffer.concat([body.subarray(0, -1), Buffer.from(member)]) };
 }

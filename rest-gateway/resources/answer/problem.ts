@@ -10,7 +10,7 @@ import {
   restRefusal,
 } from "../../conventions/problem.ts";
 import { outOfOrder } from "../problem.ts";
-import { RefusedRecord } from "../refused-record.ts";
+import { RefusedRecord } from "../refusal.ts";
 import { nameIn, type ResourceRequest } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource } from "../resource.ts";
 

@@ -4,21 +4,19 @@ import { AUTH_SCHEMAS, AUTH_TAG, authPaths, signUpSchemas } from "../../auth/ope
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
 import type { Lifecycle, Version } from "../../conventions/version.ts";
-import { PAGE_SCHEMAS } from "../../openapi/conventions/lists.ts";
-import { PROBLEM_SCHEMA } from "../../openapi/conventions/problem.ts";
-import { HEADERS, problemResponses } from "../../openapi/conventions/responses.ts";
+import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
+import { HEADERS, PROBLEM_SCHEMA, problemResponses } from "../../openapi/conventions/responses.ts";
 import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import type { CurrentResources } from "../current.ts";
 import { descriptionOff } from "../problem.ts";
-import { guideOf } from "./guide.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
 import { createSchema, recordSchema, resourceSchemas } from "./schemas.ts";
 import type { ApiOptions, ApiVersion } from "./version.ts";
 
-export type DescriptionOptions = ApiOptions & {
+type DescriptionOptions = ApiOptions & {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly resources: CurrentResources;
   readonly lifecycle: Lifecycle;
@@ -122,3 +120,47 @@ const LINK_SCHEMA: JsonSchema = {
   },
   required: ["href"],
 };
+
+/** The introduction of the reference page, in Markdown. */
+const guideOf = ({ version, isDeprecated, hasTasks }: ApiVersion): string =>
+  [isDeprecated ? DEPRECATED : "", EVERYWHERE, LISTS[version], ERRORS[version], hasTasks ? TASKS : ""]
+    .filter((text) => text !== "")
+    .join("\n\n");
+
+const DEPRECATED =
+  "**This version is deprecated: use version 2.** Every response has the header `X-API-Warn`, and objects have the member `deprecation`.";
+
+const EVERYWHERE = `Every path supports HEAD and OPTIONS. Other methods are answered with 405, and \`Allow\` lists those that the path supports.
+
+## Versions
+
+Choose a version with the prefix \`/api/v1\` or \`/api/v2\`, \`X-API-Version\`, \`Accept: application/vnd.content.v2+json\` or \`?version=2\`. The
+default is version 1. If two of them name different versions, the response is 400.
+
+## Conditional requests
+
+Send \`ETag\` and \`Last-Modified\` of a response as \`If-None-Match\` and \`If-Modified-Since\` to get 304 when nothing has changed. Send those of a
+record as \`If-Match\` and \`If-Unmodified-Since\` of a change to get 412 when another client has changed it.`;
+
+const LISTS = {
+  1: `## Lists
+
+Use \`skip\` and \`limit\`, \`page\` from 1 and \`limit\`, or \`page\` from 0 and \`size\`: each has a different response body. All of them have the headers
+\`X-Total-Count\` and \`Link\`.`,
+  2: `## Lists
+
+Use \`page\` from 1 and \`limit\`. The response has the records in \`data\`, and \`pagination\` and \`links\`.`,
+} as const;
+
+const ERRORS = {
+  1: `## Errors
+
+\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 400.`,
+  2: `## Errors
+
+\`error.code\` is for programs, \`error.message\` for people. The status of an invalid body is 422, and \`errors\` lists every fault.`,
+} as const;
+
+const TASKS = `## Tasks
+
+\`Prefer: respond-async\` with an array of new records, or for a whole collection: the response is 202 with the URL of the task that handles the request.`;

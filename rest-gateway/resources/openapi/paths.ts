@@ -1,3 +1,4 @@
+import { mayExecute, mayUseTable } from "../../../db/catalog/grants.ts";
 import { shared } from "../../openapi/conventions/parameters.ts";
 import {
   answered,
@@ -6,11 +7,12 @@ import {
   type ProblemStatus,
   problems,
 } from "../../openapi/conventions/responses.ts";
+import { OPEN } from "../../openapi/conventions/security.ts";
 import { accepted } from "../../openapi/conventions/tasks.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
 import { arrayOf, refer } from "../../openapi/schema-parts.ts";
-import { isWritable, type Resource, type ResourceField } from "../resource.ts";
-import { securityOf, securityOfAction } from "./access.ts";
+import type { ActionDescription } from "../descriptions/index.ts";
+import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
 import { fieldsParameter, idName, idParameter, listParameters } from "./parameters.ts";
 import { createSchema } from "./schemas.ts";
 import { type ApiVersion, collectionsOf, keyOf, pascalCase } from "./version.ts";
@@ -252,3 +254,22 @@ const jsonBody = (schema: JsonSchema): NonNullable<Operation["requestBody"]> => 
   required: true,
   content: { "application/json": { schema } },
 });
+
+type Use = "select" | "insert" | "update" | "delete";
+
+/** For an operation that grants allow to anonymous callers; nothing for others. */
+function securityOf(api: ApiVersion, resource: Resource, use: Use): Pick<Operation, "security"> {
+  const { catalog, anonymousRole, isOpen } = api;
+  const { table, description } = resource;
+  const isChange = use === "update" || use === "delete";
+  const role = isChange && isOpen ? (description.editor ?? anonymousRole) : anonymousRole;
+  return mayUseTable(catalog, role, table, use) ? OPEN : {};
+}
+
+/** An action changes the record with the rights of the caller. */
+function securityOfAction(api: ApiVersion, resource: Resource, action: ActionDescription) {
+  const { schema, name } = tableName(action.function);
+  const overloads = api.catalog.schemas.get(schema)?.functions.get(name) ?? [];
+  const isExecutable = overloads.some((fn) => mayExecute(api.catalog, api.anonymousRole, fn));
+  return isExecutable ? securityOf(api, resource, "update") : {};
+}

@@ -1,9 +1,8 @@
 import { ACCOUNT_PROPERTIES } from "../../auth/openapi.ts";
-import { plainText } from "../../openapi/comment.ts";
-import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/lists.ts";
+import { envelopeOf, pageObjectOf, skipAndLimitOf } from "../../openapi/conventions/parameters.ts";
 import type { JsonSchema } from "../../openapi/document.ts";
 import { defaultValue, nullable, valueSchema } from "../../openapi/json-schema.ts";
-import { arrayOf, refer } from "../../openapi/schema-parts.ts";
+import { arrayOf, plainText, refer } from "../../openapi/schema-parts.ts";
 import { LINKS, nameIn } from "../request.ts";
 import { isWritable, type Resource, type ResourceField } from "../resource.ts";
 import { type ApiVersion, keyOf, relationsOf } from "./version.ts";

@@ -1,7 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi.ts";
 import type { Version } from "../../conventions/version.ts";
-import { PAGE_SCHEMAS } from "../../openapi/conventions/lists.ts";
+import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../descriptions/index.ts";

@@ -1,6 +1,6 @@
 import { type Sql, sql } from "../../sql.ts";
 import type { Expression, Output } from "../../table/plan.ts";
-import type { Scope } from "../../table/write/values.ts";
+import type { Scope } from "../../table/write/scope.ts";
 import { LINKS, nameIn, type Style } from "../request.ts";
 import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
 

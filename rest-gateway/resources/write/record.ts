@@ -1,9 +1,9 @@
 import { type Sql, sql } from "../../sql.ts";
 import type { Command, InsertCommand, UpdateCommand } from "../../table/plan.ts";
 import { writeCommand } from "../../table/write/changes.ts";
-import { Aliases, type From, fromTable } from "../../table/write/from.ts";
 import { SNAPSHOT } from "../../table/write/result.ts";
 import { writeList, writeWhere } from "../../table/write/rows.ts";
+import { Aliases, type From, fromTable } from "../../table/write/scope.ts";
 import type { Reference } from "../descriptions/index.ts";
 import { conditionsOf, type RecordPlan, type TargetPlan } from "../plan.ts";
 import { columnOf, modifiedOf, qualifiedName, versionOf } from "./expressions.ts";

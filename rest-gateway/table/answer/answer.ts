@@ -3,8 +3,15 @@ import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../pla
 import { notSingular } from "../problem.ts";
 import { type Prepared, type QueryResult, RESULT } from "../query.ts";
 import type { RequestUrl } from "../request.ts";
-import { type ContentRange, changedRange, contentLocation, locationOf, readRange } from "./headers.ts";
-import { responseHeaders, responseStatus } from "./response-settings.ts";
+import {
+  type ContentRange,
+  changedRange,
+  contentLocation,
+  locationOf,
+  readRange,
+  responseHeaders,
+  responseStatus,
+} from "./headers.ts";
 
 /** A response. The body is the bytes that Postgres produced. */
 export type Answer = {

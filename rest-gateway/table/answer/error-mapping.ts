@@ -26,8 +26,8 @@ import {
   writeAnswerTooLarge,
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
-import { pathOf, type RefusedValue } from "../refused-value.ts";
-import { writeHeader } from "./response-settings.ts";
+import { pathOf, type RefusedValue } from "../refused-row.ts";
+import { writeHeader } from "./headers.ts";
 
 /**
  * SQLSTATE prefixes whose status differs from `SQLSTATES`, the table of all interfaces; the longest prefix applies. A SQLSTATE

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { parserCache } from "../../../cache/text-cache.ts";
-import { readPair, splitList } from "../../conventions/header-list.ts";
+import { readPair, splitList } from "../../conventions/headers.ts";
 import { invalidPreferences, invalidRange } from "../problem.ts";
 import type { Preferences, Range } from "../request.ts";
 import { MAX_DIGITS } from "./query-string.ts";

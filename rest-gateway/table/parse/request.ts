@@ -1,12 +1,21 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { takeKey } from "../../../identity/credentials.ts";
-import { parseAccept } from "../../conventions/media.ts";
+import { type MediaType, parseAccept } from "../../conventions/headers.ts";
 import { methodNotAllowed, methodNotForFunctions, noSuchPath } from "../problem.ts";
-import type { Body, Method, ParseLimits, RequestUrl, TableRequest, Target } from "../request.ts";
+import type {
+  Body,
+  Condition,
+  Field,
+  Method,
+  ParseLimits,
+  QueryPart,
+  RequestUrl,
+  TableRequest,
+  Target,
+} from "../request.ts";
 import { parseBody } from "./body.ts";
 import { parsePreferences, parseProfile, parseRange } from "./headers.ts";
 import { parseQuery } from "./query-string.ts";
-import { shapeOf } from "./shape.ts";
 import { decodeText } from "./url-encoded.ts";
 
 /** The path of the table interface. */
@@ -21,7 +30,7 @@ export function parseUrl(url: string): RequestUrl {
   return url.includes("api_key=", at) ? { path, ...takeKey(search) } : { path, search, apiKey: null };
 }
 
-export type ParseInput = {
+type ParseInput = {
   readonly method: string;
   /** The path after `/rest/v1/`, percent-encoded: `users`, `rpc/add`. */
   readonly path: string;
@@ -91,3 +100,57 @@ const NO_BYTES = Buffer.alloc(0);
 
 const bodyOf = ({ body, headers, limits }: ParseInput, target: Target): Body =>
   parseBody(body ?? NO_BYTES, { target, contentType: headers["content-type"], maxDepth: limits.bodyDepth });
+
+/** The texts of objects that requests share. The parsers cache these objects. */
+const texts = new WeakMap<object, string>();
+
+/**
+ * Equal for requests that differ only in their values, or in the text of the body and its number of rows.
+ * Names are written as JSON, which contains no line break, so a name cannot imitate another line.
+ */
+export function shapeOf(request: Omit<TableRequest, "shape">): string {
+  const { method, target, schema, query, preferences, range, accept, body } = request;
+  let shape = `${method} ${target.kind} ${quote(target.name)} ${quote(schema)}
+${textOfShared(query.select, JSON.stringify)}
+${textOfShared(preferences, JSON.stringify)}
+${textOfShared(accept, shapeOfAccept)}
+${range ? `${range.first}-${range.last}` : ""}
+${body ? shapeOfBody(body) : ""}
+${query.columns && textOfShared(query.columns, JSON.stringify)}
+${query.onConflict && textOfShared(query.onConflict, JSON.stringify)}
+${query.arguments.size === 0 ? "" : JSON.stringify([...query.arguments])}`;
+  for (const [path, part] of query.parts) shape += `\n${quote(path)} ${shapeOfPart(part)}`;
+  return shape;
+}
+
+const quote = (name: string | null) => JSON.stringify(name);
+
+function textOfShared<Shared extends object>(shared: Shared, write: (shared: Shared) => string): string {
+  const text = texts.get(shared);
+  if (text !== undefined) return text;
+  const written = write(shared);
+  texts.set(shared, written);
+  return written;
+}
+
+const shapeOfAccept = (accept: readonly MediaType[]) =>
+  JSON.stringify(accept.map(({ type, parameters }) => [type, ...parameters]));
+
+const shapeOfBody = (body: Body) =>
+  JSON.stringify(body.kind === "text" ? body.type : [body.source, body.isArray, body.isOther, body.keys]);
+
+const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
+  `${shapeOfConditions(conditions)} ${textOfShared(order, JSON.stringify)} ${limit} ${offset}`;
+
+const shapeOfConditions = (conditions: readonly Condition[]): string => `(${conditions.map(shapeOfCondition).join()})`;
+
+function shapeOfCondition(condition: Condition): string {
+  const negation = condition.isNegated ? "not." : "";
+  if (condition.kind === "logic") return `${negation}${condition.operator}${shapeOfConditions(condition.conditions)}`;
+  const { field, operator, quantifier, language, keyword, value } = condition;
+  const modifier = quantifier ?? (language === null ? "" : quote(language));
+  return `${negation}${operator}(${modifier}).${keyword ?? ""} ${value} ${shapeOfField(field)}`;
+}
+
+const shapeOfField = ({ name, path }: Field) =>
+  path.length === 0 ? quote(name) : `${quote(name)}${JSON.stringify(path)}`;

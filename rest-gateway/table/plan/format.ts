@@ -1,5 +1,5 @@
 import type { Catalog, FunctionResult, MediaHandler, TableName } from "../../../db/catalog/catalog.ts";
-import { type MediaType, parseContentType } from "../../conventions/media.ts";
+import { type MediaType, parseContentType } from "../../conventions/headers.ts";
 import type { ExplainPlan, Format } from "../plan.ts";
 import { notAcceptable } from "../problem.ts";
 

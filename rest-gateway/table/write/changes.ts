@@ -12,10 +12,9 @@ import type {
 } from "../plan.ts";
 import { UPDATED_SETTING } from "../query.ts";
 import { writeConditions } from "./conditions.ts";
-import { Aliases, tableAs } from "./from.ts";
 import { writeBody, writeGuardedCount, writeResult } from "./result.ts";
 import { writeExists, writeRows } from "./rows.ts";
-import type { Scope } from "./values.ts";
+import { Aliases, type Scope, tableAs } from "./scope.ts";
 
 /** `with changed as (insert … returning …) select …`: one statement writes and returns the result. */
 export function writeChange(plan: ChangePlan, postgis: string | null): Sql {

@@ -2,7 +2,7 @@ import { type Sql, sql } from "../../sql.ts";
 import { OPERATORS } from "../operators.ts";
 import type { ConditionPlan, FieldPlan } from "../plan.ts";
 import type { IsKeyword } from "../request.ts";
-import { type Scope, writeField } from "./values.ts";
+import { type Scope, writeField } from "./scope.ts";
 
 type Compare = Extract<ConditionPlan, { kind: "compare" }>;
 

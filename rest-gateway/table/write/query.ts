@@ -3,9 +3,9 @@ import type { Count, Plan, ReadPlan, RowsPlan } from "../plan.ts";
 import type { Query, StreamQuery } from "../query.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
-import { Aliases, type From, tableAs } from "./from.ts";
 import { csvHeader, SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
 import { namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
+import { Aliases, type From, tableAs } from "./scope.ts";
 
 /** `postgis` is the schema of PostGIS; null when it is not installed. */
 export function writeQuery(plan: Plan, postgis: string | null): Query {

@@ -1,8 +1,7 @@
 import { type Sql, sql } from "../../sql.ts";
 import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
 import { writeConditions } from "./conditions.ts";
-import { type Aliases, type From, fromRelation } from "./from.ts";
-import { type Scope, writeAggregate, writeField, writeValue } from "./values.ts";
+import { type Aliases, type From, fromRelation, type Scope, writeAggregate, writeField, writeValue } from "./scope.ts";
 
 /** An entry of the select list. */
 type SelectEntry = {

@@ -4,7 +4,7 @@ import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
 import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
 import { parseText } from "../../../rest-gateway/resources/parse/request.ts";
-import { Statements } from "../../../rest-gateway/resources/statements.ts";
+import { Statements } from "../../../rest-gateway/resources/runner.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe: lookUp } = useOwnResources("", []);

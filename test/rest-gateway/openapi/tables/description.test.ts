@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseAccept } from "../../../../rest-gateway/conventions/media.ts";
+import { parseAccept } from "../../../../rest-gateway/conventions/headers.ts";
 import { apiDescription } from "../../../../rest-gateway/openapi/tables/description.ts";
 import { useCatalog } from "../../../support/catalog.ts";
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { plainText } from "../../../../rest-gateway/openapi/comment.ts";
+import { plainText } from "../../../../rest-gateway/openapi/schema-parts.ts";
 import { swagger } from "../../../../rest-gateway/openapi/tables/swagger.ts";
 import { useCatalog } from "../../../support/catalog.ts";
 import { resolve, swaggerFaults } from "../../../support/openapi-rules.ts";

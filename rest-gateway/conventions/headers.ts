@@ -1,5 +1,41 @@
 import { parserCache } from "../../cache/text-cache.ts";
-import { readPair, splitList } from "./header-list.ts";
+import type { ChangeFeed } from "../../db/changes/feed.ts";
+import type { Header } from "./endpoint.ts";
+
+/** `a, b="c, d"` → `["a", "b=\"c, d\""]`: splits at separators outside quotes and drops empty parts. */
+export function splitList(text: string, separator: "," | ";"): string[] {
+  const parts: string[] = [];
+  let start = 0;
+  let isQuoted = false;
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (character === '"') isQuoted = !isQuoted;
+    else if (isQuoted && character === "\\") i++;
+    else if (!isQuoted && character === separator) {
+      parts.push(text.slice(start, i));
+      start = i + 1;
+    }
+  }
+  parts.push(text.slice(start));
+  return parts.map((part) => part.trim()).filter((part) => part !== "");
+}
+
+/** `Name = "a \"b\""` → `{ name: "name", value: "a \"b\"" }`; null for anything else. */
+export function readPair(text: string): { readonly name: string; readonly value: string } | null {
+  const equals = text.indexOf("=");
+  if (equals === -1) return null;
+  const name = text.slice(0, equals).trim().toLowerCase();
+  const value = unquote(text.slice(equals + 1).trim());
+  return TOKEN.test(name) && value !== null ? { name, value } : null;
+}
+
+const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
+
+function unquote(text: string): string | null {
+  if (!text.startsWith('"')) return text.includes('"') ? null : text;
+  const inner = /^"((?:[^"\\]|\\.)*)"$/.exec(text)?.[1];
+  return inner === undefined ? null : inner.replace(/\\(.)/g, "$1");
+}
 
 /** `application/vnd.pgrst.plan+json; for="text/csv"; options=analyze|buffers` */
 export type MediaType = {
@@ -55,4 +91,17 @@ export function parseContentType(text: string): MediaType | null {
   if (!TYPE.test(type) || pairs.includes(null)) return null;
   const values = new Map(pairs.map((pair) => [pair!.name, pair!.value]));
   return { type, parameters: new Map([...values.keys()].sort().map((name) => [name, values.get(name)!])) };
+}
+
+/**
+ * The position in the changes that follow a read: a subscriber that starts there misses nothing and gets nothing twice. `mark` was
+ * read before the query, and `snapshot` is its pg_current_snapshot(). No header if either is missing.
+ */
+export function positionHeader(
+  feed: Pick<ChangeFeed, "textAfter">,
+  mark: ChangeFeed["mark"],
+  snapshot: Buffer | null | undefined,
+): Header[] {
+  const text = mark && snapshot ? feed.textAfter(mark, snapshot.toString()) : null;
+  return text === null ? [] : [["Change-Position", text]];
 }
