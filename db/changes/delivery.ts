@@ -2,9 +2,9 @@ import { type Change, comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
-import type { Audience } from "./rights/audience.ts";
 import type { Rights } from "./rights/rights.ts";
 import type { Judgement, Watch } from "./rights/watch.ts";
+import type { Watches } from "./rights/watches.ts";
 
 export type DeliveryHandler<W extends Watch> = {
   /** The next changes are judged when the promise is resolved. */
@@ -19,7 +19,7 @@ export type DeliveryHandler<W extends Watch> = {
 /** Watches that read the changes together. */
 type Lane<W extends Watch> = {
   readonly reader: ChangeReader;
-  readonly audience: Audience<W>;
+  readonly watches: Watches<W>;
   /** The start of each watch that does not get every change of the lane. */
   readonly starts: Map<W, Start>;
   /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
@@ -145,8 +145,8 @@ export class Delivery<W extends Watch> {
   }
 
   #startLane(reader: ChangeReader, onEnd: (lane: Lane<W>) => void): Lane<W> {
-    const audience = this.#rights.audience<W>();
-    const lane: Lane<W> = { reader, audience, starts: new Map(), delivered: null };
+    const watches = this.#rights.watches<W>();
+    const lane: Lane<W> = { reader, watches, starts: new Map(), delivered: null };
     this.#run(lane)
       .catch((error: Error) => {
         for (const [watch, own] of this.#lanes) if (own === lane) this.#end(watch, error);
@@ -159,7 +159,7 @@ export class Delivery<W extends Watch> {
   }
 
   async #run(lane: Lane<W>): Promise<void> {
-    const { reader, audience } = lane;
+    const { reader, watches } = lane;
     // The watches enter after this call.
     await null;
     while (!reader.isClosed) {
@@ -167,7 +167,7 @@ export class Delivery<W extends Watch> {
       const changes = reader.take();
       if (changes.length > 0) {
         lane.delivered = delivered;
-        const { judgements, ended } = await audience.judge(changes);
+        const { judgements, ended } = await watches.judge(changes);
         for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
         await this.#handler.deliver(this.#present(lane, judgements));
         lane.delivered = null;
@@ -202,13 +202,13 @@ export class Delivery<W extends Watch> {
   #enter(lane: Lane<W>, watch: W, start?: Start): void {
     this.#lanes.set(watch, lane);
     if (start) lane.starts.set(watch, start);
-    lane.audience.add(watch);
+    lane.watches.add(watch);
   }
 
   #leave(lane: Lane<W>, watch: W): void {
-    lane.audience.delete(watch);
+    lane.watches.delete(watch);
     lane.starts.delete(watch);
-    if (lane.audience.size === 0) lane.reader.close();
+    if (lane.watches.size === 0) lane.reader.close();
   }
 
   #end(watch: W, error: Error): void {

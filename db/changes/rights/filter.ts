@@ -233,7 +233,7 @@ export const sharedFilter = ({ condition, types }: Pick<Filter, "condition" | "t
 });
 
 /** A condition as SQL; columns are those of the row. */
-export function writeCondition(condition: Condition, references: readonly string[]): string {
+function writeCondition(condition: Condition, references: readonly string[]): string {
   const write = (operand: Extract<Condition, { left: unknown }>["left"]): string =>
     operand.kind === "term" ? references[operand.index]! : `"${operand.name.replaceAll('"', '""')}"`;
   switch (condition.kind) {

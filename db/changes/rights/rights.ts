@@ -8,11 +8,11 @@ import {
 } from "../../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../../catalog/grants.ts";
 import type { LiveCatalog } from "../../catalog/live.ts";
-import { Audience } from "./audience.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type Filter, type FilterRequest, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
 import type { Watch } from "./watch.ts";
+import { Watches } from "./watches.ts";
 
 type RightsOptions = Omit<CheckerOptions, "catalog"> & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
@@ -72,8 +72,8 @@ export class Rights {
     return prepareFilter(request, tableOf(this.catalog, name)!, role, this.checker);
   }
 
-  audience<W extends Watch>(): Audience<W> {
-    return new Audience<W>(this);
+  watches<W extends Watch>(): Watches<W> {
+    return new Watches<W>(this);
   }
 
   close(): void {

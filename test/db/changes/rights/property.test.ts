@@ -233,12 +233,12 @@ test("a filter matches exactly the rows that the same condition finds in SQL", a
   const { rights } = await startRights(database);
   const reader = await readChanges();
   const table = { schema: "public", name: "filtered" };
-  const audience = rights.audience<Watch>();
+  const live = rights.watches<Watch>();
   const watches: Watch[] = [];
   for (const each of filters) {
     const filter = await rights.prepareFilter(each, table, "postgres");
     watches.push({ table, caller: callerOf("postgres"), filter });
-    audience.add(watches.at(-1)!);
+    live.add(watches.at(-1)!);
   }
   for (const [i, row] of values.entries()) {
     const columns = Object.keys(row);
@@ -247,7 +247,7 @@ test("a filter matches exactly the rows that the same condition finds in SQL", a
   }
   const changes: Change[] = [];
   while (changes.length < values.length) changes.push(await next(reader, "filtered"));
-  const { judgements } = await audience.judge(changes);
+  const { judgements } = await live.judge(changes);
   for (const [n, filter] of filters.entries()) {
     const found = judgements.filter(({ sights }) => sights.some(({ watch }) => watch === watches[n]));
     const expected = await dba(`select id::text from filtered where ${sqlOf(filter)} order by filtered.id`);
@@ -268,16 +268,16 @@ test("an event is visible exactly when a SELECT by that caller would have return
 
   for (const [i, sample] of samples.entries()) {
     const name = `t${i}`;
-    const audience = rights.audience<Watch>();
+    const live = rights.watches<Watch>();
     const watches = callers().map((caller) => ({ table: { schema: "public", name }, caller, filter: null }));
-    for (const watch of watches) audience.add(watch);
+    for (const watch of watches) live.add(watch);
     const judged: Judgement<Watch>[] = [];
     let before = await visibleTo(callers(), name);
     for (const [sql, ...values] of writesOf(name, sample)) {
       await dba(sql, ...values);
       const change = await next(reader, name);
       const after = await visibleTo(callers(), name);
-      const { judgements } = await audience.judge([change]);
+      const { judgements } = await live.judge([change]);
       const [{ sights, failures }] = judgements as [(typeof judgements)[0]];
       expect(failures).toEqual([]);
       judged.push(judgements[0]!);
@@ -295,7 +295,7 @@ test("an event is visible exactly when a SELECT by that caller would have return
       before = after;
     }
     // All changes of the table in one batch.
-    const again = await audience.judge(judged.map(({ change }) => change));
+    const again = await live.judge(judged.map(({ change }) => change));
     const inOrder = ({ sights }: Judgement<Watch>) =>
       watches.map((watch) => sights.find((each) => each.watch === watch));
     expect(again.judgements.map(inOrder), JSON.stringify({ seed, name, sample })).toEqual(judged.map(inOrder));

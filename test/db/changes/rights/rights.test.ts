@@ -90,21 +90,21 @@ const bob = () => callerOf(user, { sub: "2" });
 
 /** Watches of `table` for the callers, and what they see of changes: `["0 INSERT", "1 DELETE rights"]`, by the index of the caller. */
 class Watching {
-  readonly audience: ReturnType<Rights["audience"]>;
+  readonly live: ReturnType<Rights["watches"]>;
   readonly watches: Watch[] = [];
 
   constructor(rights: Rights) {
-    this.audience = rights.audience();
+    this.live = rights.watches();
   }
 
   add(name: string, caller: Caller, filter: Watch["filter"] = null): this {
     this.watches.push({ table: { schema: "public", name }, caller, filter });
-    this.audience.add(this.watches.at(-1)!);
+    this.live.add(this.watches.at(-1)!);
     return this;
   }
 
   async see(...changes: Change[]): Promise<string[][]> {
-    const { judgements } = await this.audience.judge(changes);
+    const { judgements } = await this.live.judge(changes);
     return judgements.map(({ sights, failures }) =>
       [
         ...sights.map(({ watch, event, left, seesOld }) =>
@@ -209,10 +209,10 @@ describe("policies", () => {
     ]);
     const moved = updated("teamed", ["1", null, "a", "x"], ["2", null, "a", "x"]);
     expect(await many.see(moved)).toEqual([["0 UPDATE old", "1 UPDATE old", "2 UPDATE old", "3 DELETE rights"]]);
-    many.audience.delete(many.watches[0]!);
-    many.audience.delete(many.watches[3]!);
+    many.live.delete(many.watches[0]!);
+    many.live.delete(many.watches[3]!);
     expect(await many.see(...both)).toEqual([["1 INSERT", "2 INSERT"], ["2 INSERT"]]);
-    many.audience.delete(many.watches[2]!);
+    many.live.delete(many.watches[2]!);
     expect(await many.see(...both)).toEqual([["1 INSERT"], []]);
     expect(await many.add("teamed", ada()).see(...both)).toEqual([["1 INSERT", "4 INSERT"], []]);
   });
@@ -247,7 +247,7 @@ describe("an error in a policy", () => {
   test("is a timeout, and other tables are not affected", async () => {
     const { rights } = await startRights(database, { timeout: 50 });
     const both = new Watching(rights).add("slow", ada()).add("slow", bob());
-    const { judgements } = await both.audience.judge([inserted("slow", "1", "1", "a", "x")]);
+    const { judgements } = await both.live.judge([inserted("slow", "1", "1", "a", "x")]);
     expect(judgements[0]!.sights.map(({ watch }) => watch)).toEqual([both.watches[0]]);
     expect(judgements[0]!.failures).toMatchObject([{ watch: both.watches[1], error: { isTimeout: true } }]);
   });
@@ -274,7 +274,7 @@ describe("a filter", () => {
     const slow = { kind: "compare", column: "title", operator: "match", value: "^(a+)(a+)(a+)\\1\\2\\3b$" } as const;
     const watching = new Watching(rights).add("notes", ada(), await rights.prepareFilter(slow, on, user));
     const [{ sights, failures }] = (
-      await watching.audience.judge([inserted("notes", "1", "1", `${"a".repeat(201)}b`, "x")])
+      await watching.live.judge([inserted("notes", "1", "1", `${"a".repeat(201)}b`, "x")])
     ).judgements as [Judgement<Watch>];
     expect([sights, failures]).toMatchObject([[], [{ watch: watching.watches[0], error: { isTimeout: true } }]]);
   });
@@ -344,10 +344,10 @@ describe("after DDL", () => {
     await dba(ddl.replaceAll("$table", name));
     catalog.soon();
     await expect.poll(() => catalog.current).not.toBe(before);
-    const { ended } = await watching.audience.judge([]);
+    const { ended } = await watching.live.judge([]);
     expect(ended.map(({ watch }) => watching.watches.indexOf(watch))).toEqual(affected);
     for (const each of ended) expect(each.reason).toMatch(reason);
-    expect(watching.audience.size).toBe(2 - affected.length);
+    expect(watching.live.size).toBe(2 - affected.length);
   });
 
   test("changes wait for policies that another transaction has locked", async () => {

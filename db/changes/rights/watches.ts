@@ -1,7 +1,7 @@
 import { type Catalog, quoteName, tableOf } from "../../catalog/catalog.ts";
 import type { Change } from "../change.ts";
 import type { Rights } from "./rights.ts";
-import { Sector } from "./sector.ts";
+import { TableWatches } from "./table-watches.ts";
 import type { Judgement, Watch } from "./watch.ts";
 
 /** A watch that has ended, because its table or the rights of its role have changed. */
@@ -14,12 +14,12 @@ export type Judged<W extends Watch> = {
 };
 
 /** The watches of one reader of changes. */
-export class Audience<W extends Watch> {
+export class Watches<W extends Watch> {
   readonly #rights: Rights;
   /** By table and then by role. */
-  #sectors = new Map<string, Map<string, Sector<W>>>();
+  #tables = new Map<string, Map<string, TableWatches<W>>>();
   /** Null for a watch that has not been placed yet. */
-  readonly #watches = new Map<W, Sector<W> | null>();
+  readonly #watches = new Map<W, TableWatches<W> | null>();
   readonly #unplaced = new Set<W>();
   #catalog: Catalog | null = null;
 
@@ -49,8 +49,8 @@ export class Audience<W extends Watch> {
     const judgements = changes.map((change): Judgement<W> => ({ change, sights: [], failures: [] }));
     const byTable = Map.groupBy(changes.keys(), (i) => quoteName(changes[i]!.table));
     const judging = [...byTable].flatMap(([table, indexes]) =>
-      [...(this.#sectors.get(table)?.values() ?? [])].map(async (sector) => {
-        const judged = await sector.judge(indexes.map((i) => changes[i]!));
+      [...(this.#tables.get(table)?.values() ?? [])].map(async (ofRole) => {
+        const judged = await ofRole.judge(indexes.map((i) => changes[i]!));
         for (const [n, index] of indexes.entries()) judgements[index] = joined(judgements[index]!, judged[n]!);
       }),
     );
@@ -61,7 +61,7 @@ export class Audience<W extends Watch> {
   /** Puts new watches, and after DDL all of them, where they are judged by the current catalog. Returns those that cannot be. */
   async #place(): Promise<Ended<W>[]> {
     if (this.#catalog !== this.#rights.catalog) {
-      this.#sectors = new Map();
+      this.#tables = new Map();
       for (const watch of this.#watches.keys()) this.#unplaced.add(watch);
     }
     const ended: Ended<W>[] = [];
@@ -69,16 +69,16 @@ export class Audience<W extends Watch> {
       const catalog = this.#rights.catalog;
       this.#catalog = catalog;
       for (const watch of [...this.#unplaced]) {
-        const sector = await this.#sectorFor(watch);
+        const placed = await this.#tableWatchesOf(watch);
         // Another catalog arrived while its policies could not be read.
         if (this.#rights.catalog !== catalog) return [...ended, ...(await this.#place())];
         if (!this.#unplaced.delete(watch)) continue;
-        if (sector instanceof Sector) {
-          sector.add(watch);
-          this.#watches.set(watch, sector);
+        if (placed instanceof TableWatches) {
+          placed.add(watch);
+          this.#watches.set(watch, placed);
         } else {
           this.#watches.delete(watch);
-          ended.push({ watch, reason: sector });
+          ended.push({ watch, reason: placed });
         }
       }
     }
@@ -87,20 +87,20 @@ export class Audience<W extends Watch> {
   }
 
   /** The reason if there is none. */
-  async #sectorFor({ table: name, caller: { role }, filter }: W): Promise<Sector<W> | string> {
+  async #tableWatchesOf({ table: name, caller: { role }, filter }: W): Promise<TableWatches<W> | string> {
     const key = quoteName(name);
-    const known = this.#sectors.get(key)?.get(role);
+    const known = this.#tables.get(key)?.get(role);
     const view = known ?? (await this.#rights.view(name, role));
     if ("refusal" in view) return view.refusal;
     const table = tableOf(this.#rights.catalog, name)!;
     for (const [column, type] of filter?.columns ?? [])
       if (table.columns.get(column)?.type !== type)
         return `the column ${column} of ${name.schema}.${name.name} has changed`;
-    if (view instanceof Sector) return view;
-    const sector = new Sector<W>({ table, role, policy: view.policy, checker: this.#rights.checker });
-    const ofTable = this.#sectors.get(key) ?? new Map<string, Sector<W>>();
-    this.#sectors.set(key, ofTable.set(role, sector));
-    return sector;
+    if (view instanceof TableWatches) return view;
+    const ofRole = new TableWatches<W>({ table, role, policy: view.policy, checker: this.#rights.checker });
+    const ofTable = this.#tables.get(key) ?? new Map<string, TableWatches<W>>();
+    this.#tables.set(key, ofTable.set(role, ofRole));
+    return ofRole;
   }
 }
 

@@ -8,7 +8,7 @@ import type { Seen } from "./policy-check.ts";
 import type { Row } from "./row-source.ts";
 import type { Failure, Judgement, Sight, Watch } from "./watch.ts";
 
-type SectorOptions = {
+type TableWatchesOptions = {
   readonly table: Table;
   readonly role: string;
   /** Null if the role sees every row. */
@@ -26,16 +26,16 @@ type May<W> = (watch: W, row: number) => boolean | CheckError;
 const NO_PART: PolicyPart = { condition: null, terms: [] };
 
 /** The watches of one table in one role. */
-export class Sector<W extends Watch> {
+export class TableWatches<W extends Watch> {
   readonly #policy: Policy | null;
   readonly #matcher: Matcher<W>;
   readonly #watches = new Set<W>();
   /** Those whose callers are not prepared yet. */
   readonly #waiting = new Set<W>();
   /** Those whose policy is decided by queries. */
-  readonly #asking = new Circles<W>();
+  readonly #asking = new CallerGroups<W>();
 
-  constructor({ table, role, policy, checker }: SectorOptions) {
+  constructor({ table, role, policy, checker }: TableWatchesOptions) {
     this.#policy = policy;
     this.#matcher = new Matcher(table, role, checker);
   }
@@ -162,9 +162,9 @@ function judge<W extends Watch>(
 }
 
 /** Watches whose callers see the same rows: those of one caller, or of callers for whom the terms of a policy are equal. */
-type Circle<W> = {
+type CallerGroup<W> = {
   readonly key: Caller | string;
-  /** The caller that the queries check for the whole circle. */
+  /** The caller that the queries check for the whole group. */
   readonly caller: Caller;
   readonly watches: Set<W>;
   /** Those without a filter. */
@@ -175,36 +175,36 @@ type Circle<W> = {
  * The watches whose policy is decided by queries. Those without a filter are found by who sees a row, so that the time for a change
  * does not depend on how many do not see it.
  */
-class Circles<W extends Watch> {
-  readonly #byKey = new Map<Caller | string, Circle<W>>();
-  readonly #byCaller = new Map<Caller, Circle<W>>();
+class CallerGroups<W extends Watch> {
+  readonly #byKey = new Map<Caller | string, CallerGroup<W>>();
+  readonly #byCaller = new Map<Caller, CallerGroup<W>>();
   /** It also has those that were deleted while they were judged. */
-  readonly #byWatch = new WeakMap<W, Circle<W>>();
+  readonly #byWatch = new WeakMap<W, CallerGroup<W>>();
   #openCallers: readonly Caller[] | null = null;
 
   add(watch: W, standing: Exclude<Standing, { way: "here" }>): void {
     const key = standing.way === "alone" ? watch.caller : JSON.stringify(standing.terms);
-    const circle = this.#byKey.get(key) ?? { key, caller: watch.caller, watches: new Set(), open: new Set() };
-    this.#byKey.set(key, circle);
-    this.#byCaller.set(circle.caller, circle);
-    this.#byWatch.set(watch, circle);
-    circle.watches.add(watch);
+    const group = this.#byKey.get(key) ?? { key, caller: watch.caller, watches: new Set(), open: new Set() };
+    this.#byKey.set(key, group);
+    this.#byCaller.set(group.caller, group);
+    this.#byWatch.set(watch, group);
+    group.watches.add(watch);
     if (watch.filter !== null) return;
-    if (circle.open.size === 0) this.#openCallers = null;
-    circle.open.add(watch);
+    if (group.open.size === 0) this.#openCallers = null;
+    group.open.add(watch);
   }
 
   delete(watch: W): void {
-    const circle = this.#byWatch.get(watch);
-    if (!circle) return;
-    circle.watches.delete(watch);
-    if (circle.open.delete(watch) && circle.open.size === 0) this.#openCallers = null;
-    if (circle.watches.size > 0) return;
-    this.#byKey.delete(circle.key);
-    this.#byCaller.delete(circle.caller);
+    const group = this.#byWatch.get(watch);
+    if (!group) return;
+    group.watches.delete(watch);
+    if (group.open.delete(watch) && group.open.size === 0) this.#openCallers = null;
+    if (group.watches.size > 0) return;
+    this.#byKey.delete(group.key);
+    this.#byCaller.delete(group.caller);
   }
 
-  /** The caller that the queries check for the watch; undefined for a watch that is in no circle. */
+  /** The caller that the queries check for the watch; undefined for a watch that is in no group. */
   callerOf(watch: W): Caller | undefined {
     return this.#byWatch.get(watch)?.caller;
   }
