@@ -74,6 +74,30 @@ test.each(["table", "resources"])("no stage of rest-gateway/%s imports an earlie
   expect(backward).toEqual([]);
 });
 
+/** What a file imports when it is loaded: not types, and not what `import()` loads later. */
+const valuesOf = (file: string) =>
+  [...readFileSync(file, "utf8").matchAll(/^import (?!type )[^;]*?"([^"]+)";/gm)]
+    .filter(([statement]) => !/^import \{(\s*type [^,}]+,?)+\s*\}/.test(statement))
+    .map(([, name]) => (name!.startsWith(".") ? normalize(join(dirname(file), name!)) : name!));
+
+test("no source file imports itself through others, except for types", () => {
+  const imports = new Map(sources.map((file) => [file, valuesOf(file)]));
+  // Files that no cycle can lead through are removed until nothing changes.
+  for (let size = 0; size !== imports.size; ) {
+    size = imports.size;
+    for (const [file, imported] of imports) if (!imported.some((path) => imports.has(path))) imports.delete(file);
+  }
+  const isImported = (file: string) => [...imports.values()].some((imported) => imported.includes(file));
+  expect([...imports.keys()].filter(isImported)).toEqual([]);
+});
+
+test("server.ts does not load PostGraphile, which takes memory and time: the first schema does", () => {
+  const loaded = new Set([ROOT]);
+  for (const file of loaded) if (sources.includes(file)) for (const name of valuesOf(file)) loaded.add(name);
+  expect(loaded.size).toBeGreaterThan(300);
+  expect([...loaded].filter((name) => /^(postgraphile|grafast|graphile-build)/.test(name))).toEqual([]);
+});
+
 test("config/config.ts alone reads the environment", () => {
   expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config/config.ts"]);
 });

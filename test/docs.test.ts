@@ -68,6 +68,15 @@ test("docs/operations.md lists every field of the log", () => {
   expect([...new Set(logged)].filter((name) => !documented.includes(name))).toEqual([]);
 });
 
+test("docs/architecture.md names only files that exist", () => {
+  const files = globSync(
+    "{*,{cache,cli,config,db,deploy,graphql,http,identity,pages,plugins,rest-gateway,service,telemetry,test}/**/*}.ts",
+  );
+  const named = readFileSync("docs/architecture.md", "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
+  expect(named.length).toBeGreaterThan(50);
+  expect(named.filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))).toEqual([]);
+});
+
 test("docs/architecture.md, Where to change what: every path exists", () => {
   const changes = tableRows("docs/architecture.md", "## Where to change what").map(([, change]) => change!);
   const paths = changes.flatMap((change) => change.match(/[\w-]+\/[\w/-]*(\.\w+)?/g) ?? []);
