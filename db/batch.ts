@@ -14,7 +14,7 @@ export type Statement = {
   readonly portal?: Portal;
 };
 
-export type Portal = { readonly name: string; readonly rows: number };
+type Portal = { readonly name: string; readonly rows: number };
 
 /**
  * `rowCount` is the count in the command tag: rows selected, inserted, updated or deleted. `isSuspended`: the portal may have

@@ -162,7 +162,7 @@ function fieldsOfAggregates(build: GraphileBuild.Build, table: Table, groupings:
   };
 }
 
-export function fieldsOfColumns(build: GraphileBuild.Build, table: Table, aggregate: Aggregate): Fields {
+function fieldsOfColumns(build: GraphileBuild.Build, table: Table, aggregate: Aggregate): Fields {
   const { GraphQLInt, GraphQLNonNull } = build.graphql;
   const isCount = aggregate.name === "distinct";
   const fields = columnsOf(build, table).flatMap(({ fieldName, attribute, codec }) => {

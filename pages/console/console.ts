@@ -36,7 +36,7 @@ const SIGN_IN = `${CONSOLE}/sign-in`;
 const SIGN_OUT = `${CONSOLE}/sign-out`;
 
 /** Bytes of a form. */
-export const MAX_FORM = 262_144;
+const MAX_FORM = 262_144;
 
 /** `/console/…`: pages for operators, behind a sign-in of their own. */
 export function consolePages(options: ConsoleOptions): Router {

@@ -55,7 +55,7 @@ function partsOf({ first, end }: Span): readonly Span[] {
 }
 
 /** The number of statements that complete before the same error is raised again; null if it is not raised. */
-export async function countCompleted(
+async function countCompleted(
   statements: readonly Statement[],
   error: unknown,
   { transactions, identity }: Pick<RefusedRows, "identity" | "transactions">,

@@ -86,7 +86,7 @@ export const MAX_TAGGED_BYTES = 262_144;
  * The entity tag of a successful read: the tag that a function has set, otherwise a hash of the body. Null for changes,
  * for large bodies, and for HEAD, for which no body is produced.
  */
-export function tagOf(method: string, { status, headers, given, body }: Answer): string | null {
+function tagOf(method: string, { status, headers, given, body }: Answer): string | null {
   const isRead = (method === "GET" || method === "HEAD" || method === "QUERY") && (status === 200 || status === 206);
   if (!isRead) return null;
   const own = given?.find(([name]) => name.toLowerCase() === "etag");
@@ -108,7 +108,7 @@ function totalIn(headers: Answer["headers"]): string | null {
 const OF_CONTENT = /^(content-(type|length|range|profile|encoding|language|disposition)|etag)$/i;
 
 /** 304, for a client that already has the body. The caller adds the entity tag. */
-export function notModified({ headers, given }: Answer): Answer {
+function notModified({ headers, given }: Answer): Answer {
   const kept = ([name]: readonly [string, string]) => !OF_CONTENT.test(name);
   return { status: 304, headers: headers.filter(kept), ...(given && { given: given.filter(kept) }), body: null };
 }

@@ -9,7 +9,7 @@ import type { IdentityRepository, OneTimeValues, SealedIdentity } from "./identi
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
 
 /** Seconds within which a client must exchange its sign-in code. */
-export const CODE_SECONDS = 60;
+const CODE_SECONDS = 60;
 
 /** What a sign-in code stands for: to sign in, or to link the identity to the account of the caller. */
 export type CodePurpose = "token" | "link";

@@ -12,7 +12,7 @@ import { SignInFailure } from "./failure.ts";
 import type { Provider } from "./provider.ts";
 
 /** Identities that one account may have. */
-export const MAX_IDENTITIES = 20;
+const MAX_IDENTITIES = 20;
 
 /** `/auth/providers`, `/auth/identities` and `/auth/federated/token`: what clients request in JSON. */
 export function identitiesRouter(auth: Auth): Router {

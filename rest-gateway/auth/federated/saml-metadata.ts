@@ -8,7 +8,7 @@ export const PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol";
 export const ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion";
 const METADATA = "urn:oasis:names:tc:SAML:2.0:metadata";
 export const SIGNATURE = "http://www.w3.org/2000/09/xmldsig#";
-export const REDIRECT = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect";
+const REDIRECT = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect";
 const POST = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST";
 
 /** What the metadata of an identity provider say. */

@@ -22,7 +22,7 @@ type Sender = {
 };
 
 /** The root of a message in a query string, whose signature is verified. Throws SignInFailure. */
-export function readMessage(kind: "SAMLRequest" | "SAMLResponse", query: string, sender: Sender): XmlElement {
+function readMessage(kind: "SAMLRequest" | "SAMLResponse", query: string, sender: Sender): XmlElement {
   return verified(() => {
     // Decoded and encoded again, the text could differ from the one that was signed.
     const raw = rawParameters(query);

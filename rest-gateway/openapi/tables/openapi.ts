@@ -75,7 +75,7 @@ const SECURITY_SCHEMES: Readonly<Record<string, SecurityScheme>> = {
 const operators = Object.entries(OPERATORS).map(([name, { about }]) => `| \`${name}\` | ${about} |`);
 
 /** The introduction of the reference page, in Markdown: how to write requests. */
-export const GUIDE = `Every table and view is a collection of rows. Every function can be called under \`/rpc\`.
+const GUIDE = `Every table and view is a collection of rows. Every function can be called under \`/rpc\`.
 
 ## Filters
 

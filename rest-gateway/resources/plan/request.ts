@@ -82,7 +82,7 @@ export function planInsertMany(request: ResourceRequest, create: OperationOf<"cr
   return { ...asArray(resource), ...planInsert(request, create), representation, locationKey: [] };
 }
 
-export const planBody = (fields: readonly ResourceField[], isArray: boolean, fillsDefaults: boolean): BodyColumns => ({
+const planBody = (fields: readonly ResourceField[], isArray: boolean, fillsDefaults: boolean): BodyColumns => ({
   columns: fields.map(({ column }) => column),
   isArray,
   defaultsFrom: fillsDefaults ? "json" : null,

@@ -7,7 +7,7 @@ import { isWritable, type Resource, type ResourceField, tableName } from "../res
 export const writeValue = (index: number): Sql => sql.parameter({ kind: "value", index });
 
 /** A literal; only for text from a description, never from a request. */
-export const writeText = (text: string): Sql => sql.trusted(`'${text.replaceAll("'", "''")}'`);
+const writeText = (text: string): Sql => sql.trusted(`'${text.replaceAll("'", "''")}'`);
 
 /** `public.comments` → `"public"."comments"` */
 export function qualifiedName(text: string): Sql {

@@ -84,7 +84,7 @@ function rowOptions(options: PlanOptions, { kind }: Format): PlanOptions & RowOp
 }
 
 /** The schema that the profile header names, or the default schema. */
-export function schemaOf({ schema }: TableRequest, { schemas }: Catalog): Schema {
+function schemaOf({ schema }: TableRequest, { schemas }: Catalog): Schema {
   const found = schema === null ? schemas.values().next().value : schemas.get(schema);
   if (!found) throw noSuchSchema(schema ?? "", [...schemas.keys()]);
   return found;

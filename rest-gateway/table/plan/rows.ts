@@ -200,7 +200,7 @@ const isAggregated = (output: Output): boolean => {
   return output.kind === "embed" && output.embed.isSpread && output.embed.rows.isGrouped;
 };
 
-export const atMost = (limit: number | null, max: number | null): number | null =>
+const atMost = (limit: number | null, max: number | null): number | null =>
   limit === null ? max : max === null ? limit : Math.min(limit, max);
 
 /** The conditions, order and limits of each relation, by the paths that parameters use: `author.articles`. */

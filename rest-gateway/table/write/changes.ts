@@ -181,7 +181,7 @@ function keysOf(relationship: RowsPlan["embeds"][number]["relationship"]): strin
 }
 
 /** The body of a request, as JSON. */
-export const BODY = sql.parameter({ kind: "body" });
+const BODY = sql.parameter({ kind: "body" });
 
 /**
  * A FROM item: the objects of the body as rows `b`, with the columns of the table. If missing keys stand for defaults,
