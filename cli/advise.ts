@@ -4,7 +4,7 @@ import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
 import { callersOf, countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
-import { givingWay } from "../db/giving-way.ts";
+import { retryLocked } from "../db/lock-retries.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
@@ -59,7 +59,7 @@ async function read(config: Config): Promise<Advice> {
   });
   return withOwner(config, async (client) => {
     const options: AdviceOptions = { ...(await callersOf(client, config)), schemas: config.dbSchemas, acceptances };
-    const advice = await givingWay(() => advise(client, options));
+    const advice = await retryLocked(() => advise(client, options));
     const [login] = options.logins;
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
     if (rowCount === 0)

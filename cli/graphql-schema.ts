@@ -2,7 +2,7 @@ import pg from "pg";
 import type { Config } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { givingWay } from "../db/giving-way.ts";
+import { retryLocked } from "../db/lock-retries.ts";
 import { type SchemaOptions, schemaSettings } from "../graphql/schema.ts";
 import { ownerUrl } from "./command.ts";
 
@@ -17,7 +17,7 @@ export async function withSchemaOptions<Result>(
   pool.on("error", () => {});
   try {
     const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
-    const catalog = await buildCatalog(await parseCatalog(await givingWay(() => readCatalog(pool, scope))), 1);
+    const catalog = await buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(pool, scope))), 1);
     return await use({ ...schemaSettings(config), catalog: pool, relations: () => catalog });
   } finally {
     await pool.end();

@@ -4,7 +4,7 @@ import type { Environment } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { type CatalogScope, parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { givingWay } from "../db/giving-way.ts";
+import { retryLocked } from "../db/lock-retries.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
@@ -49,6 +49,6 @@ function readOptions(args: string[]): { readonly help: boolean; readonly schemas
 }
 
 const readDatabase = async (client: pg.Client, scope: CatalogScope): Promise<Catalog> =>
-  buildCatalog(await parseCatalog(await givingWay(() => readCatalog(client, scope))), 1);
+  buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(client, scope))), 1);
 
 if (import.meta.main) await runCommand(types);

@@ -7,7 +7,7 @@ import {
   type Problem,
 } from "./errors.ts";
 import { FairQueue, QueueLimit } from "./fair-queue.ts";
-import type { Recipient, UnsentBytes } from "./recipient.ts";
+import type { Recipient, UnsentBytes } from "./unsent-bytes.ts";
 
 export type AdmissionOptions = {
   /** Transactions that may run at the same time: the connections of the pool. */

@@ -2,7 +2,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
 import { MessageWriter } from "./messages.ts";
-import type { Recipient } from "./recipient.ts";
+import type { Recipient } from "./unsent-bytes.ts";
 
 /** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
 export type Statement = {

@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
 import { ApiError, resultTooLarge } from "./errors.ts";
-import type { Recipient } from "./recipient.ts";
+import type { Recipient } from "./unsent-bytes.ts";
 
 const DATA_ROW = 0x44; // "D"
 const COMMAND_COMPLETE = 0x43; // "C"

@@ -10,8 +10,8 @@ import type { Logins } from "./cluster/provision.ts";
 import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./live-settings.ts";
-import { UnsentBytes, type UnsentLimits } from "./recipient.ts";
 import { type TransactionOptions, Transactions } from "./transaction.ts";
+import { UnsentBytes, type UnsentLimits } from "./unsent-bytes.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;

@@ -6,7 +6,7 @@ import { advise } from "./advisor/advisor.ts";
 import { sentenceOf } from "./advisor/finding.ts";
 import { type Catalog, quoteIfNeeded, type Table, type TablePrivilege } from "./catalog/catalog.ts";
 import { mayUseColumn, mayUseTable } from "./catalog/grants.ts";
-import { givingWay } from "./giving-way.ts";
+import { retryLocked } from "./lock-retries.ts";
 
 /** An error that the database has raised, with what it was doing. */
 export type Failure = {
@@ -78,7 +78,7 @@ export class Diagnosis {
     try {
       const schemas = [...this.#catalog!.schemas.keys()];
       const rules = ["policy-recursion"];
-      const { findings, accepted } = await givingWay(() =>
+      const { findings, accepted } = await retryLocked(() =>
         advise(client, { schemas, logins: [], roles: [role], rules }),
       );
       for (const finding of [...findings, ...accepted]) this.#report(sentenceOf(finding), "error");

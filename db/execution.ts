@@ -5,10 +5,10 @@ import { Batch, type BatchOptions, type NamedStatement, type Result } from "./ba
 import type { Code } from "./catalog/code.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./errors.ts";
-import type { FrameOptions } from "./frame.ts";
 import type { PooledConnection } from "./pool.ts";
-import type { Recipient } from "./recipient.ts";
 import type { Cleaning } from "./session-state.ts";
+import type { FrameOptions } from "./transaction-frame.ts";
+import type { Recipient } from "./unsent-bytes.ts";
 
 /** How the statements of a caller are run. */
 export type RunOptions = FrameOptions & {

@@ -2,8 +2,8 @@ import type { Span } from "../telemetry/span.ts";
 import type { Statement } from "./batch.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
-import type { Recipient } from "./recipient.ts";
 import type { Trial } from "./trial.ts";
+import type { Recipient } from "./unsent-bytes.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
 export type RequestContext = {

@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { GIVE_WAY } from "./giving-way.ts";
+import { SHORT_LOCK_TIMEOUT } from "./lock-retries.ts";
 
 export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
 
@@ -33,7 +33,7 @@ export async function readPolicies(
   const client = await pool.connect();
   try {
     // With an empty search path Postgres writes every name with its schema.
-    await client.query(`begin read only; set local search_path = ''; ${GIVE_WAY}`);
+    await client.query(`begin read only; set local search_path = ''; ${SHORT_LOCK_TIMEOUT}`);
     const { rows } = await client.query<Policy>(POLICIES, [schemas]);
     return rows;
   } finally {

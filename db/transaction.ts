@@ -8,13 +8,13 @@ import { cancelRequest } from "./connection.ts";
 import type { Failure } from "./diagnosis.ts";
 import { ApiError, databaseUnavailable, isSocketError, unstorableText } from "./errors.ts";
 import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
-import { type Frame, type FrameOptions, frameOf, openFrame } from "./frame.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
 import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
 import { querySpan } from "./query-span.ts";
-import type { Recipient } from "./recipient.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 import { Cleaning, KnownStatements } from "./session-state.ts";
+import { type Frame, type FrameOptions, frameOf, openFrame } from "./transaction-frame.ts";
+import type { Recipient } from "./unsent-bytes.ts";
 
 export type { Result, Statement } from "./batch.ts";
 export type { RunOptions } from "./execution.ts";

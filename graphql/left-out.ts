@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import pg from "pg";
 import "postgraphile";
 import type { Finding } from "../db/advisor/finding.ts";
-import type { Culprits } from "./attempts.ts";
+import type { Culprits } from "./culprit-search.ts";
 import type { ObjectId, SmartTag } from "./introspection.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
 import { describe, Labels, type PgObject } from "./pg-objects.ts";

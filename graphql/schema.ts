@@ -15,7 +15,7 @@ import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
-import { type Attempt, buildWithoutCulprits, type Culprits } from "./attempts.ts";
+import { type Attempt, buildWithoutCulprits, type Culprits } from "./culprit-search.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";

@@ -3,7 +3,7 @@ import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
-import type { UnsentBytes } from "../db/recipient.ts";
+import type { UnsentBytes } from "../db/unsent-bytes.ts";
 import { parseJson } from "../http/body.ts";
 import { networkOf } from "../http/rate-limit.ts";
 import { recipientOf } from "../http/recipient.ts";

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Destination } from "./exchange.ts";
-import { inTurn } from "./in-turn.ts";
+import { spreadOut } from "./spread.ts";
 
 /** Bytes that wait for a client, above which it is too slow to get every event at once. */
 const MAX_WAITING_BYTES = 1_048_576;
@@ -54,7 +54,7 @@ export class EventStreams {
   /** Ends all streams within `spread` milliseconds, and new ones at once. */
   async close(spread: number): Promise<void> {
     this.#isClosed = true;
-    await inTurn([...this.#open], spread, (stream) => stream.end());
+    await spreadOut([...this.#open], spread, (stream) => stream.end());
   }
 
   #beat(): void {

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Database } from "../db/database.ts";
 import type { RequestContext } from "../db/identity.ts";
-import { Recipient } from "../db/recipient.ts";
+import { Recipient } from "../db/unsent-bytes.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Exchange } from "./exchange.ts";
 import { networkOf } from "./rate-limit.ts";

@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import express from "express";
 import type { RequestContext } from "../db/identity.ts";
-import type { Recipient } from "../db/recipient.ts";
+import type { Recipient } from "../db/unsent-bytes.ts";
 
 const WELL_FORMED_ID = /^[\w.:-]{1,128}$/;
 

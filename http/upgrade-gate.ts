@@ -3,10 +3,10 @@ import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
-import { inTurn } from "./in-turn.ts";
 import { networkOf, type RateLimit } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import { RETRY_SECONDS } from "./response.ts";
+import { spreadOut } from "./spread.ts";
 
 /** The names are those of the service's settings. */
 export type SocketLimits = {
@@ -106,7 +106,7 @@ export class UpgradeGate {
     this.#isOpen = false;
     clearInterval(this.#heartbeat);
     const close = (socket: WebSocket) => socket.close(SERVICE_RESTART, "the service is stopping");
-    await inTurn([...this.#websockets.clients], spread, close);
+    await spreadOut([...this.#websockets.clients], spread, close);
   }
 
   /** Disconnects the remaining clients. Resolves when the listeners of their sockets have been called. */

@@ -5,7 +5,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { apiKeyIn, type Credentials, csrfTokenIn, readCredentials } from "./credentials.ts";
 import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
 import { RefusedError } from "./refusals.ts";
-import type { CacheUse } from "./verifier.ts";
+import type { CacheUse } from "./verified-tokens.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
 

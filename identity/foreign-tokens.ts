@@ -12,7 +12,7 @@ import {
   TokenError,
   VerifiedTokens,
   type Verifier,
-} from "./verifier.ts";
+} from "./verified-tokens.ts";
 
 export type ForeignTokenOptions = {
   /** If empty, every token is invalid. */

@@ -17,7 +17,7 @@ import {
   TokenError,
   VerifiedTokens,
   type Verifier,
-} from "./verifier.ts";
+} from "./verified-tokens.ts";
 
 export type IssuerTokensOptions = {
   readonly issuer: TrustedIssuer;

@@ -12,7 +12,7 @@ import {
 import type { BasicCredentials, Credentials } from "./credentials.ts";
 import { RefusedError } from "./refusals.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
-import { IssuerUnavailable, TokenError, type Verifier } from "./verifier.ts";
+import { IssuerUnavailable, TokenError, type Verifier } from "./verified-tokens.ts";
 
 export type IdentityContext = {
   readonly tokens: Verifier;

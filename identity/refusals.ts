@@ -1,5 +1,5 @@
 import type { Code } from "../db/errors.ts";
-import type { TokenFault } from "./verifier.ts";
+import type { TokenFault } from "./verified-tokens.ts";
 
 /** Codes that only the REST endpoints send. */
 type RefusalCode = Code | "INVALID_TOKEN" | "TOKEN_EXPIRED" | "VERIFICATION_FAILED" | "MFA_REQUIRED";

@@ -7,7 +7,7 @@ import { foreignKeys } from "./keys.ts";
 import { createOutbound } from "./outbound.ts";
 import { remoteKeys } from "./remote-keys.ts";
 import type { Tokens } from "./tokens.ts";
-import type { Verifier } from "./verifier.ts";
+import type { Verifier } from "./verified-tokens.ts";
 
 export type VerifierOptions = {
   readonly config: Config;

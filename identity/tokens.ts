@@ -12,7 +12,7 @@ import {
   TokenError,
   VerifiedTokens,
   type Verifier,
-} from "./verifier.ts";
+} from "./verified-tokens.ts";
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
 export const createTokens = (config: Config, secret: string): Tokens =>

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { readActivity } from "../db/activity.ts";
 import type { Caller } from "../db/caller.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
-import { givingWay } from "../db/giving-way.ts";
+import { retryLocked } from "../db/lock-retries.ts";
 import { readPolicies } from "../db/policies.ts";
 import { RowAccessCheck } from "../db/row-access.ts";
 import { Trial } from "../db/trial.ts";
@@ -47,7 +47,7 @@ export function createConsole({
   const logins = [data, admin, service].map((login) => decodeURIComponent(new URL(login).username));
   const catalog = () => rest.catalog.current;
   const roles = () => callerRoles(catalog(), logins);
-  const policies = () => givingWay(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
+  const policies = () => retryLocked(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
   const access = accessView({
     catalog,
     roles,

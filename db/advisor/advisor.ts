@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { GIVE_WAY } from "../giving-way.ts";
+import { SHORT_LOCK_TIMEOUT } from "../lock-retries.ts";
 import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */
@@ -68,7 +68,7 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
   // With an empty search path Postgres writes every name with its schema.
   await client.query("begin transaction isolation level repeatable read read only");
   try {
-    await client.query(`set local search_path = ''; set local jit = off; ${GIVE_WAY}`);
+    await client.query(`set local search_path = ''; set local jit = off; ${SHORT_LOCK_TIMEOUT}`);
     const callers = (await client.query(CALLERS, [logins, roles])).rows[0].names;
     for (const { name: rule, level, sql } of rules) {
       if (options.rules?.includes(rule) === false) continue;

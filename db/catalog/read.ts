@@ -1,6 +1,6 @@
 import type { Pool, QueryResult } from "pg";
 import pg from "pg";
-import { GIVE_WAY } from "../giving-way.ts";
+import { SHORT_LOCK_TIMEOUT } from "../lock-retries.ts";
 import { MEDIA_HANDLERS, type MediaHandlerRow } from "./build.ts";
 import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
 import { CONSTRAINTS, type ConstraintRow, KEYS, type KeyRow } from "./constraints.ts";
@@ -143,7 +143,7 @@ export async function readCatalog(pool: Pick<Pool, "query">, scope: CatalogScope
   const results = await pool.query(`
     set local search_path = '';
     set local jit = off;
-    ${GIVE_WAY};
+    ${SHORT_LOCK_TIMEOUT};
     with ${commonTables(scope)} select ${parts.join(", ")}`);
   return (results as unknown as QueryResult<CatalogText>[]).at(-1)!.rows[0]!;
 }

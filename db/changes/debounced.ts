@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { givingWay, pauseAfter } from "../giving-way.ts";
+import { pauseAfter, retryLocked } from "../lock-retries.ts";
 
 /** A burst of changes, such as a migration, causes one run, which starts after this pause. */
 const QUIET_MILLISECONDS = 100;
@@ -10,7 +10,7 @@ const RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
 
 /**
- * Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. A run that gave way to a
+ * Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. A run that met a
  * lock is repeated sooner, and has failed only if the lock persists.
  */
 export class Debounced {
@@ -21,8 +21,8 @@ export class Debounced {
   #timer: NodeJS.Timeout | undefined;
   #retry: NodeJS.Timeout | undefined;
   #retryMilliseconds = RETRY_MILLISECONDS;
-  /** Runs that gave way to a lock since the last one that succeeded. */
-  #gaveWay = 0;
+  /** Runs that met a lock since the last one that succeeded. */
+  #lockedRuns = 0;
   #running: Promise<void> | null = null;
   /** Resolves at the end of the next run. */
   #next = Promise.withResolvers<void>();
@@ -41,7 +41,7 @@ export class Debounced {
 
   /** The first run. Rejects when it fails, and does not repeat it. */
   async first(): Promise<void> {
-    const run = givingWay(this.#action);
+    const run = retryLocked(this.#action);
     this.#follow(run.catch(() => {}));
     await run;
   }
@@ -118,12 +118,12 @@ export class Debounced {
       await this.#action();
       this.#successes += 1;
       this.#retryMilliseconds = RETRY_MILLISECONDS;
-      this.#gaveWay = 0;
+      this.#lockedRuns = 0;
     } catch (error) {
       if (this.#closed) return;
-      const pause = pauseAfter(error, this.#gaveWay);
+      const pause = pauseAfter(error, this.#lockedRuns);
       if (pause !== undefined) {
-        this.#gaveWay++;
+        this.#lockedRuns++;
         return this.#retryAfter(pause);
       }
       this.#onFailed(error as Error);

@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { Position } from "./change.ts";
 import { streamName } from "./position.ts";
-import { Reading } from "./reading.ts";
 import { ReplicationConnection } from "./replication.ts";
 import { Acknowledgement, Instances, openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
+import { StreamDecoder } from "./stream-decoder.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 /** The pause before the second attempt to connect; it doubles with each further one. */
@@ -41,7 +41,7 @@ export class LogicalSource implements ChangeSource {
   readonly #warned = new Set<string>();
   readonly #acknowledgement = new Acknowledgement(KEPT);
   #connection: ReplicationConnection | null = null;
-  #reading: Reading | null = null;
+  #decoder: StreamDecoder | null = null;
   #slot: SlotState | null = null;
   /** Positions of different streams cannot be compared. "" before the first connection. */
   #stream = "";
@@ -76,13 +76,13 @@ export class LogicalSource implements ChangeSource {
 
   get health(): SourceHealth {
     const { slot } = this.#options;
-    const state = this.#failure !== null ? "disconnected" : this.#reading?.hasBegun ? "streaming" : "resting";
+    const state = this.#failure !== null ? "disconnected" : this.#decoder?.hasBegun ? "streaming" : "resting";
     return {
       mode: "logical",
       state,
       ...(this.#failure !== null && { reason: this.#failure }),
       slot: { name: slot.name, temporary: slot.isTemporary, ...(this.#slot && { wal: this.#slot.walStatus }) },
-      lag: this.#slot && this.#reading?.hasBegun ? this.#reading.lagBehind(this.#slot.end) : { bytes: 0, seconds: 0 },
+      lag: this.#slot && this.#decoder?.hasBegun ? this.#decoder.lagBehind(this.#slot.end) : { bytes: 0, seconds: 0 },
     };
   }
 
@@ -124,11 +124,11 @@ export class LogicalSource implements ChangeSource {
   async #run(): Promise<void> {
     for (let pause = RECONNECT_MILLISECONDS; !this.#isClosed; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
       const connection = new ReplicationConnection(this.#options.connectionString);
-      const reading = new Reading();
+      const decoder = new StreamDecoder();
       this.#connection = connection;
-      this.#reading = reading;
+      this.#decoder = decoder;
       try {
-        await this.#serve(connection, reading);
+        await this.#serve(connection, decoder);
       } catch (error) {
         this.#failure = (error as Error).message;
         this.#isUseless = (error as { code?: string }).code === UNDEFINED;
@@ -136,14 +136,14 @@ export class LogicalSource implements ChangeSource {
       }
       // Otherwise it is closed by `close`, which waits for the server.
       if (!this.#isClosed) connection.destroy();
-      if (reading.hasBegun) pause = RECONNECT_MILLISECONDS;
-      reading.end();
+      if (decoder.hasBegun) pause = RECONNECT_MILLISECONDS;
+      decoder.end();
       if (!this.#isClosed) await sleep(pause, null, { ref: false, signal: this.#closing.signal }).catch(() => {});
     }
   }
 
   /** Rejects with the error that ended the connection. */
-  async #serve(connection: ReplicationConnection, reading: Reading): Promise<void> {
+  async #serve(connection: ReplicationConnection, decoder: StreamDecoder): Promise<void> {
     const { slot, publication } = this.#options;
     await connection.connect();
     await this.#instances?.beat();
@@ -154,7 +154,7 @@ export class LogicalSource implements ChangeSource {
     const tick = () => {
       if (isTicking) return;
       isTicking = true;
-      this.#tick(connection, reading)
+      this.#tick(connection, decoder)
         .catch((error: Error) => connection.fail(error))
         .finally(() => {
           isTicking = false;
@@ -167,15 +167,15 @@ export class LogicalSource implements ChangeSource {
       await Promise.race([this.#wanted.promise, connection.ended]);
       if (!this.#sink) throw new Error("the connection to the database was lost");
       this.#mark.forget();
-      reading.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream: this.#stream });
-      await connection.stream(slot.name, publication, reading);
+      decoder.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream: this.#stream });
+      await connection.stream(slot.name, publication, decoder);
     } finally {
       clearInterval(ticks);
     }
   }
 
   /** Acknowledges, and looks at the slot. Without readers, the slot is kept near the end of the log. */
-  async #tick(connection: ReplicationConnection, reading: Reading): Promise<void> {
+  async #tick(connection: ReplicationConnection, decoder: StreamDecoder): Promise<void> {
     const { name } = this.#options.slot;
     await this.#instances?.beat();
     const slot = await readSlot(this.#pool, name);
@@ -184,10 +184,10 @@ export class LogicalSource implements ChangeSource {
     if (slot.walStatus === "lost")
       throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
     if (!this.#sink) await this.#mark.look(this.#pool, slot.end);
-    const reached = reading.hasBegun ? reading.reached : slot.end;
+    const reached = decoder.hasBegun ? decoder.reached : slot.end;
     // Commits would wait for the acknowledgement of a synchronous standby, which any client may be.
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
-    if (reading.hasBegun) connection.acknowledge(lsn);
+    if (decoder.hasBegun) connection.acknowledge(lsn);
     // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
     else if (lsn > slot.acknowledged && !this.#sink)
       await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${lsn})`);

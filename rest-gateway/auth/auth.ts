@@ -10,7 +10,7 @@ import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
 import { KeyUses } from "../../identity/keys.ts";
 import type { Tokens } from "../../identity/tokens.ts";
-import type { Verifier } from "../../identity/verifier.ts";
+import type { Verifier } from "../../identity/verified-tokens.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
 import { identitiesRouter } from "./federated/identities.ts";

@@ -2,7 +2,7 @@ import type { CancelSignal } from "../../db/connection.ts";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";
-import { TokenError } from "../../identity/verifier.ts";
+import { TokenError } from "../../identity/verified-tokens.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
 import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./passwords.ts";
 import { wrongCodeAtLogin } from "./problem.ts";

@@ -4,7 +4,7 @@ import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
-import { TokenError } from "../../identity/verifier.ts";
+import { TokenError } from "../../identity/verified-tokens.ts";
 import { contentHandler } from "../conventions/conditional.ts";
 import { type RestError, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";

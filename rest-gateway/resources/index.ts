@@ -12,7 +12,7 @@ import { positionHeader } from "../conventions/headers.ts";
 import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
-import { internalProblem, isOutdated, restProblem } from "./answer/problem.ts";
+import { internalProblem, isOutdated, restProblem } from "./answer/error-mapping.ts";
 import {
   decodeSegments,
   firstSegment,

@@ -13,7 +13,7 @@ import { startTokens } from "../auth/tokens.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { RestError, restError } from "../conventions/problem.ts";
 import { locationOf } from "./answer/answer.ts";
-import { restProblem } from "./answer/problem.ts";
+import { restProblem } from "./answer/error-mapping.ts";
 import type { ResourceOptions } from "./index.ts";
 import type { AccountInput } from "./parse/account.ts";
 import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";

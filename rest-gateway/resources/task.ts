@@ -16,7 +16,7 @@ import type {
   TaskTransaction,
 } from "../tasks/task-handler.ts";
 import { type Exchange, errorDialect } from "./answer/answer.ts";
-import { restProblem } from "./answer/problem.ts";
+import { restProblem } from "./answer/error-mapping.ts";
 import { type ParseOptions, parseText } from "./parse/request.ts";
 import { planInsert, planList } from "./plan/request.ts";
 import { planRows } from "./plan/rows.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Admission } from "../../db/admission.ts";
-import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/recipient.ts";
+import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/unsent-bytes.ts";
 
 type Options = Partial<UnsentLimits> & { slots?: number; share?: number; timeout?: number; queue?: number };
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { inTurn } from "../../http/in-turn.ts";
 import { HttpServer, urlOf } from "../../http/server.ts";
+import { spreadOut } from "../../http/spread.ts";
 import { openRaw, type RawSocket, upgrade } from "../support/raw-socket.ts";
 
 test("a WebSocket upgrade before the service is ready is answered as a plain request", async () => {
@@ -41,7 +41,7 @@ test.each([
   onTestFinished(() => void vi.useRealTimers());
   const away: number[] = [];
   const numbers: number[] = [];
-  void inTurn(
+  void spreadOut(
     Array.from({ length: count }, (_, i) => i),
     spread,
     (client) => away.push(client),

@@ -8,7 +8,7 @@ import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import { Tokens } from "../../identity/tokens.ts";
-import type { Verifier } from "../../identity/verifier.ts";
+import type { Verifier } from "../../identity/verified-tokens.ts";
 import { tableRefusal } from "../../rest-gateway/table/answer/error-mapping.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";

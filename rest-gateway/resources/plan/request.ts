@@ -10,7 +10,7 @@ import type {
   ReadPlan,
   UpdateCommand,
 } from "../../table/plan.ts";
-import { conditionsOf, type RecordPlan, type TargetPlan } from "../plan.ts";
+import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";
 import type { Key, OperationOf, OrderTerm, Parent, Precondition, ResourceRequest } from "../request.ts";
 import type { Resource, ResourceField } from "../resource.ts";
 import { columnOf } from "../write/expressions.ts";

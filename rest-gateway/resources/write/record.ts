@@ -5,7 +5,7 @@ import { SNAPSHOT } from "../../table/write/result.ts";
 import { writeList, writeWhere } from "../../table/write/rows.ts";
 import { Aliases, type From, fromTable } from "../../table/write/scope.ts";
 import type { Reference } from "../descriptions/index.ts";
-import { conditionsOf, type RecordPlan, type TargetPlan } from "../plan.ts";
+import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";
 import { columnOf, modifiedOf, qualifiedName, versionOf } from "./expressions.ts";
 
 // Statements for one record. Each returns one row in the columns of RESULT, or no row if there is no such record.

@@ -2,7 +2,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { ApiError, databaseUnavailable, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refusals.ts";
-import type { TokenFault } from "../../../identity/verifier.ts";
+import type { TokenFault } from "../../../identity/verified-tokens.ts";
 import { restRefusal } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {

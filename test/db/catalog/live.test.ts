@@ -188,8 +188,8 @@ test("DDL that waits for the read and for which the read waits succeeds, and is 
     await expect.poll(waiting, SOON).toBe(1);
     // The read locks `later` and waits for `latest` behind the DBA.
     live.soon();
-    const gaveWay = () => queries.mock.settledResults.some(({ type }) => type === "rejected");
-    await expect.poll(async () => (await waiting()) === 2 || gaveWay(), SOON).toBe(true);
+    const metLock = () => queries.mock.settledResults.some(({ type }) => type === "rejected");
+    await expect.poll(async () => (await waiting()) === 2 || metLock(), SOON).toBe(true);
     await report.query("commit");
     await altered;
     await dba("alter table public.later add column note text; commit");

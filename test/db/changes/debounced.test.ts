@@ -48,7 +48,7 @@ test("a failed run is repeated after a second, and then after twice as long each
   expect(runs).toEqual([100, 1200, 3300, 7400]);
 });
 
-test("a run that gave way to a lock is repeated soon, and a failure is reported only if the lock persists for 10 seconds", async () => {
+test("a run that meets a lock is repeated soon, and a failure is reported only if the lock persists for 10 seconds", async () => {
   let isLocked = true;
   const { debounced, runs, failures } = runsOf(() => {
     if (isLocked) throw Object.assign(new Error("canceling statement due to lock timeout"), { code: "55P03" });
@@ -71,7 +71,7 @@ test("a run that gave way to a lock is repeated soon, and a failure is reported 
   expect([runs.length, failures]).toEqual([3, []]);
 });
 
-test("the first run gives way to locks too, and rejects with any other error", async () => {
+test("the first run is repeated after a lock too, and rejects with any other error", async () => {
   const { debounced, runs } = runsOf((run) => {
     if (run < 3) throw Object.assign(new Error("locked"), { code: "55P03" });
     throw new Error("broken");

@@ -13,7 +13,7 @@ const SCHEMA_CHANGED = "content_service.schema";
 const OPERATIONS = { insert: "INSERT", update: "UPDATE", delete: "DELETE" } as const;
 
 /** Turns the stream of one connection into changes. */
-export class Reading implements StreamHandler {
+export class StreamDecoder implements StreamHandler {
   hasBegun = false;
   readonly #decoder = new PgOutputDecoder();
   #sink!: ChangeSink;
