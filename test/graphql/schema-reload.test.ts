@@ -167,7 +167,7 @@ test("the rows of a new table are read and written under its policies and grants
   }
 });
 
-// test/db/changes.test.ts shows that each kind of statement is announced.
+// test/db/changes/schema-changes.test.ts shows that each kind of statement is announced.
 describe("a migration", () => {
   const descriptionOf = async (type: string) =>
     (await service.gql(`{ __type(name: "${type}") { description } }`)).data.__type.description;

@@ -29,7 +29,7 @@ export const shared = (...keys: readonly string[]): Reference[] => keys.map((key
 export const countParameter = (name: string, description: string, minimum: number, usual?: number): Parameter =>
   queryParameter(name, description, { type: "integer", minimum, ...(usual !== undefined && { default: usual }) });
 
-// The forms of a page of records, as conventions/list.ts writes them.
+// The forms of a page of records, as conventions/paging.ts writes them.
 
 const count = (description: string): JsonSchema => ({ type: "integer", minimum: 0, description });
 const LIMIT = count("Records on a page.");
