@@ -18,7 +18,12 @@ export async function withSchemaOptions<Result>(
   try {
     const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
     const catalog = await buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(pool, scope))), 1);
-    return await use({ ...schemaSettings(config), catalog: pool, relations: () => catalog });
+    return await use({
+      ...schemaSettings(config),
+      catalog: pool,
+      relations: () => catalog,
+      readRelations: async () => {},
+    });
   } finally {
     await pool.end();
   }

@@ -48,7 +48,7 @@ export type GraphQLOptions = {
   readonly streams: EventStreams;
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
-  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
+  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp" | "refreshed">;
   readonly metrics: OperationMetrics;
   /** Null when operations are not traced. */
   readonly tracer: Tracer | null;
@@ -79,7 +79,11 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     database,
     subscriptions,
     anonymousRole,
-    schema: { ...schemaSettings(settings), relations: () => catalog.current },
+    schema: {
+      ...schemaSettings(settings),
+      relations: () => catalog.current,
+      readRelations: () => catalog.refreshed(),
+    },
     limits: limitsOf(settings),
     documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
     maxRows: settings.graphqlMaxRows,

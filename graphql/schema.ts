@@ -32,6 +32,8 @@ export type SchemaOptions = {
   readonly nodeIds: boolean;
   /** What the table interface knows about views and junctions. */
   relations(): Catalog;
+  /** Resolves when `relations` knows everything that was committed before the call. */
+  readRelations(): Promise<unknown>;
   /** Whether columns without an index can be filtered and ordered by. */
   readonly unindexedFilters: boolean;
 };
@@ -46,7 +48,9 @@ export type SchemaSettings = Pick<
   | "graphqlUnindexedFilters"
 >;
 
-export const schemaSettings = (settings: SchemaSettings): Omit<SchemaOptions, "catalog" | "relations"> => ({
+export const schemaSettings = (
+  settings: SchemaSettings,
+): Omit<SchemaOptions, "catalog" | "relations" | "readRelations"> => ({
   schemas: settings.dbSchemas,
   timeScalar: settings.graphqlTimeScalar,
   maxPageSize: settings.graphqlMaxPageSize,
@@ -132,7 +136,7 @@ async function attempt(
     extends: [contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
     plugins: [
       leftOut.plugin,
-      viewKeysPlugin(options.relations),
+      viewKeysPlugin(options.relations, options.readRelations),
       manyToManyPlugin(options.relations),
       tableSubscriptionsPlugin(options.relations),
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),

@@ -30,6 +30,7 @@ async function ours(pool: pg.Pool) {
     nodeIds: false,
     unindexedFilters: false,
     relations: () => catalog,
+    readRelations: async () => {},
   });
 }
 

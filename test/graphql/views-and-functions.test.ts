@@ -1,4 +1,8 @@
+import pg from "pg";
 import { beforeAll, expect, test } from "vitest";
+import { buildCatalog } from "../../db/catalog/build.ts";
+import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
+import { buildSchema } from "../../graphql/schema.ts";
 import { useService } from "../support/http-client.ts";
 
 const { data, errors, gql, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });
@@ -104,6 +108,24 @@ test("a view that Postgres can write has mutations of one and of many rows", asy
     deleteOwnFilms: { count: 2 },
     deleteOwnFilm: true,
   });
+});
+
+test("a view that is created while the schema is built has the key of its table", async () => {
+  const pool = new pg.Pool({ connectionString: service().database.url });
+  const read = async () =>
+    buildCatalog(await parseCatalog(await readCatalog(pool, { schemas: ["public"], extraSearchPath: [] })), 1);
+  let catalog = await read();
+  await sql("create view public.late_films with (security_invoker = true) as select id, title from public.films");
+  const { schema } = await buildSchema({
+    ...{ catalog: pool, schemas: ["public"], timeScalar: "DateTime", maxPageSize: 100, deleteAnonymous: "error" },
+    ...{ nodeIds: false, unindexedFilters: true },
+    relations: () => catalog,
+    readRelations: async () => {
+      catalog = await read();
+    },
+  });
+  await pool.end();
+  expect(Object.keys(schema.getQueryType()!.getFields())).toContain("lateFilm");
 });
 
 test("computed columns and set-returning functions of a row are its fields, with filter, order and pages", async () => {
