@@ -21,6 +21,17 @@ export function imageJson({ columns }: ChangedTable, image: Image, included: rea
   return `${json}}`;
 }
 
+const places = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
+
+/** The places of the columns with these names in the rows of a table. */
+export function placesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
+  const byTable = places.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
+  places.set(names, byTable);
+  const known = byTable.get(table) ?? [...table.columns.keys()].filter((i) => names.has(table.columns[i]!.name));
+  byTable.set(table, known);
+  return known;
+}
+
 /** The JSON text of a value in Postgres' text form. */
 export function valueJson(value: string | null, shape: ValueShape): string {
   if (value === null) return "null";

@@ -1,5 +1,5 @@
-import type { Change, ChangedTable, Image } from "../../db/changes/change.ts";
-import { imageJson } from "../../db/changes/json.ts";
+import type { Change, Image } from "../../db/changes/change.ts";
+import { imageJson, placesOf } from "../../db/changes/json.ts";
 import type { Sight } from "../../db/changes/rights/watch.ts";
 import { ApiError } from "../../db/errors.ts";
 import { parseJson } from "../../http/body.ts";
@@ -199,14 +199,3 @@ function writeData(change: Change, { event, seesOld, watch }: Sight<ChangeWatch>
 /** An update that does not change the key has no old row in the stream if the replica identity is the key. */
 const oldRecord = (change: Change, included: readonly number[]): string =>
   imageJson(change.table, change.old ?? (change.new as Image), included);
-
-const places = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
-
-/** The places of columns in a row of the stream. */
-function placesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
-  const byTable = places.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
-  places.set(names, byTable);
-  const known = byTable.get(table) ?? [...table.columns.keys()].filter((i) => names.has(table.columns[i]!.name));
-  byTable.set(table, known);
-  return known;
-}

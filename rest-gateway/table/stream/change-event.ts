@@ -1,5 +1,5 @@
-import type { Change, ChangedTable, Image } from "../../../db/changes/change.ts";
-import { imageJson } from "../../../db/changes/json.ts";
+import type { Change, Image } from "../../../db/changes/change.ts";
+import { imageJson, placesOf } from "../../../db/changes/json.ts";
 import type { Rights } from "../../../db/changes/rights/rights.ts";
 import type { Sight } from "../../../db/changes/rights/watch.ts";
 import type { TableWatch } from "./stream.ts";
@@ -57,15 +57,4 @@ function intersectionOf(one: ReadonlySet<string>, other: ReadonlySet<string>): R
   const intersection = known.get(other) ?? one.intersection(other);
   known.set(other, intersection);
   return intersection;
-}
-
-const places = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
-
-/** The places of columns in the rows of a table. */
-function placesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
-  const byTable = places.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
-  places.set(names, byTable);
-  const known = byTable.get(table) ?? [...table.columns.keys()].filter((i) => names.has(table.columns[i]!.name));
-  byTable.set(table, known);
-  return known;
 }
