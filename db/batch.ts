@@ -1,3 +1,4 @@
+import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
@@ -108,8 +109,9 @@ export class Batch {
   #undo: (Undo | null)[] = [];
   /** The index of the statement that Postgres is executing. */
   #current = 0;
-  /** A batch that is written together with this one; the caller queues it next. */
+  /** A batch that is written together with this one. */
   #next: Batch | null = null;
+  #client: Pick<pg.Client, "query"> | null = null;
   #isWritten = false;
 
   constructor(
@@ -123,18 +125,23 @@ export class Batch {
     this.results = statements.map(() => ({ rows: [], rowCount: 0 }));
   }
 
-  /** Sends `next` with the same write, so that it runs whether this batch fails or not, without another round trip. */
-  followedBy(next: Batch): void {
+  /**
+   * Sends `next` with the same write, so that it runs whether this batch fails or not, without another round trip. The client of
+   * this batch gets it when this batch begins.
+   */
+  followedBy(next: Batch, client: Pick<pg.Client, "query">): void {
     this.#next = next;
+    this.#client = client;
   }
 
   submit(wire: Wire): null {
     wire.recipient = this.#options.recipient;
     wire.received = this.#options.unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
-    if (this.#isWritten) return null;
-    this.#write(wire);
-    if (this.#next) this.#next.#write(wire);
-    wire.stream.write(messages.take());
+    if (!this.#isWritten) {
+      for (let batch: Batch | null = this; batch !== null; batch = batch.#next) batch.#write(wire);
+      wire.stream.write(messages.take());
+    }
+    if (this.#next !== null) this.#client!.query(this.#next as never);
     return null;
   }
 

@@ -50,14 +50,11 @@ class RawConnection extends pg.Connection {
   /** Processes received bytes; the chunk may be overwritten afterwards. */
   receive(chunk: Buffer): void {
     if (!this.#stream) return;
-    this.received += chunk.length;
-    this.recipient?.add(chunk.length);
-    if (this.received > this.maxResultBytes) this.#refuse();
     let at = this.#partial ? this.#complete(chunk) : 0;
     while (this.#stream && chunk.length - at >= HEADER) {
       const length = lengthOf(chunk, at);
       if (chunk.length - at < length) break;
-      this.#take(chunk.subarray(at, at + length), true);
+      if (this.#count(length)) this.#take(chunk.subarray(at, at + length), true);
       at += length;
     }
     if (this.#stream && at < chunk.length) this.#keep(chunk, at);
@@ -74,6 +71,7 @@ class RawConnection extends pg.Connection {
       const message = this.#partial;
       const length = lengthOf(message, 0);
       this.#partial = null;
+      if (message.length === HEADER && !this.#count(length)) break;
       if (message.length === length) this.#take(message, false);
       else this.#begin(message, 0, length);
     }
@@ -82,17 +80,22 @@ class RawConnection extends pg.Connection {
 
   #keep(chunk: Buffer, at: number): void {
     const isLengthKnown = chunk.length - at >= HEADER;
-    this.#begin(chunk, at, isLengthKnown ? lengthOf(chunk, at) : HEADER);
+    if (!isLengthKnown) this.#begin(chunk, at, HEADER);
+    else if (this.#count(lengthOf(chunk, at))) this.#begin(chunk, at, lengthOf(chunk, at));
   }
 
   #begin(bytes: Buffer, at: number, length: number): void {
-    const missing = length - (bytes.length - at);
-    if (this.received + missing > this.maxResultBytes) {
-      this.#refuse();
-      return;
-    }
     this.#partial = Buffer.allocUnsafe(length);
     this.#have = bytes.copy(this.#partial, 0, at);
+  }
+
+  /** Counts a message for the current batch, before memory is allocated for it. False if the result is too large. */
+  #count(length: number): boolean {
+    this.received += length;
+    this.recipient?.add(length);
+    if (this.received <= this.maxResultBytes) return true;
+    this.#refuse();
+    return false;
   }
 
   /** Processes a whole message. Rows are copied from a borrowed chunk, because their receiver keeps them. */

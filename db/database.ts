@@ -29,6 +29,8 @@ export type DatabaseOptions = {
   readonly statementTimeouts: StatementTimeouts;
   readonly maxPrepared: number;
   readonly maxResultBytes: number;
+  /** Milliseconds: reads of callers that usually take less and arrive together share a connection; 0 for none. */
+  readonly sharedReads: number;
   readonly onConnectionError: (error: Error) => void;
   /** Receives what the DBA should know about errors. */
   readonly log: Logger;
@@ -59,6 +61,8 @@ export const createDatabase = (
     streamConnections: config.streamConnections,
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
+    // A URL that bypasses the pooler means that the other names one.
+    sharedReads: config.databaseDirectUrl === "" ? config.dbSharedReads : 0,
   });
 
 /** The logins that take on the role of a caller. */
@@ -172,6 +176,8 @@ export class Database {
     metrics.counter({ name: "db_pool_timeouts_total", about: timeouts, ...of("timeouts") });
     const trips = "Round trips to the database: a transaction takes one.";
     metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
+    const shared = "Reads that were sent on one connection together with others.";
+    metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.shared) });
     const cancelled = "Statements that exceeded their statement timeout.";
     metrics.counter({ name: "db_statement_timeouts_total", about: cancelled, ...perPool((each) => each.cancelled) });
     const unsent = "Bytes of results that clients have not read yet.";

@@ -6,12 +6,14 @@ import type { Code } from "./catalog/code.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./errors.ts";
 import type { PooledConnection } from "./pool.ts";
-import type { Cleaning } from "./session-state.ts";
+import type { Cleaning, Pace } from "./session-state.ts";
 import type { FrameOptions } from "./transaction-frame.ts";
 import type { Recipient } from "./unsent-bytes.ts";
 
 /** How the statements of a caller are run. */
 export type RunOptions = FrameOptions & {
+  /** Nothing but a read: it may share a connection with other reads, and be run again if the connection is lost. */
+  readonly isRead?: boolean;
   /** Called when the transaction has a connection. */
   readonly onConnected?: () => void;
   /** Called as each statement completes, before the transaction is committed; `index` is its position. */
@@ -33,6 +35,8 @@ export type Work = {
   readonly code: Code;
   /** Whether the statements may leave state on the connection, which is cleaned afterwards. */
   readonly runsCode: boolean;
+  /** How long a read takes that may share its connection; null for everything else. */
+  readonly pace: Pace | null;
   readonly isFramed: boolean;
   readonly recipient: Recipient | null;
   readonly signal: CancelSignal | undefined;
@@ -133,9 +137,8 @@ class Execution {
     const { promise, resolve } = Promise.withResolvers<Error | undefined>();
     this.#cleaned = promise;
     const cleaning = this.#options.cleaning.batch({ isFramed, mayPrepare: this.#options.mayPrepare() }, resolve);
-    batch.followedBy(cleaning);
+    batch.followedBy(cleaning, client);
     client.query(batch as never);
-    client.query(cleaning as never);
     this.#connection.judgedBy = null;
   }
 
@@ -154,12 +157,10 @@ class Execution {
   }
 
   #fail(error: DatabaseError | Error): void {
-    const { signal, onFailure } = this.#work;
     this.#span?.fail(error.message);
-    if (!isLost(error as DatabaseError) && !(error instanceof ApiError)) onFailure?.(error as DatabaseError);
-    if ((error as DatabaseError).code === "57014" && !signal?.aborted) this.#options.onStatementTimeout();
+    const problem = failureOf(error as DatabaseError, this.#work, this.#options);
     const broken = isLost(error as DatabaseError) ? error : undefined;
-    this.#finish(broken, () => this.#reject(signal?.aborted ? signal.reason : problemOf(error)));
+    this.#finish(broken, () => this.#reject(problem));
   }
 
   #finish(broken: Error | undefined, settle: () => void): void {
@@ -167,7 +168,9 @@ class Execution {
     if (this.#isFinished) return;
     this.#isFinished = true;
     this.#span?.end();
-    this.#options.onEnd((performance.now() - this.#start) / 1000, this.#work);
+    const milliseconds = performance.now() - this.#start;
+    this.#work.pace?.add(milliseconds);
+    this.#options.onEnd(milliseconds / 1000, this.#work);
     this.#work.signal?.removeEventListener("abort", this.#cancel);
     const end = () => {
       this.#release(broken);
@@ -187,5 +190,14 @@ class Execution {
   }
 }
 
-const problemOf = (error: DatabaseError | Error): Error =>
-  isSocketError(error as DatabaseError) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+/** What a failed transaction rejects with. Reports the failure. */
+export function failureOf(
+  error: DatabaseError,
+  { signal, onFailure }: Work,
+  { onStatementTimeout }: Pick<ExecutionOptions, "onStatementTimeout">,
+): unknown {
+  if (!isLost(error) && !((error as Error) instanceof ApiError)) onFailure?.(error);
+  if (error.code === "57014" && !signal?.aborted) onStatementTimeout();
+  if (signal?.aborted) return signal.reason;
+  return isSocketError(error) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+}

@@ -4,7 +4,28 @@ import { Batch, type NamedStatement, type Statement } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
 
 /** A statement, by its text and role: the name that it is prepared as, and whether it runs `code`. */
-type KnownStatement = { readonly name: string; readonly code: Code; readonly runsCode: boolean };
+type KnownStatement = {
+  readonly name: string;
+  readonly code: Code;
+  readonly runsCode: boolean;
+  readonly pace: Pace;
+};
+
+/** How long a statement usually takes: a mean in which the last runs weigh most. */
+export class Pace {
+  /** Before the first run it is not known to be quick. */
+  milliseconds = 10.5;
+
+  /** A run that took long makes a quick statement slow for some runs. */
+  add(milliseconds: number): void {
+    this.milliseconds += (Math.min(milliseconds, LONG) - this.milliseconds) / RUNS;
+  }
+}
+
+/** Milliseconds; what takes longer counts as this. */
+const LONG = 100;
+/** Runs that the mean stands for. */
+const RUNS = 16;
 
 /** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
 const MAX_PREPARED_LENGTH = 10_000;
@@ -36,7 +57,7 @@ export class KnownStatements {
     if (known?.code === code) return known;
 
     const name = known?.name ?? (this.#isPreparing ? `s${this.#nextName++}` : "");
-    const created = { name, code, runsCode: code.isIn(text) };
+    const created = { name, code, runsCode: code.isIn(text), pace: new Pace() };
     ofRole.set(text, created);
     return created;
   }

@@ -2,18 +2,19 @@ import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
 import { SLOW, type SlowStatements } from "./activity.ts";
 import type { Admission } from "./admission.ts";
-import type { BatchOptions, NamedStatement, Result, Statement } from "./batch.ts";
-import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
+import type { Result, Statement } from "./batch.ts";
+import type { Code } from "./catalog/code.ts";
 import { cancelRequest } from "./connection.ts";
 import type { Failure } from "./diagnosis.ts";
-import { ApiError, databaseUnavailable, isSocketError, unstorableText } from "./errors.ts";
+import { ApiError, databaseUnavailable, isSocketError } from "./errors.ts";
 import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
-import { type Identity, settingsStatement } from "./identity.ts";
+import type { Identity } from "./identity.ts";
 import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
-import { querySpan } from "./query-span.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
-import { Cleaning, KnownStatements } from "./session-state.ts";
-import { type Frame, type FrameOptions, frameOf, openFrame } from "./transaction-frame.ts";
+import { Cleaning } from "./session-state.ts";
+import { SharedReads } from "./shared-reads.ts";
+import type { FrameOptions } from "./transaction-frame.ts";
+import { TransactionPlanner } from "./transaction-plan.ts";
 import type { Recipient } from "./unsent-bytes.ts";
 
 export type { Result, Statement } from "./batch.ts";
@@ -28,6 +29,11 @@ export type TransactionOptions = {
   readonly maxPrepared: number;
   /** Maximum bytes of the result of a transaction; 0 means no limit. */
   readonly maxResultBytes?: number;
+  /**
+   * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
+   * prepared statements.
+   */
+  readonly sharedReads?: number;
   /** Decides which transaction gets a connection next; without it, they get one in order. */
   readonly admission?: Admission;
   /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
@@ -52,14 +58,14 @@ export class Transactions {
   cancelled = 0;
   readonly #pool: ConnectionPool;
   readonly #options: TransactionOptions;
-  readonly #known: KnownStatements;
+  readonly #planner: TransactionPlanner;
   readonly #cleaning: Cleaning;
   readonly #execution: ExecutionOptions;
-  #code = UNKNOWN_CODE;
+  readonly #sharedReads: SharedReads;
 
   constructor(options: TransactionOptions) {
     this.#options = options;
-    this.#known = new KnownStatements(options.maxPrepared > 0);
+    this.#planner = new TransactionPlanner(options);
     this.#cleaning = new Cleaning(options.maxPrepared);
     this.#pool = new ConnectionPool(
       { ...options.pool, maxResultBytes: options.maxResultBytes ?? 0 },
@@ -68,7 +74,7 @@ export class Transactions {
     this.#execution = {
       pool: options.pool,
       cleaning: this.#cleaning,
-      mayPrepare: () => this.#code.executesText,
+      mayPrepare: () => this.#planner.code.executesText,
       onSync: () => this.syncs++,
       onStatementTimeout: () => this.cancelled++,
       onEnd: (seconds, { statements, first, last }) => {
@@ -77,6 +83,15 @@ export class Transactions {
       },
       release: (connection, recipient, broken) => this.#release(connection, recipient, broken),
     };
+    this.#sharedReads = new SharedReads({
+      ...this.#execution,
+      limit: options.sharedReads ?? 0,
+      connect: () => this.#takeClean() ?? this.#connect(),
+      connected: (work, asked) => this.#connected(work, asked),
+      runOn: (connection, work) => execute(connection, work, this.#execution),
+      release: (connection, broken) => this.#pool.release(connection, broken),
+      leave: (recipient) => options.admission?.leave(recipient),
+    });
   }
 
   /**
@@ -84,7 +99,7 @@ export class Transactions {
    * after a new one, every connection is cleaned before its next.
    */
   follow(code: Code): void {
-    this.#code = code;
+    this.#planner.code = code;
   }
 
   /**
@@ -100,14 +115,23 @@ export class Transactions {
     }
     const asked = performance.now();
     try {
-      const work = this.#workOf(identity, statements, options);
+      const work = this.#planner.plan(identity, statements, options);
       const turn = this.#options.admission?.enter(recipient) ?? null;
-      const connection = turn === null ? this.#pool.take() : null;
-      if (connection !== null && this.#isClean(connection)) return this.#execute(connection, work, asked);
-      return this.#connectClean(turn, connection, recipient).then((clean) => this.#execute(clean, work, asked));
+      if (work.pace !== null && work.pace.milliseconds < this.#options.sharedReads!) {
+        const share = () => this.#sharedReads.run(work, asked);
+        return turn === null ? share() : turn.then(share);
+      }
+      const clean = turn === null ? this.#takeClean() : null;
+      if (clean !== null) return this.#execute(clean, work, asked);
+      return this.#admitted(turn, recipient).then((connection) => this.#execute(connection, work, asked));
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Reads that were sent on one connection together with others. */
+  get shared(): number {
+    return this.#sharedReads.count;
   }
 
   /** Whether results may be streamed. */
@@ -145,11 +169,8 @@ export class Transactions {
     const { recipient = null } = identity.request;
     const { role } = identity.caller;
     const { admission, streams, pool, maxPrepared, onFailure } = this.#options;
-    const code = this.#code;
-    const runsCode = this.#known.runCode(role, statements, code);
-    const { begin, end } = openFrame(options, runsCode);
-    const opening = this.#statementsOf(identity, statements, { begin, end: [] });
-    const connection = await this.#connectClean(admission?.enter(recipient) ?? null, null, recipient);
+    const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
+    const connection = await this.#admitted(admission?.enter(recipient) ?? null, recipient);
     connection.judgedBy = runsCode ? null : code;
     const release = (broken: Error | undefined) => {
       this.#release(connection, recipient, broken);
@@ -159,7 +180,7 @@ export class Transactions {
     return {
       client,
       statements: opening,
-      end: end.map((statement) => ({ ...statement, name: "" })),
+      end,
       options: { maxPrepared, unlimitedResult: false, recipient: null, onCompleted: undefined },
       onFailure: (error) => onFailure?.({ error, role, texts: statements.map(({ text }) => text) }),
       cancel: () => cancelRequest(pool, client),
@@ -170,44 +191,20 @@ export class Transactions {
     };
   }
 
-  #workOf(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
-    const { recipient = null, span } = identity.request;
-    const { role } = identity.caller;
-    const { onFailure } = this.#options;
-    const code = this.#code;
-    const runsCode = this.#known.runCode(role, statements, code);
-    const frame = frameOf(statements.length, options, runsCode);
-    const first = frame.begin.length + 1;
-    return {
-      statements: this.#statementsOf(identity, statements, frame),
-      batchOptions: this.#batchOptions(options, recipient, first, statements.length),
-      first,
-      last: first + statements.length,
-      code,
-      runsCode,
-      isFramed: frame.end.length > 0,
-      recipient,
-      signal: options.signal,
-      onConnected: options.onConnected,
-      onFailure: onFailure && ((error) => onFailure({ error, role, texts: statements.map(({ text }) => text) })),
-      span,
-      startTrip: span && (() => querySpan(span, identity, statements)),
-    };
-  }
-
   /** Runs the work on a clean connection. */
   #execute(connection: PooledConnection, work: Work, asked: number): Promise<Result[]> {
-    const { signal, span, recipient, onConnected } = work;
-    const { times } = this.#options;
+    if (this.#connected(work, asked)) return execute(connection, work, this.#execution);
+    this.#release(connection, work.recipient);
+    return Promise.reject(work.signal!.reason);
+  }
+
+  /** Notes that the work has a connection. False if it is not wanted any more. */
+  #connected({ signal, span, onConnected }: Work, asked: number): boolean {
     const connected = performance.now();
-    times?.wait.observe((connected - asked) / 1000);
+    this.#options.times?.wait.observe((connected - asked) / 1000);
     span?.child("wait", {}, asked).end(connected);
     onConnected?.();
-    if (signal?.aborted) {
-      this.#release(connection, recipient);
-      return Promise.reject(signal.reason);
-    }
-    return execute(connection, work, this.#execution);
+    return !signal?.aborted;
   }
 
   /** The connections of the pool, those that are open and free, and the transactions that wait for one. */
@@ -228,21 +225,35 @@ export class Transactions {
 
   /** Until a new catalog, code may have run that counted as none: a trigger that is new, for example. */
   #isClean({ judgedBy }: PooledConnection): boolean {
-    return judgedBy === null || judgedBy === this.#code;
+    return judgedBy === null || judgedBy === this.#planner.code;
   }
 
-  /** Waits for the turn and a connection, unless it has one, and cleans it if needed. */
-  async #connectClean(
-    turn: Promise<void> | null,
-    taken: PooledConnection | null,
-    recipient: Recipient | null,
-  ): Promise<PooledConnection> {
+  /** Waits for the turn and a clean connection. */
+  async #admitted(turn: Promise<void> | null, recipient: Recipient | null): Promise<PooledConnection> {
     if (turn !== null) await turn;
-    for (let connection = taken; ; connection = null) {
-      connection ??= await this.#connect(recipient);
+    try {
+      return await this.#connect();
+    } catch (error) {
+      this.#options.admission?.leave(recipient);
+      throw error;
+    }
+  }
+
+  /** A free connection that is clean, or null. */
+  #takeClean(): PooledConnection | null {
+    const connection = this.#pool.take();
+    if (connection === null || this.#isClean(connection)) return connection;
+    this.#pool.release(connection);
+    return null;
+  }
+
+  /** Waits for a connection and cleans it if needed. */
+  async #connect(): Promise<PooledConnection> {
+    for (;;) {
+      const connection = await this.#pool.connect();
       if (this.#isClean(connection)) return connection;
       const { promise, resolve } = Promise.withResolvers<Error | undefined>();
-      const mayPrepare = connection.judgedBy!.executesText || this.#code.executesText;
+      const mayPrepare = connection.judgedBy!.executesText || this.#planner.code.executesText;
       connection.client.query(this.#cleaning.batch({ isFramed: false, mayPrepare }, resolve) as never);
       const error = await promise;
       connection.judgedBy = null;
@@ -251,47 +262,9 @@ export class Transactions {
     }
   }
 
-  async #connect(recipient: Recipient | null): Promise<PooledConnection> {
-    try {
-      return await this.#pool.connect();
-    } catch (error) {
-      this.#options.admission?.leave(recipient);
-      throw error;
-    }
-  }
-
   #release(connection: PooledConnection, recipient: Recipient | null, broken?: Error): void {
     // In this order: the next transaction that is admitted finds the connection.
     this.#pool.release(connection, broken);
     this.#options.admission?.leave(recipient);
   }
-
-  #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
-    const { role } = identity.caller;
-    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
-    for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
-    return [...begin, settings, ...statements, ...end].map((statement) => ({
-      ...statement,
-      name: this.#known.of(role, statement.text, this.#code)?.name ?? "",
-    }));
-  }
-
-  /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
-  #batchOptions(
-    { unlimitedResult = false, onCompleted }: RunOptions,
-    recipient: Recipient | null,
-    first: number,
-    count: number,
-  ): BatchOptions {
-    const report =
-      onCompleted &&
-      ((index: number) => {
-        if (index >= first && index < first + count) onCompleted(index - first);
-      });
-    return { maxPrepared: this.#options.maxPrepared, unlimitedResult, recipient, onCompleted: report };
-  }
-}
-
-function refuseUnstorable(value: string | null): void {
-  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
 }

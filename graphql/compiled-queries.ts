@@ -114,7 +114,7 @@ export async function executeCompiled(
   { transactions, identity, maxRows, signal }: CompiledOptions,
 ): Promise<string | null> {
   try {
-    const [result] = await transactions.run(identity, [statement], { snapshot: true, signal });
+    const [result] = await transactions.run(identity, [statement], { snapshot: true, isRead: true, signal });
     const json = result!.rows[0]![0]!;
     return isMarked(json) || mayHaveMoreRows(json, maxRows) ? null : json.toString();
   } catch (error) {

@@ -60,7 +60,7 @@ export class Runner {
   async run(request: ResourceRequest, identity: Identity, signal: CancelSignal): Promise<Result> {
     const transactions = this.#options.database.forRole(identity.caller.role);
     const isWrite = !isRead(request);
-    const options = { unlimitedResult: isWrite, signal, isolation: isolationOf(request) };
+    const options = { unlimitedResult: isWrite, isRead: !isWrite, signal, isolation: isolationOf(request) };
     try {
       for (let attempt = 1; ; attempt++) {
         const result = await transactions.run(identity, this.#statements.of(request), options).then(

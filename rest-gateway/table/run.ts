@@ -20,7 +20,8 @@ export async function run(
   { signal, onConnected }: RunOptions,
 ): Promise<QueryResult> {
   const unlimitedResult = !isReadOnly(plan);
-  const options = { isolation, rollback: isRolledBack, unlimitedResult, signal, onConnected };
+  const isRead = plan.kind === "read";
+  const options = { isolation, rollback: isRolledBack, unlimitedResult, isRead, signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
   return { main: results.at(-2)!, estimate: results.at(-1)! };

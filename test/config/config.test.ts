@@ -74,6 +74,7 @@ test("without settings the service uses an embedded database with demo data and 
     dbStatementTimeout: 10_000,
     dbAnonStatementTimeout: 5000,
     dbPreparedStatements: 250,
+    dbSharedReads: 4,
     dbMaxResultBytes: 16_777_216,
     streamConnections: 5,
     streamMaxRows: 0,

@@ -97,6 +97,8 @@ test("10,000 random URLs add no series", { timeout: 60_000 }, async () => {
   ]);
   const series = async () => (await text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   const names = async () => (await series()).map((line) => line.replace(/ \S+$/, ""));
+  // Its caches have series once it is built.
+  await service.gql("{ __typename }");
   const before = await names();
   expect(await sendAll(random(10_000))).toHaveLength(10_000);
   expect(await names()).toEqual(before);
@@ -122,6 +124,39 @@ test("errors are counted by code, limits by setting, and database waits by pool"
   expect(all).toContain('content_service_limits_hit_total{limit="RATE_LIMIT"} 1');
   expect(all).toContain('content_service_db_round_trips_total{pool="data"} 2');
   expect(all).toContain('content_service_db_transaction_duration_seconds_count{pool="data"} 2');
+});
+
+test("quick reads of tables, users and GraphQL that arrive together share round trips, but not behind a pooler", async () => {
+  const settings = { METRICS: "on", DB_SHARED_READS: "1000" };
+  const shares = await startTestService(settings);
+  onTestFinished(() => shares.stop());
+  const database = await createTestDatabase();
+  const pooled = { ...settings, DATABASE_URL: database.url, DATABASE_DIRECT_URL: database.url };
+  const separate = await startTestService(pooled, database);
+  onTestFinished(() => separate.stop());
+
+  const sharedBy = async ({ url }: TestService) => {
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    return Number(/content_service_db_shared_reads_total\{pool="data"\} (\d+)/.exec(metrics)![1]);
+  };
+  const headers = { apikey: shares.service.tokens.issueKey("anon"), "content-type": "application/json" };
+  const body = JSON.stringify({ query: "{ article(id: 1) { id title author { name } } }" });
+  const requests: readonly [path: string, init: RequestInit][] = [
+    ["/rest/v1/articles?id=eq.1", { headers }],
+    ["/users/1", {}],
+    ["/graphql", { method: "POST", headers, body }],
+  ];
+  for (const [path, init] of requests) {
+    const burst = async (to: TestService) => {
+      const before = await sharedBy(to);
+      const responses = await Promise.all(Array.from({ length: 20 }, () => fetch(`${to.url}${path}`, init)));
+      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+      for (const response of responses) expect(await response.text()).not.toContain('"errors"');
+      return (await sharedBy(to)) - before;
+    };
+    await expect.poll(() => burst(shares), POLL).toBeGreaterThan(1);
+    for (let i = 0; i < 5; i++) expect(await burst(separate)).toBe(0);
+  }
 });
 
 test("subscriptions to changes are counted, and the changes that were read by operation", async () => {

@@ -53,6 +53,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       streamConnections: 0,
       maxPrepared: 100,
       maxResultBytes: 0,
+      sharedReads: 4,
       log: pino({ level: "silent" }),
       onConnectionError: () => {},
     });

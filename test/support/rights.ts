@@ -20,6 +20,7 @@ export async function openRights({ url }: TestDatabase, { timeout = 5000 } = {})
     statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
     maxPrepared: 100,
     maxResultBytes: 0,
+    sharedReads: 4,
     log: pino({ level: "silent" }),
     onConnectionError: () => {},
   });

@@ -102,6 +102,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
       streamConnections: 0,
       maxPrepared: 100,
       maxResultBytes: 1000,
+      sharedReads: 4,
       log: pino({ level: "silent" }),
       onConnectionError,
     });

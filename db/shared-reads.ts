@@ -1,0 +1,257 @@
+import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
+import { Batch, type Result } from "./batch.ts";
+import { cancelRequest, untilReady } from "./connection.ts";
+import { ApiError, isLost, isStalePlan } from "./errors.ts";
+import { type ExecutionOptions, failureOf, type Work } from "./execution.ts";
+import type { PooledConnection } from "./pool.ts";
+import type { Recipient } from "./unsent-bytes.ts";
+
+/** Maximum reads on one connection at the same time: each waits for those before it. */
+const MAX_READS = 4;
+
+/** A transaction that only reads, and was quick until now. */
+type Read = {
+  readonly work: Work;
+  /** When it was requested, on the clock of `performance.now()`. */
+  readonly asked: number;
+  resolve(results: Result[]): void;
+  reject(error: unknown): void;
+};
+
+export type SharedReadsOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "onStatementTimeout"> & {
+  readonly pool: pg.ClientConfig;
+  /** Milliseconds that a read usually takes at most. Those that wait four times as long are run again, on other connections. */
+  readonly limit: number;
+  /** A clean connection. */
+  connect(): PooledConnection | Promise<PooledConnection>;
+  /** Notes that a transaction has a connection. False if its client has gone: it is not sent. */
+  connected(work: Work, asked: number): boolean;
+  /** Runs a read on this connection alone, and releases both. */
+  runOn(connection: PooledConnection, work: Work): Promise<Result[]>;
+  release(connection: PooledConnection, broken: Error | undefined): void;
+  /** Called when a transaction has ended. */
+  leave(recipient: Recipient | null): void;
+};
+
+/**
+ * Sends quick reads that arrive together on one connection, with one write. Each is a transaction with the identity of its own caller,
+ * and fails alone. What a neighbor may have disturbed is run again, on a connection of its own.
+ */
+export class SharedReads {
+  readonly #options: SharedReadsOptions;
+  #waiting: Read[] = [];
+  /** Reads that were sent together with others. */
+  count = 0;
+
+  constructor(options: SharedReadsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves and rejects as `Transactions.run` does. Those of one turn of the event loop are sent together. */
+  run(work: Work, asked: number): Promise<Result[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.push({ work, asked, resolve, reject }) === 1) setImmediate(() => this.#send());
+    });
+  }
+
+  #send(): void {
+    const reads = this.#waiting;
+    this.#waiting = [];
+    for (let i = 0; i < reads.length; ) {
+      const { code } = reads[i]!.work;
+      let end = i + 1;
+      while (end < reads.length && end < i + MAX_READS && reads[end]!.work.code === code) end++;
+      this.#sendTogether(reads.slice(i, end));
+      i = end;
+    }
+  }
+
+  #sendTogether(reads: Read[]): void {
+    const connection = this.#options.connect();
+    if (!(connection instanceof Promise)) {
+      this.#sendOn(connection, reads);
+      return;
+    }
+    const fail = (error: unknown) => {
+      for (const read of reads) this.#refuse(read, error);
+    };
+    connection.then((opened) => this.#sendOn(opened, reads), fail);
+  }
+
+  #sendOn(connection: PooledConnection, reads: Read[]): void {
+    const sent = reads.filter((read) => {
+      const isWanted = this.#options.connected(read.work, read.asked);
+      if (!isWanted) this.#refuse(read, read.work.signal!.reason);
+      return isWanted;
+    });
+    if (sent.length === 0) {
+      this.#options.release(connection, undefined);
+    } else if (sent.length === 1) {
+      const [{ work, resolve, reject }] = sent as [Read];
+      this.#options.runOn(connection, work).then(resolve, reject);
+    } else {
+      this.count += sent.length;
+      new SharedConnection(connection, this.#options).send(sent);
+    }
+  }
+
+  #refuse({ work, reject }: Read, error: unknown): void {
+    this.#options.leave(work.recipient);
+    reject(error);
+  }
+}
+
+/** A read on a shared connection. Null when it runs on another one: then its result is ignored. */
+type Sent = { read: Read | null; readonly batch: Batch };
+
+/** Several reads on one connection. Their results arrive in order. */
+class SharedConnection {
+  readonly #connection: PooledConnection;
+  readonly #options: SharedReadsOptions;
+  /** Those that have not ended; the database executes the first. */
+  #sent: Sent[] = [];
+  readonly #start = performance.now();
+  /** When the first of `#sent` began. */
+  #since = this.#start;
+  #hasFailed = false;
+  #timer: NodeJS.Timeout | undefined;
+  #cancelled: Promise<unknown> | null = null;
+  readonly #cancel: () => void;
+
+  constructor(connection: PooledConnection, options: SharedReadsOptions) {
+    this.#connection = connection;
+    this.#options = options;
+    // As in execution.ts: a function that is assigned to a property at once would be kept for long.
+    const cancel = () => this.#cancelUnwanted();
+    this.#cancel = cancel;
+  }
+
+  send(reads: readonly Read[]): void {
+    const { client } = this.#connection;
+    this.#sent = reads.map((read) => this.#prepare(read));
+    for (let i = 1; i < reads.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
+    this.#connection.judgedBy = reads[0]!.work.code;
+    this.#timer = setTimeout(() => this.#moveWaiting(), MAX_READS * this.#options.limit);
+    try {
+      client.query(this.#sent[0]!.batch as never);
+    } catch (error) {
+      // Nothing was sent. The read that cannot be written fails when it is alone.
+      this.#lose(error as Error);
+    }
+  }
+
+  #prepare(read: Read): Sent {
+    const { work } = read;
+    const span = work.startTrip?.();
+    work.signal?.addEventListener("abort", this.#cancel);
+    this.#options.onSync();
+    const batch: Batch = new Batch(work.statements, work.batchOptions, (error) => {
+      if (this.#sent[0] !== sent) return;
+      if (error !== null) span?.fail(error.message);
+      span?.end();
+      this.#end(sent, error as DatabaseError | null);
+    });
+    const sent: Sent = { read, batch };
+    return sent;
+  }
+
+  /** The first read has ended. */
+  #end({ read, batch }: Sent, error: DatabaseError | null): void {
+    const now = performance.now();
+    read?.work.pace?.add(now - this.#since);
+    this.#since = now;
+    // The result is too large, and the connection was cut off: this concerns the first read only.
+    const isRefused = (error as Error | null) instanceof ApiError;
+    if (error !== null && isLost(error) && !isRefused) {
+      this.#lose(error);
+      return;
+    }
+    this.#sent.shift();
+    const isDisturbed = error !== null && (this.#hasFailed || isStalePlan(error));
+    this.#hasFailed ||= error !== null;
+    const settle = () => {
+      if (read === null) return;
+      if (isDisturbed) this.#runAgain(read);
+      else this.#settle(read, batch, error);
+    };
+    if (isRefused) {
+      this.#lose(error!);
+      settle();
+    } else if (this.#sent.length === 0) {
+      this.#release(error, settle);
+    } else {
+      settle();
+      this.#cancelUnwanted();
+    }
+  }
+
+  /** The connection cannot be used again. */
+  #lose(error: Error): void {
+    const sent = this.#sent;
+    this.#sent = [];
+    clearTimeout(this.#timer);
+    this.#options.release(this.#connection, error);
+    for (const { read } of sent) if (read !== null) this.#runAgain(read);
+  }
+
+  /** The first read is slower than expected. */
+  #moveWaiting(): void {
+    for (const sent of this.#sent.slice(1)) {
+      const { read } = sent;
+      sent.read = null;
+      if (read !== null) this.#runAgain(read);
+    }
+    this.#cancelUnwanted();
+  }
+
+  #settle({ work, resolve, reject }: Read, batch: Batch, error: DatabaseError | null): void {
+    const { signal, recipient, first, last } = work;
+    signal?.removeEventListener("abort", this.#cancel);
+    this.#options.onEnd((performance.now() - this.#start) / 1000, work);
+    const problem = error && failureOf(error, work, this.#options);
+    this.#options.leave(recipient);
+    if (signal?.aborted) reject(signal.reason);
+    else if (problem) reject(problem);
+    else resolve(batch.results.slice(first, last));
+  }
+
+  /**
+   * Runs a read again, alone. After an error the connection may lack statements that the failed read was to prepare; after its loss
+   * the outcome is unknown, which does not matter to a read.
+   */
+  #runAgain({ work, resolve, reject }: Read): void {
+    const { connect, runOn, leave } = this.#options;
+    const { signal, recipient } = work;
+    const fail = (error: unknown) => {
+      leave(recipient);
+      reject(error);
+    };
+    signal?.removeEventListener("abort", this.#cancel);
+    if (signal?.aborted) fail(signal.reason);
+    else Promise.resolve(connect()).then((connection) => runOn(connection, work).then(resolve, reject), fail);
+  }
+
+  /** Releases the connection once it can be used again, and settles the last read. */
+  #release(error: DatabaseError | null, settle: () => void): void {
+    clearTimeout(this.#timer);
+    const release = () => {
+      this.#options.release(this.#connection, undefined);
+      settle();
+    };
+    if (error === null && this.#cancelled === null) release();
+    else Promise.all([error && untilReady(this.#connection.client), this.#cancelled]).then(release);
+  }
+
+  /**
+   * Cancels the first read if its client has gone, unless another waits: a cancel request affects whatever the connection executes
+   * when it arrives.
+   */
+  #cancelUnwanted(): void {
+    const [first] = this.#sent;
+    const isUnwanted = ({ read }: Sent) => read === null || read.work.signal?.aborted;
+    if (!first || first.read === null || !this.#sent.every(isUnwanted)) return;
+    const cancelled = cancelRequest(this.#options.pool, this.#connection.client);
+    this.#cancelled = Promise.all([this.#cancelled, cancelled]);
+  }
+}

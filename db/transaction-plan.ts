@@ -1,0 +1,106 @@
+import type { BatchOptions, NamedStatement, Statement } from "./batch.ts";
+import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
+import { ApiError, unstorableText } from "./errors.ts";
+import type { RunOptions, Work } from "./execution.ts";
+import { type Identity, settingsStatement } from "./identity.ts";
+import { querySpan } from "./query-span.ts";
+import { KnownStatements, type Pace } from "./session-state.ts";
+import type { TransactionOptions } from "./transaction.ts";
+import { type Frame, type FrameOptions, frameOf, openFrame } from "./transaction-frame.ts";
+import type { Recipient } from "./unsent-bytes.ts";
+
+type PlannerOptions = Pick<TransactionOptions, "maxPrepared" | "sharedReads" | "statementTimeoutOf" | "onFailure">;
+
+/** A transaction of several round trips: what is sent first and last. */
+type OpenPlan = {
+  readonly opening: readonly NamedStatement[];
+  readonly end: readonly NamedStatement[];
+  readonly code: Code;
+  readonly runsCode: boolean;
+};
+
+/** Plans what is sent for a transaction: the settings of the identity and the statements, in their frame. */
+export class TransactionPlanner {
+  /** What the current catalog knows about code. */
+  code = UNKNOWN_CODE;
+  readonly #options: PlannerOptions;
+  readonly #known: KnownStatements;
+
+  constructor(options: PlannerOptions) {
+    this.#options = options;
+    this.#known = new KnownStatements(options.maxPrepared > 0);
+  }
+
+  /** Throws ApiError for text that Postgres cannot store. */
+  plan(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
+    const { recipient = null, span } = identity.request;
+    const { role } = identity.caller;
+    const { onFailure } = this.#options;
+    const { code } = this;
+    const runsCode = this.#known.runCode(role, statements, code);
+    const frame = frameOf(statements.length, options, runsCode);
+    const first = frame.begin.length + 1;
+    return {
+      statements: this.#statementsOf(identity, statements, frame),
+      batchOptions: this.#batchOptions(options, recipient, first, statements.length),
+      first,
+      last: first + statements.length,
+      code,
+      runsCode,
+      pace: runsCode ? null : this.#paceOf(role, statements, options),
+      isFramed: frame.end.length > 0,
+      recipient,
+      signal: options.signal,
+      onConnected: options.onConnected,
+      onFailure: onFailure && ((error) => onFailure({ error, role, texts: statements.map(({ text }) => text) })),
+      span,
+      startTrip: span && (() => querySpan(span, identity, statements)),
+    };
+  }
+
+  /** Plans a transaction of several round trips. Throws ApiError for text that Postgres cannot store. */
+  open(identity: Identity, statements: readonly Statement[], options: FrameOptions): OpenPlan {
+    const { code } = this;
+    const runsCode = this.#known.runCode(identity.caller.role, statements, code);
+    const { begin, end } = openFrame(options, runsCode);
+    const opening = this.#statementsOf(identity, statements, { begin, end: [] });
+    return { opening, end: end.map((statement) => ({ ...statement, name: "" })), code, runsCode };
+  }
+
+  /** Null if the transaction cannot share a connection: it is no read, or sharing would gain little. */
+  #paceOf(role: string, statements: readonly Statement[], options: RunOptions): Pace | null {
+    const { sharedReads = 0, maxPrepared } = this.#options;
+    if (!options.isRead || sharedReads === 0 || maxPrepared === 0 || statements.length !== 1) return null;
+    if (options.isolation || options.rollback || options.onCompleted || options.unlimitedResult) return null;
+    return this.#known.of(role, statements[0]!.text, this.code)?.pace ?? null;
+  }
+
+  #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
+    const { role } = identity.caller;
+    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
+    for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
+    return [...begin, settings, ...statements, ...end].map((statement) => ({
+      ...statement,
+      name: this.#known.of(role, statement.text, this.code)?.name ?? "",
+    }));
+  }
+
+  /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
+  #batchOptions(
+    { unlimitedResult = false, onCompleted }: RunOptions,
+    recipient: Recipient | null,
+    first: number,
+    count: number,
+  ): BatchOptions {
+    const report =
+      onCompleted &&
+      ((index: number) => {
+        if (index >= first && index < first + count) onCompleted(index - first);
+      });
+    return { maxPrepared: this.#options.maxPrepared, unlimitedResult, recipient, onCompleted: report };
+  }
+}
+
+function refuseUnstorable(value: string | null): void {
+  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
+}
