@@ -159,7 +159,7 @@ export const SETTINGS = {
     "Maximum prepared statements per connection. Set it to 0 for a pooler that does not support them.",
   ),
   DB_SHARED_READS: setting(
-    integer(0, 1000),
+    integer(0, 100),
     "4",
     "Milliseconds. Reads that usually take less, and arrive together, share a connection and its round trip. 0 turns this off; it is also off with DATABASE_DIRECT_URL, which means a pooler, and with DB_PREPARED_STATEMENTS=0.",
   ),

@@ -39,7 +39,7 @@ export type BatchOptions = {
   readonly maxPrepared: number;
   /** Whether the limit on the size of a result is lifted. */
   readonly unlimitedResult: boolean;
-  /** Counts the bytes of the result as they arrive. */
+  /** Counts the bytes of the result. */
   readonly recipient: Recipient | null;
   /** Called as each statement completes, before the others have; `index` is its position. */
   readonly onCompleted: ((index: number) => void) | undefined;
@@ -113,6 +113,7 @@ export class Batch {
   #next: Batch | null = null;
   #client: Pick<pg.Client, "query"> | null = null;
   #isWritten = false;
+  #isDiscarded = false;
 
   constructor(
     statements: readonly NamedStatement[],
@@ -134,8 +135,13 @@ export class Batch {
     this.#client = client;
   }
 
+  /** Ignores the rows that have not arrived. */
+  discard(): void {
+    this.#isDiscarded = true;
+  }
+
   submit(wire: Wire): null {
-    wire.recipient = this.#options.recipient;
+    wire.recipient = this.#isDiscarded ? null : this.#options.recipient;
     wire.received = this.#options.unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
     if (!this.#isWritten) {
       for (let batch: Batch | null = this; batch !== null; batch = batch.#next) batch.#write(wire);
@@ -170,7 +176,7 @@ export class Batch {
   }
 
   handleDataRow({ fields }: { fields: RawRow }): void {
-    this.results[this.#current]!.rows.push(fields);
+    if (!this.#isDiscarded) this.results[this.#current]!.rows.push(fields);
   }
 
   handleCommandComplete({ text }: { text: string }): void {
@@ -216,7 +222,10 @@ export class Batch {
   #finish(error: DatabaseError | Error | null): void {
     const done = this.#done;
     this.#done = null;
-    if (this.#wire) this.#wire.recipient = null;
+    if (this.#wire) {
+      this.#wire.recipient = null;
+      this.#wire.received = Number.NEGATIVE_INFINITY;
+    }
     done?.(error);
   }
 }

@@ -235,9 +235,11 @@ function messageOf(error: DatabaseErrorLike, messages: ConstraintMessages): stri
   return messages.get(`${error.schema}.${error.table}.${error.constraint}`);
 }
 
-/** Nothing was executed: the connection does not know the statement, or a type in its result has changed. */
+/** Nothing was executed: the connection does not know the statement, or already does, or a type in its result has changed. */
 export const isStalePlan = (error: DatabaseError) =>
-  error.code === "26000" || (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
+  error.code === "26000" ||
+  error.code === "42P05" ||
+  (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
 
 /** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
 export const isSocketError = (error: DatabaseError | ApiError) =>

@@ -12,7 +12,7 @@ import type { Recipient } from "./unsent-bytes.ts";
 
 /** How the statements of a caller are run. */
 export type RunOptions = FrameOptions & {
-  /** Nothing but a read: it may share a connection with other reads, and be run again if the connection is lost. */
+  /** It only reads: it may share a connection with other reads, and be executed twice, even at once. */
   readonly isRead?: boolean;
   /** Called when the transaction has a connection. */
   readonly onConnected?: () => void;
@@ -185,8 +185,9 @@ class Execution {
   #release(broken: Error | undefined): void {
     const { recipient } = this.#work;
     const release = (error: Error | undefined) => this.#options.release(this.#connection, recipient, error);
-    if (this.#cleaned === null) release(broken);
-    else this.#cleaned.then((error) => release(broken ?? error));
+    // A lost connection may not have accepted the cleaning.
+    if (broken !== undefined || this.#cleaned === null) release(broken);
+    else this.#cleaned.then(release);
   }
 }
 

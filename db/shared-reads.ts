@@ -1,5 +1,6 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import type { Span } from "../telemetry/span.ts";
 import { Batch, type Result } from "./batch.ts";
 import { cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isStalePlan } from "./errors.ts";
@@ -48,7 +49,7 @@ export class SharedReads {
     this.#options = options;
   }
 
-  /** Resolves and rejects as `Transactions.run` does. Those of one turn of the event loop are sent together. */
+  /** Resolves and rejects as `Transactions.run` does. The reads of one turn of the event loop are sent together. */
   run(work: Work, asked: number): Promise<Result[]> {
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ work, asked, resolve, reject }) === 1) setImmediate(() => this.#send());
@@ -102,8 +103,14 @@ export class SharedReads {
   }
 }
 
-/** A read on a shared connection. Null when it runs on another one: then its result is ignored. */
-type Sent = { read: Read | null; readonly batch: Batch };
+/** A read on a shared connection. */
+type Sent = {
+  /** Null when it is run again on another connection: then this result is ignored. */
+  read: Read | null;
+  readonly batch: Batch;
+  readonly span: Span | undefined;
+  readonly onAbort: () => void;
+};
 
 /** Several reads on one connection. Their results arrive in order. */
 class SharedConnection {
@@ -117,14 +124,10 @@ class SharedConnection {
   #hasFailed = false;
   #timer: NodeJS.Timeout | undefined;
   #cancelled: Promise<unknown> | null = null;
-  readonly #cancel: () => void;
 
   constructor(connection: PooledConnection, options: SharedReadsOptions) {
     this.#connection = connection;
     this.#options = options;
-    // As in execution.ts: a function that is assigned to a property at once would be kept for long.
-    const cancel = () => this.#cancelUnwanted();
-    this.#cancel = cancel;
   }
 
   send(reads: readonly Read[]): void {
@@ -132,7 +135,9 @@ class SharedConnection {
     this.#sent = reads.map((read) => this.#prepare(read));
     for (let i = 1; i < reads.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
     this.#connection.judgedBy = reads[0]!.work.code;
-    this.#timer = setTimeout(() => this.#moveWaiting(), MAX_READS * this.#options.limit);
+    // After a pause of this process, the results may have arrived: they are read before the immediate.
+    const late = () => setImmediate(() => this.#moveWaiting());
+    this.#timer = setTimeout(late, MAX_READS * this.#options.limit);
     try {
       client.query(this.#sent[0]!.batch as never);
     } catch (error) {
@@ -143,21 +148,19 @@ class SharedConnection {
 
   #prepare(read: Read): Sent {
     const { work } = read;
-    const span = work.startTrip?.();
-    work.signal?.addEventListener("abort", this.#cancel);
+    const onAbort = () => this.#cancelUnwanted();
+    work.signal?.addEventListener("abort", onAbort);
     this.#options.onSync();
     const batch: Batch = new Batch(work.statements, work.batchOptions, (error) => {
-      if (this.#sent[0] !== sent) return;
-      if (error !== null) span?.fail(error.message);
-      span?.end();
-      this.#end(sent, error as DatabaseError | null);
+      if (this.#sent[0] === sent) this.#end(sent, error as DatabaseError | null);
     });
-    const sent: Sent = { read, batch };
+    const sent: Sent = { read, batch, span: work.startTrip?.(), onAbort };
     return sent;
   }
 
   /** The first read has ended. */
-  #end({ read, batch }: Sent, error: DatabaseError | null): void {
+  #end(sent: Sent, error: DatabaseError | null): void {
+    const { read, batch, span } = sent;
     const now = performance.now();
     read?.work.pace?.add(now - this.#since);
     this.#since = now;
@@ -168,6 +171,9 @@ class SharedConnection {
       return;
     }
     this.#sent.shift();
+    detach(sent);
+    if (error !== null) span?.fail(error.message);
+    span?.end();
     const isDisturbed = error !== null && (this.#hasFailed || isStalePlan(error));
     this.#hasFailed ||= error !== null;
     const settle = () => {
@@ -182,7 +188,8 @@ class SharedConnection {
       this.#release(error, settle);
     } else {
       settle();
-      this.#cancelUnwanted();
+      if (this.#sent[0]!.read === null) this.#timer!.refresh();
+      else this.#cancelUnwanted();
     }
   }
 
@@ -192,22 +199,31 @@ class SharedConnection {
     this.#sent = [];
     clearTimeout(this.#timer);
     this.#options.release(this.#connection, error);
-    for (const { read } of sent) if (read !== null) this.#runAgain(read);
-  }
-
-  /** The first read is slower than expected. */
-  #moveWaiting(): void {
-    for (const sent of this.#sent.slice(1)) {
-      const { read } = sent;
-      sent.read = null;
+    for (const each of sent) {
+      const { read, span } = each;
+      detach(each);
+      span?.fail(error.message);
+      span?.end();
       if (read !== null) this.#runAgain(read);
     }
-    this.#cancelUnwanted();
+  }
+
+  /** The reads take longer than expected: those behind the first are run again, and what nobody waits for is cancelled. */
+  #moveWaiting(): void {
+    const [first, ...waiting] = this.#sent;
+    for (const sent of waiting) {
+      const { read } = sent;
+      detach(sent);
+      sent.read = null;
+      sent.batch.discard();
+      if (read !== null) this.#runAgain(read);
+    }
+    if (first?.read === null) this.#cancelFirst();
+    else this.#cancelUnwanted();
   }
 
   #settle({ work, resolve, reject }: Read, batch: Batch, error: DatabaseError | null): void {
     const { signal, recipient, first, last } = work;
-    signal?.removeEventListener("abort", this.#cancel);
     this.#options.onEnd((performance.now() - this.#start) / 1000, work);
     const problem = error && failureOf(error, work, this.#options);
     this.#options.leave(recipient);
@@ -221,15 +237,22 @@ class SharedConnection {
    * the outcome is unknown, which does not matter to a read.
    */
   #runAgain({ work, resolve, reject }: Read): void {
-    const { connect, runOn, leave } = this.#options;
+    const { connect, runOn, release, leave } = this.#options;
     const { signal, recipient } = work;
     const fail = (error: unknown) => {
       leave(recipient);
       reject(error);
     };
-    signal?.removeEventListener("abort", this.#cancel);
+    const run = (connection: PooledConnection) => {
+      if (!signal?.aborted) {
+        runOn(connection, work).then(resolve, reject);
+        return;
+      }
+      release(connection, undefined);
+      fail(signal.reason);
+    };
     if (signal?.aborted) fail(signal.reason);
-    else Promise.resolve(connect()).then((connection) => runOn(connection, work).then(resolve, reject), fail);
+    else Promise.resolve(connect()).then(run, fail);
   }
 
   /** Releases the connection once it can be used again, and settles the last read. */
@@ -243,15 +266,17 @@ class SharedConnection {
     else Promise.all([error && untilReady(this.#connection.client), this.#cancelled]).then(release);
   }
 
-  /**
-   * Cancels the first read if its client has gone, unless another waits: a cancel request affects whatever the connection executes
-   * when it arrives.
-   */
+  /** Cancels the first read if its client has gone, unless another waits. */
   #cancelUnwanted(): void {
-    const [first] = this.#sent;
     const isUnwanted = ({ read }: Sent) => read === null || read.work.signal?.aborted;
-    if (!first || first.read === null || !this.#sent.every(isUnwanted)) return;
+    if (this.#sent[0]?.read && this.#sent.every(isUnwanted)) this.#cancelFirst();
+  }
+
+  /** A cancel request affects whatever the connection executes when it arrives: nothing but the first, or others that are unwanted. */
+  #cancelFirst(): void {
     const cancelled = cancelRequest(this.#options.pool, this.#connection.client);
     this.#cancelled = Promise.all([this.#cancelled, cancelled]);
   }
 }
+
+const detach = ({ read, onAbort }: Sent) => read?.work.signal?.removeEventListener("abort", onAbort);

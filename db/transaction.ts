@@ -105,7 +105,7 @@ export class Transactions {
   /**
    * Runs the statements as one transaction and returns their results, in order. Rejects with pg's DatabaseError, with
    * ApiError for text that Postgres cannot store, or with the reason of `signal`; nothing is written then. If the
-   * connection is lost during the commit, the outcome is unknown and the transaction is not repeated.
+   * connection is lost during the commit, the outcome is unknown and the transaction is not repeated, unless it only reads.
    */
   run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     const { recipient = null, trial } = identity.request;

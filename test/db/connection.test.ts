@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { Code } from "../../db/catalog/code.ts";
 import { Transactions } from "../../db/transaction.ts";
 import { anon, NO_CODE, useTransactionsDatabase } from "../support/transactions.ts";
 
@@ -43,6 +44,7 @@ class TestProxy {
   writes = 0;
   url = "";
   readonly #sockets: Socket[] = [];
+  #held: Buffer[] | null = null;
   readonly #listener: Server;
 
   constructor() {
@@ -64,6 +66,11 @@ class TestProxy {
     return this;
   }
 
+  /** Passes nothing to the client until the server closes the connection, then all at once. */
+  hold(): void {
+    this.#held = [];
+  }
+
   /** Ends all connections like a crash: with RST, which the client sees as ECONNRESET. */
   reset(): void {
     for (const socket of this.#sockets.splice(0)) socket.resetAndDestroy();
@@ -83,8 +90,16 @@ class TestProxy {
       this.writes++;
       this.client.add(chunk);
     });
-    upstream.on("data", (chunk) => this.server.add(chunk));
-    socket.pipe(upstream).pipe(socket);
+    upstream.on("data", (chunk) => {
+      this.server.add(chunk);
+      if (this.#held) this.#held.push(chunk);
+      else socket.write(chunk);
+    });
+    upstream.on("end", () => {
+      socket.end(Buffer.concat(this.#held ?? []));
+      this.#held = null;
+    });
+    socket.pipe(upstream);
   }
 }
 
@@ -127,6 +142,26 @@ test("a terminated server process fails only its own transaction", async () => {
   await database().owner.query("select pg_terminate_backend($1)", await db.pids());
   await run;
   expect(await db.row(anon, "select count(*) from notes")).toEqual(["0"]);
+});
+
+test("a transaction whose connection ends just before it fails, and the next one gets a new connection", async () => {
+  const proxy = await new TestProxy().start();
+  const db = database().open({ pool: { connectionString: proxy.url } });
+  db.transactions.follow(new Code(["pg_sleep"], false));
+  await db.run(anon, ["select 1"]);
+  const pids = await db.pids();
+  const ready = () => proxy.server.types.replace(/[^Z]/g, "").length;
+  const before = ready();
+  proxy.hold();
+  // The second runs code, so its connection has to be cleaned.
+  const [first, second] = [db.row(anon, "select 1"), db.row(anon, "select pg_sleep(0)")];
+  const failed = expect(second).rejects.toMatchObject(OUTCOME_UNKNOWN);
+  await expect.poll(ready).toBe(before + 1);
+  await database().owner.query("select pg_terminate_backend($1)", pids);
+  // The result of the first and the end of the connection arrive together; the second has the connection in between.
+  expect(await first).toEqual(["1"]);
+  await failed;
+  expect(await db.row(anon, "select 3")).toEqual(["3"]);
 });
 
 test("a server process that is terminated while idle is replaced", async () => {

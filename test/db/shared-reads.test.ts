@@ -26,7 +26,7 @@ const database = useTransactionsDatabase(`
   grant all on notes, held to anon, authenticated;`);
 
 /** No read is too slow to share a connection. */
-const SHARED = { sharedReads: 1000 };
+const SHARED = { sharedReads: 10_000 };
 
 function open(options: Parameters<ReturnType<typeof database>["open"]>[0] = {}): TestTransactions {
   const db = database().open({ ...SHARED, ...options, pool: { max: 10, ...options.pool } });
@@ -118,6 +118,20 @@ test("a statement that a failed read was to prepare is prepared for the others",
   const unknown = { ...anon, settings: { fixed: [["default_table_access_method", "unknown"]], given: [] } } as const;
   const results = await outcomes(db, [[unknown, "select 'new'"], ...times(3, [anon, "select 'new'"])]);
   expect(results).toEqual([expect.objectContaining({ code: "22023" }), "new", "new", "new"]);
+});
+
+test("a statement that failed reads were to close and to prepare again can be executed", async () => {
+  const db = open({ pool: { max: 1 }, maxPrepared: 6 });
+  const unknown = { ...anon, settings: { fixed: [["timezone", "nowhere"]], given: [] } } as const;
+  for (let i = 0; i < 4; i++) await outcomes(db, [[anon, `select ${i}`]]);
+  await outcomes(db, [[unknown, "select 3"]]);
+  // The list of the connection is full: the first of these closes `select 0`, which the second prepares again.
+  const failed = await outcomes(db, [
+    [unknown, "select 4"],
+    [unknown, "select 0"],
+  ]);
+  expect(failed).toEqual([expect.objectContaining({ code: "22023" }), expect.objectContaining({ code: "22023" })]);
+  expect(await outcomes(db, [[anon, "select 0"]])).toEqual(["0"]);
 });
 
 test("reads whose plan is out of date are run again", async () => {
@@ -240,6 +254,22 @@ test("reads do not wait for one that is slower than expected: they are run again
   expect(await first).toEqual(["0"]);
   expect(db.transactions.shared).toBe(4);
   expect(await outcomes(db, times(4, [anon, "select 1"]))).toEqual(["1", "1", "1", "1"]);
+});
+
+test("what nobody waits for any more is cancelled", async () => {
+  const db = open({ sharedReads: 11, pool: { max: 2 } });
+  const release = await hold();
+  const controller = new AbortController();
+  const { signal } = controller;
+  const first = expect(db.run(anon, [HELD], { ...READ, signal })).rejects.toThrow("aborted");
+  const second = expect(db.run(anon, [HELD], { ...READ, signal })).rejects.toThrow("aborted");
+  // The second is run again, on the other connection. When both are aborted, its first copy remains.
+  await expect.poll(waiting).toHaveLength(2);
+  controller.abort();
+  await Promise.all([first, second]);
+  expect(await outcomes(db, [[anon, "select 1"]])).toEqual(["1"]);
+  await expect.poll(waiting).toEqual([]);
+  await release();
 });
 
 test("an aborted read is cancelled, and those that waited for it are not", async () => {

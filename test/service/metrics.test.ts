@@ -127,7 +127,7 @@ test("errors are counted by code, limits by setting, and database waits by pool"
 });
 
 test("quick reads of tables, users and GraphQL that arrive together share round trips, but not behind a pooler", async () => {
-  const settings = { METRICS: "on", DB_SHARED_READS: "1000" };
+  const settings = { METRICS: "on", DB_SHARED_READS: "100" };
   const shares = await startTestService(settings);
   onTestFinished(() => shares.stop());
   const database = await createTestDatabase();
