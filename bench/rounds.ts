@@ -233,6 +233,8 @@ async function measure(
     foreignCores: (used("machine") - used("server") - used("database") - used("bench")) / used("time"),
     memory: server && peakOf(server.pid),
   };
+  // A server that is stopped would never end the requests that the load tool has left.
+  await database.settle();
   server?.pause();
   if (benchCase.writes) await database.removeWritten();
   return sample;
