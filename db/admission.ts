@@ -38,8 +38,8 @@ const nameOf = (recipient: Recipient | null) => recipient?.client ?? INTERNAL;
 const SHORT_WAIT = 200;
 
 /**
- * Decides which transaction runs next on a pool of connections. A client may hold its share of the connections at once;
- * the others overtake it. A client at an IP address with too many unread results waits too. Clients take turns; the
+ * Decides which transaction runs next on a pool of connections. While a client holds its full share of the connections,
+ * others overtake it. A client at an IP address with too many unread results waits too. Clients take turns; the
  * transactions of one client run in order. When more transactions arrive than the slots can run, those that would wait
  * longest are refused at once, so that the others do not wait longer and longer.
  */

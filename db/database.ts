@@ -174,7 +174,7 @@ export class Database {
     metrics.gauge({ name: "db_pool_waiting", about: waiting, ...of("waiting") });
     const timeouts = "Transactions that did not get a connection within DB_POOL_TIMEOUT.";
     metrics.counter({ name: "db_pool_timeouts_total", about: timeouts, ...of("timeouts") });
-    const trips = "Round trips to the database: a transaction takes one. Each of the reads that share one counts.";
+    const trips = "Round trips to the database, one per transaction. Reads that share one are counted separately.";
     metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
     const shared = "Reads that were sent on one connection together with others.";
     metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.shared) });

@@ -37,7 +37,7 @@ export type SharedReadsOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "on
 
 /**
  * Sends quick reads that arrive together on one connection, with one write. Each is a transaction with the identity of its own caller,
- * and fails alone. What a neighbor may have disturbed is run again, on a connection of its own.
+ * and fails alone. What a neighbour may have disturbed is run again, on a connection of its own.
  */
 export class SharedReads {
   readonly #options: SharedReadsOptions;
@@ -135,7 +135,7 @@ class SharedConnection {
     this.#sent = reads.map((read) => this.#prepare(read));
     for (let i = 1; i < reads.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
     this.#connection.judgedBy = reads[0]!.work.code;
-    // After a pause of this process, the results may have arrived: they are read before the immediate.
+    // If this process was paused, results may be waiting: they are read before setImmediate calls back.
     const late = () => setImmediate(() => this.#moveWaiting());
     this.#timer = setTimeout(late, MAX_READS * this.#options.limit);
     try {
@@ -272,7 +272,7 @@ class SharedConnection {
     if (this.#sent[0]?.read && this.#sent.every(isUnwanted)) this.#cancelFirst();
   }
 
-  /** A cancel request affects whatever the connection executes when it arrives: nothing but the first, or others that are unwanted. */
+  /** A cancel request affects whatever the connection executes when it arrives: here the first read or another unwanted one. */
   #cancelFirst(): void {
     const cancelled = cancelRequest(this.#options.pool, this.#connection.client);
     this.#cancelled = Promise.all([this.#cancelled, cancelled]);

@@ -106,8 +106,8 @@ export type CompiledOptions = {
 };
 
 /**
- * Returns `data` as JSON text. Null if Grafast has to execute the operation after all: because of an error of the statement, which
- * Grafast finds again and knows the field of, or of a value that is not allowed. Rejects if the database cannot execute anything now.
+ * Returns `data` as JSON text. Null if Grafast has to execute the operation after all: because of a value that is not allowed, or of an
+ * error of the statement, which Grafast meets again and attributes to its field. Rejects if the database cannot execute anything now.
  */
 export async function executeCompiled(
   statement: Statement,

@@ -25,7 +25,7 @@ export type HttpInterface = HttpEnvelope & {
   handle(exchange: Exchange): Promise<void>;
   /** Whether its responses are data, whose header Vary has Origin; absent for an interface with pages. */
   readonly sendsData?: boolean;
-  /** Whether its requests are refused while the database has more to do than it can; absent for pages. */
+  /** Whether its requests are refused while the database is overloaded; absent for pages. */
   readonly needsDatabase?: boolean;
   /** Reads the parameter `api_key`; absent if the interface has no special rule for it. */
   apiKeyIn?(url: string): string | null;
@@ -65,7 +65,7 @@ type QueuedRequest = {
 /** What the pipeline needs to know about callers, and about the work that they wait for. */
 export type PipelineContext = {
   readonly callers: Pick<CallerResolver, "identify">;
-  /** Whether the database has more to do than it can, and would refuse a request of this caller. */
+  /** Whether the database is overloaded, so that a request of this caller would be refused. */
   refuses?(identity: RequestIdentity): boolean;
 };
 
@@ -74,7 +74,7 @@ export class Pipeline {
   state: ServiceState = "starting";
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
   readonly #options: PipelineOptions;
-  /** Without the search for secrets, which takes longer than the rest of a line: its fields are known. */
+  /** Does not search lines for secrets, which takes longer than writing them: their fields are known. */
   readonly #requestLog: Logger;
   #cors: Cors;
   #interfaces: readonly HttpInterface[] = [];

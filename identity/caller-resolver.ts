@@ -181,7 +181,7 @@ export class RequestIdentity {
       if (caller === null) continue;
       if (isBrowser && caller.role === "service_role") throw new RefusedError("service key in browser");
       if (isAnonymous(caller, anonymousRole)) {
-        // A stronger credential is the anon key, which has fewer rights than the service key before it.
+        // A credential that outranks this service key is the anon key, which has fewer rights.
         if (agreed?.role === "service_role") throw new RefusedError("disagreement");
         continue;
       }

@@ -195,7 +195,7 @@ export class ChangeFeed implements ChangeSink {
     return parsed.stream === this.#stream ? parsed.start : { lsn: -1n, index: 0 };
   }
 
-  /** Calls back when DDL is committed between two changes. The later one is received when the promise is resolved. */
+  /** Calls back when DDL is committed between two changes. The later one waits for the promise of `listener`. */
   onSchemaChange(listener: () => Promise<void>): void {
     this.#schemaListeners.push(listener);
   }

@@ -53,7 +53,7 @@ const MAX_WHOLE_BYTES = 262_144;
 export async function runStreamed(transactions: Transactions, run: StreamedRun): Promise<Answer | StreamedAnswer> {
   const { prepared, query, transaction, url, timeout, signal, onConnected } = run;
   const { isolation } = transaction;
-  // The total must be that of the rows.
+  // The total must match the rows.
   const counts = prepared.plan.kind === "read" && prepared.plan.count !== null;
   const options = {
     isolation: isolation ?? (counts ? ("repeatable read" as const) : null),

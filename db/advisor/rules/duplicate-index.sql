@@ -1,4 +1,4 @@
--- note: Two equal indexes cost every write twice.
+-- note: With two identical indexes, every write updates both.
 select 'index ' || later.indexrelid::regclass as object,
   obj_description(later.indexrelid, 'pg_class') as comment,
   format('it is equal to %s', first.indexrelid::regclass) as reason,

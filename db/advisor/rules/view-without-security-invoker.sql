@@ -1,4 +1,4 @@
--- error: A view reads with the rights of its owner, so the policies of its tables do not apply to callers. A note while its tables have none.
+-- error: A view reads with the rights of its owner, so the policies of its tables do not apply to callers. Only a note if its tables have no policies.
 with recursive
 views as (
   select v.oid, v.name, v.comment, v.owner, v.granted_to

@@ -143,7 +143,7 @@ test("a table is described by its comment and by what else can be selected", () 
   expect(document.tags).toContainEqual({ name: "makers", description: about });
   expect(schemaOf(document, "makers").description).toBe(about);
   expect(document.paths["/makers"].get.description).toBe(
-    `${about}\n\nRelated rows: \`items\`.\n\n` + "Computed columns, returned only if `select` names them: `full_name`.",
+    `${about}\n\nRelated rows: \`items\`.\n\nComputed columns, returned only if \`select\` names them: \`full_name\`.`,
   );
 });
 
