@@ -108,12 +108,14 @@ const ACTIVE_BACKENDS = `
   where pid <> pg_backend_pid() and (state <> 'idle' or backend_type = 'autovacuum worker')`;
 const MAX_WAIT_MILLISECONDS = 60_000;
 
+/** Resolves when the database was idle twice in a row: a server may still begin requests that the load tool has left. */
 async function settle(owner: pg.Client): Promise<void> {
   const deadline = Date.now() + MAX_WAIT_MILLISECONDS;
-  for (;;) {
+  for (let idle = 0; ; ) {
     const { rows } = await owner.query<{ what: string }>(ACTIVE_BACKENDS);
     const { what } = rows[0]!;
-    if (what === "") return;
+    idle = what === "" ? idle + 1 : 0;
+    if (idle === 2) return;
     if (Date.now() > deadline) throw new Error(`the database is still busy: ${what}`);
     await setTimeout(50);
   }
