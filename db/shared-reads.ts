@@ -208,7 +208,7 @@ class SharedConnection {
     }
   }
 
-  /** The reads take longer than expected: those behind the first are run again, and what nobody waits for is cancelled. */
+  /** The first read takes longer than expected: those behind it are run again. If its result is not needed, it is cancelled. */
   #moveWaiting(): void {
     const [first, ...waiting] = this.#sent;
     for (const sent of waiting) {

@@ -1,11 +1,10 @@
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Code } from "../../db/catalog/code.ts";
 import { Transactions } from "../../db/transaction.ts";
+import { DatabaseProxy } from "../support/database-proxy.ts";
 import { anon, NO_CODE, useTransactionsDatabase } from "../support/transactions.ts";
 
 const database = useTransactionsDatabase("create table notes (text text); grant all on notes to anon;");
@@ -13,98 +12,8 @@ const database = useTransactionsDatabase("create table notes (text text); grant 
 const UNAVAILABLE = { problem: { status: 503, message: "the database is not available; try again" } };
 const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("check before you try again") } };
 
-/** The types of the messages in a protocol stream: `PBES`. The client's first message has no type. */
-class MessageTypes {
-  types = "";
-  #bytes = Buffer.alloc(0);
-  #untyped: boolean;
-
-  constructor(untyped: boolean) {
-    this.#untyped = untyped;
-  }
-
-  add(chunk: Buffer): void {
-    this.#bytes = Buffer.concat([this.#bytes, chunk]);
-    for (;;) {
-      const header = this.#untyped ? 0 : 1;
-      if (this.#bytes.length < header + 4) return;
-      const length = header + this.#bytes.readUInt32BE(header);
-      if (this.#bytes.length < length) return;
-      if (!this.#untyped) this.types += String.fromCharCode(this.#bytes[0]!);
-      this.#untyped = false;
-      this.#bytes = this.#bytes.subarray(length);
-    }
-  }
-}
-
-/** A proxy between the gateway and the database that counts messages and breaks connections. */
-class TestProxy {
-  readonly client = new MessageTypes(true);
-  readonly server = new MessageTypes(false);
-  writes = 0;
-  url = "";
-  readonly #sockets: Socket[] = [];
-  #held: Buffer[] | null = null;
-  readonly #listener: Server;
-
-  constructor() {
-    this.#listener = createServer((socket) => this.#pass(socket));
-  }
-
-  /** Listens on a free port, or on a Unix socket in the folder. */
-  async start(folder?: string): Promise<this> {
-    const { username, password, pathname } = new URL(database().logins.data);
-    this.#listener.listen(folder ? { path: join(folder, ".s.PGSQL.5432") } : { port: 0, host: "127.0.0.1" });
-    await once(this.#listener, "listening");
-    const address = this.#listener.address() as string | AddressInfo;
-    const host = typeof address === "string" ? encodeURIComponent(folder!) : `127.0.0.1:${address.port}`;
-    this.url = `postgres://${username}:${password}@${host}${pathname}`;
-    onTestFinished(() => {
-      this.#listener.close();
-      for (const socket of this.#sockets) socket.destroy();
-    });
-    return this;
-  }
-
-  /** Passes nothing to the client until the server closes the connection, then all at once. */
-  hold(): void {
-    this.#held = [];
-  }
-
-  /** Ends all connections like a crash: with RST, which the client sees as ECONNRESET. */
-  reset(): void {
-    for (const socket of this.#sockets.splice(0)) socket.resetAndDestroy();
-  }
-
-  /** Ends all connections like a proxy that shuts down: with FIN. */
-  end(): void {
-    for (const socket of this.#sockets.splice(0)) socket.end();
-  }
-
-  #pass(socket: Socket): void {
-    const { hostname, port } = new URL(database().logins.data);
-    const upstream = connect(Number(port), hostname);
-    this.#sockets.push(socket, upstream);
-    for (const each of [socket, upstream]) each.on("error", () => {});
-    socket.on("data", (chunk) => {
-      this.writes++;
-      this.client.add(chunk);
-    });
-    upstream.on("data", (chunk) => {
-      this.server.add(chunk);
-      if (this.#held) this.#held.push(chunk);
-      else socket.write(chunk);
-    });
-    upstream.on("end", () => {
-      socket.end(Buffer.concat(this.#held ?? []));
-      this.#held = null;
-    });
-    socket.pipe(upstream);
-  }
-}
-
 test("a transaction is one write, one Sync and one ReadyForQuery, however many statements it has", async () => {
-  const proxy = await new TestProxy().start();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   db.transactions.follow(NO_CODE);
   await db.run(anon, ["select 1"]);
@@ -122,7 +31,7 @@ test("a transaction is one write, one Sync and one ReadyForQuery, however many s
 });
 
 test("an error takes no further Sync, except in a snapshot", async () => {
-  const proxy = await new TestProxy().start();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   db.transactions.follow(NO_CODE);
   await expect(db.run(anon, ["select 1 / 0", "select 1"])).rejects.toMatchObject({ code: "22012" });
@@ -145,7 +54,7 @@ test("a terminated server process fails only its own transaction", async () => {
 });
 
 test("a transaction whose connection ends just before it fails, and the next one gets a new connection", async () => {
-  const proxy = await new TestProxy().start();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   db.transactions.follow(new Code(["pg_sleep"], false));
   await db.run(anon, ["select 1"]);
@@ -176,7 +85,7 @@ test("a server process that is terminated while idle is replaced", async () => {
 });
 
 test.each(["reset", "end"] as const)("the outcome is unknown when a TCP %s breaks the connection", async (how) => {
-  const proxy = await new TestProxy().start();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   const run = expect(db.run(anon, ["select pg_sleep(10)"])).rejects.toMatchObject(OUTCOME_UNKNOWN);
   await db.sleeping();
@@ -186,7 +95,7 @@ test.each(["reset", "end"] as const)("the outcome is unknown when a TCP %s break
 });
 
 test("the outcome is unknown when the connection is lost in a snapshot", async () => {
-  const proxy = await new TestProxy().start();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   const run = db.run(anon, ["select pg_sleep(10)", "select 1"], { snapshot: true });
   const outcome = expect(run).rejects.toMatchObject(OUTCOME_UNKNOWN);
@@ -197,7 +106,7 @@ test("the outcome is unknown when the connection is lost in a snapshot", async (
 });
 
 test("a connection that is lost while idle is replaced", async () => {
-  const proxy = await new TestProxy().start();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = database().open({ pool: { connectionString: proxy.url } });
   await db.run(anon, ["select 1"]);
   proxy.reset();
@@ -228,7 +137,7 @@ test("TLS with a server that does not support it fails at once", async () => {
 test("an abort cancels the statement over a Unix socket", async () => {
   const folder = await mkdtemp(join(tmpdir(), "content-socket-"));
   onTestFinished(() => rm(folder, { recursive: true }));
-  const proxy = await new TestProxy().start(folder);
+  const proxy = await new DatabaseProxy(database().logins.data).start(folder);
   const db = database().open({ pool: { connectionString: proxy.url }, statementTimeoutOf: () => 0 });
   const controller = new AbortController();
   // Only a cancellation ends this before the test times out.

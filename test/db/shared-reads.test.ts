@@ -1,11 +1,10 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { Code } from "../../db/catalog/code.ts";
 import type { Identity } from "../../db/identity.ts";
 import { Pace } from "../../db/session-state.ts";
 import type { RunOptions } from "../../db/transaction.ts";
+import { DatabaseProxy } from "../support/database-proxy.ts";
 import {
   ada,
   anon,
@@ -18,7 +17,7 @@ import {
 
 const database = useTransactionsDatabase(`
   create table notes (id int primary key, author text, text text);
-  insert into notes values (1, '1', 'by Ada'), (2, '2', 'by Bob'), (3, null, 'by nobody');
+  insert into notes values (1, '1', 'by Ada'), (2, '2', 'by Bob'), (3, null, 'anonymous');
   alter table notes enable row level security;
   create policy "authors read their own" on notes
     using (author is null or author = current_setting('request.jwt.claims', true)::json ->> 'sub');
@@ -105,7 +104,7 @@ test("an error fails only its own read", async () => {
   const reads: Read[] = [
     [anon, "select 1"],
     [anon, "select 1 / 0"],
-    [identityOf("nobody_has_this_role"), "select 2"],
+    [identityOf("unknown_role"), "select 2"],
     [anon, "select 3"],
   ];
   const failed = [expect.objectContaining({ code: "22012" }), expect.objectContaining({ code: "22023" })];
@@ -161,32 +160,6 @@ test("the limit on a result counts for each read, and refuses only the one that 
   expect(await lengths([200_000, 10, 200_000, 20])).toEqual([tooLarge, 10, tooLarge, 20]);
 });
 
-/** A database behind a proxy whose connections can be reset. */
-async function startProxy(): Promise<{ readonly url: string; reset(): void }> {
-  const target = new URL(database().logins.data);
-  const sockets: Socket[] = [];
-  const listener = createServer((socket) => {
-    const upstream = connect(Number(target.port), target.hostname);
-    sockets.push(socket, upstream);
-    for (const each of [socket, upstream]) each.on("error", () => {});
-    socket.pipe(upstream).pipe(socket);
-  });
-  await once(listener.listen(0, "127.0.0.1"), "listening");
-  onTestFinished(() => {
-    listener.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  const url = new URL(target);
-  url.hostname = "127.0.0.1";
-  url.port = String((listener.address() as AddressInfo).port);
-  return {
-    url: url.href,
-    reset: () => {
-      for (const socket of sockets.splice(0)) socket.resetAndDestroy();
-    },
-  };
-}
-
 /** Holds a lock that reads of `held` wait for, until `release`. */
 async function hold() {
   const { owner } = database();
@@ -210,7 +183,7 @@ const untilOneWaits = () => expect.poll(waiting).toHaveLength(1);
 const HELD = "select count(*) from held";
 
 test.each(["terminated", "reset"])("reads whose connection is %s are run again, each on its own", async (how) => {
-  const proxy = await startProxy();
+  const proxy = await new DatabaseProxy(database().logins.data).start();
   const db = open({ pool: { connectionString: proxy.url } });
   const release = await hold();
   const results = outcomes(db, [
@@ -256,7 +229,7 @@ test("reads do not wait for one that is slower than expected: they are run again
   expect(await outcomes(db, times(4, [anon, "select 1"]))).toEqual(["1", "1", "1", "1"]);
 });
 
-test("what nobody waits for any more is cancelled", async () => {
+test("the first copy of a read that was run again is cancelled when it takes long", async () => {
   const db = open({ sharedReads: 11, pool: { max: 2 } });
   const release = await hold();
   const controller = new AbortController();
@@ -427,7 +400,7 @@ const STATEMENTS: readonly (readonly [text: string, ...values: string[]])[] = [
   ["select no_such_column from notes"],
   ["select 'not a number'::int"],
 ];
-const IDENTITIES = [ada, bob, anon, identityOf("nobody_has_this_role")];
+const IDENTITIES = [ada, bob, anon, identityOf("unknown_role")];
 const GONE = new Error("the client has gone");
 
 const reads = fc.array(
