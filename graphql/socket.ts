@@ -169,8 +169,8 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
     return started;
   } finally {
     span?.end();
-    // From here on `send` counts the message.
-    recipient.close();
+    // Later in this turn `send` counts the message. A request that waits is not admitted in between.
+    setImmediate(() => recipient.close());
   }
 }
 

@@ -66,7 +66,9 @@ export async function sendEvents(
     };
     const lastEventId = exchange.request.headers["last-event-id"];
     const since = typeof lastEventId === "string" && lastEventId !== "" ? lastEventId : null;
-    const started = await engine.start(operation, identity, closed.signal, since).finally(() => recipient.close());
+    // Later in this turn the stream counts the event. A request that waits is not admitted in between.
+    const close = () => setImmediate(() => recipient.close());
+    const started = await engine.start(operation, identity, closed.signal, since).finally(close);
     if (!(started instanceof SubscriptionEvents)) return sendResult(stream, started, format);
     events = started;
     if (stream.isClosed) return void events.return();
