@@ -1,7 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import pg from "pg";
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { ROLES } from "../../../db/catalog/grants.ts";
 import { LiveCatalog } from "../../../db/catalog/live.ts";
 import { Notifications } from "../../../db/changes/notifications.ts";
 import { createReader } from "../../support/catalog.ts";
@@ -84,13 +84,15 @@ test("notify pgrst causes a read when there is no event trigger", async () => {
 
 /** Repeats what fails because the roles changed meanwhile: they belong to the whole server, which other tests use too. */
 async function whileRolesStay(attempt: () => Promise<void>): Promise<void> {
-  const roles = async () => JSON.stringify((await dba(ROLES)).rows);
+  const catalogs: Catalog[] = [];
+  live.onChange((catalog) => catalogs.push(catalog));
   for (;;) {
-    const before = await roles();
+    const { roles } = live.current;
+    catalogs.length = 0;
     try {
       return await attempt();
     } catch (error) {
-      if ((await roles()) === before) throw error;
+      if (catalogs.every((catalog) => isDeepStrictEqual(catalog.roles, roles))) throw error;
       vi.useRealTimers();
     }
   }
