@@ -10,7 +10,7 @@ import { FairQueue, QueueLimit } from "./fair-queue.ts";
 import type { Recipient, UnsentBytes } from "./unsent-bytes.ts";
 
 export type AdmissionOptions = {
-  /** Transactions that may run at the same time: the connections of the pool. */
+  /** The connections of the pool. */
   readonly slots: number;
   /** Maximum percentage of the slots that one client may hold; at least one slot. */
   readonly share: number;
@@ -27,7 +27,27 @@ export type AdmissionOptions = {
   readonly now?: () => number;
 };
 
-type Waiter = { readonly recipient: Recipient | null; admit(): void; refuse(): void };
+/** Maximum quick reads on one connection at the same time: each waits for those before it. */
+export const MAX_SHARED = 4;
+
+/** Permission to use one connection. */
+export class Slot {
+  readonly client: string;
+  /** How many further quick reads may use the connection. Whoever sends the reads sets it to 0. */
+  places: number;
+
+  constructor(client: string, places: number) {
+    this.client = client;
+    this.places = places;
+  }
+}
+
+type Waiter = {
+  readonly recipient: Recipient | null;
+  readonly isQuickRead: boolean;
+  admit(slot: Slot): void;
+  refuse(): void;
+};
 
 /** The name of the client for all work that no request waits for. It has no share. */
 const INTERNAL = "";
@@ -40,14 +60,17 @@ const SHORT_WAIT = 200;
 /**
  * Decides which transaction runs next on a pool of connections. While a client holds its full share of the connections,
  * others overtake it. A client at an IP address with too many unread results waits too. Clients take turns; the
- * transactions of one client run in order. When more transactions arrive than the slots can run, those that would wait
- * longest are refused at once, so that the others do not wait longer and longer.
+ * transactions of one client run in order. Quick reads that are admitted together share a slot. When more transactions
+ * arrive than the slots can run, those that would wait longest are refused at once, so that the others do not wait longer
+ * and longer.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #share: number;
-  /** The number of transactions that run, by client. */
-  readonly #running = new Map<string, number>();
+  /** The number of slots in use, by the client that was given them. */
+  readonly #used = new Map<string, number>();
+  /** The newest slot that quick reads may share. */
+  #shared: Slot | null = null;
   readonly #queue = new FairQueue<Waiter>(INTERNAL);
   readonly #limit: QueueLimit;
   #free: number;
@@ -76,39 +99,64 @@ export class Admission {
     return this.#limit.isExceeded(this.#queue.size + 1, this.#done) && this.#queue.wouldExceed(client);
   }
 
-  /** Null if the transaction may run now. Rejects with ApiError after the timeout. `leave` must follow if it does not reject. */
-  enter(recipient: Recipient | null): Promise<void> | null {
+  /**
+   * A slot if the transaction may run now. The promise rejects with ApiError after the timeout. `leave` must follow, once for each
+   * slot: quick reads may be given the same one, and then use it together.
+   */
+  enter(recipient: Recipient | null, isQuickRead = false): Slot | Promise<Slot> {
     if (recipient !== null) this.#options.unsent.refuseTooLarge(recipient);
-    if (this.#queue.has(nameOf(recipient)) || !this.#mayRun(recipient)) return this.#wait(recipient);
-    this.#start(recipient);
-    return null;
+    if (!this.#queue.has(nameOf(recipient))) {
+      if (isQuickRead && this.#mayJoin(recipient)) return this.#join(recipient);
+      if (this.#mayStart(recipient)) return this.#start(recipient, isQuickRead);
+    }
+    return this.#wait(recipient, isQuickRead);
   }
 
-  leave(recipient: Recipient | null): void {
-    const client = nameOf(recipient);
-    const running = this.#running.get(client)! - 1;
-    if (running === 0) this.#running.delete(client);
-    else this.#running.set(client, running);
+  leave({ client }: Slot): void {
+    const used = this.#used.get(client)! - 1;
+    if (used === 0) this.#used.delete(client);
+    else this.#used.set(client, used);
     this.#free++;
-    this.#done++;
     this.#admitNext();
   }
 
-  #mayRun(recipient: Recipient | null): boolean {
+  #mayStart(recipient: Recipient | null): boolean {
     if (this.#free === 0) return false;
     if (recipient === null) return true;
-    const running = this.#running.get(recipient.client) ?? 0;
-    return running < this.#share && this.#options.unsent.limitReached(recipient) === null;
+    return (this.#used.get(recipient.client) ?? 0) < this.#share && this.#isTaken(recipient);
   }
 
-  #start(recipient: Recipient | null): void {
+  #start(recipient: Recipient | null, isQuickRead: boolean): Slot {
     const client = nameOf(recipient);
+    const slot = new Slot(client, isQuickRead ? MAX_SHARED - 1 : 0);
+    if (isQuickRead) this.#shared = slot;
     this.#free--;
-    this.#running.set(client, (this.#running.get(client) ?? 0) + 1);
-    recipient?.open(this.#options.unsent);
+    this.#used.set(client, (this.#used.get(client) ?? 0) + 1);
+    return this.#admitted(recipient, slot);
   }
 
-  #wait(recipient: Recipient | null): Promise<void> {
+  #mayJoin(recipient: Recipient | null): boolean {
+    return this.#shared !== null && this.#shared.places > 0 && this.#isTaken(recipient);
+  }
+
+  #join(recipient: Recipient | null): Slot {
+    const slot = this.#shared!;
+    slot.places--;
+    return this.#admitted(recipient, slot);
+  }
+
+  #admitted(recipient: Recipient | null, slot: Slot): Slot {
+    this.#done++;
+    recipient?.open(this.#options.unsent);
+    return slot;
+  }
+
+  /** Whether the clients at the address have taken enough of their results. */
+  #isTaken(recipient: Recipient | null): boolean {
+    return recipient === null || this.#options.unsent.limitReached(recipient) === null;
+  }
+
+  #wait(recipient: Recipient | null, isQuickRead: boolean): Promise<Slot> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#queue.remove(nameOf(recipient), waiter);
@@ -117,15 +165,15 @@ export class Admission {
         // The next transaction of the client may be for another address.
         this.#admitNext();
       }, this.#options.timeout);
-      const admit = () => {
+      const admit = (slot: Slot) => {
         clearTimeout(timer);
-        resolve();
+        resolve(slot);
       };
       const refuse = () => {
         clearTimeout(timer);
         reject(new ApiError(this.#refusal(recipient, "queue")));
       };
-      const waiter: Waiter = { recipient, admit, refuse };
+      const waiter: Waiter = { recipient, isQuickRead, admit, refuse };
       this.#queue.add(nameOf(recipient), waiter);
       this.#refuseExcess();
     });
@@ -141,11 +189,19 @@ export class Admission {
 
   #admitNext(): void {
     while (this.#free > 0 && this.#queue.size > 0) {
-      const next = this.#queue.take((waiter) => this.#mayRun(waiter.recipient));
+      const next = this.#queue.take(({ recipient }) => this.#mayStart(recipient));
       if (next === null) return;
+      next.admit(this.#start(next.recipient, next.isQuickRead));
+      if (next.isQuickRead) this.#admitJoining();
       this.#limit.decreased(this.#queue.size);
-      this.#start(next.recipient);
-      next.admit();
+    }
+  }
+
+  #admitJoining(): void {
+    while (this.#shared!.places > 0 && this.#queue.size > 0) {
+      const next = this.#queue.take(({ recipient, isQuickRead }) => isQuickRead && this.#mayJoin(recipient));
+      if (next === null) return;
+      next.admit(this.#join(next.recipient));
     }
   }
 

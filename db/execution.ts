@@ -1,6 +1,7 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Span } from "../telemetry/span.ts";
+import type { Slot } from "./admission.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
@@ -61,7 +62,7 @@ export type ExecutionOptions = {
   /** Called with the seconds from the start until the results are complete. */
   onEnd(seconds: number, work: Work): void;
   /** Called when the connection is free again, with an error if it cannot be used again. */
-  release(connection: PooledConnection, recipient: Recipient | null, broken: Error | undefined): void;
+  release(connection: PooledConnection, slot: Slot | null, broken: Error | undefined): void;
 };
 
 /** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
@@ -69,13 +70,19 @@ type Cleaned = Promise<Error | undefined> | null;
 
 /**
  * Runs a transaction on a clean connection, which is released before the promise settles or, after code, when it has been
- * cleaned. Rejects as `Transactions.run` does.
+ * cleaned. `slot` is null where connections are not rationed. Rejects as `Transactions.run` does.
  */
-export const execute = (connection: PooledConnection, work: Work, options: ExecutionOptions): Promise<Result[]> =>
-  new Promise((resolve, reject) => new Execution(connection, work, options, resolve, reject).submit());
+export const execute = (
+  connection: PooledConnection,
+  slot: Slot | null,
+  work: Work,
+  options: ExecutionOptions,
+): Promise<Result[]> =>
+  new Promise((resolve, reject) => new Execution(connection, slot, work, options, resolve, reject).submit());
 
 class Execution {
   readonly #connection: PooledConnection;
+  readonly #slot: Slot | null;
   readonly #work: Work;
   readonly #options: ExecutionOptions;
   readonly #resolve: (results: Result[]) => void;
@@ -90,12 +97,14 @@ class Execution {
 
   constructor(
     connection: PooledConnection,
+    slot: Slot | null,
     work: Work,
     options: ExecutionOptions,
     resolve: (results: Result[]) => void,
     reject: (error: unknown) => void,
   ) {
     this.#connection = connection;
+    this.#slot = slot;
     this.#work = work;
     this.#options = options;
     this.#resolve = resolve;
@@ -183,8 +192,7 @@ class Execution {
 
   /** The results are complete: nothing waits for the cleaning but the connection. */
   #release(broken: Error | undefined): void {
-    const { recipient } = this.#work;
-    const release = (error: Error | undefined) => this.#options.release(this.#connection, recipient, error);
+    const release = (error: Error | undefined) => this.#options.release(this.#connection, this.#slot, error);
     // A lost connection may not have accepted the cleaning.
     if (broken !== undefined || this.#cleaned === null) release(broken);
     else this.#cleaned.then(release);

@@ -1,15 +1,14 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Span } from "../telemetry/span.ts";
+import { MAX_SHARED, type Slot } from "./admission.ts";
 import { Batch, type Result } from "./batch.ts";
+import { UNKNOWN_CODE } from "./catalog/code.ts";
 import { cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isStalePlan } from "./errors.ts";
 import { type ExecutionOptions, failureOf, type Work } from "./execution.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Recipient } from "./unsent-bytes.ts";
-
-/** Maximum reads on one connection at the same time: each waits for those before it. */
-const MAX_READS = 4;
 
 /** A transaction that only reads, and was quick until now. */
 type Read = {
@@ -20,28 +19,28 @@ type Read = {
   reject(error: unknown): void;
 };
 
-export type SharedReadsOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "onStatementTimeout"> & {
+export type SharedReadsOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "onStatementTimeout" | "release"> & {
   readonly pool: pg.ClientConfig;
   /** Milliseconds that a read usually takes at most. Those that wait four times as long are run again, on other connections. */
   readonly limit: number;
-  /** A clean connection. */
-  connect(): PooledConnection | Promise<PooledConnection>;
+  /** A slot for a read that is run again alone. */
+  enter(recipient: Recipient | null): Promise<Slot>;
+  /** A clean connection. If it fails, it has given the slot back. */
+  connect(slot: Slot): PooledConnection | Promise<PooledConnection>;
   /** Notes that a transaction has a connection. False if its client has gone: it is not sent. */
   connected(work: Work, asked: number): boolean;
   /** Runs a read on this connection alone, and releases both. */
-  runOn(connection: PooledConnection, work: Work): Promise<Result[]>;
-  release(connection: PooledConnection, broken: Error | undefined): void;
-  /** Called when a transaction has ended. */
-  leave(recipient: Recipient | null): void;
+  runOn(connection: PooledConnection, slot: Slot, work: Work): Promise<Result[]>;
 };
 
 /**
- * Sends quick reads that arrive together on one connection, with one write. Each is a transaction with the identity of its own caller,
+ * Sends quick reads that share a slot on one connection, with one write. Each is a transaction with the identity of its own caller,
  * and fails alone. What a neighbour may have disturbed is run again, on a connection of its own.
  */
 export class SharedReads {
   readonly #options: SharedReadsOptions;
-  #waiting: Read[] = [];
+  /** A new array for each turn: a map would keep what it has held until a full garbage collection. */
+  #waiting: { readonly slot: Slot; readonly reads: Read[] }[] = [];
   /** Reads that were sent together with others. */
   count = 0;
 
@@ -49,57 +48,51 @@ export class SharedReads {
     this.#options = options;
   }
 
-  /** Resolves and rejects as `Transactions.run` does. The reads of one turn of the event loop are sent together. */
-  run(work: Work, asked: number): Promise<Result[]> {
+  /** Resolves and rejects as `Transactions.run` does. The reads of a slot that come in one turn of the event loop are sent together. */
+  run(work: Work, slot: Slot, asked: number): Promise<Result[]> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.push({ work, asked, resolve, reject }) === 1) setImmediate(() => this.#send());
+      if (this.#waiting.length === 0) setImmediate(() => this.#send());
+      const read = { work, asked, resolve, reject };
+      const group = this.#waiting.find((each) => each.slot === slot);
+      if (group === undefined) this.#waiting.push({ slot, reads: [read] });
+      else group.reads.push(read);
     });
   }
 
   #send(): void {
-    const reads = this.#waiting;
+    const groups = this.#waiting;
     this.#waiting = [];
-    for (let i = 0; i < reads.length; ) {
-      const { code } = reads[i]!.work;
-      let end = i + 1;
-      while (end < reads.length && end < i + MAX_READS && reads[end]!.work.code === code) end++;
-      this.#sendTogether(reads.slice(i, end));
-      i = end;
-    }
+    for (const { slot } of groups) slot.places = 0;
+    for (const { slot, reads } of groups) this.#sendTogether(slot, reads);
   }
 
-  #sendTogether(reads: Read[]): void {
-    const connection = this.#options.connect();
+  #sendTogether(slot: Slot, reads: Read[]): void {
+    const connection = this.#options.connect(slot);
     if (!(connection instanceof Promise)) {
-      this.#sendOn(connection, reads);
+      this.#sendOn(connection, slot, reads);
       return;
     }
     const fail = (error: unknown) => {
-      for (const read of reads) this.#refuse(read, error);
+      for (const { reject } of reads) reject(error);
     };
-    connection.then((opened) => this.#sendOn(opened, reads), fail);
+    connection.then((opened) => this.#sendOn(opened, slot, reads), fail);
   }
 
-  #sendOn(connection: PooledConnection, reads: Read[]): void {
-    const sent = reads.filter((read) => {
-      const isWanted = this.#options.connected(read.work, read.asked);
-      if (!isWanted) this.#refuse(read, read.work.signal!.reason);
+  #sendOn(connection: PooledConnection, slot: Slot, reads: Read[]): void {
+    const sent = reads.filter(({ work, asked, reject }) => {
+      const isWanted = this.#options.connected(work, asked);
+      if (!isWanted) reject(work.signal!.reason);
       return isWanted;
     });
     if (sent.length === 0) {
-      this.#options.release(connection, undefined);
+      this.#options.release(connection, slot, undefined);
     } else if (sent.length === 1) {
       const [{ work, resolve, reject }] = sent as [Read];
-      this.#options.runOn(connection, work).then(resolve, reject);
+      this.#options.runOn(connection, slot, work).then(resolve, reject);
     } else {
       this.count += sent.length;
-      new SharedConnection(connection, this.#options).send(sent);
+      new SharedConnection(connection, slot, this.#options).send(sent);
     }
-  }
-
-  #refuse({ work, reject }: Read, error: unknown): void {
-    this.#options.leave(work.recipient);
-    reject(error);
   }
 }
 
@@ -115,6 +108,7 @@ type Sent = {
 /** Several reads on one connection. Their results arrive in order. */
 class SharedConnection {
   readonly #connection: PooledConnection;
+  readonly #slot: Slot;
   readonly #options: SharedReadsOptions;
   /** Those that have not ended; the database executes the first. */
   #sent: Sent[] = [];
@@ -125,8 +119,9 @@ class SharedConnection {
   #timer: NodeJS.Timeout | undefined;
   #cancelled: Promise<unknown> | null = null;
 
-  constructor(connection: PooledConnection, options: SharedReadsOptions) {
+  constructor(connection: PooledConnection, slot: Slot, options: SharedReadsOptions) {
     this.#connection = connection;
+    this.#slot = slot;
     this.#options = options;
   }
 
@@ -134,10 +129,12 @@ class SharedConnection {
     const { client } = this.#connection;
     this.#sent = reads.map((read) => this.#prepare(read));
     for (let i = 1; i < reads.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
-    this.#connection.judgedBy = reads[0]!.work.code;
+    const { code } = reads[0]!.work;
+    // After a new catalog, what an older one has judged is cleaned before the next use.
+    this.#connection.judgedBy = reads.every(({ work }) => work.code === code) ? code : UNKNOWN_CODE;
     // If this process was paused, results may be waiting: they are read before setImmediate calls back.
     const late = () => setImmediate(() => this.#moveWaiting());
-    this.#timer = setTimeout(late, MAX_READS * this.#options.limit);
+    this.#timer = setTimeout(late, MAX_SHARED * this.#options.limit);
     try {
       client.query(this.#sent[0]!.batch as never);
     } catch (error) {
@@ -198,7 +195,7 @@ class SharedConnection {
     const sent = this.#sent;
     this.#sent = [];
     clearTimeout(this.#timer);
-    this.#options.release(this.#connection, error);
+    this.#options.release(this.#connection, this.#slot, error);
     for (const each of sent) {
       const { read, span } = each;
       detach(each);
@@ -223,10 +220,9 @@ class SharedConnection {
   }
 
   #settle({ work, resolve, reject }: Read, batch: Batch, error: DatabaseError | null): void {
-    const { signal, recipient, first, last } = work;
+    const { signal, first, last } = work;
     this.#options.onEnd((performance.now() - this.#start) / 1000, work);
     const problem = error && failureOf(error, work, this.#options);
-    this.#options.leave(recipient);
     if (signal?.aborted) reject(signal.reason);
     else if (problem) reject(problem);
     else resolve(batch.results.slice(first, last));
@@ -237,29 +233,24 @@ class SharedConnection {
    * the outcome is unknown, which does not matter to a read.
    */
   #runAgain({ work, resolve, reject }: Read): void {
-    const { connect, runOn, release, leave } = this.#options;
+    const { enter, connect, runOn, release } = this.#options;
     const { signal, recipient } = work;
-    const fail = (error: unknown) => {
-      leave(recipient);
-      reject(error);
+    const run = async () => {
+      if (signal?.aborted) throw signal.reason;
+      const slot = await enter(recipient);
+      const connection = await connect(slot);
+      if (!signal?.aborted) return runOn(connection, slot, work);
+      release(connection, slot, undefined);
+      throw signal.reason;
     };
-    const run = (connection: PooledConnection) => {
-      if (!signal?.aborted) {
-        runOn(connection, work).then(resolve, reject);
-        return;
-      }
-      release(connection, undefined);
-      fail(signal.reason);
-    };
-    if (signal?.aborted) fail(signal.reason);
-    else Promise.resolve(connect()).then(run, fail);
+    run().then(resolve, reject);
   }
 
   /** Releases the connection once it can be used again, and settles the last read. */
   #release(error: DatabaseError | null, settle: () => void): void {
     clearTimeout(this.#timer);
     const release = () => {
-      this.#options.release(this.#connection, undefined);
+      this.#options.release(this.#connection, this.#slot, undefined);
       settle();
     };
     if (error === null && this.#cancelled === null) release();

@@ -1,7 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
 import { SLOW, type SlowStatements } from "./activity.ts";
-import type { Admission } from "./admission.ts";
+import type { Admission, Slot } from "./admission.ts";
 import type { Result, Statement } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
 import { cancelRequest } from "./connection.ts";
@@ -15,7 +15,6 @@ import { Cleaning } from "./session-state.ts";
 import { SharedReads } from "./shared-reads.ts";
 import type { FrameOptions } from "./transaction-frame.ts";
 import { TransactionPlanner } from "./transaction-plan.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 export type { Result, Statement } from "./batch.ts";
 export type { RunOptions } from "./execution.ts";
@@ -31,7 +30,7 @@ export type TransactionOptions = {
   readonly maxResultBytes?: number;
   /**
    * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
-   * prepared statements.
+   * prepared statements or without `admission`.
    */
   readonly sharedReads?: number;
   /** Decides which transaction gets a connection next; without it, they get one in order. */
@@ -81,16 +80,15 @@ export class Transactions {
         options.times?.run.observe(seconds);
         if (seconds * 1000 >= SLOW) options.slow?.add(statements.slice(first, last), seconds * 1000);
       },
-      release: (connection, recipient, broken) => this.#release(connection, recipient, broken),
+      release: (connection, slot, broken) => this.#release(connection, slot, broken),
     };
     this.#sharedReads = new SharedReads({
       ...this.#execution,
       limit: options.sharedReads ?? 0,
-      connect: () => this.#takeClean() ?? this.#connect(),
+      connect: (slot) => this.#takeClean() ?? this.#connect(slot),
       connected: (work, asked) => this.#connected(work, asked),
-      runOn: (connection, work) => execute(connection, work, this.#execution),
-      release: (connection, broken) => this.#pool.release(connection, broken),
-      leave: (recipient) => options.admission?.leave(recipient),
+      runOn: (connection, slot, work) => execute(connection, slot, work, this.#execution),
+      enter: async (recipient) => options.admission!.enter(recipient),
     });
   }
 
@@ -116,14 +114,16 @@ export class Transactions {
     const asked = performance.now();
     try {
       const work = this.#planner.plan(identity, statements, options);
-      const turn = this.#options.admission?.enter(recipient) ?? null;
-      if (work.pace !== null && work.pace.milliseconds < this.#options.sharedReads!) {
-        const share = () => this.#sharedReads.run(work, asked);
-        return turn === null ? share() : turn.then(share);
+      const { admission, sharedReads = 0 } = this.#options;
+      if (admission !== undefined && work.pace !== null && work.pace.milliseconds < sharedReads) {
+        const slot = admission.enter(recipient, true);
+        const share = (given: Slot) => this.#sharedReads.run(work, given, asked);
+        return slot instanceof Promise ? slot.then(share) : share(slot);
       }
-      const clean = turn === null ? this.#takeClean() : null;
-      if (clean !== null) return this.#execute(clean, work, asked);
-      return this.#admitted(turn, recipient).then((connection) => this.#execute(connection, work, asked));
+      const slot = admission?.enter(recipient) ?? null;
+      const clean = slot instanceof Promise ? null : this.#takeClean();
+      if (clean !== null) return this.#execute(clean, slot as Slot | null, work, asked);
+      return this.#admitted(slot).then(([given, connection]) => this.#execute(connection, given, work, asked));
     } catch (error) {
       return Promise.reject(error);
     }
@@ -146,11 +146,11 @@ export class Transactions {
   async stream(identity: Identity, statements: readonly Statement[], options: StreamOptions): Promise<OpenedStream> {
     const { recipient = null } = identity.request;
     const { streams } = this.#options;
-    await streams!.enter(recipient);
-    const stream = await this.#lease(identity, statements, options).then(
+    const slot = await streams!.enter(recipient);
+    const stream = await this.#lease(slot, identity, statements, options).then(
       (lease) => new RowStream(lease, options),
       (error) => {
-        streams!.leave(recipient);
+        streams!.leave(slot);
         throw error;
       },
     );
@@ -164,17 +164,22 @@ export class Transactions {
     }
   }
 
-  /** Lends a connection to a stream. */
-  async #lease(identity: Identity, statements: readonly Statement[], options: FrameOptions): Promise<Lease> {
+  /** Lends a connection to a stream, with its slot among the streams. */
+  async #lease(
+    streamSlot: Slot,
+    identity: Identity,
+    statements: readonly Statement[],
+    options: FrameOptions,
+  ): Promise<Lease> {
     const { recipient = null } = identity.request;
     const { role } = identity.caller;
     const { admission, streams, pool, maxPrepared, onFailure } = this.#options;
     const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
-    const connection = await this.#admitted(admission?.enter(recipient) ?? null, recipient);
+    const [slot, connection] = await this.#admitted(admission?.enter(recipient) ?? null);
     connection.judgedBy = runsCode ? null : code;
     const release = (broken: Error | undefined) => {
-      this.#release(connection, recipient, broken);
-      streams!.leave(recipient);
+      this.#release(connection, slot, broken);
+      streams!.leave(streamSlot);
     };
     const { client } = connection;
     return {
@@ -192,9 +197,9 @@ export class Transactions {
   }
 
   /** Runs the work on a clean connection. */
-  #execute(connection: PooledConnection, work: Work, asked: number): Promise<Result[]> {
-    if (this.#connected(work, asked)) return execute(connection, work, this.#execution);
-    this.#release(connection, work.recipient);
+  #execute(connection: PooledConnection, slot: Slot | null, work: Work, asked: number): Promise<Result[]> {
+    if (this.#connected(work, asked)) return execute(connection, slot, work, this.#execution);
+    this.#release(connection, slot);
     return Promise.reject(work.signal!.reason);
   }
 
@@ -228,15 +233,10 @@ export class Transactions {
     return judgedBy === null || judgedBy === this.#planner.code;
   }
 
-  /** Waits for the turn and a clean connection. */
-  async #admitted(turn: Promise<void> | null, recipient: Recipient | null): Promise<PooledConnection> {
-    if (turn !== null) await turn;
-    try {
-      return await this.#connect();
-    } catch (error) {
-      this.#options.admission?.leave(recipient);
-      throw error;
-    }
+  /** Waits for the slot and a clean connection. */
+  async #admitted(entered: Slot | Promise<Slot> | null): Promise<[Slot | null, PooledConnection]> {
+    const slot = await entered;
+    return [slot, await this.#connect(slot)];
   }
 
   /** A free connection that is clean, or null. */
@@ -247,8 +247,17 @@ export class Transactions {
     return null;
   }
 
-  /** Waits for a connection and cleans it if needed. */
-  async #connect(): Promise<PooledConnection> {
+  /** Waits for a connection and cleans it if needed. Gives the slot back if there is none. */
+  async #connect(slot: Slot | null): Promise<PooledConnection> {
+    try {
+      return await this.#connectClean();
+    } catch (error) {
+      if (slot !== null) this.#options.admission!.leave(slot);
+      throw error;
+    }
+  }
+
+  async #connectClean(): Promise<PooledConnection> {
     for (;;) {
       const connection = await this.#pool.connect();
       if (this.#isClean(connection)) return connection;
@@ -262,9 +271,9 @@ export class Transactions {
     }
   }
 
-  #release(connection: PooledConnection, recipient: Recipient | null, broken?: Error): void {
+  #release(connection: PooledConnection, slot: Slot | null, broken?: Error): void {
     // In this order: the next transaction that is admitted finds the connection.
     this.#pool.release(connection, broken);
-    this.#options.admission?.leave(recipient);
+    if (slot !== null) this.#options.admission!.leave(slot);
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Admission } from "../../db/admission.ts";
+import { Admission, Slot } from "../../db/admission.ts";
 import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/unsent-bytes.ts";
 
 type Options = Partial<UnsentLimits> & { slots?: number; share?: number; timeout?: number; queue?: number };
@@ -12,6 +12,7 @@ class Pool {
   now = 0;
   readonly #admission: Admission;
   readonly #recipients = new Map<string, Recipient | null>();
+  readonly #slots = new Map<string, Slot>();
 
   constructor({ slots = 2, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 }: Options = {}) {
     this.unsent = new UnsentBytes({ total, perAddress });
@@ -30,15 +31,20 @@ class Pool {
     });
   }
 
+  /** A name that begins with `quick` after its client is a quick read: `ada quick 1`. */
   async enterFor(name: string, recipient: Recipient | null): Promise<void> {
     this.#recipients.set(name, recipient);
-    const turn = this.#admission.enter(recipient);
-    if (turn !== null) await turn;
+    const slot = this.#admission.enter(recipient, name.includes(" quick "));
+    this.#slots.set(name, slot instanceof Slot ? slot : await slot);
     this.admitted.push(name);
   }
 
   leave(name: string): void {
-    this.#admission.leave(this.#recipients.get(name)!);
+    this.#admission.leave(this.slot(name));
+  }
+
+  slot(name: string): Slot {
+    return this.#slots.get(name)!;
   }
 
   recipient(name: string): Recipient {
@@ -111,6 +117,67 @@ describe("connections", () => {
     pool.leave("ada 1");
     await pool.enter("eve 1")[0];
     expect(pool.admitted).toEqual(["ada 1", "eve 1"]);
+  });
+});
+
+describe("quick reads", () => {
+  test("share a connection in fours, whoever their clients are", async () => {
+    const pool = new Pool({ slots: 3, share: 100 });
+    const quick = ["ada quick 1", "bob quick 1", "ada quick 2", "eve quick 1"];
+    pool.enter(...quick.slice(0, 3), "ada 3", quick[3]!, "eve quick 2", "dan 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual([...quick.slice(0, 3), "ada 3", quick[3], "eve quick 2"]);
+    expect(new Set(quick.map((name) => pool.slot(name))).size).toBe(1);
+    expect(new Set(pool.admitted.map((name) => pool.slot(name))).size).toBe(3);
+  });
+
+  test("count as one connection of the client that was first", async () => {
+    const pool = new Pool({ slots: 4 });
+    pool.enter("ada quick 1", "bob quick 1", "bob quick 2", "bob quick 3", "ada 2", "ada 3", "bob 4", "bob 5", "bob 6");
+    await turnOfLoop();
+    expect(pool.admitted.slice(4)).toEqual(["ada 2", "bob 4", "bob 5"]);
+    pool.leave("ada quick 1");
+    await turnOfLoop();
+    expect(pool.admitted.slice(7)).toEqual(["ada 3"]);
+  });
+
+  test("that wait are admitted four at a time, and clients take turns", async () => {
+    const pool = new Pool({ slots: 1, share: 100 });
+    pool.enter("dan 1", ...[1, 2, 3, 4].map((i) => `ada quick ${i}`), "bob 1", "eve quick 1", "bob quick 2");
+    pool.leave("dan 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["dan 1", "ada quick 1", "eve quick 1", "ada quick 2", "ada quick 3"]);
+    pool.leave("ada quick 1");
+    await turnOfLoop();
+    expect(pool.admitted.slice(5)).toEqual(["bob 1"]);
+    pool.leave("bob 1");
+    await turnOfLoop();
+    expect(pool.admitted.slice(6)).toEqual(["ada quick 4", "bob quick 2"]);
+  });
+
+  test("do not join once the others have been sent", async () => {
+    const pool = new Pool({ slots: 1 });
+    pool.enter("ada quick 1");
+    pool.slot("ada quick 1").places = 0;
+    pool.enter("bob quick 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada quick 1"]);
+  });
+
+  test("of a client that has earlier transactions in the queue wait in order", async () => {
+    const pool = new Pool({ slots: 1 });
+    pool.enter("bob quick 1", "ada 1", "ada quick 2");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["bob quick 1"]);
+  });
+
+  test("do not join if their address has too many unread bytes", async () => {
+    const pool = new Pool({ slots: 4, perAddress: 100 });
+    pool.enter("ada 1", "bob quick 1");
+    pool.recipient("ada 1").add(100);
+    pool.enter("ada quick 2", "eve quick 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "bob quick 1", "eve quick 1"]);
   });
 });
 

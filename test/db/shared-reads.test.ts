@@ -1,9 +1,11 @@
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
+import { Admission, Slot } from "../../db/admission.ts";
 import { Code } from "../../db/catalog/code.ts";
 import type { Identity } from "../../db/identity.ts";
 import { Pace } from "../../db/session-state.ts";
 import type { RunOptions } from "../../db/transaction.ts";
+import { UnsentBytes } from "../../db/unsent-bytes.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
 import {
   ada,
@@ -28,9 +30,15 @@ const database = useTransactionsDatabase(`
 const SHARED = { sharedReads: 10_000 };
 
 function open(options: Parameters<ReturnType<typeof database>["open"]>[0] = {}): TestTransactions {
-  const db = database().open({ ...SHARED, ...options, pool: { max: 10, ...options.pool } });
+  const pool = { max: 10, ...options.pool };
+  const admission = admissionTo(pool.max, pool.connectionTimeoutMillis);
+  const db = database().open({ ...SHARED, admission, ...options, pool });
   db.transactions.follow(NO_CODE);
   return db;
+}
+
+function admissionTo(slots: number, timeout = 60_000): Admission {
+  return new Admission({ slots, share: 100, timeout, queue: 0, unsent: new UnsentBytes({ total: 0, perAddress: 0 }) });
 }
 
 const READ = { isRead: true };
@@ -379,14 +387,43 @@ test("reads fail with 503 when the database is not available", async () => {
 });
 
 test("when all reads have ended, all connections are free", async () => {
-  const db = open({ pool: { max: 3 }, maxResultBytes: 100_000 });
-  await outcomes(db, [
-    ...times(5, [anon, "select 1"]),
-    ...times(5, [anon, "select 1 / 0"]),
-    ...times(5, [anon, "select repeat('x', 200000)"]),
+  const admission = admissionTo(3);
+  const db = open({ pool: { max: 3 }, maxResultBytes: 100_000, admission });
+  const aborted = AbortSignal.abort();
+  await Promise.all([
+    outcomes(db, [
+      ...times(5, [anon, "select 1"]),
+      ...times(5, [anon, "select 1 / 0"]),
+      ...times(5, [anon, "select repeat('x', 200000)"]),
+    ]),
+    ...[1, 2, 3, 4, 5].map(() => expect(db.run(anon, [PID], { ...READ, signal: aborted })).rejects.toThrow("aborted")),
   ]);
   await expect.poll(async () => db.transactions.use.available === (await db.pids()).length).toBe(true);
   expect(db.transactions.use.waiting).toBe(0);
+  const slots = [1, 2, 3, 4].map(() => admission.enter(null) instanceof Slot);
+  expect(slots).toEqual([true, true, true, false]);
+});
+
+test("when all connections are in use, reads that wait share the next one that is free", async () => {
+  const db = open({ pool: { max: 1 } });
+  const release = await hold();
+  const first = outcomes(db, [[anon, HELD]]);
+  await untilOneWaits();
+  const others = times(5, [anon, PID]).map((read) => outcomes(db, [read]));
+  await release();
+  await first;
+  expect(new Set((await Promise.all(others)).flat()).size).toBe(1);
+  expect(db.transactions.shared).toBe(4);
+});
+
+test("reads on one connection leave the other connections free", async () => {
+  const db = open({ pool: { max: 2 } });
+  const release = await hold();
+  const shared = outcomes(db, times(4, [anon, HELD]));
+  await untilOneWaits();
+  expect(await db.row(ada, "select 'runs'")).toEqual(["runs"]);
+  await release();
+  expect(await shared).toEqual(["0", "0", "0", "0"]);
 });
 
 const STATEMENTS: readonly (readonly [text: string, ...values: string[]])[] = [
