@@ -21,6 +21,9 @@ export type ChangePlan = InsertPlan | UpdatePlan | DeletePlan;
 
 export const isChange = (plan: Plan): plan is ChangePlan => plan.kind !== "read" && plan.kind !== "call";
 export const isPut = (plan: Plan): boolean => plan.kind === "insert" && plan.key !== null;
+/** Whether Postgres keeps it from writing: functions that are stable or immutable cannot write. */
+export const isRead = (plan: Plan): boolean =>
+  plan.kind === "read" || (plan.kind === "call" && plan.function.volatility !== "volatile");
 export const isReadOnly = (plan: Plan): boolean => plan.kind === "read" || (plan.kind === "call" && plan.isReadOnly);
 
 type Common = {

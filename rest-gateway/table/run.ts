@@ -2,7 +2,7 @@ import type { CancelSignal } from "../../db/connection.ts";
 import type { OpenedStream, RowStream } from "../../db/row-stream.ts";
 import type { Result, Transactions } from "../../db/transaction.ts";
 import { type Answer, answer } from "./answer/answer.ts";
-import { isReadOnly } from "./plan.ts";
+import { isRead, isReadOnly } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
 import { type Prepared, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
 import type { RequestUrl } from "./request.ts";
@@ -20,8 +20,7 @@ export async function run(
   { signal, onConnected }: RunOptions,
 ): Promise<QueryResult> {
   const unlimitedResult = !isReadOnly(plan);
-  const isRead = plan.kind === "read";
-  const options = { isolation, rollback: isRolledBack, unlimitedResult, isRead, signal, onConnected };
+  const options = { isolation, rollback: isRolledBack, unlimitedResult, isRead: isRead(plan), signal, onConnected };
   const results = await transactions.run(identity, statements, options);
   if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
   return { main: results.at(-2)!, estimate: results.at(-1)! };

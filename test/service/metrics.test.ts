@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
@@ -126,11 +126,20 @@ test("errors are counted by code, limits by setting, and database waits by pool"
   expect(all).toContain('content_service_db_transaction_duration_seconds_count{pool="data"} 2');
 });
 
-test("quick reads of tables, users and GraphQL that arrive together share round trips, but not behind a pooler", async () => {
+test("quick reads of tables, users, functions and GraphQL that arrive together share round trips, but not behind a pooler", async () => {
   const settings = { METRICS: "on", DB_SHARED_READS: "100" };
-  const shares = await startTestService(settings);
+  const withFunctions = async (database: TestDatabase) => {
+    await database.owner.query(`
+      create function add(a int, b int) returns int language sql immutable return a + b;
+      create function longest() returns text language sql stable begin atomic select max(title) from articles; end;
+      create function latest() returns text language sql volatile begin atomic select max(title) from articles; end;
+      create function with_setting() returns text language sql stable as $$ select set_config('app.left', 'behind', false) $$;
+      grant execute on all functions in schema public to anon;`);
+    return database;
+  };
+  const shares = await startTestService(settings, await withFunctions(await createTestDatabase()));
   onTestFinished(() => shares.stop());
-  const database = await createTestDatabase();
+  const database = await withFunctions(await createTestDatabase());
   const pooled = { ...settings, DATABASE_URL: database.url, DATABASE_DIRECT_URL: database.url };
   const separate = await startTestService(pooled, database);
   onTestFinished(() => separate.stop());
@@ -145,17 +154,23 @@ test("quick reads of tables, users and GraphQL that arrive together share round 
     ["/rest/v1/articles?id=eq.1", { headers }],
     ["/users/1", {}],
     ["/graphql", { method: "POST", headers, body }],
+    ["/rest/v1/rpc/add", { method: "POST", headers, body: '{"a":1,"b":2}' }],
+    ["/rest/v1/rpc/longest", { headers }],
   ];
+  const burst = async (to: TestService, path: string, init: RequestInit) => {
+    const before = await sharedBy(to);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => fetch(`${to.url}${path}`, init)));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+    for (const response of responses) expect(await response.text()).not.toContain('"errors"');
+    return (await sharedBy(to)) - before;
+  };
   for (const [path, init] of requests) {
-    const burst = async (to: TestService) => {
-      const before = await sharedBy(to);
-      const responses = await Promise.all(Array.from({ length: 20 }, () => fetch(`${to.url}${path}`, init)));
-      expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
-      for (const response of responses) expect(await response.text()).not.toContain('"errors"');
-      return (await sharedBy(to)) - before;
-    };
-    await expect.poll(() => burst(shares), POLL).toBeGreaterThan(1);
-    for (let i = 0; i < 5; i++) expect(await burst(separate)).toBe(0);
+    await expect.poll(() => burst(shares, path, init), POLL).toBeGreaterThan(1);
+    for (let i = 0; i < 5; i++) expect(await burst(separate, path, init)).toBe(0);
+  }
+  for (const name of ["latest", "with_setting"]) {
+    const init = { method: "POST", headers, body: "{}" };
+    for (let i = 0; i < 5; i++) expect(await burst(shares, `/rest/v1/rpc/${name}`, init)).toBe(0);
   }
 });
 
