@@ -58,7 +58,7 @@ async function main(): Promise<void> {
 }
 
 /**
- * Starts the service. With TAKEOVER it takes over from the one that runs, and later hands over to another in the same way.
+ * Starts the service. With TAKEOVER it takes over from the running service, and later hands over to a newer one in the same way.
  * `onStarted` is called when the service serves requests.
  */
 async function start(config: Config, log: Logger, onStarted: () => void): Promise<Started> {
@@ -82,7 +82,7 @@ async function startInProcesses(config: Config, log: Logger): Promise<Started> {
   const { workers: count, instanceId } = config;
   const stopTimeout = stopTimeoutOf(config);
   const tokens = createTokens(config, await secretOf(config));
-  // With TAKEOVER the port is given, and the running service may have it.
+  // With TAKEOVER, PORT is fixed and the running service may still listen on it: no free port is searched for.
   const port = config.takeover === "" ? await findSharedPort(config) : config.port;
   const environment = { PORT: String(port), PGRST_SERVER_PORT: "" };
   const options = { count, environment, instanceId, stopTimeout, open: () => openConfigured(config, log), log };

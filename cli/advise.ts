@@ -72,7 +72,7 @@ async function read(config: Config): Promise<Advice> {
   });
 }
 
-/** GraphQL has what the login of callers may use. */
+/** What GraphQL leaves out. Its schema is built with the grants of `login`, the login of callers. */
 async function leftOutFor(config: Config, login: string): Promise<readonly Finding[]> {
   const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
     import("./graphql-schema.ts"),

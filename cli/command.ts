@@ -6,7 +6,7 @@ const CONNECT_MILLISECONDS = 10_000;
 
 /**
  * A command that failed, with a one-line message. Exit code 2 means that the arguments or a setting are invalid. `stdout`
- * is what it prints all the same.
+ * is output that is printed although the command failed.
  */
 export class CommandError extends Error {
   readonly exitCode: 1 | 2;
@@ -77,7 +77,7 @@ export async function inTransaction<Result>(client: pg.Client, work: () => Promi
     if (!UNKNOWN_NAME.has((error as pg.DatabaseError).code)) throw error;
     throw new CommandError(
       1,
-      "this database does not have the tables of this service. With MIGRATE=off there are no accounts and keys of its own: sign " +
+      "this database does not have the tables of this service. With MIGRATE=off the service has no accounts or keys: sign " +
         "tokens with JWT_SECRET (docs/configuration.md, Any database). Otherwise start the service on it once with npm start",
     );
   }

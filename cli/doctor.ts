@@ -67,7 +67,7 @@ function* checkBaseUrl({ baseUrl }: Config): Generator<Check> {
   }
 }
 
-/** The providers of the table. What prevents one from being used is added to `checks`. */
+/** The providers of the table. The reasons why one cannot be used are added to `checks`. */
 async function providersOfTable(config: Config, checks: Check[]): Promise<readonly ProviderSettings[]> {
   if (!config.migrate) return [];
   let rows: readonly ProviderRow[];

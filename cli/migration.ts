@@ -165,13 +165,16 @@ async function uncommit(
   return `${last} is db/migrations/current.sql again.${forgotten ? " The database runs it again with npm run db:apply." : ""}\n`;
 }
 
-/** What the migration has made stays: its statements may run twice. */
+/**
+ * Deletes the record that the migration has run, so that db:apply runs it again. What it created stays: its statements may run twice.
+ * Returns whether the database had run it.
+ */
 async function forget(url: string, file: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
   try {
     await client.connect();
     const { rowCount } = await client.query("delete from graphile_migrate.migrations where filename = any ($1)", [
-      // graphile-migrate leaves the message out.
+      // graphile-migrate stores the name without the message: 000014.sql.
       [file, `${file.slice(0, 6)}.sql`],
     ]);
     return rowCount === 1;

@@ -4,7 +4,7 @@ import { ConfigError, readConfig } from "../config/config.ts";
 const HELP = `npm run ready
 
 Asks the service on this machine whether it is ready: exit code 0 if it is, 1 if it is not, 2 for invalid settings. It reads HOST,
-PORT, ADMIN_PORT and ADMIN_HOST as the service does. For health checks of containers, which need no shell: node cli/ready.ts
+PORT, ADMIN_PORT and ADMIN_HOST as the service does. In the health check of a container, run node cli/ready.ts, which needs no shell.
 `;
 
 /** Milliseconds. */

@@ -15,7 +15,7 @@ Manages user accounts. The service may be running: changes take effect within a 
   npm run -s user -- create <name> <email>     create a user with an account
       --username <username>                    login in addition to the e-mail
       --role authenticated|admin               default: authenticated
-  npm run -s user -- email <login> <email>     change the e-mail, which the user signs in with too
+  npm run -s user -- email <login> <email>     change the e-mail of the user, also for sign-in
   npm run -s user -- password <login>          set a new password and end all sign-ins
   npm run -s user -- disable <login>           disable the account and end all sign-ins
   npm run -s user -- enable <login>            enable the account again

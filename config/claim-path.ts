@@ -24,7 +24,7 @@ const COMPARISONS: Readonly<Record<string, (element: string, text: string) => bo
 
 /**
  * Parses a dotted path, PostgREST's form with a leading dot, or a JSONPath, which begins with `$`. Throws an Error whose message
- * continues the name of the setting.
+ * is written after the name of the setting: `JWT_ROLE_CLAIM must be …`.
  *
  *   parseClaimPath("app.role")                     // ["app", "role"]
  *   parseClaimPath('."https://example.com/role"')  // ["https://example.com/role"]
@@ -63,7 +63,7 @@ const search = (text: string, operator: string, operand: string): ClaimStep => (
 
 const require = createRequire(import.meta.url);
 
-/** Loads the library only where it is used, because that would take a noticeable part of the start. */
+/** Loads the library on first use: loading it at every start would noticeably delay the start. */
 function jsonPath(text: string): ClaimStep {
   const { jsonpath } = require("json-p3") as typeof import("json-p3");
   try {

@@ -78,8 +78,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|STREAM|TASK|USERS|WS)_)/;
 
 /**
- * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, the
- * keys of tokens must be there. Throws ConfigError.
+ * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
+ * key for tokens is required unless the service can run without one. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
@@ -127,7 +127,7 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
   };
 }
 
-/** The settings with other values for some of them. Throws ConfigError. */
+/** Returns the settings with some of them replaced by `values`. Throws ConfigError. */
 export function overrideConfig(config: Config, values: readonly Translated[]): Config {
   const changes = values
     .filter(({ text }) => text !== "")

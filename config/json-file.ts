@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 
 /**
- * The path of a JSON file, which is read at once. The messages continue the name of the setting and give the place of the
- * error: `JWT_ISSUERS names a file in which [0].audience is required (is "issuers.json")`.
+ * A setting that is the path of a JSON file. Parsing the setting reads the file. Messages are written after the name of the
+ * setting and name the field: `JWT_ISSUERS names a file in which [0].audience is required (is "issuers.json")`.
  */
 export const jsonFile = <T>(type: z.ZodType<T, any>) =>
   z.string().transform((path, { addIssue }): T => {
@@ -28,7 +28,7 @@ function readJson(path: string): { readonly value: unknown; readonly fault: stri
   }
 }
 
-/** `[0].claims.email must be a string`: the place of an error in JSON, and its message. */
+/** `[0].claims.email must be a string`: the path of the invalid field in the JSON, and what is wrong with it. */
 export function describeIssue({ path, message, code, ...issue }: z.core.$ZodIssue): string {
   const unknown = code === "unrecognized_keys" ? (issue as { readonly keys: readonly string[] }).keys[0]! : null;
   const steps = unknown === null ? path : [...path, unknown];
@@ -42,7 +42,10 @@ export const requiredText = z
   .min(1, "must not be empty");
 
 /** The https URL of another service; http only on a loopback address, which needs AUTH_PROVIDERS_LOOPBACK. */
-export const remoteUrl = requiredText.refine(isRemoteUrl, "must be an https URL without a user, a password and #");
+export const remoteUrl = requiredText.refine(
+  isRemoteUrl,
+  "must be an https URL without a user, password or fragment (#)",
+);
 
 function isRemoteUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;

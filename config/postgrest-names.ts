@@ -113,7 +113,7 @@ const IGNORED = new Set([
   "PGRST_URL_USE_LEGACY_TARGET_NAMES",
 ]);
 
-/** PostgREST's defaults where clients would notice ours. They apply when PGRST_DB_URI is set. */
+/** PostgREST's defaults, for settings whose default differs here in a way that clients notice. They apply when PGRST_DB_URI is set. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   HOST: "0.0.0.0",
   MIGRATE: "off",

@@ -9,7 +9,7 @@ import { isStrongRsa, roleClaim } from "./setting-types.ts";
 /** Where the secrets of an entry may come from. */
 export type Sources = {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Entries of the table: its owner must not be able to read the files and secrets of this machine. */
+  /** Whether the entry is a row of auth_private.providers, whose owner must not be able to read files and secrets of this machine. */
   readonly isTable: boolean;
 };
 
@@ -83,7 +83,7 @@ const NAME = /^[a-z0-9][a-z0-9-]{0,49}$/;
 
 type Claim = "subject" | "name" | "email";
 
-/** `path` parses the place of a claim; `usual` are the names of the claims that count if an entry names none. */
+/** `path` parses the path of a claim; `usual` are the names of the claims that are read if the entry names none. */
 function commonFields(path: z.ZodType<ClaimPath, any>, usual: Readonly<Record<Claim, readonly string[]>>) {
   const paths = (claim: Claim) => oneOrMore(path).default(usual[claim].map((name) => [name]));
   const claims = { subject: paths("subject"), name: paths("name"), email: paths("email") };
@@ -151,7 +151,7 @@ const secret = (sources: Sources) =>
 function readSecret(value: unknown, { environment, isTable }: Sources): { text?: string | null; fault: string } {
   const { file, env } = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
   if (isTable && !FOR_TABLE.test(String(env))) {
-    return { fault: 'must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others' };
+    return { fault: 'must be {"env": "AUTH_SECRET_…"}: the table must not contain secrets or name other sources' };
   }
   if (typeof env === "string") {
     return { text: environment[env] ?? null, fault: `names the environment variable ${env}, which is not set` };
@@ -173,7 +173,7 @@ const metadata = ({ isTable }: Sources) =>
   requiredText.transform((text, { addIssue }): SamlSettings["metadata"] => {
     if (/^https?:/.test(text)) {
       if (remoteUrl.safeParse(text).success) return { url: text };
-      addIssue("must be an https URL without a user, a password and #");
+      addIssue("must be an https URL without a user, password or fragment (#)");
       return z.NEVER;
     }
     const xml = isTable ? null : readText(text);

@@ -4,15 +4,15 @@ import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
 import { entryType, type Sources } from "./provider-entry.ts";
 import { ConfigError, parseValue } from "./setting-types.ts";
 
-/** What every identity provider has. */
+/** Settings common to all identity providers. */
 type CommonSettings = {
   /** Its name in URLs: `/auth/oidc/acme`. */
   readonly name: string;
-  /** Its name for people. */
+  /** Its display name. */
   readonly title: string;
   /** Whether an identity without an account creates one. */
   readonly signUp: boolean;
-  /** Where a value is in what the provider sends: the first path with a value counts. */
+  /** The paths of each value in the data that the provider sends. The first path that has a value is used. */
   readonly claims: { readonly [Name in "subject" | "name" | "email"]: readonly ClaimPath[] };
   /** Claims that must have one of these values: `[{ claim: ["hd"], values: ["acme.example"] }]`. */
   readonly require: readonly { readonly claim: ClaimPath; readonly values: readonly unknown[] }[];
@@ -48,9 +48,9 @@ export type SamlSettings = CommonSettings & {
   readonly kind: "saml";
   /** The metadata of the provider: its URL, or the XML. */
   readonly metadata: { readonly url: string } | { readonly xml: string };
-  /** The entity id that the metadata must have; null for the one that they had first. */
+  /** The entity id that the metadata must have. Null: that of the first metadata that were read, which then must not change. */
   readonly issuer: string | null;
-  /** The name of this service for the provider; null for the URL of its metadata. */
+  /** The entity id of this service at the provider; null for the URL of the service's own metadata. */
   readonly entityId: string | null;
   /** The first signs requests; all decrypt assertions. Empty: requests are not signed. */
   readonly keys: readonly KeyPair[];

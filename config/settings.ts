@@ -136,7 +136,7 @@ export const SETTINGS = {
   DB_POOL_QUEUE: setting(
     integer(0, 10_000),
     "10",
-    "Requests that may wait for each connection of DB_POOL, except in a burst of a second: more only if they wait less than 200 milliseconds. Further ones are refused at once with 503. 0 means no limit.",
+    "Requests that may wait for each connection of DB_POOL. More may wait during the first second of a burst, and as long as they wait less than 200 milliseconds. Requests beyond that are refused immediately with 503. 0 means no limit.",
   ),
   DB_POOL_SHARE: setting(
     integer(1, 100),
@@ -151,7 +151,7 @@ export const SETTINGS = {
   DB_ANON_STATEMENT_TIMEOUT: setting(
     integer(0, 3_600_000),
     "5000",
-    "The same for callers without credentials, if it is shorter than DB_STATEMENT_TIMEOUT. 0 means DB_STATEMENT_TIMEOUT.",
+    "Statement timeout of callers without credentials, if it is shorter than DB_STATEMENT_TIMEOUT. 0 means DB_STATEMENT_TIMEOUT.",
   ),
   DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
@@ -161,7 +161,7 @@ export const SETTINGS = {
   DB_SHARED_READS: setting(
     integer(0, 100),
     "4",
-    "Milliseconds. Reads that usually take less, and arrive together, share a connection and its round trip. 0 turns this off; it is also off with DATABASE_DIRECT_URL, which means a pooler, and with DB_PREPARED_STATEMENTS=0.",
+    "Milliseconds. Reads that usually take less and arrive together share one connection and one round trip. 0 turns this off. It is also off with DATABASE_DIRECT_URL, because DATABASE_URL then names a pooler, and with DB_PREPARED_STATEMENTS=0.",
   ),
   DB_MAX_RESULT_BYTES: setting(
     integer(0, 1_073_741_824),
@@ -176,7 +176,7 @@ export const SETTINGS = {
   STREAM_MAX_ROWS: setting(
     orUnset(integer(0, 1_000_000_000)),
     "",
-    "Maximum rows of a streamed result. 0 means no limit. When unset, DB_MAX_ROWS if you have changed that or set PGRST_DB_MAX_ROWS, otherwise no limit.",
+    "Maximum rows of a streamed result. 0 means no limit. When unset, DB_MAX_ROWS applies if it differs from its default or if PGRST_DB_MAX_ROWS is set; otherwise there is no limit.",
   ),
   STREAM_TIMEOUT: setting(
     integer(0, 86_400_000),
@@ -267,7 +267,7 @@ export const SETTINGS = {
       mode === "disabled" ? "off" : mode,
     ),
     "follow-privileges",
-    "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: none, not for the resources either.",
+    "OpenAPI description of the table interface. follow-privileges: what the caller may use. ignore-privileges: everything. off: no description of the tables or the resources.",
   ),
   DOCS: setting(
     orUnset(onOff),
@@ -340,7 +340,7 @@ export const SETTINGS = {
   TASK_MAX_STORED_BYTES: setting(
     integer(65_536, 1_099_511_627_776),
     "2147483648",
-    "Maximum bytes of all stored tasks. Those of anonymous callers may have half of them.",
+    "Maximum bytes of all stored tasks. Tasks of anonymous callers may use at most half of them.",
   ),
   TASK_RETENTION: setting(integer(0, 315_360_000), "604800", "Seconds that finished tasks and their results are kept."),
   TASK_ANONYMOUS: setting(
@@ -464,7 +464,7 @@ export const SETTINGS = {
   RECENT_SIGN_IN: setting(
     integer(0, 86_400),
     "600",
-    "Seconds after a sign-in in which a user may enable a second factor, create API keys, change the e-mail that signs in and delete their own user without sending the password again. 0: the password is always required.",
+    "Seconds after a sign-in in which a user may enable a second factor, create API keys, change the login e-mail and delete their own user without sending the password again. 0: the password is always required.",
   ),
   API_KEYS_MAX: setting(integer(1, 10_000), "50", "Maximum active API keys per user."),
   SESSION_MAX_AGE: setting(
@@ -491,7 +491,7 @@ export const SETTINGS = {
   AUTH_PROVIDERS_NETWORKS: setting(
     networks,
     "",
-    "Private networks in which issuers and identity providers may be, separated by commas, such as 10.0.0.0/8. Other private addresses are not requested.",
+    "Private networks that may contain issuers and identity providers, separated by commas, such as 10.0.0.0/8. The service sends no requests to other private addresses.",
   ),
   MAX_CONNECTIONS: setting(
     integer(1, 1_000_000),
@@ -521,7 +521,7 @@ export const SETTINGS = {
   WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),
     "1048576",
-    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. On realtime channels, changes wait beyond it instead.",
+    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. On realtime channels, changes wait instead, and the socket is closed at 16 times this size.",
   ),
   CHANGES_MAX_BYTES: setting(
     integer(1024, 1_073_741_824),
@@ -587,7 +587,7 @@ export const SETTINGS = {
   MAX_QUEUE_TIME: setting(
     integer(0, 60_000),
     "200",
-    "Milliseconds that requests may wait for the process to handle them, except in a burst of a second. When more come, and more than 200 wait, the newest are refused at once with 503. 0 means no limit.",
+    "Milliseconds that requests may wait for the process to handle them. They may wait longer during the first second of a burst, and while at most 200 wait. After that, the newest are refused immediately with 503. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),

@@ -5,7 +5,7 @@ import type { Statement } from "./batch.ts";
 export type RunningStatement = {
   readonly login: string;
   readonly seconds: number;
-  /** What it waits for: `Lock: transactionid`; null if it computes. */
+  /** What it waits for: `Lock: transactionid`; null if it does not wait. */
   readonly waitsFor: string | null;
   readonly text: string;
 };
@@ -74,7 +74,7 @@ export const SLOW = 100;
 const MAX_STATEMENTS = 100;
 const MAX_TEXT = 10_000;
 
-/** The transactions of callers that were slow, by their SQL, in this process. The one that was slow least recently is dropped first. */
+/** The slow transactions of callers in this process, by their SQL. Beyond the maximum, the one whose last slow run is oldest is dropped. */
 export class SlowStatements {
   readonly #byText = new Map<string, SlowStatement>();
 

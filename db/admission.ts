@@ -49,7 +49,7 @@ type Waiter = {
   refuse(): void;
 };
 
-/** The name of the client for all work that no request waits for. It has no share. */
+/** The client name of all work that no request waits for. The limit on the share does not apply to it. */
 const INTERNAL = "";
 
 const nameOf = (recipient: Recipient | null) => recipient?.client ?? INTERNAL;

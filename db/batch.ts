@@ -127,8 +127,8 @@ export class Batch {
   }
 
   /**
-   * Sends `next` with the same write, so that it runs whether this batch fails or not, without another round trip. The client of
-   * this batch gets it when this batch begins.
+   * Sends `next` with the same write, so that it runs whether this batch fails or not, without another round trip. `next` is
+   * queued on `client`, the client of this batch, when this batch begins.
    */
   followedBy(next: Batch, client: Pick<pg.Client, "query">): void {
     this.#next = next;
@@ -169,7 +169,7 @@ export class Batch {
       }
       messages.sync();
     } catch (error) {
-      // The next batch belongs to another request.
+      // Discards what was written: it would be sent with the next batch, which belongs to another request.
       messages.take();
       throw error;
     }

@@ -61,7 +61,7 @@ export const createDatabase = (
     streamConnections: config.streamConnections,
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
-    // A URL that bypasses the pooler means that the other names one.
+    // If DATABASE_DIRECT_URL is set, DATABASE_URL names a pooler.
     sharedReads: config.databaseDirectUrl === "" ? config.dbSharedReads : 0,
   });
 
@@ -174,7 +174,7 @@ export class Database {
     metrics.gauge({ name: "db_pool_waiting", about: waiting, ...of("waiting") });
     const timeouts = "Transactions that did not get a connection within DB_POOL_TIMEOUT.";
     metrics.counter({ name: "db_pool_timeouts_total", about: timeouts, ...of("timeouts") });
-    const trips = "Round trips to the database, one per transaction. Reads that share one are counted separately.";
+    const trips = "Round trips to the database, one per transaction. Each read that shares a round trip counts as one.";
     metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
     const shared = "Reads that were sent on one connection together with others.";
     metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.shared) });

@@ -96,7 +96,7 @@ const MISSING = new Set(["42703", "42P01", "42883", "42704"]);
 /** `PL/pgSQL function note_of(integer) line 3 at RETURN`, `SQL function "f" statement 1` */
 const IN_FUNCTION = /^(?:PL\/pgSQL|SQL) function "?(.+?)"?(?: (?:line|statement) (\d+).*| during .*)?$/m;
 
-/** Null for an error in a statement of the service, whose catalog is a moment behind. */
+/** Null for an error in a statement of the service itself: its catalog is briefly out of date. */
 function brokenFunction({ message, where }: DatabaseError): string | null {
   const [, name, line] = IN_FUNCTION.exec(where ?? "") ?? [];
   if (name === undefined) return null;

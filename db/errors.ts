@@ -142,8 +142,8 @@ export const SQLSTATES: readonly Row[] = [
   ["55P03", 409, "RESOURCE_CONFLICT", "another request is changing the same data; try again"],
   ["23", 400, "VALIDATION_ERROR", "a value violates a constraint of the database"],
   ["22", 400, "VALIDATION_ERROR", "invalid value"],
-  ["42704", 400, "VALIDATION_ERROR", "unknown name of an object of the database"],
-  ["42P17", 500, "INTERNAL_ERROR", "an object of the database is defined wrongly"],
+  ["42704", 400, "VALIDATION_ERROR", "unknown name of a database object"],
+  ["42P17", 500, "INTERNAL_ERROR", "a database object has an invalid definition"],
   ["428C9", 400, "VALIDATION_ERROR", "this field is assigned by the service"],
   ["P0001", 400, "VALIDATION_ERROR", "refused by the database"],
   ["PT429", 429, "RATE_LIMITED", "too many requests; try again later"],
@@ -166,7 +166,7 @@ export type DatabaseErrorLike = Error & {
   readonly routine?: string;
   /** The functions in which the error occurred; it may quote values. */
   readonly where?: string;
-  /** The place in the text of the statement, from 1. */
+  /** The position in the text of the statement, from 1. */
   readonly position?: string;
 };
 
@@ -227,7 +227,7 @@ const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "428
 
 /**
  * The message of a RAISE is written for the client, and so is the comment of a constraint. A function that names a missing
- * object, or a policy that recurses, is broken for every caller, and the name is what helps.
+ * object, or a policy that recurses, is broken for every caller: Postgres' message is sent, because it names the object.
  */
 function messageOf(error: DatabaseErrorLike, messages: ConstraintMessages): string | undefined {
   if (error.routine === "exec_stmt_raise") return error.message;
@@ -248,10 +248,13 @@ export const isSocketError = (error: DatabaseError | ApiError) =>
 /** FATAL: the server has closed this connection. */
 export const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
 
-/** Errors of the moment: connections, resources, locks. */
+/** SQLSTATEs of transient errors: connections, resources, locks. */
 const TRANSIENT = /^(08|53|57P|40001|40P01|55P03)/;
 
-/** Whether a transaction that only reads may succeed if it is sent again. Errors of this program's own code have other classes. */
+/**
+ * Whether a transaction that only reads may succeed if it is sent again. A lost connection is an Error without SQLSTATE; a bug of this
+ * program has a subclass of Error, such as TypeError.
+ */
 export const isTransient = (error: DatabaseError | ApiError | Error): boolean => {
   if (error instanceof ApiError) return error.problem.status >= 500;
   const { severity, code = "" } = error as Partial<DatabaseError>;

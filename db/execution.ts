@@ -13,7 +13,7 @@ import type { Recipient } from "./unsent-bytes.ts";
 
 /** How the statements of a caller are run. */
 export type RunOptions = FrameOptions & {
-  /** It only reads: it may share a connection with other reads, and be executed twice, even at once. */
+  /** It only reads: it may share a connection with other reads, and be executed twice, even concurrently. */
   readonly isRead?: boolean;
   /** Called when the transaction has a connection. */
   readonly onConnected?: () => void;
@@ -27,7 +27,7 @@ export type RunOptions = FrameOptions & {
 
 /** What a transaction does. */
 export type Work = {
-  /** With those before and after the caller's, which are those from `first` up to `last`. */
+  /** All statements of the transaction. Those of the caller are from `first` up to, but not including, `last`. */
   readonly statements: readonly NamedStatement[];
   readonly batchOptions: BatchOptions;
   readonly first: number;
@@ -36,7 +36,7 @@ export type Work = {
   readonly code: Code;
   /** Whether the statements may leave state on the connection, which is cleaned afterwards. */
   readonly runsCode: boolean;
-  /** How long a read takes that may share its connection; null for everything else. */
+  /** The usual duration of a read that may share its connection; null for every other transaction. */
   readonly pace: Pace | null;
   readonly isFramed: boolean;
   readonly recipient: Recipient | null;
@@ -110,8 +110,8 @@ class Execution {
     this.#resolve = resolve;
     this.#reject = reject;
     this.#span = work.startTrip?.();
-    // V8 allocates a function that is assigned to a property at once in old space, where it would keep this whole request
-    // through all quick collections.
+    // A local first: V8 allocates a function that is directly assigned to a property in old space, where it would keep this whole
+    // request alive through all minor garbage collections.
     const cancel = () => {
       this.#cancelled = cancelRequest(options.pool, connection.client);
     };
@@ -134,7 +134,7 @@ class Execution {
     }
   }
 
-  /** What runs code is followed by a cleaning, in the same write. */
+  /** A transaction that runs code (`Code`) is followed by the statements that clean the connection, in the same write. */
   #send(batch: Batch): void {
     const { client } = this.#connection;
     const { code, runsCode, isFramed } = this.#work;

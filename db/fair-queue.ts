@@ -77,7 +77,7 @@ export class FairQueue<T> {
   }
 }
 
-/** Milliseconds in which any number may wait. Only then the limit applies. */
+/** Milliseconds during which any number may wait. After that the limit applies. */
 const BURST = 1000;
 
 type QueueLimitOptions = {

@@ -7,9 +7,9 @@ import { MessageWriter } from "./messages.ts";
 /** The portal of the rows. Its first row arrives with the opening statements, so that their errors arrive before a response. */
 export const ROWS_PORTAL = { name: "rows", rows: 1 } as const;
 
-/** Received bytes from which on Postgres waits until they are taken. */
+/** When this many bytes have been received, the socket is paused until they are taken, so that Postgres waits. */
 const MAX_WAITING_BYTES = 65_536;
-/** The rows of one read of the socket arrive after that. */
+/** With room for the rows of one more read of the socket, which may arrive after the pause. */
 const BUFFER_BYTES = 2 * MAX_WAITING_BYTES;
 
 /** Collects rows in two buffers in turn, so that a stream allocates nothing: one is filled while the other is sent. */

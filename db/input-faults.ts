@@ -6,7 +6,7 @@ import type { Transactions } from "./transaction.ts";
 
 /** What is wrong with a column of a record. A rule over several columns is a fault of each. */
 export type InputFault = {
-  /** The place of the record, from 0. */
+  /** The index of the record, from 0. */
   readonly record: number;
   readonly column: string;
   readonly message: string;
@@ -18,7 +18,7 @@ export type InputFault = {
 export type Input = {
   readonly table: Table;
   readonly records: readonly Readonly<Record<string, unknown>>[];
-  /** The key of the row that an update changes, by column: its own values are not taken. Null for new rows. */
+  /** The key of the row that an update changes, by column: the unique values of this row are not conflicts. Null for new rows. */
   readonly key: Readonly<Record<string, string>> | null;
   /** Columns that must not be null in any record, which is a new row. */
   readonly required?: readonly string[];

@@ -110,7 +110,7 @@ const LOGIN_SETTINGS = `
   ) as settings
   order by name, "isOfDatabase" desc`;
 
-/** Those of the login in this database take precedence over those of the login, and these over those of DB_PRE_CONFIG. */
+/** In order of precedence: the settings of the login in this database, those of the login, those that DB_PRE_CONFIG sets. */
 async function readSettings(url: string, config: Config): Promise<readonly DatabaseSetting[]> {
   const found = new Map<string, string>();
   await withClient(url, async (client) => {

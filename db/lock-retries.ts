@@ -3,12 +3,12 @@ import type { DatabaseError } from "pg-protocol";
 
 /**
  * Reads of the catalog lock views and their tables, and may wait for a table that a DBA is changing. If that DBA then waits for one of
- * the other tables, Postgres ends the statement of the DBA after deadlock_timeout (1 s by default). So these reads wait much shorter,
- * and are repeated.
+ * the other tables, Postgres ends the statement of the DBA after deadlock_timeout (1 s by default). So these reads wait for a much
+ * shorter time, and are retried.
  */
 export const SHORT_LOCK_TIMEOUT = "set local lock_timeout = '100ms'";
 
-/** Milliseconds before the next attempts of a read that met a lock. After the last one, the lock is an error like any other. */
+/** Milliseconds before each retry of a read that was blocked by a lock. After the last retry, the lock is an error like any other. */
 const PAUSES: readonly number[] = [100, 200, 400, 800, 1600, 3200, 3200];
 
 /** The pause after the attempt with this number, from 0; undefined if the error is not a lock, or if the lock persists. */

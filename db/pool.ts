@@ -20,7 +20,7 @@ const MINUTE = 60_000;
 export class PooledConnection {
   readonly client: pg.Client;
   readonly openedAt = performance.now();
-  /** What said that the statements on it ran no code, since it was last cleaned; null before the first. */
+  /** The `Code` by which the statements since the last cleaning counted as running no code; null if there were none. */
   judgedBy: Code | null = null;
   /** Whether it is closed when it is released. */
   isRetired = false;
@@ -33,8 +33,8 @@ export class PooledConnection {
 type Waiter = { give(connection: Promise<PooledConnection> | PooledConnection): void };
 
 /**
- * The connections of one login. A free one is taken without a promise or a timer. What waits gets one in order. The
- * connection used last is taken first, so that those that are not needed become idle.
+ * The connections of one login. A free one is taken without a promise or a timer. Waiting calls are served in order.
+ * The connection used last is taken first, so that those that are not needed become idle.
  */
 export class ConnectionPool {
   readonly #options: PoolOptions;

@@ -8,13 +8,13 @@ import type { FrameOptions } from "./transaction-frame.ts";
 
 const FIRST_FETCH = 100;
 const MAX_FETCH = 10_000;
-/** Bytes that one fetch should have: so many that the round trip costs little. */
+/** The target size of a fetch in bytes: large enough that the cost of its round trip hardly matters. */
 const FETCH_BYTES = 262_144;
 
 /** A connection that is lent for a transaction of several round trips. */
 export type Lease = {
   readonly client: pg.Client;
-  /** Begin the transaction, up to the statement whose portal is `ROWS_PORTAL` and the one after it. */
+  /** Begin the transaction and run its statements, one of which has the portal `ROWS_PORTAL`. */
   readonly statements: readonly NamedStatement[];
   /** Called with an error that the database has raised before the first row. */
   readonly onFailure: (error: DatabaseError) => void;
@@ -48,7 +48,7 @@ export class RowStream {
   readonly #deadline: number;
   readonly #buffers = new RowBuffers();
   #first: Buffer | null = null;
-  /** The number of rows of the fetches that are over. */
+  /** The number of rows in the completed fetches. */
   rows = 0;
   #fetch: Fetch | null = null;
   #size = FIRST_FETCH;

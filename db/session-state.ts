@@ -16,7 +16,7 @@ export class Pace {
   /** Before the first run it is not known to be quick. */
   milliseconds = 10.5;
 
-  /** A run that took long makes a quick statement slow for some runs. */
+  /** After one slow run, a quick statement counts as slow for the next runs. */
   add(milliseconds: number): void {
     this.milliseconds += (Math.min(milliseconds, LONG) - this.milliseconds) / RUNS;
   }
@@ -24,7 +24,7 @@ export class Pace {
 
 /** Milliseconds; what takes longer counts as this. */
 const LONG = 100;
-/** Runs that the mean stands for. */
+/** The mean covers about this many of the last runs. */
 const RUNS = 16;
 
 /** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
@@ -91,8 +91,8 @@ const STATEMENTS = [
 ];
 
 /**
- * The statements that SQL has prepared: one of them may have the name of a statement of the service. This query is sent unnamed,
- * because SQL could have replaced a named one. Of the statements above it could replace only the `select`.
+ * Finds statements that SQL code has prepared with PREPARE: one of them may have taken the name of a statement of the service. This
+ * query is sent unnamed, because a named one could have been replaced too. Of the statements above, PREPARE accepts only the `select`.
  */
 const PREPARED_BY_SQL = "select from pg_catalog.pg_prepared_statement() where from_sql";
 

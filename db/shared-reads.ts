@@ -21,7 +21,7 @@ type Read = {
 
 export type SharedReadsOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "onStatementTimeout" | "release"> & {
   readonly pool: pg.ClientConfig;
-  /** Milliseconds that a read usually takes at most. Those that wait four times as long are run again, on other connections. */
+  /** Milliseconds. Only quicker reads share a connection. Those that wait four times as long are run again on other connections. */
   readonly limit: number;
   /** A slot for a read that is run again alone. */
   enter(recipient: Recipient | null): Promise<Slot>;
@@ -35,7 +35,7 @@ export type SharedReadsOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "on
 
 /**
  * Sends quick reads that share a slot on one connection, with one write. Each is a transaction with the identity of its own caller,
- * and fails alone. What a neighbour may have disturbed is run again, on a connection of its own.
+ * and fails alone. A read that another one on the connection may have affected is run again, alone on a connection.
  */
 export class SharedReads {
   readonly #options: SharedReadsOptions;

@@ -228,7 +228,7 @@ export class Transactions {
     return this.#pool.close();
   }
 
-  /** Until a new catalog, code may have run that counted as none: a trigger that is new, for example. */
+  /** An older catalog may not have known code that a statement has run, such as a new trigger. */
   #isClean({ judgedBy }: PooledConnection): boolean {
     return judgedBy === null || judgedBy === this.#planner.code;
   }

@@ -18,7 +18,7 @@ export type TriedTransaction = {
 
 type Run = (statements: readonly Statement[], options: RunOptions) => Promise<Result[]>;
 
-/** A request that an operator tries: its transactions have plans, and are rolled back unless the changes are kept. */
+/** A request that an operator tries: its statements are also explained, and its changes are rolled back unless they are kept. */
 export class Trial {
   readonly transactions: TriedTransaction[] = [];
   readonly #keepsChanges: boolean;

@@ -123,7 +123,7 @@ export class Recipient {
     this.#unsent!.add(this.#account, bytes);
   }
 
-  /** The response is larger than the results that it was made from. */
+  /** Counts at least `bytes`, for a response that is larger than the results that it was made from. */
   atLeast(bytes: number): void {
     if (bytes > this.bytes) this.add(bytes - this.bytes);
   }

@@ -136,7 +136,7 @@ export class Subscriptions {
   }
 }
 
-/** The changes for one subscription, in order. Each is handed out when the one before has been dealt with. */
+/** The changes for one subscription, in order. Each is returned by `next` after the previous one has been processed. */
 export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   readonly wanted: ChangeFilter;
   readonly table: Watch["table"];

@@ -70,7 +70,7 @@ export class Engine {
 
   /**
    * Builds the schema again and serves it. If the build fails, or if an object that is served now would be left out because of a
-   * conflict or an error, it throws and the previous schema stays. New objects of that kind are left out.
+   * conflict or an error, it throws and the previous schema stays in use. New objects with such a conflict or error are left out.
    */
   async rebuild(): Promise<void> {
     const { maxTables, countTables, readDatabase } = this.#options;
@@ -130,7 +130,7 @@ export class Engine {
       const data = await executeCompiled(statement, { transactions, identity, maxRows, signal });
       return data === null ? this.#executeFields(operation, identity, signal) : { data: data as never };
     } catch (error) {
-      // Grafast gives the error its place in the response.
+      // Grafast executes the operation again with this error, so that the error gets its path in the response.
       return this.#executeFields(operation, identity, signal, { run: () => Promise.reject(error) });
     }
   }

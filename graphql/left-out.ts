@@ -11,7 +11,7 @@ import { describe, Labels, type PgObject } from "./pg-objects.ts";
 /** An object with which the schema cannot be built. */
 export const WITHOUT_SCHEMA = "object-without-graphql";
 
-/** What a build was made without, and what the database contains. */
+/** What was left out of a build so that it succeeds, and the columns that the database had at the build. */
 export type Missing = {
   readonly culprits: Culprits;
   /** Smart tags that are ignored, because with them the schema cannot be built. */
@@ -198,7 +198,7 @@ export class LeftOut {
         .map(({ finding }) => finding)
         .filter(({ object }) => !isReported.has(object)),
       ...labels.columns
-        // Findings about newer columns are those of the next build.
+        // Columns that are newer than this build are reported by the next one.
         .filter(({ schema, table, column }) => missing.columns.has(`${schema}.${table}.${column}`))
         .filter(({ schema, table, label }) =>
           [label, labels.labelOf(Labels.of("table", schema, table))].every((each) => !isReported.has(each)),
@@ -238,7 +238,7 @@ const HIDDEN: ReadonlySet<string> = new Set(["tsvector", "tsquery"]);
 
 const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg?.schemaName}.${pg?.name}`;
 
-/** Messages about what `findings` lists in our words, what follows from it, or types without columns, which have nothing to show. */
+/** Messages that are not reported: `findings` reports the cause itself, or the type has no columns to show. */
 const IN_OTHER_WORDS =
   /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Could not find connection type|Couldn't find a 'output' variant)/;
 
@@ -265,7 +265,7 @@ const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
   rule: "type-without-graphql",
   level: "warning",
   object: label,
-  reason: `its type ${type} has no form in GraphQL: the column is left out there`,
+  reason: `GraphQL has no type for ${type}: it leaves the column out`,
   fix: `-- A function of the row can show it in another type:\n-- create function … returns text language sql stable return …::text;`,
 });
 
@@ -275,7 +275,7 @@ const notServed = ({ label, isOverloaded }: Labels["functions"][number]): Findin
   object: label,
   reason: isOverloaded
     ? "several functions have its name: GraphQL leaves all of them out"
-    : "a type of its arguments or its result has no form in GraphQL: the function is left out there",
+    : "GraphQL has no type for an argument or the result: it leaves the function out",
   fix: isOverloaded ? `alter ${label} rename to …;` : null,
 });
 

@@ -66,7 +66,8 @@ export async function sendEvents(
     };
     const lastEventId = exchange.request.headers["last-event-id"];
     const since = typeof lastEventId === "string" && lastEventId !== "" ? lastEventId : null;
-    // Later in this turn the stream counts the event. A request that waits is not admitted in between.
+    // Closed only after this turn of the event loop, in which the stream counts the event: otherwise a waiting request could be admitted
+    // before the bytes of the event are counted.
     const close = () => setImmediate(() => recipient.close());
     const started = await engine.start(operation, identity, closed.signal, since).finally(close);
     if (!(started instanceof SubscriptionEvents)) return sendResult(stream, started, format);
@@ -111,7 +112,7 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
   readonly #changes: ChangeEvents;
   readonly #subscriptions: Subscriptions;
   #returned = false;
-  /** Where a subscriber resumes that has got the last event; null before the first. */
+  /** The position at which a subscriber that has received the last event resumes; null before the first event. */
   position: Start | null = null;
 
   constructor(results: AsyncGenerator<ExecutionResult>, changes: ChangeEvents, subscriptions: Subscriptions) {
@@ -120,13 +121,13 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
     this.#subscriptions = subscriptions;
   }
 
-  /** Where a subscriber resumes that has got every event so far; null if that is not known yet. */
+  /** The position at which a subscriber that has received every event so far resumes; null if it is not known yet. */
   get resumePoint(): Start | null {
     const { positions, waiting } = this.#changes;
     const isUpToDate = positions.length === 0 && waiting === 0;
     const delivered = isUpToDate ? this.#subscriptions.positionOf(this.#changes) : undefined;
     if (!delivered || !this.position) return delivered ?? this.position;
-    // While the changes of a batch are delivered, the last event is the later one.
+    // While a batch is being delivered, the last event may be later than the position that counts as delivered.
     return laterOf(delivered, this.position);
   }
 

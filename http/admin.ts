@@ -9,7 +9,10 @@ export type AdminOptions = {
   /** The settings, without secrets. */
   settings(): object;
   catalog(): Catalog;
-  /** Whether settings and schema need a credential: none on ADMIN_PORT, none for this machine on the embedded database. */
+  /**
+   * Who may read the settings and the schema. "open" (on ADMIN_PORT): everyone. "local" (embedded database): requests from this machine,
+   * and operators. "operators": only callers with the service key or the role admin.
+   */
   readonly access: "open" | "local" | "operators";
   readonly reject: HttpInterface["reject"];
 };
@@ -42,7 +45,7 @@ export function adminInterface(options: AdminOptions): HttpInterface {
       }
       if (request.method !== "GET" && request.method !== "HEAD") {
         response.setHeader("Allow", ALLOW);
-        const message = `${request.method} is not possible here: use ${ALLOW}`;
+        const message = `${request.method} is not allowed here: use ${ALLOW}`;
         return options.reject(exchange, { status: 405, code: "VALIDATION_ERROR", message });
       }
       const isOpen = path === "/metrics" || options.access === "open";

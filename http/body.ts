@@ -18,7 +18,7 @@ export async function readJson(request: IncomingMessage, limits: BodyLimits): Pr
 
 export function parseJson(bytes: Buffer, maxDepth: number): unknown {
   if (!isUtf8(bytes)) throw invalid("the body is not valid UTF-8");
-  if (depthOf(bytes, maxDepth) > maxDepth) throw invalid(`the body has brackets in more than ${maxDepth} levels`);
+  if (depthOf(bytes, maxDepth) > maxDepth) throw invalid(`the body is nested more than ${maxDepth} levels deep`);
   try {
     return JSON.parse(bytes.toString());
   } catch (error) {

@@ -127,13 +127,13 @@ type SendTimeoutOptions = {
   readonly log: Logger;
 };
 
-/** Bytes that a socket has passed to the system, and how many checks later it has not passed more. */
+/** `sent`: bytes that the socket has passed to the system. `checks`: consecutive checks at which this number was unchanged. */
 type Stalled = { readonly sent: number; readonly checks: number };
 
 /** The system accepts bytes only as fast as the client reads. Node's types do not include these fields. */
 type Handle = { readonly bytesWritten: number; readonly writeQueueSize: number };
 
-/** Checks within the timeout. They are counted, because a process that was busy may find the time over before it could send. */
+/** Checks within the timeout. They are counted instead of time: a busy process may reach the timeout before it was able to send. */
 const CHECKS = 4;
 
 /**

@@ -42,8 +42,8 @@ type CorsHandler = (request: IncomingMessage, response: ServerResponse, next: ()
 /** Cross-origin requests of browsers. Credentials (cookies) are allowed only from origins that are listed. */
 export type Cors = {
   /**
-   * The headers of responses with pages, and of those with data to a request that has an Origin, security headers included;
-   * names and values alternate. `handle` sets the headers that depend on the request.
+   * `pageHeaders`: the headers of responses that are pages. `dataHeaders`: those of responses that are data, to requests with an Origin.
+   * Both include the security headers; names and values alternate. `handle` sets the headers that depend on the request.
    */
   readonly pageHeaders: readonly string[];
   readonly dataHeaders: readonly string[];

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { Destination } from "./exchange.ts";
 import { spreadOut } from "./spread.ts";
 
-/** Bytes that wait for a client, above which it is too slow to get every event at once. */
+/** A client with more unsent bytes than this counts as too slow to receive every event immediately. */
 const MAX_WAITING_BYTES = 1_048_576;
 /** Milliseconds after which a browser connects again. */
 const RETRY_MILLISECONDS = 1000;
@@ -22,7 +22,7 @@ export class EventStreams {
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
-  /** `heartbeat` is the pause between signs of life, in milliseconds. */
+  /** `heartbeat`: milliseconds between two heartbeats. */
   constructor(heartbeat: number) {
     this.#heartbeat = heartbeat;
   }
@@ -82,7 +82,7 @@ export class EventStream {
     response.write(`retry: ${RETRY_MILLISECONDS}\n\n`);
   }
 
-  /** Whether more events wait for the client than it should be sent. */
+  /** Whether so many bytes wait for the client that no further events should be sent for now. */
   get isBehind(): boolean {
     return this.#response.writableLength + this.#text.length > MAX_WAITING_BYTES;
   }
@@ -94,11 +94,11 @@ export class EventStream {
   send({ event, data, id }: StreamEvent): void {
     if (this.isClosed) return;
     if (this.#text === "") queueMicrotask(() => this.#write());
-    // A line break in JSON is white space, so it may become another one.
+    // A line break in JSON is white space, so any of the three kinds may be replaced by \n.
     this.#text += `${id === undefined ? "" : `id: ${id}\n`}event: ${event}\ndata: ${data.replace(LINE_BREAK, "\ndata: ")}\n\n`;
   }
 
-  /** A sign of life. An id without data is not an event: it only moves the place at which the client resumes. */
+  /** Sends a heartbeat. An id without data is not an event: it only advances the position at which the client resumes. */
   beat(): void {
     if (this.isClosed || this.isBehind) return;
     const id = this.#idNow();

@@ -5,7 +5,7 @@ import type { Span } from "../telemetry/span.ts";
 
 /** What the interfaces find out about a request, for the log and the metrics. */
 export class RequestNotes {
-  /** The template of the path, one of few texts: `/users/{id}`. */
+  /** The template of the path, from a small fixed set of texts: `/users/{id}`. */
   route = OTHER;
   /** The code of the error that was sent. */
   code: string | null = null;

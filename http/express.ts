@@ -20,7 +20,7 @@ export function byMethod(methods: Methods): RequestHandler {
     throw new ApiError({
       status: 405,
       code: "VALIDATION_ERROR",
-      message: `${method} is not possible here: use ${allow}`,
+      message: `${method} is not allowed here: use ${allow}`,
     });
   };
 }

@@ -52,7 +52,7 @@ type Reported = {
     readonly health: { readonly schema: string; readonly omissions?: readonly string[] };
   } | null;
   readonly advice: Advice | null;
-  /** Whether the findings of the advisor are listed: they show how to get at rows. */
+  /** Whether the findings of the advisor are listed. They show how to read rows that should be hidden. */
   readonly showsFindings: boolean;
   /** How committed changes are read. */
   readonly changes: object;
@@ -60,7 +60,7 @@ type Reported = {
   readonly schemaChanges: string | null;
 };
 
-/** What `/health` tells about GraphQL, the changes and the advisor. */
+/** The part of `/health` about GraphQL, the changes and the advisor. */
 export function reportOf({
   graphql,
   advice,
@@ -86,7 +86,7 @@ export function reportOf({
 const PATH = /^\/(?:live|ready|health)(?:\?|$)/;
 
 const methodNotAllowed = (method: string) =>
-  ({ status: 405, code: "VALIDATION_ERROR", message: `${method} is not possible here: use ${ALLOW}` }) as const;
+  ({ status: 405, code: "VALIDATION_ERROR", message: `${method} is not allowed here: use ${ALLOW}` }) as const;
 
 type Reply = { readonly status: number; readonly body: object };
 

@@ -64,12 +64,12 @@ function describeError(error: unknown): unknown {
   };
 }
 
-/** The log of the migrations, whose level is their severity. */
+/** Logs the messages of migrations at the level of their severity. */
 export const migrationLog = (log: Logger) => (level: string, message: string) =>
   log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
 
 /** The log of settings in the database. */
 export const settingsLog = (log: Logger): LiveSettingsOptions["log"] => ({
   onIgnored: (settings) => log.warn({ settings }, "these settings in the database have no effect"),
-  onFailed: (err) => log.error({ err }, "the settings in the database cannot be used: the previous ones stay"),
+  onFailed: (err) => log.error({ err }, "the settings in the database cannot be used: the previous ones stay in use"),
 });

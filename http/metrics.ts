@@ -9,7 +9,7 @@ import type { RequestNotes } from "./exchange.ts";
 
 /** Node accepts more methods; those count as one. */
 const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-/** The functions of a database may raise codes of their own. */
+/** A limit, because functions of the database may raise any number of codes. */
 const MAX_CODES = 200;
 
 /** The requests of one method and route. */
@@ -76,7 +76,7 @@ const TIMEOUT = 3000;
 
 type Peer = NodeJS.Process | Worker;
 
-/** The callback replaces an error event when the other process has ended. */
+/** With a callback, sending to a process that has ended does not emit an error event. */
 const send = (peer: Peer, message: Question | Answer) => (peer as Worker).send(message, () => {});
 
 /** Sends a question and resolves to the answer; null if there is none in time. */
@@ -101,7 +101,7 @@ function onQuestion(peer: Peer, answer: () => Promise<Answer["metrics"]>): void 
   });
 }
 
-/** In the primary process: sums the metrics of all workers up for any of them. */
+/** In the primary process: answers each worker that asks with the sum of the metrics of all workers. */
 export function collectFromWorkers(): void {
   cluster.on("fork", (worker) => onQuestion(worker, textOfAll));
 }

@@ -11,7 +11,7 @@ const ROLES: ReadonlySet<string> = new Set(["service_role", "admin"]);
 export const isOperator = ({ role }: Caller): boolean => ROLES.has(role);
 
 /**
- * Why a request may not see what is for operators; null if it may. `isLocalOpen`: requests from this machine need no credential, as
+ * Why a request is refused at a URL for operators; null if it is allowed. `isLocalOpen`: requests from this machine need no credential, as
  * on the embedded database. Otherwise the caller must have the service key or be an administrator.
  */
 export async function refusalForOperators(exchange: Exchange, isLocalOpen: boolean): Promise<Problem | null> {
@@ -38,7 +38,7 @@ const SIGN_IN: Problem = {
   message: "this is for operators: send the service key, or sign in as an administrator",
 };
 
-/** A page of another site may only link here. Browsers set these headers themselves. */
+/** Whether a page of another site sends the request, unless the user follows a link. Pages cannot set these headers: browsers do. */
 export const isOfOtherSite = ({ method, headers }: IncomingMessage): boolean => {
   const { "sec-fetch-site": site, "sec-fetch-mode": mode, origin, host } = headers;
   if (site === undefined) return origin !== undefined && origin.replace(/^https?:\/\//, "") !== host;

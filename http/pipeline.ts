@@ -23,7 +23,7 @@ export type HttpEnvelope = {
 export type HttpInterface = HttpEnvelope & {
   /** Responds to every request, even if it fails. */
   handle(exchange: Exchange): Promise<void>;
-  /** Whether its responses are data, whose header Vary has Origin; absent for an interface with pages. */
+  /** Whether its responses are data, for which it sends `Vary: Origin` itself; absent for an interface with pages. */
   readonly sendsData?: boolean;
   /** Whether its requests are refused while the database is overloaded; absent for pages. */
   readonly needsDatabase?: boolean;
@@ -39,7 +39,7 @@ export type PipelineOptions = {
   readonly corsOrigins: readonly string[];
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
-  /** Where requests wait that the process cannot handle at once: `time` is in milliseconds. Null if every request is handled at once. */
+  /** The queue of requests that the process cannot handle immediately; `time` is in milliseconds. Null: no request waits in a queue. */
   readonly queue:
     | (Pick<RequestQueueOptions<QueuedRequest>, "time" | "now"> & { readonly addressOf: AddressReader })
     | null;
@@ -74,7 +74,7 @@ export class Pipeline {
   state: ServiceState = "starting";
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
   readonly #options: PipelineOptions;
-  /** Does not search lines for secrets, which takes longer than writing them: their fields are known. */
+  /** Without redaction: searching a line for secrets takes longer than writing it, and these lines have only known fields. */
   readonly #requestLog: Logger;
   #cors: Cors;
   #interfaces: readonly HttpInterface[] = [];

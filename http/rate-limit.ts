@@ -40,7 +40,7 @@ export class RateLimit {
     this.follow(limit);
   }
 
-  /** Applies another limit. All callers may then use all of it. */
+  /** Replaces the limit. All callers then have the full limit again. */
   follow(limit: number): void {
     if (String(limit) === this.#limit) return;
     this.#limit = String(limit);

@@ -8,15 +8,15 @@ import type { Exchange } from "./exchange.ts";
 import { networkOf } from "./rate-limit.ts";
 import { contextOf } from "./request.ts";
 
-/** The client of a request, as the limits count it. It must be closed when the client has taken all results. */
+/** The client of a request, as the limits count it. Close it when the client has received all results. */
 export function recipientOf(identity: RequestIdentity, caller: Caller): Recipient {
   const network = networkOf(identity.address);
   return new Recipient(identity.nameOf(caller) ?? network, network);
 }
 
 /**
- * Whether the database has more to do than it can, and would refuse a request. False for a caller who is not known without a query,
- * and for one whose credential is invalid, which the interface says.
+ * Whether the database is overloaded and would refuse a request of this caller. False if identifying the caller needs a query, and
+ * for an invalid credential, which the interface reports.
  */
 export function isRefused(database: Pick<Database, "isBusy" | "refuses">, identity: RequestIdentity): boolean {
   if (!database.isBusy) return false;

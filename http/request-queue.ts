@@ -11,16 +11,16 @@ export type RequestQueueOptions<T> = {
   refuse(request: T): void;
 };
 
-/** Milliseconds after which other work is done, such as reading the responses of the database. */
+/** Milliseconds of a turn. After it, the event loop does other work, such as reading the responses of the database. */
 const TURN = 5;
 
-/** This many requests may always wait, also if each takes long. */
+/** This many requests may always wait, even if each takes long. */
 const LEAST = 200;
 
 /**
- * Hands requests on at once while the process has time. When more arrive together than it can handle in a turn, the others
- * wait. Otherwise each connection to the database, which is read once in a turn, would be idle for most of it. When more come
- * than the process can handle, those beyond the limit are refused before anything else is done for them.
+ * Handles requests immediately while the process has time. Requests beyond what it can handle in one turn wait for the next.
+ * Without turns, connections to the database would be idle for most of a burst, because each is read only once per turn. If more
+ * requests arrive than the process can handle, those beyond the limit are refused before any other work is done for them.
  */
 export class RequestQueue<T> {
   readonly #options: RequestQueueOptions<T>;
@@ -70,7 +70,7 @@ export class RequestQueue<T> {
     if (next === null) return;
     this.#limit.decreased(this.#queue.size);
     this.#handle(next);
-    // After all promises of this request that are settled already: they are a part of its work.
+    // Continues after the promises of this request that are already settled: their callbacks are part of its work.
     queueMicrotask(() => process.nextTick(this.#continueTurn));
   }
 

@@ -14,7 +14,7 @@ const OF_PAGES = new Set([
   "X-XSS-Protection",
 ]);
 
-/** A browser that opens data as a page may load nothing for it. */
+/** If a browser opens data as a page, that page must not load anything. */
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'";
 
 /** The headers of responses that are data: a request takes less CPU without those of pages. */

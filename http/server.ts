@@ -15,7 +15,7 @@ import { closingResponse } from "./response.ts";
 export type Endpoint = {
   readonly host: string;
   readonly port: number;
-  /** Whether other processes may listen on the port too. Those of workers always may. */
+  /** Whether other processes may listen on the port too. The port of workers is always shared. */
   readonly isShared?: boolean;
 };
 
@@ -95,12 +95,12 @@ export class HttpServer {
   }
 
   /**
-   * Stops accepting connections, because another process does, and resolves when all are closed. Open ones are served until their
-   * clients close them, which a response with `Connection: close` asks for: a request that is on its way is not lost.
+   * Stops accepting connections, because another process accepts them now, and resolves when all are closed. Open connections are
+   * served until their clients close them, after a response with `Connection: close`. So no request in transit is lost.
    */
   handOver(): Promise<void> {
     clearInterval(this.#idleCheck);
-    // That of node:http would close idle connections.
+    // Not the `close` of node:http, which also closes idle connections.
     return new Promise((resolve) => NetServer.prototype.close.call(this.node, () => resolve()));
   }
 

@@ -48,7 +48,7 @@ export type SocketRoute = {
 
 export type UpgradeGateOptions = {
   readonly routes: readonly SocketRoute[];
-  /** Reads the limits, which may change, except that on messages. */
+  /** Reads the limits, which may change while the service runs, except the maximum size of a message. */
   limits(): SocketLimits;
   /** Milliseconds between two pings. A client that does not answer a ping before the next one is disconnected. */
   readonly heartbeat?: number;

@@ -25,7 +25,7 @@ export type Running = {
   /** Lets another process on the same port take over: resolves when the clients of this one are gone, at most KEEP_ALIVE later. */
   handOver(): Promise<void>;
   reloadSchema(): void;
-  /** Resolves when the settings are in use, in worker processes possibly earlier. */
+  /** Resolves when the settings are in use; with worker processes, possibly before the workers use them. */
   reloadSettings(): Promise<void>;
   /** Resolves when the embedded database ends unexpectedly. */
   readonly databaseLost: Promise<void>;
@@ -287,5 +287,5 @@ export function peersOf<Message>(): Peers<Message> | null {
   };
 }
 
-/** The callback replaces an error event when the other process has ended. */
+/** With a callback, sending to a process that has ended does not emit an error event. */
 const send = (peer: NodeJS.Process | Worker, message: FromPeer<unknown>) => (peer as Worker).send(message, () => {});

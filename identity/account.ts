@@ -46,7 +46,7 @@ export type FoundKey = {
 
 /**
  * A caller with the claims that a token of the account would have. `signedInAt` is when the user proved the password, in
- * milliseconds since 1970; null for a key, which proves none.
+ * milliseconds since 1970; null for an API key, which proves no password.
  */
 export const callerOfAccount = ({ id, name, role, permissions }: Account, signedInAt: number | null): Caller => ({
   role,

@@ -33,7 +33,7 @@ export class BasicSignIns {
     name: "identities",
     sizeOf: (verified, login) => bytesOf(login) + 2 * bytesOf(verified),
   });
-  /** Equal requests at the same time are one attempt. */
+  /** Concurrent requests with the same credentials share one attempt. */
   readonly #pending = new Map<string, Promise<Caller>>();
   #isListening = true;
 

@@ -27,17 +27,17 @@ export class CallerResolver {
     const use = (name: keyof CacheUse) => () => this.#context.tokens.cache[name];
     metrics.counter({
       name: "jwt_cache_requests_total",
-      about: "Lookups of tokens that may have been verified before.",
+      about: "Lookups in the cache of verified tokens.",
       read: use("requests"),
     });
     metrics.counter({
       name: "jwt_cache_hits_total",
-      about: "Tokens that had been verified before.",
+      about: "Lookups that found a token in the cache of verified tokens.",
       read: use("hits"),
     });
     metrics.counter({
       name: "jwt_cache_evictions_total",
-      about: "Tokens that made room for others.",
+      about: "Tokens evicted from the cache of verified tokens to make room for others.",
       read: use("evictions"),
     });
   }
@@ -47,7 +47,7 @@ export class CallerResolver {
     return new RequestIdentity(request, request.headers, apiKey, this.#context);
   }
 
-  /** A request that an operator tries as another caller. It has no credentials of its own. */
+  /** Identifies a request that an operator tries as another caller: `tried` decides the caller, not the credentials. */
   identifyAs(request: IncomingMessage, tried: { readonly caller: Caller; readonly trial: Trial }): RequestIdentity {
     return new RequestIdentity(request, request.headers, null, this.#context, { tried });
   }
@@ -181,7 +181,7 @@ export class RequestIdentity {
       if (caller === null) continue;
       if (isBrowser && caller.role === "service_role") throw new RefusedError("service key in browser");
       if (isAnonymous(caller, anonymousRole)) {
-        // A credential that outranks this service key is the anon key, which has fewer rights.
+        // A credential that takes precedence over the service key is the anon key, which has fewer rights.
         if (agreed?.role === "service_role") throw new RefusedError("disagreement");
         continue;
       }

@@ -24,7 +24,7 @@ export type IssuerTokensOptions = {
   readonly keys: RemoteValue<readonly Key[]>;
   /** The role of tokens without the role claim. */
   readonly anonymousRole: string;
-  /** Whether the users of this service have accounts, so that the subjects of other issuers are not users. */
+  /** Whether this service has accounts. Then the subject of another issuer's token is not the id of a user of this service. */
   readonly hasAccounts: boolean;
 };
 

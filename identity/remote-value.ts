@@ -49,7 +49,7 @@ export class RemoteValue<Value> {
     return this.current();
   }
 
-  /** Requests at the same time are one. */
+  /** Concurrent calls share one request. */
   async #readInTurn(): Promise<void> {
     if (this.#reading !== null || this.#takeTurn()) await this.#read();
   }
@@ -79,7 +79,7 @@ export class RemoteValue<Value> {
       this.#failure = error;
       return onError(error);
     }
-    // The first request for a newer value may be because of a change.
+    // The first request for a newer value is allowed immediately: the value may have changed since it was read.
     if (previous === null) this.#allowedAt = Number.NEGATIVE_INFINITY;
     if (this.#value !== previous) onChange?.();
   }

@@ -29,7 +29,7 @@ export function createVerifier({ config, tokens, clock, log }: VerifierOptions):
   const issuers = config.jwtIssuers.map((trusted) => {
     const { issuer, jwksUrl } = trusted;
     const onError = (err: unknown) =>
-      log.error({ issuer, err }, "the keys of an issuer in JWT_ISSUERS cannot be read: the previous ones stay");
+      log.error({ issuer, err }, "the keys of an issuer in JWT_ISSUERS cannot be read: the previous ones stay in use");
     const onChange = () => verified.forget();
     const keys = remoteKeys({ issuer, jwksUrl, outbound, clock, onChange, onError });
     const verified = new IssuerTokens({ issuer: trusted, keys, anonymousRole, hasAccounts });

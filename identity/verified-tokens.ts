@@ -46,7 +46,7 @@ export class VerifiedTokens<Checked extends Caller | Promise<Caller> = Caller> {
   readonly #check: (token: string) => Checked;
   readonly #callers = new Cache<Caller>({
     name: "tokens",
-    // The texts that are written from a caller are kept as long.
+    // Twice, because the texts that are written from a caller are kept as long as the caller.
     sizeOf: (caller, token) => bytesOf(token) + 2 * bytesOf(caller),
     onEvict: () => this.use.evictions++,
   });

@@ -89,7 +89,7 @@ type RestOptions = {
   readonly changes: ChangeFeed;
   readonly notifications: Pick<Notifications, "onIdentityChange">;
   readonly streams: EventStreams;
-  /** The address of the service. */
+  /** The URL of the service. */
   readonly baseUrl: string;
   onInternalError(error: unknown, requestId: string): void;
   readonly log: Logger;
@@ -216,7 +216,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
 
 const catalogLog = (log: Logger): LiveCatalogLog => ({
   onRead: (milliseconds) => log.debug({ milliseconds }, "the changed tables are served"),
-  onFailed: (error) => log.error({ err: error }, "the changed tables cannot be read: the previous ones stay"),
+  onFailed: (error) => log.error({ err: error }, "the changed tables cannot be read: the previous ones stay in use"),
 });
 
 type CreatedResources = {
@@ -225,7 +225,7 @@ type CreatedResources = {
   readonly register: RequestHandler | null;
 };
 
-/** The resources, and what does their work later. */
+/** The interface of the resources. Also registers the handler of their tasks. */
 function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
   const { settings, database, auth, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>

@@ -16,7 +16,7 @@ export async function reloadSettings(settings: LiveSettings, read: () => Config,
     log.info("the settings have been reloaded");
     return true;
   } catch (error) {
-    log.error(`the settings cannot be reloaded, the previous ones stay: ${(error as Error).message}`);
+    log.error(`the settings cannot be reloaded, the previous ones stay in use: ${(error as Error).message}`);
     return false;
   }
 }

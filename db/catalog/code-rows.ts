@@ -12,7 +12,7 @@ export type CodeRow = {
 /** The objects of Postgres itself have lower oids. */
 const FIRST_USER_OID = 16_384;
 
-/** Functions of the service, such as those of its triggers: their writes are judged by the tables that they name. */
+/** Functions of the service, such as those of its triggers. Whether their writes run code follows from the tables that they name. */
 const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'changes')
   and p.prosqlbody is null and p.prolang in (select oid from pg_language where lanname in ('sql', 'plpgsql'))`;
 
@@ -104,7 +104,8 @@ const USED = `
   where c.oid >= ${FIRST_USER_OID} and c.castfunc <> 0
     and (t.oid >= ${FIRST_USER_OID} or greatest(c.castsource, c.casttarget) < ${FIRST_USER_OID})`;
 
-// Types and indexes are in USED: a statement that writes a table names it too. A write that reaches another table uses it.
+// Types and indexes are in USED, because a statement that writes a table also names it. A write that reaches another table, for
+// example through a foreign key, counts as a use of that table.
 const WRITTEN = `
   select t.tgrelid as relation,
     concat_ws(' ', t.tgfoid::regproc, substring(${unlocked("pg_get_triggerdef(t.oid)", "t.tgrelid")} from ' WHEN \\((.*)\\) EXECUTE '))
@@ -152,7 +153,7 @@ export const CODE = `
   where c.oid >= ${FIRST_USER_OID}
   order by name, text, "isWrite", written`;
 
-/** Functions that may execute text, without those of extensions and of the service itself. */
+/** Functions that may execute dynamic SQL, without those of extensions and of the service itself. */
 export const EXECUTORS = `
   select p.oid::regprocedure::text as name
   from pg_proc as p

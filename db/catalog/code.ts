@@ -7,7 +7,7 @@ import { mapYielding } from "./event-loop.ts";
  * because of a trigger or a default.
  */
 export class Code {
-  /** Whether a function may execute text as SQL, and with it `prepare`. */
+  /** Whether a function may execute dynamic SQL, which can contain `prepare`. */
   readonly executesText: boolean;
   readonly #used: Names;
   readonly #written: Names;
@@ -46,7 +46,7 @@ export class Names {
 }
 
 export const isWord = (name: string) => /^[\p{L}_][\p{L}\p{N}_$]*$/u.test(name);
-/** Without `begin` before another word or a comment, where it begins a block: a function may have this name too. */
+/** The words of a text, without each `begin` that begins a block (before another word or a comment). Others may name a function. */
 export const wordsOf = (text: string): readonly string[] =>
   text.replace(/(?<![."])\bbegin\s+(?=[\p{L}_"]|--)/gu, "").match(/[\p{L}_][\p{L}\p{N}_$]*/gu) ?? [];
 
@@ -125,7 +125,7 @@ export class CodeObjects {
   }
 }
 
-/** What the closure is about; `id` is the name of what is used, or `writesOf` the name of what is written. */
+/** An object of the database; `id` is its name if it is used, or `writesOf` its name if it is written. */
 export type CodeObject = { readonly id: string; readonly text: string | null; readonly written: string };
 
 function objectOf(row: CodeRow): CodeObject {

@@ -125,8 +125,8 @@ export class Keys {
   }
 
   /**
-   * For a view, the primary keys of its tables that are among its columns, combined. This is a key if it contains those
-   * of all tables; rows that a join with other tables repeats are not detected.
+   * For a view, the primary keys of its tables that are among its columns, combined. The result is a key only if it
+   * contains the keys of all tables of the view; rows that are repeated by a join with other tables are not detected.
    */
   primaryKeyOf(relation: Oid): Key {
     if (!this.#views.isView(relation)) return this.#rowsOf(relation).find(({ isPrimary }) => isPrimary)?.columns ?? [];

@@ -10,8 +10,8 @@ const RETRY_MILLISECONDS = 1000;
 const MAX_RETRY_MILLISECONDS = 60_000;
 
 /**
- * Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. A run that met a
- * lock is repeated sooner, and has failed only if the lock persists.
+ * Repeats an action after changes: once per burst, one run at a time, and again later when a run has failed. A run that was
+ * blocked by a lock is retried sooner, and counts as failed only if the lock persists.
  */
 export class Debounced {
   readonly #action: () => Promise<void>;

@@ -7,7 +7,7 @@ import type { Judgement, Watch } from "./rights/watch.ts";
 import type { Watches } from "./rights/watches.ts";
 
 export type DeliveryHandler<W extends Watch> = {
-  /** The next changes are judged when the promise is resolved. */
+  /** Receives a batch of changes and who sees them. The next batch is processed after the promise is resolved. */
   deliver(judgements: readonly Judgement<W>[]): Promise<void> | void;
   /**
    * The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
@@ -16,7 +16,7 @@ export type DeliveryHandler<W extends Watch> = {
   end(watch: W, error: Error, position: Start): void;
 };
 
-/** Watches that read the changes together. */
+/** Watches that share one reader: all live watches, or all that are catching up (the wave). */
 type Lane<W extends Watch> = {
   readonly reader: ChangeReader;
   readonly watches: Watches<W>;
@@ -82,7 +82,7 @@ export class Delivery<W extends Watch> {
       } else this.#goLive(watch, start);
     }
     this.#startWave();
-    // Until here it keeps the feed from resting.
+    // It was open until here so that the feed always has a reader and keeps reading.
     reader.close();
     return start;
   }
@@ -160,7 +160,7 @@ export class Delivery<W extends Watch> {
 
   async #run(lane: Lane<W>): Promise<void> {
     const { reader, watches } = lane;
-    // The watches enter after this call.
+    // Yields once, because the callers add the watches after this call.
     await null;
     while (!reader.isClosed) {
       const delivered = reader.position;

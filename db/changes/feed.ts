@@ -44,7 +44,7 @@ const MAX_AGE = 300_000;
 const OPEN_TIMEOUT = 8000;
 /** Maximum number of running transactions in a position, which is sent in a header. */
 const MAX_RUNNING = 200;
-/** The stream is held back when a reader has more than this share of the ring before it. */
+/** The stream is held back while a reader has more than this share of the ring left to read. */
 const MAX_UNREAD = 1 / 4;
 
 /**
@@ -131,7 +131,7 @@ export class ChangeFeed implements ChangeSink {
     return this.#source?.health.lag ?? { bytes: 0, seconds: 0 };
   }
 
-  /** Follows DDL: tables that callers may read from now on are published. */
+  /** To be called after DDL: publishes the tables that callers may now read. */
   followSchema(): void {
     this.#publication?.soon();
   }

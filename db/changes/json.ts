@@ -7,8 +7,8 @@ export type ValueShape =
   | { readonly kind: "composite"; readonly fields: readonly { readonly name: string; readonly shape: ValueShape }[] };
 
 /**
- * The JSON text of a row, as `row_to_json` writes it and so as the table interface does. `columns` are the places of the
- * columns that it contains. Columns without a value are left out.
+ * The JSON text of a row, as `row_to_json` writes it and so as the table interface does. `included` are the indexes
+ * of the columns that it contains. Columns without a value are left out.
  */
 export function imageJson({ columns }: ChangedTable, image: Image, included: readonly number[]): string {
   let json = "{";
@@ -23,7 +23,7 @@ export function imageJson({ columns }: ChangedTable, image: Image, included: rea
 
 const places = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
 
-/** The places of the columns with these names in the rows of a table. */
+/** The indexes of the columns with these names in the rows of a table. */
 export function placesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
   const byTable = places.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
   places.set(names, byTable);

@@ -185,7 +185,7 @@ export class LogicalSource implements ChangeSource {
       throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
     if (!this.#sink) await this.#mark.look(this.#pool, slot.end);
     const reached = decoder.hasBegun ? decoder.reached : slot.end;
-    // Commits would wait for the acknowledgement of a synchronous standby, which any client may be.
+    // If synchronous_standby_names is *, commits wait for the acknowledgement of this connection too, so it must not stay behind.
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
     if (decoder.hasBegun) connection.acknowledge(lsn);
     // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
@@ -233,8 +233,8 @@ async function readStream(connection: ReplicationConnection): Promise<string> {
 type Candidate = { readonly lsn: bigint; readonly next: bigint };
 
 /**
- * Finds positions of the write-ahead log that queries see: while the log is not decoded, nothing else tells where it is. A commit is in
- * the log before queries see it, so a position counts when every transaction that had begun before it has ended.
+ * Finds a position of the write-ahead log up to which queries see every change, while the log is not decoded and no change has a
+ * position. A commit is in the log before queries see it, so a position is used when every transaction that began before it has ended.
  */
 class RestingMark {
   #candidate: Candidate | null = null;

@@ -31,7 +31,7 @@ export type TableState = {
 
 /**
  * Decides how a table can be published without making its updates and deletes fail: returns the relations whose identity must
- * change before, or why the table cannot be published. Whole old rows are preferred, because policies can be checked on them.
+ * be changed first, or why the table cannot be published. Whole old rows are preferred, because policies can be checked on them.
  * `mayAlter` is whether identities may be changed.
  * Source: PostgreSQL documentation, "Replica Identity", and what PostgreSQL 15 and 18 do (docs/realtime.md).
  */

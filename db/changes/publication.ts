@@ -24,7 +24,7 @@ export type PublicationOptions = {
   readonly onWarning: (warning: string) => void;
 };
 
-/** Milliseconds after which a table that has no changes is looked for again. */
+/** A table that has no changes is looked for again only if the last run began more than this many milliseconds ago. */
 const FRESH = 1000;
 /** SQLSTATE of a lock that was not granted in time. */
 const LOCKED = "55P03";

@@ -14,7 +14,7 @@ const BATCH = 256;
 
 export type ReaderOptions = {
   readonly since: Start;
-  /** Whether it may be overtaken by the changes that are dropped, instead of holding back the stream. */
+  /** Whether changes may be dropped before it has taken them: then it gets a FeedGap. Otherwise it holds back the stream. */
   readonly mayFallBehind: boolean;
   /** Called after each `take`, and at the end. */
   onTaken(reader: ChangeReader): void;

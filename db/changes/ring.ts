@@ -14,7 +14,7 @@ export class Ring {
   readonly #maxBytes: number;
   readonly #maxAge: number;
   #entries: Entry[] = [];
-  /** The place of the oldest entry in `#entries`. */
+  /** The index of the oldest entry in `#entries`. */
   #head = 0;
   #oldest = 0;
   /** Bytes received, and those of them that were dropped. */

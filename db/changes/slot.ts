@@ -126,7 +126,7 @@ export class Instances {
       this.#onDropped(slot);
     } catch (error) {
       const { code } = error as { code?: string };
-      // Its instance is alive, although its heartbeat is not.
+      // Its instance is alive, although its heartbeats have stopped.
       if (code === IN_USE) return;
       if (code !== MISSING) throw error;
     }
@@ -169,7 +169,7 @@ export class Acknowledgement {
     const { maxAge, maxBytes } = this.#limits;
     this.#marks.push({ lsn, at: now });
     const isPast = ({ lsn: mark, at }: Mark) => now - at > maxAge || lsn - mark > maxBytes;
-    // The newest mark that is past may be acknowledged, so it is kept.
+    // Keeps the newest mark that is past: its position may be acknowledged.
     while (this.#marks[1] && isPast(this.#marks[1])) this.#marks.shift();
     const [oldest] = this.#marks;
     if (!isPast(oldest!)) return 0n;

@@ -49,7 +49,7 @@ export type SourceHealth = {
 /** Where committed changes are read. */
 export interface ChangeSource {
   readonly health: SourceHealth;
-  /** Where queries are in the stream that begins with the next `open`; null while that is unknown. */
+  /** A position of the stream that begins with the next `open`: queries see every change up to it. Null while none is known. */
   readonly mark: Mark | null;
   /** Prepares in the background. */
   start(): void;

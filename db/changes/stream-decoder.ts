@@ -72,7 +72,7 @@ export class StreamDecoder implements StreamHandler {
         this.#transaction = { lsn: message.commitLsn, committedAt: message.committedAt, xid: message.xid };
         this.#index = 0;
         this.#isWithin = true;
-        // Readers query its rows.
+        // Waits until queries see the transaction, because readers query its rows.
         return this.#visibility.wait(message.xid);
       case "commit":
         this.#isWithin = false;

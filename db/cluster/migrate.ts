@@ -60,7 +60,7 @@ const LOCK = "hashtext('content-service:migrate')";
 async function waitForTurn(client: pg.Client, log: MigrationLog): Promise<void> {
   const takeLock = async () => (await client.query(`select pg_try_advisory_lock(${LOCK}) as taken`)).rows[0].taken;
   if (await takeLock()) return;
-  log("warning", "another service migrates the database: waiting");
+  log("warning", "another service is migrating the database: waiting");
   do await sleep(POLL_MILLISECONDS);
   while (!(await takeLock()));
 }
@@ -78,7 +78,7 @@ async function reportMissing(client: pg.Client, log: MigrationLog, folder: strin
 }
 
 const NEWER =
-  "a newer version of the service has migrated this database. This version serves it, without what these migrations are for:";
+  "a newer version of the service has migrated this database. This version serves it without the features of these migrations:";
 
 /** Runs the committed migrations, and then `current.sql`. Rejects with MigrationFailure. */
 export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
@@ -92,8 +92,8 @@ export async function applyCurrent(databaseUrl: string, log: MigrationLog, folde
 }
 
 /**
- * Runs `current.sql` once more on a database that has it already, as the start after its commit does where it was tried. Rejects
- * with MigrationFailure.
+ * Runs `current.sql` a second time on a database. The first start after its commit does the same where db:apply has tried it.
+ * Rejects with MigrationFailure.
  */
 export async function rerunCurrent(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<void> {
   const written = await readFile(join(folder, CURRENT), "utf8");
@@ -170,7 +170,7 @@ class RunningFile {
       const [, name] = /Running migration '([^']+)'/.exec(message) ?? [];
       if (name !== undefined) this.name = name;
       if (/Running current\.sql/.test(message)) this.name = CURRENT;
-      // The failure is thrown too, with more.
+      // Errors are not logged, because the failure is also thrown, with more detail.
       if (level !== "error") log(level, message);
     };
   }
@@ -185,7 +185,7 @@ const BUSY = "Failed to get exclusive lock";
 function throwExplained(error: Error): never {
   if (error.message === BUSY)
     throw new MigrationFailure(
-      "another command or a service migrates this database: run this again when it has ended.",
+      "another command or service is migrating this database: try again when it has finished.",
     );
   const [, file] = CHANGED.exec(error.message) ?? [];
   if (file === undefined) throw error;

@@ -44,7 +44,7 @@ function unreadable(error: unknown, { file, text }: MigrationText): unknown {
 const hasOddQuotes = (sql: string) => (sql.replace(/--.*$/gm, "").match(/'/g) ?? []).length % 2 === 1;
 
 const ODD_QUOTES =
-  "a single apostrophe. Also between $$ and $$, graphile-migrate needs an even number of them: rephrase it, or write ’.";
+  "an unpaired apostrophe. graphile-migrate needs an even number of them, also between $$ and $$: rephrase it, or write ’.";
 
 type Failed = { readonly statement: SqlStatement; readonly error: pg.DatabaseError };
 
@@ -108,7 +108,7 @@ function placeOf(before: string, file: string): string {
 const COMMITTED = /^\d{6}/;
 
 const EXISTS =
-  "It exists already, perhaps from an experiment in psql. Take it over with a statement that may run twice (create table if not " +
+  "It exists already, perhaps from an experiment in psql. Adopt it with a statement that may run twice (create table if not " +
   "exists; create or replace function, view or trigger; drop policy if exists before create policy; for a type: do $$ begin if " +
   "to_regtype('…') is null then create type …; end if; end $$), or drop it in psql first.";
 
@@ -116,7 +116,7 @@ const EXISTS =
 const existsFor = (file: string): string =>
   file.startsWith(FIRST)
     ? "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off. Otherwise give the service " +
-      "a database of its own."
+      "its own database."
     : "It exists already, perhaps from an experiment in psql. Take the migration back with npm run db:uncommit, and use a statement " +
       "that may run twice: npm run db:apply lists such statements when it fails.";
 const FIRST = "000001";

@@ -112,7 +112,7 @@ const SETTINGS = [
 ];
 
 const DURABLE_SETTINGS = [
-  // What a stopped service can read when it starts again, with everything else that has been written meanwhile.
+  // Limits the write-ahead log that is kept while the service is stopped, and so the changes that it can read at its next start.
   "max_slot_wal_keep_size=2GB",
 ];
 

@@ -52,7 +52,7 @@ export type CodeToTry = {
 };
 
 /**
- * What became of a code and of the change that it confirms, which then has a result. `retryAfter` is seconds.
+ * The outcome of a code, and the result of the change that it confirms if it was accepted. `retryAfter` is seconds.
  * - "spent": the challenge was used before.
  * - "missing": a factor is enabled, and no code was sent. "none": no factor is enabled.
  * - "changed": the password has changed since it was verified, or the account is disabled.
@@ -84,7 +84,7 @@ export type ReservedLogin = {
 const POLL_INTERVAL = 100;
 /** Milliseconds after which an attempt that still waits is rejected. */
 const MAX_WAIT = 5000;
-/** More at once would only keep the database busy. */
+/** Maximum number of waiting attempts: more would only load the database with checks. */
 const MAX_WAITING = 64;
 
 /**

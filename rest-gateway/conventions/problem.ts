@@ -122,7 +122,7 @@ export const restProblemOf = ({ status, code, message, hint, retryAfter }: Probl
 export const nothingHere = () => restError(404, "RESOURCE_NOT_FOUND", "there is no resource at this path");
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
-  restError(405, "VALIDATION_ERROR", `${method} is not possible here: use ${allowed.join(", ")}`, {
+  restError(405, "VALIDATION_ERROR", `${method} is not allowed here: use ${allowed.join(", ")}`, {
     headers: { Allow: allowed.join(", ") },
   });
 

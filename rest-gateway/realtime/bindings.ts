@@ -15,7 +15,7 @@ import type { ChangeMessages } from "./serializer.ts";
 export type ChangeWatch = Watch & {
   readonly binding: Binding;
   readonly subscriber: Subscriber;
-  /** What the role may read by the catalog. */
+  /** What the role may read according to `catalog`. */
   view: ChangeView;
   catalog: Catalog;
 };

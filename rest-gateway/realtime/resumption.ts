@@ -4,7 +4,7 @@ import type { Start } from "../../db/changes/position.ts";
 
 /** What identifies a channel of a client across connections. */
 export type ChannelIdentity = {
-  /** The parameter `client_id`, or else what the client has in common with itself: IP address and user agent. */
+  /** The parameter `client_id`. Without it, the IP address and user agent, which several clients may share. */
   readonly client: string;
   /** Whether no other client has the same `client`. */
   readonly isExact: boolean;
@@ -14,7 +14,7 @@ export type ChannelIdentity = {
 
 /** Milliseconds that a channel can be resumed. */
 const MAX_AGE = 60_000;
-/** The oldest ones are forgotten. */
+/** Maximum number of identities. Beyond it, the oldest are dropped. */
 const MAX_LOST = 100_000;
 
 type ResumptionOptions = {
@@ -59,8 +59,8 @@ export class Resumption {
   }
 
   /**
-   * The positions that a join may continue at. More than one, if several clients cannot be distinguished: then the earliest loses
-   * nothing. `ref` is that of the join. A page that has been loaded again counts from the beginning, and continues nowhere.
+   * The positions at which a join may continue. Several if clients cannot be distinguished: to continue at the earliest loses nothing.
+   * `ref` is that of the join. None for a page that was reloaded and has no exact identity: its references start again from the beginning.
    */
   take(identity: ChannelIdentity, ref: number): readonly string[] {
     this.#forgetExpired();

@@ -68,8 +68,8 @@ export class Preparer {
   }
 
   /**
-   * Adds what differs between requests of one shape: the caller, the context and the values. The statements of a stream are its
-   * rows and its head, in place of the main statement.
+   * Adds what differs between requests of one shape: the caller, the context and the values. A stream replaces the main
+   * statement by two: the first returns the rows, the second (`head`) everything else.
    */
   write(
     request: TableRequest,

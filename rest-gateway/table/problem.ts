@@ -82,7 +82,7 @@ const MAX_SHOWN = 100;
 export const nameTooLong = (name: string, max: number) =>
   error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
 export const tooDeep = (what: string, max: number) =>
-  error(400, "PGRST100", `${what} is nested in more than ${max} levels`, { hint: "Split it into several requests." });
+  error(400, "PGRST100", `${what} is nested more than ${max} levels deep`, { hint: "Split it into several requests." });
 export const tooMany = (what: string, max: number) =>
   error(400, "PGRST100", `a request may have at most ${max} ${what}`, { hint: "Split it into several requests." });
 export const tooManyEmbeds = (max: number) => tooMany("embedded relationships", max);
@@ -90,12 +90,17 @@ export const tooManyEmbedFilters = (max: number) => tooMany("!inner and null fil
 export const patternTooLong = (max: number) => error(400, "PGRST100", `a pattern may have at most ${max} characters`);
 export const tooManyRepetitions = (max: number) =>
   error(400, "2201B", `a regular expression may have at most ${max} characters after its repetitions are written out`, {
-    details: "What {2,5} repeats counts five times.",
+    details: "The part that {2,5} repeats counts five times.",
   });
 export const expensivePattern = () =>
-  error(400, "2201B", "a regular expression must not have backreferences, lookahead, lookbehind or another syntax", {
-    details: "Postgres may need very long to match them.",
-  });
+  error(
+    400,
+    "2201B",
+    "a regular expression must not have backreferences, lookahead or lookbehind, or select another syntax",
+    {
+      details: "Postgres may take very long to match them.",
+    },
+  );
 export const invalidBody = (message: string, details?: string) =>
   error(400, "PGRST102", message, details === undefined ? {} : { details });
 export const unsupportedMediaType = (type: string) =>
@@ -129,7 +134,7 @@ export const methodNotForFunctions = (method: string) =>
     headers: { Allow: "OPTIONS,GET,HEAD,QUERY,POST" },
   });
 export const methodNotForTable = (method: string, allow: readonly string[]) =>
-  error(405, "PGRST117", `${method} is not possible here`, { headers: { Allow: allow.join(",") } });
+  error(405, "PGRST117", `${method} is not allowed here`, { headers: { Allow: allow.join(",") } });
 export const noSuchSchema = (name: string, schemas: readonly string[]) =>
   error(406, "PGRST106", `Invalid schema: ${name}`, {
     hint: `Only the following schemas are exposed: ${schemas.join(", ")}`,

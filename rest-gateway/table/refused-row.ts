@@ -146,7 +146,7 @@ function columnsOf(
   return (column === undefined ? named : [column]).filter((name) => columns.has(name));
 }
 
-/** The faults of each rule that a row violates. Rows that exist already have their own unique values. */
+/** The faults of each rule that a row violates. An existing row has its own unique values, so only the reported conflict counts for it. */
 async function otherFaults(
   { code, constraint: reported }: DatabaseErrorLike,
   rows: readonly Row[],

@@ -97,7 +97,7 @@ async function* partsOf(first: Buffer, stream: RowStream): AsyncGenerator<Buffer
 
 type Head = { readonly head: Result; readonly estimate: Result | null };
 
-/** The results after those of the rows. */
+/** The results of the statements that follow the one with the rows. */
 function headOf({ query }: Prepared, results: OpenedStream["results"]): Head {
   return query.estimate
     ? { head: results.at(-2)!, estimate: results.at(-1)! }
@@ -128,7 +128,7 @@ function openAnswer(prepared: Prepared, { head, estimate }: Head, url: RequestUr
   return { ...rest, headers: headers.filter(([name]) => name !== "Content-Range") };
 }
 
-/** The row of the main statement. */
+/** A result like that of the main statement: one row, with the body and the number of rows filled in. */
 function withRows({ rows, rowCount }: Result, body: Buffer | null, count: number): Result {
   const row = [...rows[0]!];
   row[RESULT.body] = body;

@@ -84,7 +84,7 @@ test("the file of ADVISOR_ACCEPTED accepts findings", async () => {
 
 test("--rules lists every rule with its level, and --help explains the options", async () => {
   expect((await npmAdvise(["--rules"])).stdout).toMatch(
-    /^error {4}table-without-row-security +Without row-level security a grant shows and changes all rows\.$/m,
+    /^error {4}table-without-row-security +Without row-level security, a grant gives access to all rows of the table\.$/m,
   );
   expect((await npmAdvise(["--help"])).stdout).toContain("npm run -s advise -- --level warning");
 });
@@ -130,7 +130,7 @@ test("/health, the log and npm run advise list what GraphQL leaves out, with the
     alter table orders enable row level security; create policy p on orders for select using (true);
     create function odd_sum(a anyelement) returns anyelement language sql stable set search_path = '' as 'select a';
     grant select on customers, orders to anon; grant execute on function odd_sum to anon`);
-  const column = "column public.orders.at: its type pg_lsn has no form in GraphQL: the column is left out there";
+  const column = "column public.orders.at: GraphQL has no type for pg_lsn: it leaves the column out";
   const list =
     "constraint orders_customer_fkey on public.orders: public.orders has no index that begins with customer: GraphQL leaves out its list in public.customers";
   const omissions = async () => ((await health()).details.graphql.omissions ?? []).join("\n");

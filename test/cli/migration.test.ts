@@ -87,7 +87,7 @@ describe("db:apply", () => {
     expect([exitCode, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(/^current\.sql, line 4: type "mood" already exists \(42710\)\n/);
     expect(stderr).toContain("    create type public.mood as enum ('good', 'bad')\n");
-    expect(stderr).toMatch(/perhaps from an experiment in psql\. Take it over .*to_regtype/);
+    expect(stderr).toMatch(/perhaps from an experiment in psql\. Adopt it .*to_regtype/);
     expect(stderr).not.toMatch(/node_modules|at async/);
   });
 
@@ -139,11 +139,11 @@ describe("db:apply", () => {
     const second = await run("apply").finally(() => database.owner.query("select pg_advisory_unlock_all()"));
     expect([second.exitCode, second.stderr]).toEqual([
       1,
-      "another command or a service migrates this database: run this again when it has ended.\n",
+      "another command or service is migrating this database: try again when it has finished.\n",
     ]);
   });
 
-  test("names the line with a single apostrophe between $$, which graphile-migrate cannot read", async () => {
+  test("names the line with an unpaired apostrophe between $$, which graphile-migrate cannot read", async () => {
     await current(
       "-- It's a comment.\nselect 1;\ncreate function public.one() returns int language sql as $$\n  -- It's one.\n  select 1\n$$;\n" +
         "comment on function public.one() is $$\nThe caller's number.\n$$;\n",
@@ -151,8 +151,8 @@ describe("db:apply", () => {
     const { exitCode, stderr } = await run("apply");
     expect([exitCode, stderr]).toEqual([
       1,
-      "current.sql, line 8: a single apostrophe. Also between $$ and $$, graphile-migrate needs an even number of them: rephrase it, or " +
-        "write ’.\n    The caller's number.\n",
+      "current.sql, line 8: an unpaired apostrophe. graphile-migrate needs an even number of them, also between $$ and $$: rephrase it, " +
+        "or write ’.\n    The caller's number.\n",
     ]);
   });
 
@@ -234,7 +234,7 @@ test("a migration builds an index concurrently while other services wait for the
       const warnings: string[] = [];
       const start = () => migrate(url, (level, line) => level === "warning" && warnings.push(line), folder);
       const services = Promise.all([start(), start()]);
-      const waits = "another service migrates the database: waiting";
+      const waits = "another service is migrating the database: waiting";
       await expect.poll(() => warnings, { timeout: 30_000 }).toEqual([waits, waits]);
       await owner.query("select pg_advisory_unlock(hashtext('content-service:migrate'))");
       await services;

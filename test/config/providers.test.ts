@@ -131,7 +131,7 @@ test("secrets may be read from files and from the environment", () => {
   expect(saml.keys[0]).toEqual({ privateKey: PAIR.privateKey.trim(), certificate: PAIR.certificate.trim() });
 });
 
-const URL_FAULT = "must be an https URL without a user, a password and #";
+const URL_FAULT = "must be an https URL without a user, password or fragment (#)";
 const SECRET = 'must be a string, {"file": "…"} or {"env": "…"}';
 test.each<[unknown, string]>([
   [{}, "the value must be a list of providers"],
@@ -271,11 +271,11 @@ describe("a row of the table", () => {
   test.each([
     [
       { clientSecret: "in clear text" },
-      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others',
+      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table must not contain secrets or name other sources',
     ],
     [
       { clientSecret: { env: "OTHER" } },
-      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others',
+      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table must not contain secrets or name other sources',
     ],
     [
       { clientSecret: { env: "AUTH_SECRET_NONE" } },
@@ -283,7 +283,7 @@ describe("a row of the table", () => {
     ],
     [
       { clientSecret: { file: "/etc/passwd" } },
-      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table has no secrets, and cannot name others',
+      'clientSecret must be {"env": "AUTH_SECRET_…"}: the table must not contain secrets or name other sources',
     ],
     [
       { issuer: "http://127.0.0.1" },

@@ -68,12 +68,12 @@ test.each<[string, () => string, string]>([
   [
     "with a URL over http",
     () => file({ ...ACME, issuer: "http://id.acme.example" }),
-    "names a file in which [0].issuer must be an https URL without a user, a password and #",
+    "names a file in which [0].issuer must be an https URL without a user, password or fragment (#)",
   ],
   [
     "with a password in a URL",
     () => file({ ...ACME, jwksUrl: "https://a:b@id.acme.example/" }),
-    "names a file in which [0].jwksUrl must be an https URL without a user, a password and #",
+    "names a file in which [0].jwksUrl must be an https URL without a user, password or fragment (#)",
   ],
   [
     "with a malformed path of a claim",

@@ -19,7 +19,7 @@ test("services that start at the same time migrate one after the other", async (
   await database.owner.query("select pg_advisory_lock(hashtext('content-service:migrate'))");
   const services = [start(), start(), start()];
   for (const { warnings } of services)
-    await expect.poll(() => warnings).toEqual(["another service migrates the database: waiting"]);
+    await expect.poll(() => warnings).toEqual(["another service is migrating the database: waiting"]);
   await database.owner.query("select pg_advisory_unlock(hashtext('content-service:migrate'))");
   await Promise.all(services.map(({ ended }) => ended));
 });
@@ -31,7 +31,7 @@ test("an older version on a newer database names the migrations that it lacks, a
   const { warnings, ended } = start();
   await ended;
   expect(warnings).toEqual([
-    "a newer version of the service has migrated this database. This version serves it, without what these migrations are for: " +
+    "a newer version of the service has migrated this database. This version serves it without the features of these migrations: " +
       "999998.sql, 999999.sql",
   ]);
 });

@@ -203,10 +203,7 @@ describe("conditions are combined", () => {
 
   test.each([
     [{ label: { matches: "[" } }, "VALIDATION_ERROR: invalid value"],
-    [
-      { label: { search: { query: "x", config: "klingon" } } },
-      "VALIDATION_ERROR: unknown name of an object of the database",
-    ],
+    [{ label: { search: { query: "x", config: "klingon" } } }, "VALIDATION_ERROR: unknown name of a database object"],
     [{ found: { search: { query: "a & & b", syntax: "RAW" } } }, "VALIDATION_ERROR: invalid value"],
     [{ doc: { matchesPath: "$.a ? (" } }, "VALIDATION_ERROR: invalid value"],
     [{ doc: { matchesPath: "" } }, "VALIDATION_ERROR: invalid value"],

@@ -211,7 +211,7 @@ describe("the setting", () => {
     expect(await small.errors("{ __typename }", { variables: { a: value(10) } })).toEqual([]);
     expect(await small.gql("{ __typename }", { variables: { a: value(11) } })).toMatchObject({
       status: 400,
-      errors: [{ message: "the body has brackets in more than 12 levels" }],
+      errors: [{ message: "the body is nested more than 12 levels deep" }],
     });
   });
 

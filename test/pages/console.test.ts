@@ -410,7 +410,7 @@ test("errors are pages that say what to do, also while the database does not res
     "POST, OPTIONS",
     "text/html; charset=utf-8",
   ]);
-  expect(textOf(await method.text())).toContain("GET is not possible here: use POST, OPTIONS Back to the console");
+  expect(textOf(await method.text())).toContain("GET is not allowed here: use POST, OPTIONS Back to the console");
   const { name } = service.database;
   await sql(`alter database ${name} connection limit 0`);
   await sql(

@@ -132,7 +132,7 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
     settings(`JWT_SECRET="${OTHER_SECRET}"\nCORS_ORIGINS=app.example.com`);
     await reload();
     expect(messagesOf(command, "error")).toContain(
-      'the settings cannot be reloaded, the previous ones stay: CORS_ORIGINS must be * or origins such as https://app.example.com (is "app.example.com")',
+      'the settings cannot be reloaded, the previous ones stay in use: CORS_ORIGINS must be * or origins such as https://app.example.com (is "app.example.com")',
     );
     expect(await statuses("/rest/v1/users", { apikey: key(JWT_SECRET) })).toEqual([200]);
 
@@ -184,7 +184,7 @@ test.each([
       const command = nodeStart({ dataDir, settings, shared: true });
       await expect
         .poll(() => messagesOf(command, "warn"), POLL)
-        .toContain("another service migrates the database: waiting");
+        .toContain("another service is migrating the database: waiting");
       kill(command.child.pid!, "SIGTERM");
       expect(await command.exited()).toBe(0);
       expect(messagesOf(command, "fatal")).toEqual([]);

@@ -1,4 +1,4 @@
--- note: The comment of a CHECK is the message for clients that violate it, and its name is in the error.
+-- note: Clients that violate a CHECK receive its comment as the message, and its name.
 select format('constraint %I on %s', k.conname, t.name) as object,
   obj_description(k.oid, 'pg_constraint') as comment,
   case when is_unnamed then 'its name was generated, and it has no comment: clients get a general message'

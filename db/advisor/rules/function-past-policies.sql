@@ -1,4 +1,4 @@
--- warning: A security definer function whose owner no policy restricts bypasses the policies of its callers.
+-- warning: A security definer function whose owner is not restricted by policies bypasses the policies of its callers.
 select 'function ' || f.name as object, f.comment,
   format('%s may call it, and it runs as %s, to whom no policy applies', array_to_string(f.granted_to, ', '), o.rolname)
     as reason,

@@ -1,4 +1,4 @@
--- warning: A column with the name of a secret can be read by callers.
+-- warning: Callers can read a column whose name suggests a secret.
 select format('column %s.%I', t.name, a.attname) as object, col_description(t.oid, a.attnum) as comment,
   format('%s may read it', array_to_string(readers.names, ', ')) as reason,
   format(e'revoke select on %s from %s;\ngrant select (%s) on %s to %s;', t.name, readers.idents, others.names, t.name,

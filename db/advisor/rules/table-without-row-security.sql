@@ -1,4 +1,4 @@
--- error: Without row-level security a grant shows and changes all rows.
+-- error: Without row-level security, a grant gives access to all rows of the table.
 select 'table ' || t.name as object, t.comment,
   case when exists (select from policies as p where p.relation = t.oid)
     then format('it has policies, but row-level security is not enabled: %s may use all rows', array_to_string(t.granted_to, ', '))

@@ -182,7 +182,7 @@ const claimsOf = (caller: Caller): Statement => ({
 
 function checkErrorOf(error: DatabaseError | ApiError): Error {
   if (error instanceof ApiError) return new CheckError(error.problem.message, false);
-  // Without a SQLSTATE it is a fault of this service, or its end.
+  // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
   if (typeof error.code !== "string" || error.severity === undefined) return error;
   return new CheckError(error.message, error.code === TIMEOUT);
 }

@@ -13,11 +13,11 @@ import {
 
 /** How to find the lists of terms that may fulfil a condition for a row, without looking at all of them. */
 type Plan = {
-  /** Those with a value that is equal to the row's. */
+  /** Candidates are the lists with a term that is equal to the value of the row. */
   readonly equal: readonly Equality[];
-  /** Those that fulfil one of these, which read no column. */
+  /** Candidates are also the lists that fulfil one of these conditions, which read no column. */
   readonly ofTerms: readonly Condition[];
-  /** All of them, if the row fulfils one of these, which have no terms. */
+  /** If the row fulfils one of these conditions, which have no terms, all lists are candidates. */
   readonly ofRow: readonly Condition[];
 };
 
@@ -26,7 +26,7 @@ type Equality = { readonly column: string; readonly term: number; readonly isArr
 
 const NONE: Plan = { equal: [], ofTerms: [], ofRow: [] };
 
-/** Null if all lists must be looked at. */
+/** Null if every list must be checked. */
 function planOf(condition: Condition): Plan | null {
   if (termsIn(condition).size === 0) return { ...NONE, ofRow: [condition] };
   if (columnsIn(condition).size === 0) return { ...NONE, ofTerms: [condition] };
@@ -66,7 +66,7 @@ function together(plans: readonly (Plan | null)[]): Plan | null {
   };
 }
 
-/** Items with lists of terms, found by the rows that fulfil a condition with these terms. */
+/** Items, each with its list of terms. For a row, finds the items whose terms make the condition true. */
 export class Lookup<Item> {
   readonly #condition: Condition | null;
   readonly #plan: Plan | null;

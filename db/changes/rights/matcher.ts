@@ -9,7 +9,7 @@ import { hasColumns, type Row, rowsText } from "./row-source.ts";
 import { SharedCheck } from "./shared-check.ts";
 import type { Watch } from "./watch.ts";
 
-/** The part of a policy that is decided here, for one caller; the condition is null if it holds for every row, or is decided elsewhere. */
+/** The part of a policy that this process decides for one caller. The condition is null if every row passes, or if queries decide it. */
 export type PolicyPart = { readonly condition: Condition | null; readonly terms: readonly Term[] };
 
 /** Watches whose filters and policies differ in their terms only. */
@@ -20,13 +20,13 @@ type Group<W> = {
   readonly columns: ReadonlySet<string>;
 };
 
-/** The watches for each row, and why it is not known whether a row fulfils a filter, by watch and index of the row. */
+/** The watches for each row. `errors`: by watch and index of the row, the error that left it open whether the row fulfils the filter. */
 export type Found<W> = {
   readonly watches: readonly Set<W>[];
   readonly errors: ReadonlyMap<W, ReadonlyMap<number, CheckError>>;
 };
 
-/** Finds the watches whose filter a row fulfils, and whose policy as far as it is decided here. */
+/** Finds the watches for which a row fulfils the filter and the part of the policy that this process decides. */
 export class Matcher<W extends Watch> {
   readonly #table: Table;
   readonly #role: string;
@@ -52,7 +52,7 @@ export class Matcher<W extends Watch> {
     this.#places.delete(watch);
   }
 
-  /** A watch with an error is among those of the row. */
+  /** The watches of a row include those with an error for it. */
   async find(rows: readonly Row[]): Promise<Found<W>> {
     const found = rows.map(() => new Set<W>());
     const errors = new Map<W, Map<number, CheckError>>();
@@ -122,7 +122,7 @@ export class Matcher<W extends Watch> {
 
 const NO_COLUMNS: ReadonlySet<string> = new Set();
 
-/** A filter that raises an error matches no row: such as a comparison whose value overflows. One that takes too long is an error. */
+/** A filter that raises an error, such as a comparison that overflows, matches no row. One that takes too long yields a CheckError. */
 async function findEach(
   check: SharedCheck,
   lists: readonly (readonly (string | null)[])[],

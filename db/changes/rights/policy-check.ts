@@ -4,7 +4,7 @@ import { CheckError, type Checker } from "./checker.ts";
 import { columnsOfExpression, hasColumns, NUMBER, type Row, rowSource, rowsText } from "./row-source.ts";
 import type { SharedCheck, Terms } from "./shared-check.ts";
 
-/** Callers that are asked each for themselves, and callers with their terms, which one query asks. */
+/** The callers to check: each of `alone` by its own query, all of `together` by one query with their `terms`. */
 export type Asked = {
   readonly alone: readonly Caller[];
   readonly together: readonly Caller[];
@@ -14,7 +14,7 @@ export type Asked = {
 /** Who sees a row, and for whom the policy raises an error. */
 export type Seen = { readonly by: ReadonlySet<Caller>; readonly errors: ReadonlyMap<Caller, CheckError> };
 
-/** The same while it is found out. */
+/** A `Seen` that is still being filled. */
 type Finding = { readonly by: Set<Caller>; readonly errors: Map<Caller, CheckError> };
 
 /** Up to this many callers and rows, an error is attributed to single rows. */

@@ -43,7 +43,7 @@ export class Policy {
   #terms: readonly string[] = [];
   #arrays: readonly boolean[] = [];
   readonly #standings = new WeakMap<Caller, Standing>();
-  /** Usually the same callers are decided again. */
+  /** A cache, because `check` is usually called with the same list of callers. */
   readonly #asked = new WeakMap<readonly Caller[], Asked>();
 
   constructor(options: PolicyOptions) {

@@ -48,7 +48,7 @@ export const hasColumns = ({ table, image }: Row, names: ReadonlySet<string>): b
   return count === names.size;
 };
 
-/** The columns that an expression about a row of the table may read, as Postgres has written it: a name may also be another one. */
+/** The columns of the table that an expression may read, as Postgres writes it. Too many if a name in it is not that of a column. */
 export function columnsOfExpression(sql: string, table: Table): ReadonlySet<string> {
   const all = new Set(table.columns.keys());
   const tokens = tokensOf(sql);

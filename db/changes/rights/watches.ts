@@ -58,7 +58,7 @@ export class Watches<W extends Watch> {
     return { judgements, ended };
   }
 
-  /** Puts new watches, and after DDL all of them, where they are judged by the current catalog. Returns those that cannot be. */
+  /** Assigns new watches, and after DDL all watches, to the TableWatches of the current catalog. Returns those that must end, and why. */
   async #place(): Promise<Ended<W>[]> {
     if (this.#catalog !== this.#rights.catalog) {
       this.#tables = new Map();
@@ -86,7 +86,7 @@ export class Watches<W extends Watch> {
     return ended;
   }
 
-  /** The reason if there is none. */
+  /** The TableWatches for the watch, or the reason why the watch must end. */
   async #tableWatchesOf({ table: name, caller: { role }, filter }: W): Promise<TableWatches<W> | string> {
     const key = quoteName(name);
     const known = this.#tables.get(key)?.get(role);

@@ -4,8 +4,8 @@
 -- turns, and may use half of the storage.
 --
 -- The functions below change what tasks share, so they need `tasks.lock()`. To avoid deadlocks, a transaction locks the
--- task that it changes first. The transaction of the work never takes the lock: it has what it needs since its
--- beginning.
+-- task that it changes first. The transaction that does the work never takes the lock: all that it needs was
+-- reserved when the attempt began.
 
 create or replace function tasks.lock() returns void
 language sql volatile set search_path = '' as $$

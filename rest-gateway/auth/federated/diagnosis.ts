@@ -142,9 +142,11 @@ async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderCon
     const response = await outbound.fetch(url, { headers: { accept: "text/html" } });
     const location = response.headers.get("location") ?? "";
     const [, code] = location.startsWith(baseUrl) ? (/[?&]error=(\w{1,50})/.exec(location) ?? []) : [];
-    if (code === undefined && response.status < 400) return ok("the provider accepts the request of a sign-in");
+    if (code === undefined && response.status < 400) return ok("the provider accepts the sign-in request");
     const reason = code === undefined ? `status ${response.status}` : `the error ${code}`;
-    return error(`the provider rejects the request of a sign-in with ${reason}: compare what is registered there`);
+    return error(
+      `the provider rejects the sign-in request with ${reason}: compare the URLs above with those registered there`,
+    );
   } catch (cause) {
     return error(`a sign-in cannot begin: ${(cause as Error).message}`);
   }
@@ -165,7 +167,7 @@ async function diagnoseSaml(settings: SamlSettings, context: ProviderContext): P
     const { entityId, certificates, logoutUrl, wantsSignedRequests } = await provider.metadata();
     checks.push(ok(`the metadata are those of ${entityId}`));
     if (settings.issuer === null && "url" in settings.metadata) {
-      checks.push(note(`set issuer to ${entityId}: then the provider cannot call itself by the name of another one`));
+      checks.push(note(`set issuer to ${entityId}: then the provider cannot use the entity id of another one`));
     }
     for (const pem of certificates) {
       checks.push(...checkEnd("a certificate of the provider", new X509Certificate(pem), now));

@@ -44,7 +44,7 @@ export function readAccount(body: unknown, isRequired: boolean): AccountRead {
   return { faults, isMissing: password === undefined, input };
 }
 
-/** The further rule for an e-mail that signs in. */
+/** The further rule for a login e-mail. */
 function faultsOfEmail(email: unknown): readonly Fault[] {
   const fault = typeof email === "string" ? loginEmailFault(email) : null;
   return fault === null ? [] : [{ field: "email", message: `email ${fault}` }];

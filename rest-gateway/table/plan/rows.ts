@@ -21,7 +21,7 @@ export type RowOptions = {
   readonly allowsAggregates: boolean;
   /** The maximum number of relations. */
   readonly maxEmbeds: number;
-  /** The maximum number of conditions that a relation has rows. Postgres needs very long to plan many of them. */
+  /** The maximum number of conditions that test whether a relation has rows. Postgres takes very long to plan many of them. */
   readonly maxEmbedFilters: number;
 };
 

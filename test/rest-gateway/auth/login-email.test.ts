@@ -64,7 +64,7 @@ const changed = ({ id }: User) =>
 describe.each(Object.keys(INTERFACES))("a change of the e-mail by %s", (name) => {
   const change = INTERFACES[name]!;
 
-  test("by the user with a recent sign-in also changes the e-mail that signs in", async () => {
+  test("by the user with a recent sign-in also changes the login e-mail", async () => {
     const user = await register();
     const email = newEmail();
     expect(await change(user, email, user.headers)).toBeLessThan(300);
@@ -73,7 +73,7 @@ describe.each(Object.keys(INTERFACES))("a change of the e-mail by %s", (name) =>
     expect(await registers(user.email)).toBe(409);
   });
 
-  test("by the user with an old sign-in leaves the e-mail that signs in", async () => {
+  test("by the user with an old sign-in leaves the login e-mail", async () => {
     const user = await register(HALF_AN_HOUR);
     const email = newEmail();
     expect(await change(user, email, user.headers)).toBeLessThan(300);
@@ -81,7 +81,7 @@ describe.each(Object.keys(INTERFACES))("a change of the e-mail by %s", (name) =>
     expect((await changed(user)).map(({ event }) => event)).toEqual(["email_changed"]);
   });
 
-  test("by an API key of the user leaves the e-mail that signs in, which no other account can register", async () => {
+  test("by an API key of the user leaves the login e-mail, which no other account can register", async () => {
     const user = await register();
     const { json } = await ask("POST", "/auth/keys", { name: "a program" }, user.headers);
     const key = { "x-api-key": json.key };
@@ -93,7 +93,7 @@ describe.each(Object.keys(INTERFACES))("a change of the e-mail by %s", (name) =>
     expect(await changed(user)).toEqual([{ event: "email_changed", detail: { from: user.email, to: email, ...by } }]);
   });
 
-  test("by an admin leaves the e-mail that signs in", async () => {
+  test("by an admin leaves the login e-mail", async () => {
     const user = await register();
     const login = { username: "admin", password: "Correct-Horse-7!" };
     const { json } = await ask("POST", "/auth/login", login);
@@ -125,7 +125,7 @@ test("a stranger who changes the admin's e-mail in the open mode gains nothing",
   expect((await ask("PATCH", "/users/3", { email: admin.email })).status).toBe(200);
 });
 
-test("Basic authentication sends the password, so a change also changes the e-mail that signs in", async () => {
+test("Basic authentication sends the password, so a change also changes the login e-mail", async () => {
   const user = await register();
   const email = newEmail();
   const basic = { authorization: `Basic ${Buffer.from(`${user.email}:${PASSWORD}`).toString("base64")}` };

@@ -37,7 +37,7 @@ describe.each(PATHS)("%s", (path, allow) => {
       expect(json).toMatchObject({
         error: {
           code: "VALIDATION_ERROR",
-          message: `${method} is not possible here: use ${allow}`,
+          message: `${method} is not allowed here: use ${allow}`,
           requestId: headers.get("x-request-id"),
           documentation: "/docs/errors",
         },

@@ -128,7 +128,7 @@ describe("methods", () => {
   ])("%s %s is 405 with the supported methods in Allow", async (method, path, allow) => {
     const { status, headers, text } = await plain(method, path);
     expect([status, headers.allow]).toEqual([405, allow]);
-    expect(JSON.parse(text).error.message).toBe(`${method} is not possible here: use ${allow}`);
+    expect(JSON.parse(text).error.message).toBe(`${method} is not allowed here: use ${allow}`);
   });
 
   test.each([

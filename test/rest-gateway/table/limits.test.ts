@@ -86,7 +86,7 @@ describe("a request at the limit is served, and a request above it is refused,",
     ["REST_MAX_EMBED_DEPTH", 2, narrow],
     ["the default REST_MAX_EMBED_DEPTH", 10, usual],
   ])("for %s and %i levels of relations", async (_name, max, client) => {
-    const refused = { status: 400, code: "PGRST100", message: `select is nested in more than ${max} levels` };
+    const refused = { status: 400, code: "PGRST100", message: `select is nested more than ${max} levels deep` };
     const source = (levels: number) => (levels % 2 === 0 ? "articles" : "users");
     await within(client, `${source(max)}?select=${embeds(max)}&limit=1&id=eq.0`);
     await beyond(client, `${source(max + 1)}?select=${embeds(max + 1)}`, undefined, refused);
@@ -98,7 +98,7 @@ describe("a request at the limit is served, and a request above it is refused,",
     ["REST_MAX_CONDITION_DEPTH", 2, narrow],
     ["the default REST_MAX_CONDITION_DEPTH", 20, usual],
   ])("for %s and %i levels of and(…) and or(…)", async (_name, max, client) => {
-    const refused = { status: 400, code: "PGRST100", message: `the logic tree is nested in more than ${max} levels` };
+    const refused = { status: 400, code: "PGRST100", message: `the logic tree is nested more than ${max} levels deep` };
     await within(client, `notes?or=${conditions(max)}&select=id`);
     await beyond(client, `notes?or=${conditions(max + 1)}`, undefined, refused);
     await beyond(client, `notes?not.and=(not.or${conditions(2000)})`, undefined, refused);
@@ -190,7 +190,7 @@ describe("a request at the limit is served, and a request above it is refused,",
     ["JSON_MAX_DEPTH", 4, narrow],
     ["the default JSON_MAX_DEPTH", 64, usual],
   ])("for %s and %i levels of brackets in a body", async (_name, max, client) => {
-    const refused = { status: 400, code: "PGRST102", details: `the body has brackets in more than ${max} levels` };
+    const refused = { status: 400, code: "PGRST102", details: `the body is nested more than ${max} levels deep` };
     await within(client, "rpc/whole", { body: brackets(max) });
     await beyond(client, "rpc/whole", { body: brackets(max + 1) }, refused);
     await beyond(client, "rpc/whole", { body: brackets(900) }, refused);

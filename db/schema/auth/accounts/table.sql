@@ -8,7 +8,8 @@ create table auth_private.accounts (
   disabled_at   timestamptz, -- null while the account may sign in
   created_at    timestamptz not null default now(),
   epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
-  -- The username as it looks (rest-gateway/auth/login-names.ts); null: not computed yet, or that of an earlier account.
+  -- The look-alike form of the username (rest-gateway/auth/login-names.ts). Null: not computed yet, or another account
+  -- already has it.
   username_skeleton text,
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.

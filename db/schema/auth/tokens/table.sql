@@ -5,7 +5,7 @@ create table auth_private.token_families (
   epoch      integer not null, -- the epoch of the account at sign-in
   started_at timestamptz not null default now(),
   revoked_at timestamptz, -- null while it is valid
-  kept_at    timestamptz -- when a new epoch spared it: its access tokens of the epoch before stay valid
+  kept_at    timestamptz -- when it was moved to a new epoch: its access tokens of the previous epoch stay valid
 );
 -- Revoking all tokens of a user.
 create index token_families_user_id_idx on auth_private.token_families (user_id);

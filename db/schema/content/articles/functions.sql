@@ -159,7 +159,7 @@ return internal.search_text(article.title, article.content, article.tags) ilike 
   );
 
 create or replace function public.search(keyword text) returns setof public.articles
--- A text: `begin atomic` would return the columns of today, and fail when a column is added.
+-- The body is text: with `begin atomic` the result would keep the columns of today, and fail when a column is added.
 language sql stable rows 100 as $$
   select a.*
   from public.articles as a

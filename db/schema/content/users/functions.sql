@@ -80,7 +80,7 @@ end $$;
 comment on function internal.protect_account() is
   'A user who deletes themselves needs a recent sign-in: a stolen token must not delete its owner.';
 
--- Callers without credentials, as users_editor, are no owners.
+-- Not for users_editor, the role of callers without credentials: they do not delete their own user.
 create or replace trigger _200_protect_account before delete on public.users
   for each row when (current_user <> 'users_editor')
   execute function internal.protect_account();

@@ -62,8 +62,8 @@ test.each([
   ["\uFEFF{}", "the body is not valid JSON: "],
   ["NaN", "the body is not valid JSON: "],
   [Buffer.from([0x22, 0xff, 0x22]), "the body is not valid UTF-8"],
-  ["[".repeat(6) + "]".repeat(6), "the body has brackets in more than 5 levels"],
-  ["[".repeat(1_000_000), "the body has brackets in more than 5 levels"],
+  ["[".repeat(6) + "]".repeat(6), "the body is nested more than 5 levels deep"],
+  ["[".repeat(1_000_000), "the body is nested more than 5 levels deep"],
 ])("%j is refused as JSON", (text, details) => {
   const refused = { status: 400, code: "PGRST102", message: "Empty or invalid json" };
   for (const method of ["POST", "PATCH", "PUT"])

@@ -86,7 +86,7 @@ test.each([
 
 test("and and or are nested up to the limit of levels", () => {
   expect(conditionsOf("or=(and(or(a.eq.1)))")).toEqual(["or(and(or(eq(a, 1))))"]);
-  const refused = { status: 400, message: "the logic tree is nested in more than 3 levels" };
+  const refused = { status: 400, message: "the logic tree is nested more than 3 levels deep" };
   expect(problemOf(() => conditionsOf("or=(and(or(and(a.eq.1))))"))).toMatchObject(refused);
   expect(problemOf(() => conditionsOf(`or=${"(or".repeat(100_000)}`))).toMatchObject(refused);
 });

@@ -171,7 +171,7 @@ test("an alias has at most 63 bytes, like a name in Postgres", () => {
 
 test("relations are embedded up to the limit of levels", () => {
   expect(selectOf("a(b(c(id)))")).toHaveLength(1);
-  const refused = { status: 400, message: "select is nested in more than 3 levels" };
+  const refused = { status: 400, message: "select is nested more than 3 levels deep" };
   expect(problemOf(() => selectOf("a(b(c(d(id))))"))).toMatchObject(refused);
   expect(problemOf(() => selectOf("a(".repeat(100_000)))).toMatchObject(refused);
 });
