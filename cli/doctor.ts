@@ -33,7 +33,7 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   const config = readSettings(environment);
   const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
   const general = [...checkBaseUrl(config)];
-  const providers = [...config.providers.ofFile(), ...(await providersOfTable(config, general))];
+  const providers = [...config.providers.readFile(), ...(await providersOfTable(config, general))];
   const chosen = providers.filter((provider) => name === undefined || provider.name === name);
   if (name !== undefined && chosen.length === 0) throw new CommandError(1, `there is no provider ${name}`);
   const outbound = createOutbound(config);
@@ -80,10 +80,10 @@ async function providersOfTable(config: Config, checks: Check[]): Promise<readon
     checks.push({ level: "note", text: `the providers of the table are not checked: ${(error as Error).message}` });
     return [];
   }
-  const taken = new Set(config.providers.ofFile().map(({ name }) => name));
+  const taken = new Set(config.providers.readFile().map(({ name }) => name));
   return rows.flatMap(({ name, definition }) => {
     try {
-      if (!taken.has(name)) return [config.providers.ofTable(name, definition)];
+      if (!taken.has(name)) return [config.providers.readRow(name, definition)];
       checks.push({
         level: "error",
         text: `the provider ${name} of the table is not used: AUTH_PROVIDERS has one of this name`,

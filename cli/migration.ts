@@ -161,7 +161,7 @@ async function uncommit(
     await uncommitMigration(urlsIn(cluster), () => {}, folder);
   });
   const url = config.databaseUrl || runningUrl(config.dataDir);
-  const forgotten = url !== null && (await forget(url, last));
+  const forgotten = url !== null && (await deleteMigrationRecord(url, last));
   return `${last} is db/migrations/current.sql again.${forgotten ? " The database runs it again with npm run db:apply." : ""}\n`;
 }
 
@@ -169,7 +169,7 @@ async function uncommit(
  * Deletes the record that the migration has run, so that db:apply runs it again. What it created stays: its statements may run twice.
  * Returns whether the database had run it.
  */
-async function forget(url: string, file: string): Promise<boolean> {
+async function deleteMigrationRecord(url: string, file: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
   try {
     await client.connect();

@@ -101,7 +101,7 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) || translated.some(({ name }) => name === "DB_MAX_ROWS");
   rejectConflicts(parsed, embedded, needsKeys);
   const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
-  providers.ofFile();
+  providers.readFile();
   return {
     ...parsed,
     embedded,

@@ -74,7 +74,7 @@ export class ProviderReader {
   }
 
   /** Reads the file again each time. Throws ConfigError. */
-  ofFile(): readonly ProviderSettings[] {
+  readFile(): readonly ProviderSettings[] {
     if (this.#path === "") return [];
     const entries = z
       .array(entryType({ environment: this.#environment, isTable: false }), { error: "must be a list of providers" })
@@ -85,7 +85,7 @@ export class ProviderReader {
   }
 
   /** Reads a row of the table `auth_private.providers`. Throws ConfigError. */
-  ofTable(name: string, definition: Readonly<Record<string, unknown>>): ProviderSettings {
+  readRow(name: string, definition: Readonly<Record<string, unknown>>): ProviderSettings {
     const type = entryType({ environment: this.#environment, isTable: true });
     const { data, error } = type.safeParse({ ...definition, name });
     if (error) throw new ConfigError(`the provider ${name} of the table: ${describeIssue(error.issues[0]!)}`);

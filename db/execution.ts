@@ -139,7 +139,7 @@ class Execution {
     const { client } = this.#connection;
     const { code, runsCode, isFramed } = this.#work;
     if (!runsCode) {
-      this.#connection.judgedBy = code;
+      this.#connection.codeWhenUsed = code;
       client.query(batch as never);
       return;
     }
@@ -148,7 +148,7 @@ class Execution {
     const cleaning = this.#options.cleaning.batch({ isFramed, mayPrepare: this.#options.mayPrepare() }, resolve);
     batch.followedBy(cleaning, client);
     client.query(batch as never);
-    this.#connection.judgedBy = null;
+    this.#connection.codeWhenUsed = null;
   }
 
   /** Waits until the connection can be used again after an error, unless it is lost. */

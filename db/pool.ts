@@ -21,7 +21,7 @@ export class PooledConnection {
   readonly client: pg.Client;
   readonly openedAt = performance.now();
   /** The `Code` by which the statements since the last cleaning counted as running no code; null if there were none. */
-  judgedBy: Code | null = null;
+  codeWhenUsed: Code | null = null;
   /** Whether it is closed when it is released. */
   isRetired = false;
 

@@ -130,8 +130,8 @@ class SharedConnection {
     this.#sent = reads.map((read) => this.#prepare(read));
     for (let i = 1; i < reads.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
     const { code } = reads[0]!.work;
-    // After a new catalog, what an older one has judged is cleaned before the next use.
-    this.#connection.judgedBy = reads.every(({ work }) => work.code === code) ? code : UNKNOWN_CODE;
+    // After a new catalog, a connection that was used with an older one is cleaned before its next use.
+    this.#connection.codeWhenUsed = reads.every(({ work }) => work.code === code) ? code : UNKNOWN_CODE;
     // If this process was paused, results may be waiting: they are read before setImmediate calls back.
     const late = () => setImmediate(() => this.#moveWaiting());
     this.#timer = setTimeout(late, MAX_SHARED * this.#options.limit);

@@ -176,7 +176,7 @@ export class Transactions {
     const { admission, streams, pool, maxPrepared, onFailure } = this.#options;
     const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
     const [slot, connection] = await this.#admitted(admission?.enter(recipient) ?? null);
-    connection.judgedBy = runsCode ? null : code;
+    connection.codeWhenUsed = runsCode ? null : code;
     const release = (broken: Error | undefined) => {
       this.#release(connection, slot, broken);
       streams!.leave(streamSlot);
@@ -229,8 +229,8 @@ export class Transactions {
   }
 
   /** An older catalog may not have known code that a statement has run, such as a new trigger. */
-  #isClean({ judgedBy }: PooledConnection): boolean {
-    return judgedBy === null || judgedBy === this.#planner.code;
+  #isClean({ codeWhenUsed }: PooledConnection): boolean {
+    return codeWhenUsed === null || codeWhenUsed === this.#planner.code;
   }
 
   /** Waits for the slot and a clean connection. */
@@ -262,10 +262,10 @@ export class Transactions {
       const connection = await this.#pool.connect();
       if (this.#isClean(connection)) return connection;
       const { promise, resolve } = Promise.withResolvers<Error | undefined>();
-      const mayPrepare = connection.judgedBy!.executesText || this.#planner.code.executesText;
+      const mayPrepare = connection.codeWhenUsed!.executesText || this.#planner.code.executesText;
       connection.client.query(this.#cleaning.batch({ isFramed: false, mayPrepare }, resolve) as never);
       const error = await promise;
-      connection.judgedBy = null;
+      connection.codeWhenUsed = null;
       if (!error) return connection;
       this.#pool.release(connection, error);
     }

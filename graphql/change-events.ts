@@ -8,7 +8,7 @@ import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import { type Filter, FilterError } from "../db/changes/rights/filter.ts";
 import type { Rights } from "../db/changes/rights/rights.ts";
-import type { Judgement, Watch } from "../db/changes/rights/watch.ts";
+import type { ChangeVisibility, Watch } from "../db/changes/rights/watch.ts";
 import { ApiError } from "../db/errors.ts";
 
 /** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
@@ -46,7 +46,7 @@ export class Subscriptions {
     this.#feed = feed;
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
-      deliver: (judgements) => this.#deliver(judgements),
+      deliver: (results) => this.#deliver(results),
       end: (events, error) => events.end(error),
     });
   }
@@ -104,10 +104,10 @@ export class Subscriptions {
     return conditions.length === 0 ? null : this.#rights.prepareFilter({ kind: "and", conditions }, table, caller.role);
   }
 
-  async #deliver(judgements: readonly Judgement<ChangeEvents>[]): Promise<void> {
+  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[]): Promise<void> {
     const busy = new Set<ChangeEvents>();
-    for (const { change, sights, failures } of judgements) {
-      for (const { watch, left } of sights) {
+    for (const { change, visible, failures } of results) {
+      for (const { watch, left } of visible) {
         if (change.operation === "TRUNCATE") {
           if (watch.wanted.operation === "DELETE") watch.end(new FeedGap());
           continue;

@@ -48,7 +48,7 @@ export type GraphQLOptions = {
   readonly streams: EventStreams;
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
-  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp" | "refreshed">;
+  readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale" | "refreshed">;
   readonly metrics: OperationMetrics;
   /** Null when operations are not traced. */
   readonly tracer: Tracer | null;
@@ -88,7 +88,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
     maxRows: settings.graphqlMaxRows,
     maxTables: settings.graphqlMaxTables,
-    readDatabase: () => catalog.caughtUp(),
+    readDatabase: () => catalog.refreshIfStale(),
     catalog,
     metrics: options.metrics,
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),

@@ -60,7 +60,7 @@ export class LiveCatalog {
    * For a request that failed as if its catalog were outdated: waits for a pending read, or reads again unless the
    * catalog is fresh. Resolves to whether `current` has changed, so that the request is worth another attempt.
    */
-  async caughtUp(): Promise<boolean> {
+  async refreshIfStale(): Promise<boolean> {
     const before = this.current;
     if (this.#reads.isPending) await this.#reads.settled();
     else if (Date.now() - this.#readAt >= FRESH) await this.#reads.now();

@@ -71,7 +71,7 @@ export class ChangeFeed implements ChangeSink {
   #beginning = Promise.withResolvers<void>();
   #isLive = false;
   /** Resolved when the readers have taken enough. */
-  #room: PromiseWithResolvers<void> | null = null;
+  #capacity: PromiseWithResolvers<void> | null = null;
   #isWaking = false;
   #restTimer: NodeJS.Timeout | undefined;
   readonly #published: Promise<void> | undefined;
@@ -234,10 +234,10 @@ export class ChangeFeed implements ChangeSink {
     this.#ring.reach(position);
   }
 
-  room(): Promise<void> | null {
+  waitForCapacity(): Promise<void> | null {
     if (!this.#isFull()) return null;
-    this.#room ??= Promise.withResolvers();
-    return this.#room.promise;
+    this.#capacity ??= Promise.withResolvers();
+    return this.#capacity.promise;
   }
 
   async changeSchema(): Promise<void> {
@@ -260,9 +260,9 @@ export class ChangeFeed implements ChangeSink {
       this.#readers.delete(reader);
       this.#restSoon();
     }
-    if (!this.#room || this.#isFull()) return;
-    this.#room.resolve();
-    this.#room = null;
+    if (!this.#capacity || this.#isFull()) return;
+    this.#capacity.resolve();
+    this.#capacity = null;
   }
 
   /** Wakes the readers once for all changes of one read of the socket. */

@@ -21,12 +21,12 @@ export function imageJson({ columns }: ChangedTable, image: Image, included: rea
   return `${json}}`;
 }
 
-const places = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
+const indexes = new WeakMap<ReadonlySet<string>, WeakMap<ChangedTable, readonly number[]>>();
 
 /** The indexes of the columns with these names in the rows of a table. */
-export function placesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
-  const byTable = places.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
-  places.set(names, byTable);
+export function columnIndexesOf(table: ChangedTable, names: ReadonlySet<string>): readonly number[] {
+  const byTable = indexes.get(names) ?? new WeakMap<ChangedTable, readonly number[]>();
+  indexes.set(names, byTable);
   const known = byTable.get(table) ?? [...table.columns.keys()].filter((i) => names.has(table.columns[i]!.name));
   byTable.set(table, known);
   return known;

@@ -142,7 +142,7 @@ export class OutboxSource implements ChangeSource {
       for (const row of recorded) {
         const change = this.#changeOf(row);
         if (change) sink.receive(change, (row.old_row?.length ?? 0) + (row.new_row?.length ?? 0));
-        await sink.room();
+        await sink.waitForCapacity();
       }
       const last = recorded.at(-1);
       if (last) this.#last = [last.transaction, last.id];

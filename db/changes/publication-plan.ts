@@ -35,7 +35,10 @@ export type TableState = {
  * `mayAlter` is whether identities may be changed.
  * Source: PostgreSQL documentation, "Replica Identity", and what PostgreSQL 15 and 18 do (docs/realtime.md).
  */
-export function choose({ relations }: Pick<TableState, "relations">, mayAlter: boolean): string | IdentityChange[] {
+export function planReplicaIdentities(
+  { relations }: Pick<TableState, "relations">,
+  mayAlter: boolean,
+): string | IdentityChange[] {
   const changes: IdentityChange[] = [];
   for (const relation of relations) {
     const identity = identityFor(relation);

@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "./debounced.ts";
-import { choose, type TableState, tablesQuery } from "./publication-plan.ts";
+import { planReplicaIdentities, type TableState, tablesQuery } from "./publication-plan.ts";
 
 /**
  * Who manages the publication. "service": the service, with the rights of the database's owner. "login": the login of the
@@ -113,7 +113,7 @@ export class Publication {
     const { manager, name } = this.#options;
     if (manager === "dba")
       return table.isPublished ? null : `a DBA can publish it: alter publication ${name} add table ${table.name}`;
-    const plan = choose(table, manager === "service");
+    const plan = planReplicaIdentities(table, manager === "service");
     if (!table.isReadable || typeof plan === "string") {
       if (table.isPublished) await this.#execute("unpublish_table", table);
       return typeof plan === "string" ? plan : null;

@@ -20,7 +20,7 @@ export type ChangeSink = {
   /** There is no further change up to this position. */
   reach(position: Position): void;
   /** Resolves when the sink can receive more; null if it can. */
-  room(): Promise<void> | null;
+  waitForCapacity(): Promise<void> | null;
   /** DDL was committed between the changes. Resolves when the next change can be received. */
   changeSchema(): Promise<void>;
   /** No change is received until the next beginning. */

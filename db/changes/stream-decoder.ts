@@ -89,7 +89,7 @@ export class StreamDecoder implements StreamHandler {
       case "truncate":
         for (const table of message.tables)
           this.#send({ table, operation: "TRUNCATE", new: null, old: null }, chunk.length);
-        return this.#sink.room();
+        return this.#sink.waitForCapacity();
       default:
         return null;
     }
@@ -117,7 +117,7 @@ export class StreamDecoder implements StreamHandler {
     // An update that has changed nothing counts, too.
     if (kind === "update" && old && image.every((value, i) => value === old[i])) this.#index += 1;
     else this.#send({ table, operation: OPERATIONS[kind], new: image, old }, bytes);
-    return this.#sink.room();
+    return this.#sink.waitForCapacity();
   }
 
   #send(change: Pick<Change, "table" | "operation" | "new" | "old">, bytes: number): void {

@@ -5,7 +5,7 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FilterError } from "../../db/changes/rights/filter.ts";
 import type { Rights, View } from "../../db/changes/rights/rights.ts";
-import type { Sight, Watch } from "../../db/changes/rights/watch.ts";
+import type { VisibleChange, Watch } from "../../db/changes/rights/watch.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
 import { malformed, mayNotSee, notPossible } from "./problem.ts";
@@ -23,7 +23,7 @@ export type ChangeWatch = Watch & {
 /** Receives the changes of a channel. */
 export interface Subscriber {
   /** What the watches of the channel see of a change. */
-  receive(sights: readonly Sight<ChangeWatch>[], messages: ChangeMessages): void;
+  receive(visible: readonly VisibleChange<ChangeWatch>[], messages: ChangeMessages): void;
   /** The policy of a table has raised an error. */
   fail(watch: ChangeWatch, error: Error): void;
   end(error: Error, position: Start): void;

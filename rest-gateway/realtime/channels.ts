@@ -164,7 +164,7 @@ export class Channels {
       channel.system("system", "ok", `the channel has no access token: it has the rights of the role ${anonymousRole}`);
   }
 
-  /** Changes are judged by the new claims from here on. */
+  /** Changes are checked with the new claims from here on. */
   async #authorize(channel: Channel, token: string): Promise<void> {
     const { socket, request, subscription } = channel;
     const caller = await socket.callerOf(token);

@@ -2,7 +2,7 @@ import { Delivery } from "../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { Rights } from "../../db/changes/rights/rights.ts";
-import type { Judgement, Sight } from "../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, VisibleChange } from "../../db/changes/rights/watch.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
 import { ChangeMessages } from "./serializer.ts";
 
@@ -24,7 +24,7 @@ export class ChangeRouter {
     this.#bindings = bindings;
     this.#maxChangeBytes = maxChangeBytes;
     this.#delivery = new Delivery(feed, rights, {
-      deliver: (judgements) => this.#deliver(judgements),
+      deliver: (results) => this.#deliver(results),
       end: ({ subscriber }, error, position) => subscriber.end(error, position),
     });
   }
@@ -52,22 +52,22 @@ export class ChangeRouter {
     return this.#delivery.positionOf(watch)!;
   }
 
-  #deliver(judgements: readonly Judgement<ChangeWatch>[]): void {
-    for (const { change, sights, failures } of judgements) {
-      for (const { watch } of sights) this.#bindings.refresh(watch);
+  #deliver(results: readonly ChangeVisibility<ChangeWatch>[]): void {
+    for (const { change, visible, failures } of results) {
+      for (const { watch } of visible) this.#bindings.refresh(watch);
       const messages = new ChangeMessages(change, this.#maxChangeBytes);
-      for (const [subscriber, seen] of bySubscriber(sights)) subscriber.receive(seen, messages);
+      for (const [subscriber, seen] of bySubscriber(visible)) subscriber.receive(seen, messages);
       for (const { watch, error } of failures) watch.subscriber.fail(watch, error);
     }
   }
 }
 
-function bySubscriber(sights: readonly Sight<ChangeWatch>[]): Map<Subscriber, Sight<ChangeWatch>[]> {
-  const groups = new Map<Subscriber, Sight<ChangeWatch>[]>();
-  for (const sight of sights) {
-    const group = groups.get(sight.watch.subscriber);
-    if (group) group.push(sight);
-    else groups.set(sight.watch.subscriber, [sight]);
+function bySubscriber(visible: readonly VisibleChange<ChangeWatch>[]): Map<Subscriber, VisibleChange<ChangeWatch>[]> {
+  const groups = new Map<Subscriber, VisibleChange<ChangeWatch>[]>();
+  for (const seen of visible) {
+    const group = groups.get(seen.watch.subscriber);
+    if (group) group.push(seen);
+    else groups.set(seen.watch.subscriber, [seen]);
   }
   return groups;
 }

@@ -1,6 +1,6 @@
 import type { Change, Image } from "../../db/changes/change.ts";
-import { imageJson, placesOf } from "../../db/changes/json.ts";
-import type { Sight } from "../../db/changes/rights/watch.ts";
+import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
+import type { VisibleChange } from "../../db/changes/rights/watch.ts";
 import { ApiError } from "../../db/errors.ts";
 import { parseJson } from "../../http/body.ts";
 import type { ChangeWatch } from "./bindings.ts";
@@ -152,37 +152,37 @@ export class ChangeMessages {
   }
 
   /** The message of a channel for the bindings with these ids, which have the same columns and see the same. */
-  of(topic: string, version: Version, ids: readonly number[], sight: Sight<ChangeWatch>): Buffer {
-    const shown = shownIn(sight);
+  of(topic: string, version: Version, ids: readonly number[], seen: VisibleChange<ChangeWatch>): Buffer {
+    const shown = shownIn(seen);
     const key = `${version} ${ids.join()} ${shown} ${topic}`;
     let message = this.#messages.get(key);
     if (message === undefined) {
-      const payload = `{"ids":[${ids.join()}],"data":${this.#dataOf(shown, sight)}}`;
+      const payload = `{"ids":[${ids.join()}],"data":${this.#dataOf(shown, seen)}}`;
       message = Buffer.from(writeText(version, { topic, event: "postgres_changes" }, payload));
       this.#messages.set(key, message);
     }
     return message;
   }
 
-  #dataOf(shown: string, sight: Sight<ChangeWatch>): string {
+  #dataOf(shown: string, seen: VisibleChange<ChangeWatch>): string {
     let data = this.#data.get(shown);
     if (data !== undefined) return data;
-    data = writeData(this.change, sight, false);
-    if (Buffer.byteLength(data) > this.#maxBytes) data = writeData(this.change, sight, true);
+    data = writeData(this.change, seen, false);
+    if (Buffer.byteLength(data) > this.#maxBytes) data = writeData(this.change, seen, true);
     this.#data.set(shown, data);
     return data;
   }
 }
 
-/** Equal for sights that show the same of a change. */
-export const shownIn = ({ event, seesOld, watch }: Sight<ChangeWatch>): string =>
+/** Equal for subscribers to whom the same of a change is shown. */
+export const shownIn = ({ event, seesOld, watch }: VisibleChange<ChangeWatch>): string =>
   `${event} ${seesOld} ${watch.view.name}`;
 
 /** Source: realtime-js, RealtimeChannel.ts, `_getPayloadRecords`. */
-function writeData(change: Change, { event, seesOld, watch }: Sight<ChangeWatch>, onlyKey: boolean): string {
+function writeData(change: Change, { event, seesOld, watch }: VisibleChange<ChangeWatch>, onlyKey: boolean): string {
   const { table } = change;
-  const key = placesOf(table, watch.view.key);
-  const included = onlyKey ? key : placesOf(table, watch.view.columns);
+  const key = columnIndexesOf(table, watch.view.key);
+  const included = onlyKey ? key : columnIndexesOf(table, watch.view.columns);
   const described = included.map((i) => ({ name: table.columns[i]!.name, type: table.columns[i]!.typeName }));
   const members = [
     `"schema":${JSON.stringify(table.schema)}`,

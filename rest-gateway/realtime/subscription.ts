@@ -1,7 +1,7 @@
 import { comparePositions, laterOf } from "../../db/changes/change.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
-import type { Sight } from "../../db/changes/rights/watch.ts";
+import type { VisibleChange } from "../../db/changes/rights/watch.ts";
 import type { ChangeWatch, Subscriber } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
 import type { ChangeRouter } from "./router.ts";
@@ -78,10 +78,10 @@ export class Subscription implements Subscriber {
     return this.#pinged ?? this.#unpinged ?? this.sent;
   }
 
-  receive(sights: readonly Sight<ChangeWatch>[], messages: ChangeMessages): void {
+  receive(visible: readonly VisibleChange<ChangeWatch>[], messages: ChangeMessages): void {
     if (this.#pausedAt !== null || this.#end !== null) return;
     const { topic, socket } = this.#options;
-    const wanted = sights.filter((sight) => this.#wants(sight));
+    const wanted = visible.filter((seen) => this.#wants(seen));
     if (wanted.length === 0) return;
     if (socket.isFull) {
       this.#pauseBefore(messages.change.position);
@@ -131,7 +131,7 @@ export class Subscription implements Subscriber {
     this.#pinged = null;
   }
 
-  #wants({ event, left, watch }: Sight<ChangeWatch>): boolean {
+  #wants({ event, left, watch }: VisibleChange<ChangeWatch>): boolean {
     const wanted = watch.binding.request.event;
     return (
       (wanted === "*" || wanted === (event === "TRUNCATE" ? "DELETE" : event)) &&

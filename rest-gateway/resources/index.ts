@@ -33,7 +33,7 @@ import { mayBeTask, newTask } from "./task.ts";
 
 export type ResourceOptions = ParseOptions &
   RunnerOptions & {
-    readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
+    readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale">;
     /** By their first segment. */
     readonly endpoints: ReadonlyMap<string, Endpoint>;
     readonly feed: Pick<ChangeFeed, "mark" | "textAfter">;
@@ -126,7 +126,8 @@ export class ResourceInterface implements HttpInterface {
       return await this.#attempt(exchange, target, route, body);
     } catch (error) {
       // The tables may have changed a moment ago.
-      if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.caughtUp())) throw error;
+      if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.refreshIfStale()))
+        throw error;
       return this.#attempt(exchange, target, parseRoute(decodeSegments(target), resources), body);
     }
   }

@@ -39,7 +39,7 @@ import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions & {
   readonly database: Pick<Database, "forRole" | "unsent">;
-  readonly catalog: Pick<LiveCatalog, "current" | "caughtUp">;
+  readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale">;
   readonly anonymousRole: string;
   /** The maximum size of a body in bytes. */
   readonly maxBodySize: number;
@@ -160,7 +160,7 @@ export class TableInterface implements HttpInterface {
       return await serve();
     } catch (error) {
       // The table may have been created or altered a moment ago.
-      if (!mayBeStale(error) || response.destroyed || !(await catalog.caughtUp())) throw error;
+      if (!mayBeStale(error) || response.destroyed || !(await catalog.refreshIfStale())) throw error;
       return serve();
     }
   }

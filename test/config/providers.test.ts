@@ -26,7 +26,7 @@ const OAUTH2 = {
 const SAML = { name: "corp", kind: "saml", metadata: "https://corp.example/metadata" };
 
 const read = (entries: unknown, more: Environment = {}) =>
-  readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more }).providers.ofFile();
+  readConfig({ AUTH_PROVIDERS: write(JSON.stringify(entries)), ...more }).providers.readFile();
 /** The message, without the path of the file. */
 function errorOf(entries: unknown, more: Environment = {}): string {
   try {
@@ -256,7 +256,7 @@ describe("a row of the table", () => {
   const ofTable = (entry: object) => {
     const { name, ...definition } = { ...OIDC, ...entry };
     try {
-      return reader.ofTable(name, definition);
+      return reader.readRow(name, definition);
     } catch (error) {
       return (error as Error).message;
     }
@@ -292,7 +292,7 @@ describe("a row of the table", () => {
   ])("with %j is rejected", (entry, message) => expect(ofTable(entry)).toContain(message));
 
   test("of SAML cannot read files of the machine", () => {
-    expect(() => reader.ofTable("corp", { kind: "saml", metadata: "/etc/passwd" })).toThrow(
+    expect(() => reader.readRow("corp", { kind: "saml", metadata: "/etc/passwd" })).toThrow(
       "metadata must be an https URL",
     );
   });

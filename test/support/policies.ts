@@ -2,7 +2,7 @@ import fc from "fast-check";
 
 /** Conditions of policies on `$table`, by how they are decided. None raises an error. */
 export const CONDITIONS = {
-  here: [
+  "in process": [
     "true",
     "false",
     "pub",
@@ -36,7 +36,7 @@ export const CONDITIONS = {
     "owner = any (string_to_array(auth.claims() ->> 'friends', ',')::bigint[])",
     "current_user = name",
   ],
-  together: [
+  "shared query": [
     "exists (select from members as m where m.team = $table.team and m.user_id = auth.uid())",
     "team in (select m.team from members as m where m.user_id = (select auth.uid()))",
     "amount > 1.5",
@@ -55,7 +55,7 @@ export const CONDITIONS = {
     "$table is not null",
     "is_listed_$table($table)",
   ],
-  alone: [
+  "own query": [
     "is_member(team)",
     "team = my_team()",
     "exists (select from guarded as g where g.team = $table.team)",
@@ -124,9 +124,9 @@ export const CLAIMS = [
   {},
 ];
 
-const { here, together, alone } = CONDITIONS;
-const leaf = fc.oneof(fc.constantFrom(...here), fc.constantFrom(...together), fc.constantFrom(...alone));
-const ofHere = fc.constantFrom<string>(...here);
+const { "in process": inProcess, "shared query": shared, "own query": own } = CONDITIONS;
+const leaf = fc.oneof(fc.constantFrom(...inProcess), fc.constantFrom(...shared), fc.constantFrom(...own));
+const ofInProcess = fc.constantFrom<string>(...inProcess);
 
 const combined = (leaves: fc.Arbitrary<string>) =>
   fc.letrec<{ any: string }>((tie) => ({
@@ -140,4 +140,4 @@ const combined = (leaves: fc.Arbitrary<string>) =>
   })).any;
 
 /** A random condition: of those that are decided without a query, or of all. */
-export const conditionOfPolicy = fc.oneof(combined(ofHere), combined(leaf));
+export const conditionOfPolicy = fc.oneof(combined(ofInProcess), combined(leaf));

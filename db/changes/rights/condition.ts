@@ -15,7 +15,7 @@ export type Condition =
       readonly operator: Operator;
       readonly left: Operand;
       readonly right: Operand;
-      /** How the values are compared here; null if only Postgres can compare them. */
+      /** How the values are compared in process; null if only Postgres can compare them. */
       readonly family: Family | null;
     }
   /** `left = any (array)`: the right operand is an array. */

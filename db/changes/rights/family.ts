@@ -1,7 +1,7 @@
 import type { Column } from "../../catalog/catalog.ts";
 import type { Family } from "./condition.ts";
 
-/** The type of an operand, as far as comparisons matter. Two operands are comparable here if their kinds are equal. */
+/** The type of an operand, as far as comparisons matter. Two operands are comparable in process if their kinds are equal. */
 export type Kind = {
   /** "string", "integer", "uuid", "boolean", or the SQL name of an enum. */
   readonly name: string;

@@ -69,8 +69,8 @@ export class Matcher<W extends Watch> {
     return { watches: found, errors };
   }
 
-  /** Whether the part of the policy that is decided here holds for the row. */
-  mayHere(watch: W, { table, image }: Row): boolean {
+  /** Whether the part of the policy that is decided in process holds for the row. */
+  mayInProcess(watch: W, { table, image }: Row): boolean {
     const { condition, terms } = this.#places.get(watch)!.part;
     return condition === null || decideOf(condition, table)(image, terms) === true;
   }
@@ -112,7 +112,7 @@ export class Matcher<W extends Watch> {
       const own = new Set(doubtful.get(watch)!);
       const matched = result instanceof CheckError ? own : own.intersection(new Set(result.map((at) => indexes[at]!)));
       for (const index of matched) {
-        if (!this.mayHere(watch, rows[index]!)) continue;
+        if (!this.mayInProcess(watch, rows[index]!)) continue;
         found[index]!.add(watch);
         if (result instanceof CheckError) mapAt(errors, watch).set(index, result);
       }

@@ -4,18 +4,18 @@ import { CheckError, type Checker } from "./checker.ts";
 import { columnsOfExpression, hasColumns, NUMBER, type Row, rowSource, rowsText } from "./row-source.ts";
 import type { SharedCheck, Terms } from "./shared-check.ts";
 
-/** The callers to check: each of `alone` by its own query, all of `together` by one query with their `terms`. */
-export type Asked = {
-  readonly alone: readonly Caller[];
-  readonly together: readonly Caller[];
+/** The callers to check: each of `own` by its own query, all of `shared` by one query with their `terms`. */
+export type CallersToCheck = {
+  readonly own: readonly Caller[];
+  readonly shared: readonly Caller[];
   readonly terms: readonly Terms[];
 };
 
 /** Who sees a row, and for whom the policy raises an error. */
-export type Seen = { readonly by: ReadonlySet<Caller>; readonly errors: ReadonlyMap<Caller, CheckError> };
+export type RowVisibility = { readonly by: ReadonlySet<Caller>; readonly errors: ReadonlyMap<Caller, CheckError> };
 
-/** A `Seen` that is still being filled. */
-type Finding = { readonly by: Set<Caller>; readonly errors: Map<Caller, CheckError> };
+/** A `RowVisibility` that is still being filled. */
+type OpenRowVisibility = { readonly by: Set<Caller>; readonly errors: Map<Caller, CheckError> };
 
 /** Up to this many callers and rows, an error is attributed to single rows. */
 const MAX_SEPARATE = 20;
@@ -34,54 +34,62 @@ export class PolicyCheck {
   readonly #options: PolicyCheckOptions;
   /** The columns that the policy may read. */
   readonly #columns: ReadonlySet<string>;
-  readonly #alone: string;
+  readonly #ownQuery: string;
 
   constructor(options: PolicyCheckOptions) {
     this.#options = options;
     this.#columns = columnsOfExpression(options.sql, options.table);
-    this.#alone = writeAlone(options);
+    this.#ownQuery = writeOwnQuery(options);
   }
 
   /** Who sees each of the rows. Rows without a column that the policy reads are not seen. */
-  async run(asked: Asked, all: readonly Row[]): Promise<Seen[]> {
-    const found = all.map((): Finding => ({ by: new Set(), errors: new Map() }));
+  async run(callers: CallersToCheck, all: readonly Row[]): Promise<RowVisibility[]> {
+    const found = all.map((): OpenRowVisibility => ({ by: new Set(), errors: new Map() }));
     const indexes = all.flatMap((row, i) => (hasColumns(row, this.#columns) ? [i] : []));
     const [rows, among] = [indexes.map((i) => all[i]!), indexes.map((i) => found[i]!)];
-    if (rows.length > 0) await this.#find(asked, rows, among);
+    if (rows.length > 0) await this.#find(callers, rows, among);
     return found;
   }
 
-  async #find(asked: Asked, rows: readonly Row[], found: readonly Finding[]): Promise<void> {
+  async #find(callers: CallersToCheck, rows: readonly Row[], found: readonly OpenRowVisibility[]): Promise<void> {
     const text = rowsText(rows, this.#options.table);
-    await Promise.all([this.#findTogether(asked, text, found), this.#findAlone(asked.alone, text, found)]);
+    await Promise.all([this.#findShared(callers, text, found), this.#findOwn(callers.own, text, found)]);
     const failed = [...found[0]!.errors].filter(([, { isTimeout }]) => !isTimeout).map(([caller]) => caller);
     const isFew = failed.length <= MAX_SEPARATE && rows.length <= MAX_SEPARATE && rows.length > 1;
     if (failed.length > 0 && isFew) await this.#findSeparately(failed, rows, found);
   }
 
   /** For callers with an error for all rows: whether each row alone raises it. */
-  async #findSeparately(callers: readonly Caller[], rows: readonly Row[], found: readonly Finding[]): Promise<void> {
+  async #findSeparately(
+    callers: readonly Caller[],
+    rows: readonly Row[],
+    found: readonly OpenRowVisibility[],
+  ): Promise<void> {
     const finding = rows.map((row, i) => {
       for (const caller of callers) found[i]!.errors.delete(caller);
-      return this.#findAlone(callers, rowsText([row], this.#options.table), [found[i]!]);
+      return this.#findOwn(callers, rowsText([row], this.#options.table), [found[i]!]);
     });
     await Promise.all(finding);
   }
 
   /** One query for all callers; if it raises an error, one for each. */
-  async #findTogether({ together, terms }: Asked, rows: string, found: readonly Finding[]): Promise<void> {
-    if (together.length === 0) return;
+  async #findShared(
+    { shared, terms }: CallersToCheck,
+    rows: string,
+    found: readonly OpenRowVisibility[],
+  ): Promise<void> {
+    if (shared.length === 0) return;
     try {
       const seen = await this.shared!.find(terms, rows);
-      for (const [row, places] of seen) for (const place of places) found[row]!.by.add(together[place]!);
+      for (const [row, places] of seen) for (const place of places) found[row]!.by.add(shared[place]!);
     } catch (error) {
       if (!(error instanceof CheckError)) throw error;
-      await this.#findAlone(together, rows, found);
+      await this.#findOwn(shared, rows, found);
     }
   }
 
-  async #findAlone(callers: readonly Caller[], rows: string, found: readonly Finding[]): Promise<void> {
-    const outcomes = await this.#options.checker.each(callers, { text: this.#alone, values: [rows] });
+  async #findOwn(callers: readonly Caller[], rows: string, found: readonly OpenRowVisibility[]): Promise<void> {
+    const outcomes = await this.#options.checker.each(callers, { text: this.#ownQuery, values: [rows] });
     for (const [i, caller] of callers.entries()) {
       const outcome = outcomes[i]!;
       if (outcome instanceof CheckError) for (const { errors } of found) errors.set(caller, outcome);
@@ -91,7 +99,7 @@ export class PolicyCheck {
 }
 
 /** The numbers of the rows that the caller sees. */
-function writeAlone({ table, sql }: PolicyCheckOptions): string {
+function writeOwnQuery({ table, sql }: PolicyCheckOptions): string {
   const { queries, from } = rowSource(table);
   return `with ${queries}\nselect ${NUMBER} from ${from}\nwhere (${sql})`;
 }

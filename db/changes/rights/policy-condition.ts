@@ -4,7 +4,7 @@ import { type Token, tokensOf } from "../../catalog/sql-tokens.ts";
 import type { Condition, Family, Operand, Operator } from "./condition.ts";
 import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
 
-/** A policy that can be decided here. `terms` are SQL expressions that only the caller determines. */
+/** A policy that can be decided in process. `terms` are SQL expressions that only the caller determines. */
 export type PolicyCondition = { readonly condition: Condition; readonly terms: readonly string[] };
 
 export type PolicyContext = {
@@ -12,7 +12,7 @@ export type PolicyContext = {
   readonly dependence: CallerDependence;
 };
 
-/** The terms of a policy that may be decided here, as SQL expressions; null for another policy. */
+/** The terms of a policy that may be decided in process, as SQL expressions; null for another policy. */
 export function termsOf(sql: string, context: PolicyContext): readonly string[] | null {
   const reader = new PolicyReader(sql, context, null);
   return reader.read() === null ? null : reader.terms;
@@ -20,7 +20,7 @@ export function termsOf(sql: string, context: PolicyContext): readonly string[] 
 
 /**
  * Reads the text of a policy, as Postgres writes it. `types` are the types of its terms as SQL text, which decide whether its
- * comparisons can be made here. Null if they cannot.
+ * comparisons can be made in process. Null if they cannot.
  *
  *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.article_status))"
  */

@@ -6,21 +6,21 @@ import { type Token, tokensOf } from "../../catalog/sql-tokens.ts";
 import type { RawRow } from "../../connection.ts";
 import { CheckError, type Checker } from "./checker.ts";
 import type { Condition, Term } from "./condition.ts";
-import { type Asked, PolicyCheck, type Seen } from "./policy-check.ts";
+import { type CallersToCheck, PolicyCheck, type RowVisibility } from "./policy-check.ts";
 import { type PolicyContext, readPolicy, termsOf } from "./policy-condition.ts";
 import type { Row } from "./row-source.ts";
 import { SharedCheck, type Terms } from "./shared-check.ts";
 
 /**
- * How a policy is decided for one caller. "here": by its condition and these terms. "together": by one query for all callers;
- * callers with equal terms see the same rows. "alone": by a query for each caller.
+ * How a policy is decided for one caller. "in process": by its condition and these terms, without a query. "shared query": by one
+ * query for all callers; callers with equal terms see the same rows. "own query": by a query for each caller.
  */
-export type Standing =
-  | { readonly way: "here"; readonly terms: readonly Term[] }
-  | { readonly way: "together"; readonly terms: Terms }
-  | { readonly way: "alone" };
+export type PolicyDecision =
+  | { readonly kind: "in process"; readonly terms: readonly Term[] }
+  | { readonly kind: "shared query"; readonly terms: Terms }
+  | { readonly kind: "own query" };
 
-const ALONE: Standing = { way: "alone" };
+const OWN_QUERY: PolicyDecision = { kind: "own query" };
 
 type PolicyOptions = {
   /** The condition of the policies for reading, as Postgres writes it. */
@@ -33,57 +33,57 @@ type PolicyOptions = {
 
 /** The policies for reading a table, for one role. */
 export class Policy {
-  /** The condition for standings "here"; null if there are none. */
+  /** The condition for decisions "in process"; null if there are none. */
   condition: Condition | null = null;
   readonly #options: PolicyOptions;
   readonly #check: PolicyCheck;
   #ready: Promise<void> | null = null;
-  #way: Standing["way"] = "alone";
-  /** SQL of the terms of a standing, and whether each is an array. */
+  #kind: PolicyDecision["kind"] = "own query";
+  /** SQL of the terms of a decision, and whether each is an array. */
   #terms: readonly string[] = [];
   #arrays: readonly boolean[] = [];
-  readonly #standings = new WeakMap<Caller, Standing>();
+  readonly #decisions = new WeakMap<Caller, PolicyDecision>();
   /** A cache, because `check` is usually called with the same list of callers. */
-  readonly #asked = new WeakMap<readonly Caller[], Asked>();
+  readonly #toCheck = new WeakMap<readonly Caller[], CallersToCheck>();
 
   constructor(options: PolicyOptions) {
     this.#options = options;
     this.#check = new PolicyCheck(options);
   }
 
-  /** Prepares the decision for these callers. A caller for whom a term raises an error is decided alone. */
+  /** Prepares the decision for these callers. A caller for whom a term raises an error gets their own query. */
   async prepare(callers: readonly Caller[]): Promise<void> {
     this.#ready ??= this.#classify();
     await this.#ready;
-    const unknown = callers.filter((caller) => !this.#standings.has(caller));
+    const unknown = callers.filter((caller) => !this.#decisions.has(caller));
     if (unknown.length === 0) return;
     const statement = { text: `select ${this.#terms.map((term) => `(${term})`).join(", ")}`, values: [] };
     const outcomes = this.#terms.length === 0 ? [] : await this.#options.checker.each(unknown, statement);
     for (const [i, caller] of unknown.entries()) {
       const outcome = outcomes[i] ?? [[]];
-      this.#standings.set(caller, outcome instanceof CheckError ? ALONE : this.#standingOf(outcome[0]!));
+      this.#decisions.set(caller, outcome instanceof CheckError ? OWN_QUERY : this.#decisionOf(outcome[0]!));
     }
   }
 
   /** After `prepare`. */
-  standingOf(caller: Caller): Standing {
-    return this.#standings.get(caller)!;
+  decisionFor(caller: Caller): PolicyDecision {
+    return this.#decisions.get(caller)!;
   }
 
   /**
    * Which of these callers see each of the rows, by queries. Of callers with equal terms, only one is checked. Rows without a column
    * that the policy reads are not seen.
    */
-  check(callers: readonly Caller[], rows: readonly Row[]): Promise<Seen[]> {
-    const asked = this.#asked.get(callers) ?? this.#askedOf(callers);
-    this.#asked.set(callers, asked);
-    return this.#check.run(asked, rows);
+  check(callers: readonly Caller[], rows: readonly Row[]): Promise<RowVisibility[]> {
+    const toCheck = this.#toCheck.get(callers) ?? this.#callersToCheck(callers);
+    this.#toCheck.set(callers, toCheck);
+    return this.#check.run(toCheck, rows);
   }
 
-  #askedOf(callers: readonly Caller[]): Asked {
-    const alone = callers.filter((caller) => this.standingOf(caller).way === "alone");
-    const together = callers.map((caller) => [caller, this.standingOf(caller)] as const).filter(isTogether);
-    return { alone, together: together.map(([caller]) => caller), terms: together.map(([, { terms }]) => terms) };
+  #callersToCheck(callers: readonly Caller[]): CallersToCheck {
+    const own = callers.filter((caller) => this.decisionFor(caller).kind === "own query");
+    const shared = callers.map((caller) => [caller, this.decisionFor(caller)] as const).filter(isShared);
+    return { own, shared: shared.map(([caller]) => caller), terms: shared.map(([, { terms }]) => terms) };
   }
 
   async #classify(): Promise<void> {
@@ -93,17 +93,17 @@ export class Policy {
     if (terms !== null) {
       const types = await this.#typesOf(terms);
       this.condition = readPolicy(sql, types, context);
-      if (this.condition !== null) return this.#use("here", terms, types);
+      if (this.condition !== null) return this.#use("in process", terms, types);
     }
     const shared = sharePolicy(sql, table.name, catalog.dependence);
     if (shared === null) return;
     const types = await this.#typesOf(shared.terms);
     this.#check.shared = new SharedCheck({ ...shared, types }, table, role, checker);
-    this.#use("together", shared.terms, types);
+    this.#use("shared query", shared.terms, types);
   }
 
-  #use(way: Standing["way"], terms: readonly string[], types: readonly string[]): void {
-    this.#way = way;
+  #use(kind: PolicyDecision["kind"], terms: readonly string[], types: readonly string[]): void {
+    this.#kind = kind;
     this.#terms = terms;
     this.#arrays = types.map((type) => type.endsWith("[]"));
   }
@@ -123,16 +123,20 @@ export class Policy {
     return row!.map(String);
   }
 
-  #standingOf(row: RawRow): Standing {
+  #decisionOf(row: RawRow): PolicyDecision {
     const texts = row.map((field) => (field === null ? null : field.toString()));
-    if (this.#way === "alone") return ALONE;
-    if (this.#way === "together") return { way: "together", terms: texts };
-    return { way: "here", terms: texts.map((text, i) => (this.#arrays[i] && text !== null ? elementsOf(text) : text)) };
+    if (this.#kind === "own query") return OWN_QUERY;
+    if (this.#kind === "shared query") return { kind: "shared query", terms: texts };
+    return {
+      kind: "in process",
+      terms: texts.map((text, i) => (this.#arrays[i] && text !== null ? elementsOf(text) : text)),
+    };
   }
 }
 
-const isTogether = (each: readonly [Caller, Standing]): each is [Caller, Extract<Standing, { way: "together" }>] =>
-  each[1].way === "together";
+const isShared = (
+  each: readonly [Caller, PolicyDecision],
+): each is [Caller, Extract<PolicyDecision, { kind: "shared query" }>] => each[1].kind === "shared query";
 
 /** A policy as SQL for many callers at once: `terms` are the SQL of what differs between them. */
 type SharedPolicy = {

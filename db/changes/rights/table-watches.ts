@@ -3,10 +3,10 @@ import type { Table } from "../../catalog/catalog.ts";
 import type { Change } from "../change.ts";
 import type { CheckError, Checker } from "./checker.ts";
 import { Matcher, type PolicyPart } from "./matcher.ts";
-import type { Policy, Standing } from "./policy.ts";
-import type { Seen } from "./policy-check.ts";
+import type { Policy, PolicyDecision } from "./policy.ts";
+import type { RowVisibility } from "./policy-check.ts";
 import type { Row } from "./row-source.ts";
-import type { Failure, Judgement, Sight, Watch } from "./watch.ts";
+import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./watch.ts";
 
 type TableWatchesOptions = {
   readonly table: Table;
@@ -22,7 +22,7 @@ type Rows = { readonly all: readonly Row[]; readonly current: readonly number[];
 /** Whether a watch may see a row, by its index; an error if the policy raises one. */
 type May<W> = (watch: W, row: number) => boolean | CheckError;
 
-/** Decided elsewhere, or true for every row. */
+/** Decided by queries, or true for every row. */
 const NO_PART: PolicyPart = { condition: null, terms: [] };
 
 /** The watches of one table in one role. */
@@ -58,7 +58,7 @@ export class TableWatches<W extends Watch> {
   }
 
   /** Who sees which of the changes, in order. */
-  async judge(changes: readonly Change[]): Promise<Judgement<W>[]> {
+  async findVisible(changes: readonly Change[]): Promise<ChangeVisibility<W>[]> {
     await this.#admit();
     const rows = rowsOf(changes);
     const { watches: found, errors } = await this.#matcher.find(rows.all);
@@ -68,14 +68,14 @@ export class TableWatches<W extends Watch> {
       const error = errors.get(watch)?.get(row);
       if (error) return error;
       const asked = this.#asking.callerOf(watch);
-      if (asked === undefined) return this.#matcher.mayHere(watch, rows.all[row]!);
+      if (asked === undefined) return this.#matcher.mayInProcess(watch, rows.all[row]!);
       const ofRow = seen.get(row);
       return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
     };
     return changes.map((change, i) =>
       change.operation === "TRUNCATE"
-        ? { change, sights: [...this.#watches].map(truncation), failures: [] }
-        : judge(change, [rows.previous[i]!, rows.current[i]!], found, may),
+        ? { change, visible: [...this.#watches].map(truncation), failures: [] }
+        : findVisible(change, [rows.previous[i]!, rows.current[i]!], found, may),
     );
   }
 
@@ -86,16 +86,16 @@ export class TableWatches<W extends Watch> {
     for (const watch of watches) {
       // It may have been deleted meanwhile.
       if (!this.#waiting.delete(watch)) continue;
-      const standing = this.#policy?.standingOf(watch.caller);
-      const isHere = standing?.way === "here";
-      if (standing && !isHere) this.#asking.add(watch, standing);
-      if (isHere) this.#matcher.add(watch, { condition: this.#policy!.condition, terms: standing.terms });
-      else if (!standing || watch.filter !== null) this.#matcher.add(watch, NO_PART);
+      const decision = this.#policy?.decisionFor(watch.caller);
+      const isInProcess = decision?.kind === "in process";
+      if (decision && !isInProcess) this.#asking.add(watch, decision);
+      if (isInProcess) this.#matcher.add(watch, { condition: this.#policy!.condition, terms: decision.terms });
+      else if (!decision || watch.filter !== null) this.#matcher.add(watch, NO_PART);
     }
   }
 
   /** Who sees the rows, by their indexes, as far as queries decide. Adds the watches without a filter to those found. */
-  async #ask({ all, current, previous }: Rows, found: readonly Set<W>[]): Promise<ReadonlyMap<number, Seen>> {
+  async #ask({ all, current, previous }: Rows, found: readonly Set<W>[]): Promise<ReadonlyMap<number, RowVisibility>> {
     const open = this.#asking.openCallers;
     const callers = new Set<Caller>();
     const indexes = new Set<number>();
@@ -127,17 +127,22 @@ function rowsOf(changes: readonly Change[]): Rows {
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
 }
 
-const truncation = <W extends Watch>(watch: W): Sight<W> => ({ watch, event: "TRUNCATE", left: null, seesOld: false });
+const truncation = <W extends Watch>(watch: W): VisibleChange<W> => ({
+  watch,
+  event: "TRUNCATE",
+  left: null,
+  seesOld: false,
+});
 
 /** `found` are the watches that may see each row, as far as their filters decide. */
-function judge<W extends Watch>(
+function findVisible<W extends Watch>(
   change: Change,
   [previous, current]: readonly [previous: number, current: number],
   found: readonly ReadonlySet<W>[],
   may: May<W>,
-): Judgement<W> {
+): ChangeVisibility<W> {
   const { operation } = change;
-  const sights: Sight<W>[] = [];
+  const visible: VisibleChange<W>[] = [];
   const failures: Failure<W>[] = [];
   const isDelete = operation === "DELETE";
   const decided = new Set<W>();
@@ -148,17 +153,17 @@ function judge<W extends Watch>(
     if (mayNow !== true) failures.push({ watch, error: mayNow });
     else {
       const seesOld = isDelete || (operation === "UPDATE" && may(watch, previous) === true);
-      sights.push({ watch, event: operation, left: null, seesOld });
+      visible.push({ watch, event: operation, left: null, seesOld });
     }
   }
-  if (operation !== "UPDATE") return { change, sights, failures };
+  if (operation !== "UPDATE") return { change, visible, failures };
   for (const watch of found[previous] ?? []) {
     if (decided.has(watch) || may(watch, previous) !== true) continue;
     const mayNow = may(watch, current);
     if (typeof mayNow !== "boolean") failures.push({ watch, error: mayNow });
-    else sights.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
+    else visible.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
   }
-  return { change, sights, failures };
+  return { change, visible, failures };
 }
 
 /** Watches whose callers see the same rows: those of one caller, or of callers for whom the terms of a policy are equal. */
@@ -178,12 +183,12 @@ type CallerGroup<W> = {
 class CallerGroups<W extends Watch> {
   readonly #byKey = new Map<Caller | string, CallerGroup<W>>();
   readonly #byCaller = new Map<Caller, CallerGroup<W>>();
-  /** It also has those that were deleted while they were judged. */
+  /** It also has those that were deleted while they were checked. */
   readonly #byWatch = new WeakMap<W, CallerGroup<W>>();
   #openCallers: readonly Caller[] | null = null;
 
-  add(watch: W, standing: Exclude<Standing, { way: "here" }>): void {
-    const key = standing.way === "alone" ? watch.caller : JSON.stringify(standing.terms);
+  add(watch: W, decision: Exclude<PolicyDecision, { kind: "in process" }>): void {
+    const key = decision.kind === "own query" ? watch.caller : JSON.stringify(decision.terms);
     const group = this.#byKey.get(key) ?? { key, caller: watch.caller, watches: new Set(), open: new Set() };
     this.#byKey.set(key, group);
     this.#byCaller.set(group.caller, group);

@@ -12,7 +12,7 @@ export type Watch = {
 };
 
 /** A change as one subscriber sees it. */
-export type Sight<W extends Watch> = {
+export type VisibleChange<W extends Watch> = {
   readonly watch: W;
   /** An UPDATE that takes the row out of the subscriber's view is a DELETE. All watches of the table see a TRUNCATE. */
   readonly event: Change["operation"];
@@ -26,8 +26,8 @@ export type Sight<W extends Watch> = {
 export type Failure<W extends Watch> = { readonly watch: W; readonly error: CheckError };
 
 /** Who sees a change. */
-export type Judgement<W extends Watch> = {
+export type ChangeVisibility<W extends Watch> = {
   readonly change: Change;
-  readonly sights: readonly Sight<W>[];
+  readonly visible: readonly VisibleChange<W>[];
   readonly failures: readonly Failure<W>[];
 };

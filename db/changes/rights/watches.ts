@@ -2,14 +2,14 @@ import { type Catalog, quoteName, tableOf } from "../../catalog/catalog.ts";
 import type { Change } from "../change.ts";
 import type { Rights } from "./rights.ts";
 import { TableWatches } from "./table-watches.ts";
-import type { Judgement, Watch } from "./watch.ts";
+import type { ChangeVisibility, Watch } from "./watch.ts";
 
 /** A watch that has ended, because its table or the rights of its role have changed. */
 export type Ended<W extends Watch> = { readonly watch: W; readonly reason: string };
 
-/** The judgements of a batch, in order, and the watches that had ended before it. */
-export type Judged<W extends Watch> = {
-  readonly judgements: readonly Judgement<W>[];
+/** Who sees each change of a batch, in order, and the watches that had ended before it. */
+export type BatchVisibility<W extends Watch> = {
+  readonly results: readonly ChangeVisibility<W>[];
   readonly ended: readonly Ended<W>[];
 };
 
@@ -44,18 +44,18 @@ export class Watches<W extends Watch> {
   }
 
   /** Who sees which of the changes, in order. Batches must not overlap. */
-  async judge(changes: readonly Change[]): Promise<Judged<W>> {
+  async findVisible(changes: readonly Change[]): Promise<BatchVisibility<W>> {
     const ended = await this.#place();
-    const judgements = changes.map((change): Judgement<W> => ({ change, sights: [], failures: [] }));
+    const results = changes.map((change): ChangeVisibility<W> => ({ change, visible: [], failures: [] }));
     const byTable = Map.groupBy(changes.keys(), (i) => quoteName(changes[i]!.table));
-    const judging = [...byTable].flatMap(([table, indexes]) =>
+    const finding = [...byTable].flatMap(([table, indexes]) =>
       [...(this.#tables.get(table)?.values() ?? [])].map(async (ofRole) => {
-        const judged = await ofRole.judge(indexes.map((i) => changes[i]!));
-        for (const [n, index] of indexes.entries()) judgements[index] = joined(judgements[index]!, judged[n]!);
+        const found = await ofRole.findVisible(indexes.map((i) => changes[i]!));
+        for (const [n, index] of indexes.entries()) results[index] = joined(results[index]!, found[n]!);
       }),
     );
-    await Promise.all(judging);
-    return { judgements, ended };
+    await Promise.all(finding);
+    return { results, ended };
   }
 
   /** Assigns new watches, and after DDL all watches, to the TableWatches of the current catalog. Returns those that must end, and why. */
@@ -104,9 +104,9 @@ export class Watches<W extends Watch> {
   }
 }
 
-/** A change that is judged in two roles. */
-const joined = <W extends Watch>(one: Judgement<W>, other: Judgement<W>): Judgement<W> => ({
+/** A change that is checked in two roles. */
+const joined = <W extends Watch>(one: ChangeVisibility<W>, other: ChangeVisibility<W>): ChangeVisibility<W> => ({
   change: one.change,
-  sights: one.sights.length === 0 ? other.sights : [...one.sights, ...other.sights],
+  visible: one.visible.length === 0 ? other.visible : [...one.visible, ...other.visible],
   failures: one.failures.length === 0 ? other.failures : [...one.failures, ...other.failures],
 });

@@ -79,7 +79,7 @@ export class Providers {
 
   #readFile(): readonly ProviderSettings[] {
     try {
-      return this.#options.reader.ofFile();
+      return this.#options.reader.readFile();
     } catch (error) {
       this.#report(error, "the providers of AUTH_PROVIDERS stay as they were");
       return this.#ofFile;
@@ -95,7 +95,7 @@ export class Providers {
         return [];
       }
       try {
-        return [reader.ofTable(name, definition)];
+        return [reader.readRow(name, definition)];
       } catch (error) {
         this.#report(error, "a provider of the table is not used");
         return [];

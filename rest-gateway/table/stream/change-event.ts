@@ -1,7 +1,7 @@
 import type { Change, Image } from "../../../db/changes/change.ts";
-import { imageJson, placesOf } from "../../../db/changes/json.ts";
+import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import type { Rights } from "../../../db/changes/rights/rights.ts";
-import type { Sight } from "../../../db/changes/rights/watch.ts";
+import type { VisibleChange } from "../../../db/changes/rights/watch.ts";
 import type { TableWatch } from "./stream.ts";
 
 /** The data of a change for clients. It is written once for all who see the same of it. */
@@ -16,7 +16,7 @@ export class ChangeEvent {
   }
 
   /** `{"eventType":"UPDATE","schema":"public","table":"todos","commit_timestamp":"…","new":{…},"old":{…}}` */
-  dataFor({ watch, event, seesOld }: Sight<TableWatch>): string {
+  dataFor({ watch, event, seesOld }: VisibleChange<TableWatch>): string {
     const columns = this.#columnsOf(watch);
     const shown = `${event} ${seesOld} ${[...columns]}`;
     const known = this.#data.get(shown);
@@ -28,7 +28,7 @@ export class ChangeEvent {
       `"table":${JSON.stringify(table.name)}`,
       `"commit_timestamp":"${new Date(committedAt).toISOString()}"`,
     ];
-    const row = (image: Image, names: ReadonlySet<string>) => imageJson(table, image, placesOf(table, names));
+    const row = (image: Image, names: ReadonlySet<string>) => imageJson(table, image, columnIndexesOf(table, names));
     if (event !== "DELETE") members.push(`"new":${row(current!, columns)}`);
     // An update that keeps the key has no old row in the stream if the table logs only its key.
     if (event !== "INSERT")

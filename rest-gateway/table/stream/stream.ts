@@ -5,7 +5,7 @@ import type { Start } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import { type Filter, FilterError } from "../../../db/changes/rights/filter.ts";
 import type { Rights } from "../../../db/changes/rights/rights.ts";
-import type { Judgement, Watch } from "../../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, Watch } from "../../../db/changes/rights/watch.ts";
 import type { EventStream, EventStreams } from "../../../http/event-stream.ts";
 import type { Exchange } from "../../../http/exchange.ts";
 import type { CallerRules } from "../../../identity/caller-resolver.ts";
@@ -73,7 +73,7 @@ export class TableStreams {
     const { feed, rights } = options;
     this.#options = options;
     this.#delivery = new Delivery<TableWatch>(feed, rights, {
-      deliver: (judgements) => this.#deliver(judgements),
+      deliver: (results) => this.#deliver(results),
       end: (watch, error) => this.#end(watch, error),
     });
   }
@@ -135,21 +135,21 @@ export class TableStreams {
     if (!watch.stream.isClosed) await this.#delivery.add(watch, since);
   }
 
-  #deliver(judgements: readonly Judgement<TableWatch>[]): void {
+  #deliver(results: readonly ChangeVisibility<TableWatch>[]): void {
     const { feed, rights } = this.#options;
     const behind = new Set<TableWatch>();
-    for (const { change, sights, failures } of judgements) {
+    for (const { change, visible, failures } of results) {
       const event = new ChangeEvent(change, rights);
-      for (const sight of sights) {
-        const { watch } = sight;
+      for (const seen of visible) {
+        const { watch } = seen;
         if (behind.has(watch)) continue;
-        if (sight.event === "TRUNCATE") {
+        if (seen.event === "TRUNCATE") {
           behind.add(watch);
           this.#restart(watch).catch((error) => this.#fail(watch, error));
           continue;
         }
         const position = this.#delivery.positionAfter(watch, change);
-        watch.stream.send({ event: sight.event, data: event.dataFor(sight), id: feed.textOf(position) });
+        watch.stream.send({ event: seen.event, data: event.dataFor(seen), id: feed.textOf(position) });
         if (!watch.stream.isBehind) continue;
         behind.add(watch);
         this.#pause(watch, position);

@@ -101,16 +101,16 @@ async function whileRolesStay(attempt: () => Promise<void>): Promise<void> {
 test("an unchanged database keeps its catalog object", () =>
   whileRolesStay(async () => {
     live.soon();
-    await live.caughtUp();
+    await live.refreshIfStale();
     const before = live.current;
     reads = 0;
     live.soon();
-    expect(await live.caughtUp()).toBe(false);
+    expect(await live.refreshIfStale()).toBe(false);
     await dba(
       "insert into articles (author_id, title, content) values (1, 'A new row', 'does not change the catalog')",
     );
     later(3000);
-    expect(await live.caughtUp()).toBe(false);
+    expect(await live.refreshIfStale()).toBe(false);
     expect(live.current).toBe(before);
     expect(reads).toBe(0);
   }));
@@ -119,7 +119,11 @@ test("requests that find something missing share one read", async () => {
   await withoutEventTrigger();
   await dba("create table public.later (id int)");
   later(3000);
-  expect(await Promise.all([live.caughtUp(), live.caughtUp(), live.caughtUp()])).toEqual([true, true, true]);
+  expect(await Promise.all([live.refreshIfStale(), live.refreshIfStale(), live.refreshIfStale()])).toEqual([
+    true,
+    true,
+    true,
+  ]);
   expect(tableNames()).toContain("later");
   expect(reads).toBe(2);
 });
@@ -128,7 +132,7 @@ test("a request that finds something missing waits for a pending read", async ()
   await withoutEventTrigger();
   await dba("create table public.later (id int)");
   live.soon();
-  expect(await live.caughtUp()).toBe(true);
+  expect(await live.refreshIfStale()).toBe(true);
   expect(tableNames()).toContain("later");
 });
 
@@ -136,20 +140,20 @@ test("a change during a read causes another read", async () => {
   await withoutEventTrigger();
   await dba("create table public.later (id int)");
   later(3000);
-  const first = live.caughtUp();
+  const first = live.refreshIfStale();
   await dba("create table public.latest (id int)");
   live.soon();
   await first;
-  await live.caughtUp();
+  await live.refreshIfStale();
   expect(tableNames()).toContain("latest");
 });
 
 test("a fresh catalog is not read again for a missing object", async () => {
   await withoutEventTrigger();
   later(3000);
-  await live.caughtUp();
+  await live.refreshIfStale();
   await dba("create table public.later (id int)");
-  expect(await live.caughtUp()).toBe(false);
+  expect(await live.refreshIfStale()).toBe(false);
   expect(tableNames()).not.toContain("later");
 });
 
@@ -164,7 +168,7 @@ test("a failed read keeps the catalog and is repeated", async () => {
   await vi.advanceTimersByTimeAsync(100);
   await expect.poll(() => failures.length, SOON).toBe(1);
   expect(live.current).toBe(before);
-  expect(await live.caughtUp()).toBe(false);
+  expect(await live.refreshIfStale()).toBe(false);
 
   await dba(`alter role ${login} login`);
   await vi.advanceTimersByTimeAsync(1100);
@@ -217,12 +221,12 @@ test("start rejects when the first read fails", async () => {
   expect(() => nowhere.current).toThrow("the catalog has not been read yet");
 });
 
-test("a closed catalog does not read, and caughtUp does not wait", async () => {
+test("a closed catalog does not read, and refreshIfStale does not wait", async () => {
   live.soon();
-  const waiting = live.caughtUp();
+  const waiting = live.refreshIfStale();
   await live.close();
   expect(await waiting).toBe(false);
   live.soon();
   later(3000);
-  expect(await live.caughtUp()).toBe(false);
+  expect(await live.refreshIfStale()).toBe(false);
 });

@@ -31,9 +31,9 @@ const watchArticles = (): Reading => ({
 async function startDelivery(feed: ChangeFeed) {
   const { rights } = await startRights(database);
   const delivery = new Delivery<Reading>(feed, rights, {
-    deliver(judgements) {
-      for (const { change, sights } of judgements)
-        for (const { watch } of sights) if (change.new) watch.titles.push(rowOf(change).title!);
+    deliver(results) {
+      for (const { change, visible } of results)
+        for (const { watch } of visible) if (change.new) watch.titles.push(rowOf(change).title!);
     },
     end(watch, error) {
       watch.ended = error;

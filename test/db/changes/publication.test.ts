@@ -1,7 +1,7 @@
 import pg from "pg";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Publication, type PublicationManager } from "../../../db/changes/publication.ts";
-import { choose, type Relation } from "../../../db/changes/publication-plan.ts";
+import { planReplicaIdentities, type Relation } from "../../../db/changes/publication-plan.ts";
 import { rowOf, startFeed, subscribe } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
@@ -314,7 +314,7 @@ test.each<[about: string, relation: Partial<Relation>, withAlter: string | objec
   ],
   ["an index", { identity: "i", hasIdentityIndex: true }, [], []],
 ])("the identity of a table with %s is chosen", (_about, relation, withAlter, without) => {
-  const plan = (mayAlter: boolean) => choose({ relations: [{ ...RELATION, ...relation }] }, mayAlter);
+  const plan = (mayAlter: boolean) => planReplicaIdentities({ relations: [{ ...RELATION, ...relation }] }, mayAlter);
   expect(plan(true)).toEqual(withAlter);
   expect(plan(false)).toEqual(typeof without === "string" ? expect.stringContaining(without) : without);
 });

@@ -5,7 +5,7 @@ import type { Change } from "../../../../db/changes/change.ts";
 import type { ChangeReader } from "../../../../db/changes/reader.ts";
 import type { Operator } from "../../../../db/changes/rights/condition.ts";
 import type { FilterRequest } from "../../../../db/changes/rights/filter.ts";
-import type { Judgement, Sight, Watch } from "../../../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/changes/rights/watch.ts";
 import { claimsText } from "../../../../db/identity.ts";
 import { startFeed } from "../../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
@@ -131,7 +131,7 @@ async function next(reader: ChangeReader, table: string): Promise<Change> {
   }
 }
 
-type Shown = Pick<Sight<Watch>, "event" | "left" | "seesOld"> | undefined;
+type Shown = Pick<VisibleChange<Watch>, "event" | "left" | "seesOld"> | undefined;
 
 /** What a caller must see of a change whose row they could read before it, and can read after it. */
 function expectedOf({ operation, old }: Change, could: boolean, can: boolean): Shown {
@@ -247,9 +247,9 @@ test("a filter matches exactly the rows that the same condition finds in SQL", a
   }
   const changes: Change[] = [];
   while (changes.length < values.length) changes.push(await next(reader, "filtered"));
-  const { judgements } = await live.judge(changes);
+  const { results } = await live.findVisible(changes);
   for (const [n, filter] of filters.entries()) {
-    const found = judgements.filter(({ sights }) => sights.some(({ watch }) => watch === watches[n]));
+    const found = results.filter(({ visible }) => visible.some(({ watch }) => watch === watches[n]));
     const expected = await dba(`select id::text from filtered where ${sqlOf(filter)} order by filtered.id`);
     const ids = found.map(({ change }) => change.new![0]);
     expect(ids, JSON.stringify({ seed, filter })).toEqual(expected.map(({ id }) => id));
@@ -271,19 +271,19 @@ test("an event is visible exactly when a SELECT by that caller would have return
     const live = rights.watches<Watch>();
     const watches = callers().map((caller) => ({ table: { schema: "public", name }, caller, filter: null }));
     for (const watch of watches) live.add(watch);
-    const judged: Judgement<Watch>[] = [];
+    const found: ChangeVisibility<Watch>[] = [];
     let before = await visibleTo(callers(), name);
     for (const [sql, ...values] of writesOf(name, sample)) {
       await dba(sql, ...values);
       const change = await next(reader, name);
       const after = await visibleTo(callers(), name);
-      const { judgements } = await live.judge([change]);
-      const [{ sights, failures }] = judgements as [(typeof judgements)[0]];
+      const { results } = await live.findVisible([change]);
+      const [{ visible, failures }] = results as [(typeof results)[0]];
       expect(failures).toEqual([]);
-      judged.push(judgements[0]!);
+      found.push(results[0]!);
       for (const [n, { caller }] of watches.entries()) {
-        const sight = sights.find(({ watch }) => watch === watches[n]);
-        const actual: Shown = sight && { event: sight.event, left: sight.left, seesOld: sight.seesOld };
+        const seen = visible.find(({ watch }) => watch === watches[n]);
+        const actual: Shown = seen && { event: seen.event, left: seen.left, seesOld: seen.seesOld };
         const id = (change.new ?? change.old)![0]!;
         const expected = expectedOf(change, before[n]!.has(id), after[n]!.has(id));
         // Without the whole old row, a change may be withheld, but never shown to others.
@@ -295,10 +295,10 @@ test("an event is visible exactly when a SELECT by that caller would have return
       before = after;
     }
     // All changes of the table in one batch.
-    const again = await live.judge(judged.map(({ change }) => change));
-    const inOrder = ({ sights }: Judgement<Watch>) =>
-      watches.map((watch) => sights.find((each) => each.watch === watch));
-    expect(again.judgements.map(inOrder), JSON.stringify({ seed, name, sample })).toEqual(judged.map(inOrder));
+    const again = await live.findVisible(found.map(({ change }) => change));
+    const inOrder = ({ visible }: ChangeVisibility<Watch>) =>
+      watches.map((watch) => visible.find((each) => each.watch === watch));
+    expect(again.results.map(inOrder), JSON.stringify({ seed, name, sample })).toEqual(found.map(inOrder));
   }
   // Otherwise the policies show too little to test anything.
   expect(shown).toBeGreaterThan(10 * TABLES);

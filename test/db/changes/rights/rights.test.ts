@@ -4,7 +4,7 @@ import type { Caller } from "../../../../db/caller.ts";
 import type { Change, ChangedTable, Image } from "../../../../db/changes/change.ts";
 import type { FilterRequest } from "../../../../db/changes/rights/filter.ts";
 import type { Rights } from "../../../../db/changes/rights/rights.ts";
-import type { Judgement, Watch } from "../../../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, Watch } from "../../../../db/changes/rights/watch.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 import { CLAIMS, COLUMNS, CONDITIONS, functionOf, OBJECTS } from "../../../support/policies.ts";
 import { callerOf, type OpenRights, openRights, startRights } from "../../../support/rights.ts";
@@ -21,12 +21,14 @@ const tableWith = (name: string, policy: string) => `
   grant select on ${name} to $user; create policy p on ${name} using (${policy});`;
 
 /** Conditions of policies, and how they must be decided. */
-const WAYS = Object.entries(CONDITIONS).flatMap(([way, conditions]) => conditions.map((text) => [way, text] as const));
+const KINDS = Object.entries(CONDITIONS).flatMap(([kind, conditions]) =>
+  conditions.map((text) => [kind, text] as const),
+);
 
 beforeAll(async () => {
   database = await createTestDatabase();
   user = `${database.name}_user`;
-  const ways = WAYS.map(
+  const ways = KINDS.map(
     ([, text], i) => `create table way_${i} (${COLUMNS}); alter table way_${i} enable row level security;
       grant select on way_${i} to $user; ${functionOf(`way_${i}`)}
       create policy p on way_${i} using (${text.replaceAll("$table", `way_${i}`)});`,
@@ -104,10 +106,10 @@ class Watching {
   }
 
   async see(...changes: Change[]): Promise<string[][]> {
-    const { judgements } = await this.live.judge(changes);
-    return judgements.map(({ sights, failures }) =>
+    const { results } = await this.live.findVisible(changes);
+    return results.map(({ visible, failures }) =>
       [
-        ...sights.map(({ watch, event, left, seesOld }) =>
+        ...visible.map(({ watch, event, left, seesOld }) =>
           [this.watches.indexOf(watch), event, left ?? "", seesOld ? "old" : ""]
             .filter((part) => part !== "")
             .join(" "),
@@ -163,14 +165,14 @@ describe("a role that sees nothing gets a reason:", () => {
 });
 
 describe("policies", () => {
-  test.each(WAYS.map(([way, text], i) => [text, way, i] as const))(
-    "such as %s are decided %s",
-    async (_text, way, i) => {
+  test.each(KINDS.map(([kind, text], i) => [text, kind, i] as const))(
+    "such as %s are decided by: %s",
+    async (_text, kind, i) => {
       const caller = callerOf(user, CLAIMS[0]);
       const view = await opened.rights.view({ schema: "public", name: `way_${i}` }, user);
       const policy = "policy" in view ? view.policy : null;
       await policy?.prepare([caller]);
-      expect(policy?.standingOf(caller).way ?? "here").toBe(way);
+      expect(policy?.decisionFor(caller).kind ?? "in process").toBe(kind);
     },
   );
 
@@ -247,9 +249,9 @@ describe("an error in a policy", () => {
   test("is a timeout, and other tables are not affected", async () => {
     const { rights } = await startRights(database, { timeout: 50 });
     const both = new Watching(rights).add("slow", ada()).add("slow", bob());
-    const { judgements } = await both.live.judge([inserted("slow", "1", "1", "a", "x")]);
-    expect(judgements[0]!.sights.map(({ watch }) => watch)).toEqual([both.watches[0]]);
-    expect(judgements[0]!.failures).toMatchObject([{ watch: both.watches[1], error: { isTimeout: true } }]);
+    const { results } = await both.live.findVisible([inserted("slow", "1", "1", "a", "x")]);
+    expect(results[0]!.visible.map(({ watch }) => watch)).toEqual([both.watches[0]]);
+    expect(results[0]!.failures).toMatchObject([{ watch: both.watches[1], error: { isTimeout: true } }]);
   });
 });
 
@@ -273,10 +275,10 @@ describe("a filter", () => {
     const { rights } = await startRights(database, { timeout: 50 });
     const slow = { kind: "compare", column: "title", operator: "match", value: "^(a+)(a+)(a+)\\1\\2\\3b$" } as const;
     const watching = new Watching(rights).add("notes", ada(), await rights.prepareFilter(slow, on, user));
-    const [{ sights, failures }] = (
-      await watching.live.judge([inserted("notes", "1", "1", `${"a".repeat(201)}b`, "x")])
-    ).judgements as [Judgement<Watch>];
-    expect([sights, failures]).toMatchObject([[], [{ watch: watching.watches[0], error: { isTimeout: true } }]]);
+    const [{ visible, failures }] = (
+      await watching.live.findVisible([inserted("notes", "1", "1", `${"a".repeat(201)}b`, "x")])
+    ).results as [ChangeVisibility<Watch>];
+    expect([visible, failures]).toMatchObject([[], [{ watch: watching.watches[0], error: { isTimeout: true } }]]);
   });
 
   test("tells an update after which the row no longer fulfils it", async () => {
@@ -322,10 +324,10 @@ describe("after DDL", () => {
     return { ...own, watching };
   };
 
-  test("the next change is judged by the new policies", async () => {
+  test("the next change is checked by the new policies", async () => {
     const { catalog, watching } = await setup("altered");
     await dba("alter policy p on altered using (owner <> auth.uid())");
-    await catalog.caughtUp();
+    await catalog.refreshIfStale();
     catalog.soon();
     await expect
       .poll(() => catalog.current.schemas.get("public")!.tables.get("altered")!.rowSecurity.policies[0]!.condition)
@@ -344,7 +346,7 @@ describe("after DDL", () => {
     await dba(ddl.replaceAll("$table", name));
     catalog.soon();
     await expect.poll(() => catalog.current).not.toBe(before);
-    const { ended } = await watching.live.judge([]);
+    const { ended } = await watching.live.findVisible([]);
     expect(ended.map(({ watch }) => watching.watches.indexOf(watch))).toEqual(affected);
     for (const each of ended) expect(each.reason).toMatch(reason);
     expect(watching.live.size).toBe(2 - affected.length);
@@ -356,13 +358,13 @@ describe("after DDL", () => {
     const { rights } = await startRights(database);
     const watching = new Watching(rights).add("locked", ada());
     let isJudged = false;
-    const judging = watching.see(inserted("locked", "1", "1", "a", "x")).finally(() => {
+    const finding = watching.see(inserted("locked", "1", "1", "a", "x")).finally(() => {
       isJudged = true;
     });
     expect(rights.viewOf({ schema: "public", name: "locked" }, user)).toBeUndefined();
     expect(isJudged).toBe(false);
     await lock.end();
-    expect(await judging).toEqual([["0 INSERT"]]);
+    expect(await finding).toEqual([["0 INSERT"]]);
   });
 });
 
