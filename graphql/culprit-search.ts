@@ -27,9 +27,10 @@ export type Found<Built> = {
 };
 
 /**
- * Builds something from as many objects as possible. If the build fails, the oldest object with which it fails is left out, and so
- * on, or only the part of it that is at fault: an object that is served today is not lost because of one that is created tomorrow. Looks at the newest objects first, which
- * are the most likely culprits. Rejects with the error of the first attempt if no object is the cause.
+ * Builds something from as many objects as possible. If the build fails, the oldest object with which it fails is left out, or only
+ * the part of it that is at fault, and so on: an object that is served today is not lost because of one that is created tomorrow.
+ * Looks at the newest objects first, which are the most likely culprits. Rejects with the error of the first attempt if no object is
+ * the cause.
  */
 export async function buildWithoutCulprits<Built>({
   attempt,
