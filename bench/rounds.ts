@@ -188,6 +188,9 @@ function cellsOf({ contestants, cases, connections }: Field): Cell[] {
 /** `rotated(3, 1)` → `[1, 2, 0]` */
 const rotated = (length: number, by: number): number[] => Array.from({ length }, (_, i) => (i + by) % length);
 
+/** Seconds of the same load before each measurement: while a server is stopped, V8 discards code, which it must then compile again. */
+export const LEAD_IN_SECONDS = 2;
+
 /** Measurements with more foreign load than this are repeated. */
 export const MAX_FOREIGN_CORES = 0.15;
 const ATTEMPTS = 3;
@@ -200,6 +203,10 @@ async function measureInPeace(
   database: BenchDatabase,
   { signal, progress }: BenchOptions,
 ): Promise<Sample> {
+  if (contestant.server) {
+    const leadIn = { ...load, seconds: LEAD_IN_SECONDS };
+    await measure(contestant, benchCase, leadIn, database, signal);
+  }
   for (let attempt = 1; ; attempt++) {
     const sample = await measure(contestant, benchCase, load, database, signal);
     if (sample.foreignCores <= MAX_FOREIGN_CORES || attempt === ATTEMPTS) return sample;
