@@ -27,7 +27,7 @@ export const caveats = ({ rounds, seconds }: BenchOptions) =>
   `Measurements during which other work used more than ${MAX_FOREIGN_CORES} cores are repeated up to twice. ` +
   `${USERS} users, ${ARTICLES} articles, ${COMMENTS} comments; row-level security is on; ${POOL_SIZE} connections per pool. The cluster is a ` +
   "temporary one (fsync, synchronous_commit and full_page_writes off): writes do not wait for a disk. Ours also sends " +
-  "security and CORS headers, assigns request ids and receives a NOTIFY for each written row; the others do not.";
+  "security headers and assigns request ids; the others do not.";
 
 const TITLE =
   "# Benchmark results\n\nWritten by `npm run bench`. The latest result of each bench replaces its section.\n";
