@@ -63,7 +63,7 @@ export class Cache<Value extends object> {
   }
 }
 
-/** Of the map, the list and the key of an entry. */
+/** Bytes of each entry for the map, the list and the key. */
 const ENTRY_BYTES = 150;
 
 /** Entries above this part of the memory are not kept: a few of them would displace all others. */
@@ -76,7 +76,7 @@ const MAX_ENTRY_PART = 1 / 4;
 export class CacheMemory {
   // A cache that is no longer used is forgotten with its owner.
   readonly #caches = new Set<WeakRef<Cache<any>>>();
-  /** Also those of forgotten caches: a series of a metric must not end. */
+  /** Includes the names of caches that were garbage-collected, because a series of a metric must not end. */
   readonly #names = new Set<string>();
   #max = Number.POSITIVE_INFINITY;
 
@@ -141,7 +141,7 @@ const OBJECT_BYTES = 32;
 const FIELD_BYTES = 16;
 const STRING_BYTES = 16;
 
-/** The bytes that a value takes which is plain data, such as the claims of a token. What it shares with others is counted too. */
+/** The bytes of a value that is plain data, such as the claims of a token. Parts that it shares with other values are counted too. */
 export function bytesOf(value: unknown): number {
   // V8 keeps one byte for each character of most texts, otherwise two.
   if (typeof value === "string") return STRING_BYTES + Buffer.byteLength(value);

@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { bytesOf, Cache, type CacheOptions } from "./cache.ts";
 
 /**
- * Values that are computed from the text of a request. Most texts come once or all the time: a value is kept from the second time
- * on, so that ever new texts displace nothing.
+ * Values that are computed from the text of a request. Most texts occur either once or all the time: a value is cached when its text
+ * occurs for the second time, so that texts that occur once evict nothing.
  */
 export class TextCache<Value extends object> {
   readonly #cache: Cache<Value>;
@@ -38,7 +38,7 @@ export class SeenTexts {
   /** Allocated with the first text. */
   #hashes: Uint32Array | null = null;
 
-  /** Whether the text has come before: rarely true for a new one, and false for one that came long ago. */
+  /** Whether the text has occurred before. Rarely true for a new text, and false for one that last occurred long ago. */
   again(text: string): boolean {
     this.#hashes ??= new Uint32Array(SLOTS);
     const digest = hash("sha1", text, "buffer");

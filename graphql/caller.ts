@@ -26,9 +26,9 @@ export function graphqlCaller(identity: RequestIdentity, anonymousRole: string):
 }
 
 /**
- * The caller of a WebSocket, from the headers of the upgrade and the payload of `connection_init`:
- * `{ Authorization: "Bearer …" }`, `apikey` or `X-API-Key` in any case replace the header of that name. Throws, or rejects
- * with, ApiError; also for a credential in the payload that is not valid or misspelt: a client that sends one expects to be
+ * The caller of a WebSocket, from the headers of the upgrade and the payload of `connection_init`. In the payload,
+ * `{ Authorization: "Bearer …" }`, `apikey` and `X-API-Key`, in upper or lower case, replace the headers of the same name. Throws,
+ * or rejects with, ApiError, also if a credential in the payload is misspelt or not valid: a client that sends one expects to be
  * signed in, and would otherwise wait for events that it may not see.
  */
 export function socketCaller(

@@ -39,7 +39,7 @@ export class Subscriptions {
   readonly #feed: ChangeFeed;
   readonly #rights: Rights;
   readonly #delivery: Delivery<ChangeEvents>;
-  /** Those that get every later commit. */
+  /** The subscriptions that have started and receive every later commit. */
   readonly #active = new Set<ChangeEvents>();
 
   constructor(feed: ChangeFeed, rights: Rights) {
@@ -65,7 +65,7 @@ export class Subscriptions {
     return this.#feed.textOf(position);
   }
 
-  /** The matching changes that are committed from now on, or after the position with the text `since`. */
+  /** The matching changes that are committed from now on, or after the position `since`, given as text. */
   open(wanted: ChangeFilter, caller: Caller, since: string | null): ChangeEvents {
     const events = new ChangeEvents(wanted, caller, () => {
       this.#delivery.delete(events);

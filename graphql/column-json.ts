@@ -11,22 +11,22 @@ import {
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { ID_CODECS } from "../plugins/IdColumnsPlugin.ts";
 
-/** The SQL whose JSON is the value of a field, from that of its column. */
+/** Converts the SQL of a column to SQL whose JSON is the value of the field. */
 export type Json = (column: SQL) => SQL;
 
 /**
- * Stands where Postgres cannot write what GraphQL answers: null in a field that must not be null, or a value that JavaScript writes
- * in another way. A result that contains it is not used. No client knows it.
+ * A placeholder for what Postgres cannot write as GraphQL does: null in a non-null field, or a value that JavaScript formats
+ * differently. A result that contains it is discarded. It is random, so that no client can send it.
  */
 const MARK = `!${randomUUID()}`;
 const markBytes = Buffer.from(MARK);
 const markText = sql.literal(MARK);
 export const markJson = sql`${sql.literal(JSON.stringify(MARK))}::json`;
 
-/** Whether the JSON has a place for which Grafast has to execute the operation. */
+/** Whether the JSON contains the placeholder: then Grafast has to execute the operation. */
 export const isMarked = (json: Buffer): boolean => json.includes(markBytes);
 
-/** `isText`: whether the SQL has the type text, or one to which a text constant adapts. */
+/** `isText`: whether the type of the SQL is text, or one that a text constant can have, such as varchar. */
 type Written = { readonly isText: boolean; readonly write: Json };
 
 const asText: Json = (column) => sql`${column}::text`;

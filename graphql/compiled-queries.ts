@@ -15,9 +15,9 @@ import { argumentsOf } from "./query-arguments.ts";
 import { type QueryStatement, statementOf } from "./query-sql.ts";
 import { conditionVariables, type QueryTree, treeOf } from "./query-tree.ts";
 
-/** Statements of one operation that are kept: for pages of other sizes, and filters of other forms. Clients use few. */
+/** Maximum number of statements kept per operation. Each page size and form of a filter needs its own; clients use few. */
 const MAX_STATEMENTS = 8;
-/** Trees of one operation that are kept: for other values of the variables in its directives. */
+/** Maximum number of trees kept per operation. Each combination of values of the variables in its directives needs its own. */
 const MAX_TREES = 4;
 
 type Compiled = { readonly tree: QueryTree | null; readonly statements: Map<string, QueryStatement | null> };
@@ -85,7 +85,7 @@ function keep<T>(kept: Map<string, T>, key: string, max: number, made: () => T):
 
 const listeners = new WeakMap<OperationDefinitionNode, (characters: number) => void>();
 
-/** Calls back with the number of characters by which the statements grow that are kept for the operation. */
+/** Calls `listener` with the number of characters by which the statements kept for the operation grow or shrink. */
 export function followKeptSql(operation: OperationDefinitionNode, listener: (characters: number) => void): void {
   listeners.set(operation, listener);
 }
@@ -106,8 +106,9 @@ export type CompiledOptions = {
 };
 
 /**
- * Returns `data` as JSON text. Null if Grafast has to execute the operation after all: because of a value that is not allowed, or of an
- * error of the statement, which Grafast meets again and attributes to its field. Rejects if the database cannot execute anything now.
+ * Returns `data` as JSON text. Null if Grafast has to execute the operation after all: the result contains a value that is not
+ * allowed, or the statement has failed; Grafast gets the same error and adds the path of the field. Rejects if the database cannot
+ * execute anything at the moment.
  */
 export async function executeCompiled(
   statement: Statement,
@@ -123,7 +124,7 @@ export async function executeCompiled(
   }
 }
 
-/** SQLSTATE classes of errors that the statement itself has: cardinality, data, rights and names, raised by a function. */
+/** SQLSTATE classes of errors in the statement itself: cardinality, data, privileges and names, and errors that a function raises. */
 const STATEMENT_CLASSES: ReadonlySet<string | undefined> = new Set(["21", "22", "42", "P0"]);
 
 const isOfStatement = ({ code }: DatabaseErrorLike): boolean => STATEMENT_CLASSES.has(code?.slice(0, 2));

@@ -27,10 +27,10 @@ export type Found<Built> = {
 };
 
 /**
- * Builds something from as many objects as possible. If the build fails, the oldest object with which it fails is left out, or only
- * the part of it that is at fault, and so on: an object that is served today is not lost because of one that is created tomorrow.
- * Looks at the newest objects first, which are the most likely culprits. Rejects with the error of the first attempt if no object is
- * the cause.
+ * Builds something from as many objects as possible. If the build fails, leaves out the oldest object with which it fails, or only
+ * the part of that object that is the cause, and tries again: an object that is served today is not lost because of one that is
+ * created tomorrow. The search begins with the newest objects, the most likely culprits. Rejects with the error of the first
+ * attempt if no object is the cause.
  */
 export async function buildWithoutCulprits<Built>({
   attempt,
@@ -50,7 +50,7 @@ export async function buildWithoutCulprits<Built>({
       for (const [object, error] of isNew) culprits.set(object, error);
     }
   };
-  /** The part with which the object fails; the object itself if it fails without each of them. */
+  /** The part without which the object can be built; the object itself if there is no such part. */
   const partAtFault = async (object: ObjectId, newer: readonly ObjectId[]): Promise<ObjectId> => {
     for (const part of attempts < MAX_ATTEMPTS ? partsOf(object) : []) {
       attempts++;
@@ -66,7 +66,7 @@ export async function buildWithoutCulprits<Built>({
   if (again) return again;
 
   let { error } = whole;
-  // The first `good` objects build, apart from the culprits.
+  // Without the culprits, the first `good` objects can be built.
   let good = -1;
   let best: { readonly built: Built } | null = null;
   for (;;) {
@@ -87,7 +87,7 @@ export async function buildWithoutCulprits<Built>({
   }
 }
 
-/** What the culprits of the previous search suffice for. Those that have been fixed are not left out again. */
+/** Builds without the culprits of the previous search, except those that have been fixed. Null if that is not enough. */
 async function withoutKnown<Built>(
   known: Culprits,
   all: readonly ObjectId[],
@@ -98,7 +98,7 @@ async function withoutKnown<Built>(
   if (remaining.size === 0) return null;
   let last = await build([...remaining.keys()]);
   if ("error" in last) return null;
-  // A single one cannot have been fixed: the first attempt failed.
+  // A single culprit cannot have been fixed: the first attempt, which included it, failed.
   for (const object of remaining.size > 1 ? [...remaining.keys()] : []) {
     const result = await build([...remaining.keys()].filter((each) => each !== object));
     if ("error" in result) continue;

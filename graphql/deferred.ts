@@ -43,7 +43,7 @@ export class DeferredGraphQL {
     return this.#loaded?.reload.findings ?? [];
   }
 
-  /** Whether the schema of the database as it is now is served, or is yet to be built. */
+  /** False if the last build of the schema has failed. True before the first build. */
   get isCurrent(): boolean {
     return (this.#loaded?.reload.failure ?? null) === null;
   }

@@ -41,7 +41,7 @@ const MAX_INTROSPECTION_FIELDS = 1000;
 /** graphql-js and Grafast recurse once per level of selection sets, including those of fragments. */
 const MAX_SELECTION_SETS = 200;
 
-/** Fragments repeat the variables in them: more uses than this are more fields than any limit allows. */
+/** Maximum uses of variables that are counted: fragments multiply them. */
 const MAX_VARIABLES = 10_000;
 
 const invalid = (message: string) => new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });

@@ -28,8 +28,8 @@ const BYTES_PER_CHARACTER = 50;
 const BYTES_PER_FIELD = 28_000;
 
 /**
- * Parses documents, enforces the limits and validates against one schema. Valid documents are kept by their text, from the second
- * time on: ever new documents displace none of those in use. A plan lives as long as its document.
+ * Parses documents, enforces the limits and validates against one schema. A valid document is cached by its text when it is sent for
+ * the second time, so that documents that are sent once do not evict those in use. A plan lives as long as its document.
  */
 export class DocumentCache {
   readonly #schema: GraphQLSchema;
@@ -136,7 +136,7 @@ export class DocumentStore {
     throw id === undefined ? noDocument() : notFound();
   }
 
-  /** A client that sends the text of a trusted document need not be changed. */
+  /** Clients may send the text of a trusted document instead of its id, so that existing clients need no change. */
   #identical(query: string | undefined): string {
     if (!query) throw notFound();
     const text = this.#byId.get(sha256(query));

@@ -147,8 +147,8 @@ export class Engine {
   }
 
   /**
-   * Executes an operation of any kind. Returns its result, or the events of a subscription: those after the position with the
-   * text `since`, or from now on.
+   * Executes an operation of any kind. Returns its result, or the events of a subscription: those after the position `since`,
+   * given as text, or from now on.
    */
   async start(
     operation: Operation,

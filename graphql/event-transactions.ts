@@ -32,7 +32,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
   run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ identity, statements, options, resolve, reject });
-      // All subscribers to whom an event was handed ask in this turn of the event loop.
+      // All subscribers that receive an event add their statements in this turn of the event loop.
       if (this.#waiting.length === 1) setImmediate(() => this.#flush());
     });
   }
@@ -45,7 +45,7 @@ export class EventTransactions implements Pick<Transactions, "run"> {
       void this.#runTogether(groups.slice(from, from + MAX_SUBSCRIBERS));
   }
 
-  /** The members of a group ask the same. `pause` is in milliseconds. */
+  /** The members of a group have the same statements and share their results. `pause` is in milliseconds. */
   async #runTogether(groups: readonly (readonly Waiting[])[], pause = RETRY_MILLISECONDS): Promise<void> {
     const firsts = groups.map(([first]) => first!);
     const [{ identity, options }] = firsts as [Waiting];
@@ -88,7 +88,7 @@ function settingsOf({ caller, request }: Identity): string[] {
   return [claimsText(caller), method, path, headers, cookies];
 }
 
-/** The following statements run with the claims and the request of another subscriber of the same role. */
+/** Sets the claims and the request of another subscriber of the same role, for the statements that follow. */
 const becoming = ({ identity }: Waiting): Statement => ({
   text: `select ${NAMES.map((name, i) => `pg_catalog.set_config('${name}', $${i + 1}, true)`).join(", ")}`,
   values: settingsOf(identity),

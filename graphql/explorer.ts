@@ -24,7 +24,7 @@ const SIGN_IN = readFileSync(new URL("explorer.html", import.meta.url), "utf8");
 export type ExplorerOptions = {
   /** The operation that a new visitor sees. */
   example(): Promise<string>;
-  /** Whether users sign in here. Otherwise there are only tokens of others. */
+  /** Whether users can sign in here. Otherwise they need a token from another issuer. */
   readonly hasAccounts: boolean;
 };
 

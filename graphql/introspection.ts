@@ -28,7 +28,7 @@ const proc = (oid: string): ObjectId => `pg_proc ${oid}`;
 /** A smart tag is a line of a comment before the description. It can be left out without its object. */
 export type SmartTag = {
   readonly id: ObjectId;
-  /** The table, view or function whose comment it is in, or whose column or constraint has the comment. */
+  /** The table, view or function that has the comment, or that the commented column or constraint belongs to. */
   readonly owner: ObjectId;
   readonly tag: string;
   readonly object: PgObject;
@@ -36,13 +36,13 @@ export type SmartTag = {
   readonly comment: string;
 };
 const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
-// Not those that hide: their object would be shown.
+// Tags that hide an object are not included: without its tag, the object would be shown.
 const SMART_TAG = /^@(?!behaviou?r\b|omit\b)[A-Za-z]/;
 
 /** In the query by which PostGraphile reads the database. */
 const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
 
-/** What PostGraphile reads of the database: once for all attempts to build a schema, each without some of the objects. */
+/** What PostGraphile reads from the database. It is read once for all attempts to build a schema without some of the objects. */
 export class Introspection {
   #text: string | null = null;
   #tags: readonly SmartTag[] | null = null;
@@ -105,7 +105,7 @@ export class Introspection {
     return this.#tags;
   }
 
-  /** Returns a function that says whether an object of the database goes with these. */
+  /** Returns a function that says whether a database object is lost if these objects are left out. */
   lossOf(leftOut: readonly ObjectId[]): (object: PgObject) => boolean {
     const catalogs = this.#parsed();
     const rest = without(catalogs, new Set(leftOut));

@@ -4,7 +4,7 @@ import type { Labels, PgObject } from "./pg-objects.ts";
 
 export const NAME_CONFLICT = "graphql-name-conflict";
 
-/** A clash of two objects, or of one with a part of every schema, before the database has been asked about the objects. */
+/** A name conflict as the build reports it: of two objects, or of one object with a part of every schema. */
 export type Clash = { readonly name: string; readonly objects: readonly PgObject[] };
 
 /** The tags that give an object its name. */
@@ -40,7 +40,7 @@ export class NameConflict extends Error {
     this.#labels = labels;
   }
 
-  /** The tag that gives one of the objects its name: one that is new, or that of the newer object. */
+  /** The smart tag that names one of the two objects. A new tag takes precedence over that of the newer object. */
   tagAmong(tags: readonly SmartTag[], isNew: (tag: SmartTag) => boolean): SmartTag | undefined {
     const naming = tags.filter(({ tag, object }) => NAMING_TAGS[object.kind].test(tag) && this.#other(object) !== null);
     return naming.find(isNew) ?? naming.find(({ object }) => object.label === this.newer.label);

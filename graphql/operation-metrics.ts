@@ -16,7 +16,7 @@ export class OperationMetrics {
     this.#histogram = metrics.histogram({
       name: "graphql_operation_duration_seconds",
       about:
-        "Time of GraphQL operations by name, over HTTP and WebSocket; of subscriptions, the time until they have started.",
+        "Time of GraphQL operations by name, over HTTP and WebSocket. For subscriptions, the time until they have started.",
       labels: ["kind", "operation"],
       buckets: REQUEST_SECONDS,
     });

@@ -88,7 +88,7 @@ function unknownOperation(name: string | undefined): GraphQLError {
   return new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
 }
 
-/** A database of which nothing may be written has no mutations. Validation passes, since there are no fields to check. */
+/** If callers may not write anything, the schema has no mutations. Validation passes, since there are no fields to check. */
 const noSuchOperations = (kind: OperationTypeNode) =>
   new GraphQLError(`the schema has no ${kind === "query" ? "queries" : `${kind}s`}`, {
     extensions: { code: "VALIDATION_ERROR" },

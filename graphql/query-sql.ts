@@ -210,7 +210,7 @@ class StatementWriter {
     return sql`\n  from ${source.table.from as SQL} as ${alias}${and([...joins, ...own])}`;
   }
 
-  /** What the statement has twice has its parameters once. */
+  /** A condition that occurs twice in the statement has its parameters only once. */
   #placed(read: number, list: ConditionPlace["list"]): SQL[] {
     return this.#given[read]![list].map((condition, index) => {
       if (!this.#known.has(condition)) this.places.push({ read, list, index });

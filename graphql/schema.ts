@@ -74,7 +74,7 @@ export type BuiltSchema = {
   whyLost(object: PgObject): Finding | undefined;
 };
 
-/** What the schema is that is served now. */
+/** What the next build needs to know about the schema that is served now. */
 export type Before = Pick<BuiltSchema, "culprits" | "tags">;
 
 /**
@@ -174,7 +174,7 @@ async function attempt(
   return { built: { ...made, leftOut, labels }, culprits };
 }
 
-/** What the schema leaves out; the error itself if it cannot be built. */
+/** What the schema leaves out. If the schema cannot be built, the error is the only finding. */
 export const findLeftOut = (options: SchemaOptions): Promise<readonly Finding[]> =>
   buildSchema(options).then(
     ({ omissions }) => omissions,
@@ -232,8 +232,8 @@ function fieldTypes(schema: GraphQLSchema): Map<string, string> {
 let isShared = false;
 
 /**
- * Grafast aborts a signal after each operation, without a reason: Node would make an error, with its stack, each time. The same
- * error serves all.
+ * Lets all aborts without a reason share one error. Grafast aborts a signal after each operation, and Node would create an error
+ * with its stack each time.
  */
 export function shareAbortReason(): void {
   if (isShared) return;

@@ -169,12 +169,12 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
     return started;
   } finally {
     span?.end();
-    // Later in this turn `send` counts the message. A request that waits is not admitted in between.
+    // Closed after this turn of the event loop, in which `send` counts the message: no waiting request is admitted before that.
     setImmediate(() => recipient.close());
   }
 }
 
-/** An operation is traced like a request over HTTP. Of a subscription, its start is traced, and not its events. */
+/** Traces an operation like a request over HTTP. For a subscription, only the start is traced, not the events. */
 function startSpan(tracer: Tracer, operation: Operation, { request, requestId }: Session): Span | null {
   const { kind, name } = operation;
   const attributes = { ...attributesOf(operation), "url.path": "/graphql", "request.id": requestId };

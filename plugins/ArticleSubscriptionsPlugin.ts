@@ -20,7 +20,7 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
         onArticleCreated: Article!
         """Sends each comment that is added to this article."""
         onCommentAdded(articleId: ID!): Comment!
-        """Sends this article, or without an id any article, whenever it changes."""
+        """Sends this article whenever it changes; without an id, every article that changes."""
         onArticleUpdated(id: ID): Article
       }
     `,

@@ -87,7 +87,7 @@ const ARGUMENTS = ["first", "last", "offset", "after", "before", "orderBy"] as c
 type Six = [Step, Step, Step, Step, Step, Step];
 const NO_ORDER = "last and before need orderBy, because this list has no order";
 
-/** Whether there is a further page in one direction. If a cursor has cut off that side, its own row is there. */
+/** Whether there is a further page in one direction. If a cursor limits that side, there is one: it has at least the cursor's row. */
 const hasPage = (key: "hasNextPage" | "hasPreviousPage", cursor: "$after" | "$before") => ($pageInfo: any) => {
   // The only dependency of a PageInfo step is its connection.
   const $connection = $pageInfo.getDepOptions(0).step;

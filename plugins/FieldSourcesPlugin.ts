@@ -106,7 +106,7 @@ function rowsOf(build: GraphileBuild.Build, scope: any): FieldSource | null {
   return { kind: "connection", table, from, pageOf };
 }
 
-/** Not a function, and not one of several types of row. */
+/** Whether the resource is a table or view: not a function, and without polymorphic rows. */
 const isTable = (resource: Table | undefined): resource is Table =>
   resource !== undefined &&
   typeof resource.from !== "function" &&

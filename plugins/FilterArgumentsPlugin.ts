@@ -58,7 +58,7 @@ const whenGiven = ($value: Step, condition: ArgumentCondition) =>
 
 declare module "postgraphile/graphql" {
   interface GraphQLArgumentExtensions {
-    /** Of an argument that a column is compared with. */
+    /** For an argument that is compared with a column: adds this comparison to a query. */
     condition?: ArgumentCondition;
   }
 }

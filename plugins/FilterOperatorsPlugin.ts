@@ -70,7 +70,7 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
     entityBehavior: {
       pgCodecAttribute: {
         inferred: {
-          // PostGraphile leaves out jsonb. Before its rules about indexes and GRANTs, which then apply to it too.
+          // PostGraphile leaves out jsonb. It is added before the rules about indexes and GRANTs, so that they apply to it too.
           after: ["inferred"],
           before: ["postInferred"],
           callback: (behavior, [codec, attribute]) =>
@@ -85,7 +85,7 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
           // The plugin's own function does not escape the escape character.
           build.escapeLikeWildcards = (input) => String(input).replace(/[\\%_]/g, "\\$&");
           const { connectionFilterOperatorsDigest } = build;
-          // For arrays of domains over arrays, and such domains, the plugin's own function fails, and with it the whole schema.
+          // For domains over arrays, and for arrays of such domains, the plugin's own function fails, and with it the whole schema.
           build.connectionFilterOperatorsDigest = (codec) =>
             isArray(codec.arrayOfCodec) || isArray(codec.domainOfCodec)
               ? null

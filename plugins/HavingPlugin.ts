@@ -37,7 +37,7 @@ export const HavingPlugin: GraphileConfig.Plugin = {
       build: {
         after: ["PgCodecsPlugin", "PgBasicsPlugin"],
         callback(build) {
-          // The types of sums, averages and counts, for which no column may have operators.
+          // The types of sums, averages and counts need operators even if no column has one of these types.
           for (const codec of [TYPES.int, TYPES.bigint, TYPES.numeric, TYPES.float]) build.allPgCodecs!.add(codec);
           return build;
         },

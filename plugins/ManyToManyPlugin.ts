@@ -49,7 +49,7 @@ const nameOf = ({ extensions }: Resource): TableName => ({
   name: extensions?.pg?.name ?? "",
 });
 
-/** Those through tables to tables: views inherit relationships that would repeat them. */
+/** Only the relationships through a table to a table: those that views inherit would repeat them. */
 function manyToManyOf({ schemas }: Catalog, { schema, name }: TableName): ManyToMany[] {
   const tableOf = (other: TableName) => schemas.get(other.schema)?.tables.get(other.name);
   const isTable = (other: TableName) => ["table", "partitioned table"].includes(tableOf(other)?.kind ?? "");

@@ -20,8 +20,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * `GRAPHQL_NODE=on`: each row with a primary key has a `nodeId: ID!`, and `node(id:)` finds it, as Relay expects. An id that
- * is none finds nothing. PostGraphile's name for both is `id`, which the contract needs for the key.
+ * `GRAPHQL_NODE=on`: each row with a primary key has a `nodeId: ID!`, and `node(id:)` finds it, as Relay expects. An
+ * invalid id finds nothing. PostGraphile's name for both is `id`, which the contract needs for the key.
  */
 const NodeIdsPlugin: GraphileConfig.Plugin = {
   name: "NodeIdsPlugin",

@@ -49,7 +49,7 @@ export const OrderByPlugin: GraphileConfig.Plugin = {
       },
       pgCodecAttribute: {
         inferred: {
-          // PostGraphile leaves out enums. Before its rules about indexes and GRANTs, which then apply to them too.
+          // PostGraphile leaves out enums. They are added before the rules about indexes and GRANTs, so that they apply to enums too.
           after: ["inferred"],
           before: ["postInferred"],
           callback: (behavior, [codec, attribute]) =>

@@ -1,8 +1,8 @@
 import type {} from "postgraphile";
 
 /**
- * Names of which nothing is left in GraphQL are spelled in hexadecimal, because PostGraphile would not build the schema: `=` is `u3d`.
- * A digit that comes from another script gets an underscore like any other: `١` is `_1`.
+ * A name that has no letter or digit in GraphQL is written as hexadecimal code points, because PostGraphile would not build the
+ * schema: `=` is `u3d`. A leading digit of another script gets an underscore like any other: `١` is `_1`.
  */
 export const SpelledNamesPlugin: GraphileConfig.Plugin = {
   name: "SpelledNamesPlugin",
@@ -25,7 +25,7 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
       constantCase: (previous, _options, text) => orSpelled(previous!(text), text).replace(/^_+/, "_"),
       enumValue: (previous, _options, value, codec) =>
         orSpelled(previous!(value, codec).replace(/\W+/g, "_").replace(/^_+/, "_"), value).replace(/^(?=\d)/, "_"),
-      // These add a word, or remove the underscore of an array.
+      // The name is spelled before these inflectors add a word to it, or remove the underscore of an array.
       typeCodecName(previous, _options, { pgType, ...details }) {
         const [, array, name] = /^(_?)(.*)$/s.exec(pgType.typname)!;
         const typname = pgType.typcategory === "A" ? array + orSpelled(name!, name!) : pgType.typname;

@@ -17,11 +17,16 @@ type ChangeFilter = {
 /** What happens to a row: the end of the field's name and its description. */
 const EVENTS = [
   ["Created", "INSERT", (type: string) => `Sends each ${type} that is created.`],
-  ["Updated", "UPDATE", (type: string) => `Sends this ${type}, or without arguments any, whenever it changes.`],
+  [
+    "Updated",
+    "UPDATE",
+    (type: string) => `Sends this ${type} whenever it changes; without arguments, every ${type} that changes.`,
+  ],
   [
     "Deleted",
     "DELETE",
-    (type: string) => `Sends this ${type}, or without arguments any, as it was before it was deleted.`,
+    (type: string) =>
+      `Sends this ${type} as it was before it was deleted; without arguments, every ${type} that is deleted.`,
   ],
 ] as const;
 

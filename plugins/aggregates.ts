@@ -98,7 +98,7 @@ export const AGGREGATES: readonly Aggregate[] = [
   },
 ];
 
-/** The columns by the codec of their table: each schema has its own codecs, and asking for behaviors takes long. */
+/** Cached by the codec of the table, because computing behaviors takes long. Each schema has its own codecs. */
 const columnsByCodec = new WeakMap<PgCodec, readonly Column[]>();
 
 /** The columns of a table that a caller may select, foreign keys included. */

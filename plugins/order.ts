@@ -13,7 +13,8 @@ type Column = { readonly attribute: string; readonly direction: "ASC" | "DESC" }
 /**
  * Returns a function that converts the argument `orderBy` to the order of a collection, completed with the key: then a
  * cursor marks exactly one row. Without `orderBy` the order is the table's smart tag (`@order created_at desc, id desc`) and
- * the primary key; the rows of a function keep their own order. Cursors become conditions, since Grafast's treat null wrongly.
+ * the primary key; the rows of a function keep their own order. Cursors become conditions here, because Grafast's handle null
+ * incorrectly.
  */
 export function collectionOrder(build: GraphileBuild.Build, resource: Table) {
   const table = (resource.parameters ? build.pgTableResource(resource.codec, false) : resource) as Table | null;

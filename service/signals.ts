@@ -22,7 +22,7 @@ export const stopTimeoutOf = ({ drainDelay, drainTimeout }: Pick<Config, "drainD
 export type SignalOptions = {
   /** Milliseconds. */
   readonly stopTimeout: number;
-  /** Whether there is nothing to stop yet: the database rolls back what an exit interrupts. */
+  /** Whether the process may exit at once: there is nothing to stop yet, and the database rolls back what the exit interrupts. */
   mayExit(): boolean;
   readonly log: Logger;
 };

@@ -134,7 +134,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
       onInternalError,
     });
     if (listensLast) {
-      // The first requests should not wait for what another process has.
+      // Other processes already serve the port, so the schema is loaded first: the first requests should not wait for it.
       if (config.graphqlBuild === "ready") await app.graphql?.loadInBackground();
       await listen();
       await admin?.listen();
@@ -208,7 +208,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     admin?.close();
     const isEmpty = server.handOver();
     await sendAway(settings.current.drainSpread);
-    // Their slot in the database is for the next process.
+    // Frees the replication slot, if there is one, for the next process.
     void changes.close();
     await Promise.race([isEmpty, sleep(KEEP_ALIVE, null, { ref: false })]);
   };
@@ -235,10 +235,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   };
 }
 
-/** After the start, when the last of its work has ended. */
+/** The time after the start until the last of its work has ended. */
 const SETTLE_MILLISECONDS = 1000;
 
-/** Collects what only the start has needed, a fifth of the resident memory. Node would keep it until there is much more. */
+/** Collects the garbage of the start, a fifth of the resident memory. Node would collect it only after much more has accumulated. */
 function freeMemoryOfStart(): void {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as (options: { type: "major"; flavor: "last-resort" }) => void;
@@ -253,7 +253,7 @@ type Measured = {
   readonly limits: Tally;
 };
 
-/** The numbers of what has no other place. */
+/** Registers the metrics that no other module registers. */
 function registerMetrics(metrics: Metrics, { connections, sockets, changes, limits }: Measured): void {
   metrics.gauge({ name: "connections_open", about: "Open connections of clients.", read: () => connections.open });
   metrics.gauge({ name: "websockets_open", about: "Open WebSockets.", read: () => sockets.open.sockets });

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Registry } from "prom-client";
 import { Histogram } from "./histogram.ts";
 
-/** Of the names of metrics that are not common to many programs. */
+/** The prefix of all metrics, except those whose names are common to many programs. */
 export const PREFIX = "content_service_";
 
 /** One series of a metric. */
@@ -106,7 +106,7 @@ export class Tally {
   }
 }
 
-/** The label of what is not counted by itself. */
+/** The label for texts that are not counted separately. */
 export const OTHER = "other";
 
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;

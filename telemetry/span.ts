@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 export type Attributes = Readonly<Record<string, string | number>>;
 
-/** A part of the work for a request. Times are those of `performance.now()`; without one, it is the present time. */
+/** A part of the work for a request. Times are values of `performance.now()`; the default is the current time. */
 export type Span = {
   /** 32 hexadecimal digits. All spans of a trace have the same. */
   readonly traceId: string;
@@ -33,7 +33,7 @@ const requests = new AsyncLocalStorage<TracedRequest>();
 /** Runs the work for a request, so that `tracedRequest` returns it there. */
 export const forRequest = <Result>(request: TracedRequest, work: () => Result): Result => requests.run(request, work);
 
-/** The request that the present work is for, where the request itself is not known. Undefined if it is not traced. */
+/** The request that the current code works for, where it was not passed as an argument. Undefined if it is not traced. */
 export const tracedRequest = (): TracedRequest | undefined => requests.getStore();
 
 /** Measures work as a child of `parent`, if there is one. */

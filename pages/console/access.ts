@@ -71,7 +71,7 @@ ${list(
 )}`;
 }
 
-/** At most `MAX_SHOWN`, and how many there are more. */
+/** Shows at most `MAX_SHOWN` items, and how many more there are. */
 function list<Item>(items: readonly Item[], noun: string, render: (items: readonly Item[]) => Html): Html {
   if (items.length === 0) return html`<p>No ${noun}.</p>`;
   const more = items.length - MAX_SHOWN;

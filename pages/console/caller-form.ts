@@ -74,7 +74,7 @@ function claimsIn(form: URLSearchParams): Record<string, unknown> {
   throw new FormFault('The claims must be a JSON object, such as {"sub": "7"}.');
 }
 
-/** Row-level security restricts an administrator, so also the roles that an administrator may use here. */
+/** Row-level security also restricts administrators, so only the service role may use roles that bypass it. */
 const rolesFor = ({ caller }: Operator, { roles }: AsOptions): readonly Role[] =>
   roles().filter(({ bypassesRowSecurity }) => caller.role === "service_role" || !bypassesRowSecurity);
 

@@ -77,7 +77,7 @@ export function consolePages(options: ConsoleOptions): Router {
   return router;
 }
 
-/** Errors are pages too; those that are not expected are for the interface. */
+/** Sends expected errors as pages. Unexpected errors are passed on to the interface. */
 const errorPage =
   ({ links }: ConsoleOptions): ErrorRequestHandler =>
   (error, request, response, next) => {
@@ -168,7 +168,7 @@ async function formOf(request: IncomingMessage, sessions: ConsoleSessions): Prom
 
 async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? ""))
-    throw new ApiError({ status: 415, code: "VALIDATION_ERROR", message: "this takes a form of the console" });
+    throw new ApiError({ status: 415, code: "VALIDATION_ERROR", message: "only a form of the console is accepted" });
   return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
 }
 

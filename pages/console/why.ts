@@ -106,7 +106,7 @@ async function rowFor(
 function unreadable({ schema, name }: Table, { role }: Caller, reason: string): string {
   const grant = `grant select on ${quoteIfNeeded(schema)}.${quoteIfNeeded(name)} to ${quoteIfNeeded(role)};`;
   const other = role === "service_role" ? "" : ", or sign in with the service key";
-  return `The row is read as ${role}, as which you are signed in, and ${role} may not read it (${reason}): ${grant}${other}`;
+  return `The row is read with your own role ${role}, and ${role} may not read it (${reason}): ${grant}${other}`;
 }
 
 const answerTo = (

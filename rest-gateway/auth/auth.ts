@@ -231,7 +231,10 @@ export function authRouter(auth: Auth): Router {
   return router;
 }
 
-/** Updates what the migrations cannot compute: skeletons, and secrets that the previous MFA_KEY has encrypted. */
+/**
+ * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are
+ * encrypted with the previous MFA_KEY.
+ */
 export async function updateAccounts(
   owner: pg.Client,
   settings: FactorSettings,

@@ -107,7 +107,7 @@ const CODE_IF_ENABLED = code
     ...CODE,
     description: `${CODE.description} Required if a second factor is enabled.`,
   });
-/** Any string is accepted as a password and compared: an impossible one is a wrong one. */
+/** Accepts any string: one that cannot be a password is compared too, and is reported as a wrong password. */
 const CONFIRMED = field(() => true, "must be a string", PASSWORD);
 const PASSWORD_IF_OLD = CONFIRMED.nullable()
   .optional()
@@ -123,7 +123,7 @@ const IF_ANY =
 export const PasswordBody = z.object({
   oldPassword: text(MAX_PASSWORD, PASSWORD)
     .optional()
-    .meta({ ...PASSWORD, description: `The present password. ${IF_ANY}` }),
+    .meta({ ...PASSWORD, description: `The current password. ${IF_ANY}` }),
   code: CODE_IF_ENABLED,
   newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
 });

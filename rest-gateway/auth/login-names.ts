@@ -9,7 +9,7 @@ export const MAX_USERNAME = 100;
 /** The ASCII characters that the constraint `accounts_username_format` accepts; it also excludes other blanks. */
 export const USERNAME_PATTERN = "^[^@:\\u0000-\\u0020\\u007f]+$";
 
-/** Where fonts and keyboards have several forms of a character, there is one to sign in with: `ａｄａ` → `ada`. */
+/** Maps the forms of a character that fonts and keyboards produce to one: `ａｄａ` → `ada`. */
 export const normalizedUsername = (username: string): string => username.normalize("NFKC");
 
 /** The same rule as the constraint, which reports one fault at a time: a form needs those of all fields. */
@@ -30,7 +30,7 @@ export function usernameFault(username: string): string | null {
   return null;
 }
 
-/** The rule for an e-mail to sign in with; null if it is kept. Other rules are those of every e-mail. */
+/** The rule for login e-mails that this e-mail breaks; null for none. The other rules apply to every e-mail. */
 export const loginEmailFault = (email: string): string | null =>
   email.split(/[@.]/).every(isOfOneScript)
     ? null

@@ -74,7 +74,7 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
   return code;
 }
 
-/** The password, if it is sent: a recent sign-in needs no body, and then it is not read. */
+/** The password, if it is sent. Not called if the sign-in is recent, which needs no body. */
 async function passwordIn({ limits }: Auth, request: Request): Promise<Confirmation> {
   const bytes = await readBytes(request, limits.size);
   return bytes.length === 0 ? {} : parse(EnrolmentBody, parseBody(bytes, request.headers["content-type"], limits));

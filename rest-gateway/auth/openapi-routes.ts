@@ -29,7 +29,7 @@ export type Success = {
   readonly about: string;
   /** The schemas of the response body, of which one matches; empty for a response without a body. */
   readonly body: readonly AuthSchema[];
-  /** The media type of a response that is not JSON, or may be this in place of JSON. */
+  /** The media type that the response has instead of JSON, or may have as an alternative to JSON. */
   readonly text?: "text/html" | "application/samlmetadata+xml";
   readonly headers?: readonly HeaderName[];
 };

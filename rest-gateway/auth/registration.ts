@@ -54,13 +54,13 @@ export class Registration {
   }
 }
 
-/** Users are inserted as auth_owner: if it lacks a grant, a sign-in does not help. */
+/** Users are inserted as auth_owner. If it lacks a grant, signing in does not help: the error becomes an internal one. */
 function withMissingGrant(error: unknown, { columns }: NewUser): unknown {
   const { code, routine } = error as DatabaseErrorLike;
   if (code !== "42501" || routine !== "aclcheck_error") return error;
   const names = Object.keys(columns).join(", ");
   return new Error(
-    `auth_owner may not insert users with ${names}; at sign-up it must: grant insert (${names}) on public.users to auth_owner;`,
+    `sign-up inserts ${names} as auth_owner, which lacks a privilege: grant insert (${names}) on public.users to auth_owner;`,
     { cause: error },
   );
 }

@@ -22,7 +22,7 @@ export const timeOf = (description: string): JsonSchema => ({ type: "string", fo
 
 /** The description of the header `Change-Position`. */
 export const CHANGE_POSITION =
-  "Where a subscription begins that gets exactly the changes after this read. Missing where changes cannot be read.";
+  "The position from which a subscription receives exactly the changes after this read. Absent if changes cannot be read.";
 
 /**
  * Maps names of the database, which may contain any character, to component keys, which contain only letters, digits,

@@ -22,7 +22,7 @@ export type ChannelOptions = {
   textOf(position: Start): string;
   /** Gives the channel the rights of a new token. Rejects with ChannelError. */
   authorize(token: string): Promise<void>;
-  /** The connection has been lost, or the client joins again: the channel can be resumed. */
+  /** Stores the position, so that the channel can be resumed: the connection was lost, or the client joins again. */
   keep(): void;
   onClosed(): void;
 };
@@ -91,7 +91,7 @@ export class Channel implements Member {
     this.send("system", JSON.stringify({ extension, status, message, channel: this.request.name, ...more }));
   }
 
-  /** The client joins again. */
+  /** Closes the channel with an error. The client then joins again. */
   fail(extension: Extension, reason: string): void {
     if (!this.#isOpen) return;
     this.system(extension, "error", reason);
@@ -100,7 +100,7 @@ export class Channel implements Member {
     this.#sendWithRef("phx_error");
   }
 
-  /** No change is received any longer. */
+  /** Closes the channel because its changes have ended. After a gap, it cannot be resumed. */
   endChanges(error: Error): void {
     if (!(error instanceof FeedGap)) {
       const reason = error instanceof WatchEnded ? notPossible(error.message) : internal("changes have ended");

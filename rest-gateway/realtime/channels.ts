@@ -125,7 +125,7 @@ export class Channels {
     return this.#options.bindings.watches(bindings, caller, subscription);
   }
 
-  /** Where the client says, or where the connection was lost, or now. */
+  /** Begins at the position that the client sends or at which the connection was lost, whichever is later; without either, now. */
   #begin(
     subscription: Subscription,
     { options: { since } }: JoinRequest,

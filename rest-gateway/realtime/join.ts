@@ -35,9 +35,9 @@ export type BindingRequest = {
 export type ChangesOptions = {
   /** The position from which changes are sent; null for those from now on. */
   readonly since: string | null;
-  /** Whether an update after which a row no longer fulfils a filter is a DELETE. */
+  /** Whether an update is sent as a DELETE if the row no longer matches the filter. */
   readonly leave: boolean;
-  /** Whether `system` messages tell the position again and again. */
+  /** Whether `system` messages report the position regularly. */
   readonly positions: boolean;
 };
 

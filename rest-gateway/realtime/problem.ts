@@ -48,7 +48,7 @@ export const gap = () =>
     "Gap",
     "the changes since this position are no longer kept: reload the data and subscribe without it",
   );
-/** Nothing of a table would be received, by the grants and policies of its database. */
+/** The grants or policies of the database do not allow what the join requests. */
 export const mayNotSee = (why: string) => new ChannelError("Unauthorized", why);
 // In the words of Supabase, which applications may look for.
 export const mayNotRead = (topic: string) =>

@@ -48,7 +48,7 @@ export class Resumption {
     this.#options.shared?.add(key, lost);
   }
 
-  /** To be awaited before `take`: takes over what another process knows of the channel. */
+  /** Takes over the positions of the channel that other processes have stored. Await this before `take`. */
   async recall(identity: ChannelIdentity): Promise<void> {
     const key = keyOf(identity);
     const shared = (await this.#options.shared?.take(key)) ?? [];
@@ -59,8 +59,8 @@ export class Resumption {
   }
 
   /**
-   * The positions at which a join may continue. Several if clients cannot be distinguished: to continue at the earliest loses nothing.
-   * `ref` is that of the join. None for a page that was reloaded and has no exact identity: its references start again from the beginning.
+   * The positions at which a join with the reference `ref` may continue. Several if clients cannot be distinguished: continuing at the
+   * earliest loses nothing. None for a reloaded page without an exact identity: its references start again from the beginning.
    */
   take(identity: ChannelIdentity, ref: number): readonly string[] {
     this.#forgetExpired();

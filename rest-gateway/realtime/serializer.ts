@@ -174,7 +174,7 @@ export class ChangeMessages {
   }
 }
 
-/** Equal for subscribers to whom the same of a change is shown. */
+/** Equal for subscribers that receive the same data of a change. */
 export const shownIn = ({ event, seesOld, watch }: VisibleChange<ChangeWatch>): string =>
   `${event} ${seesOld} ${watch.view.name}`;
 

@@ -51,7 +51,7 @@ export class ChannelSocket {
   /** By topic: messages are handled in order. */
   readonly #handling = new Map<string, Promise<void>>();
   readonly #unpinged = new Set<Subscription>();
-  /** Those that the outstanding ping is about. */
+  /** The subscriptions whose messages the client confirms by answering the outstanding ping. */
   readonly #pinged = new Set<Subscription>();
   /** Whether a ping will be sent when this turn of the event loop is over, or later. */
   #isPinging = false;
@@ -104,7 +104,7 @@ export class ChannelSocket {
     });
   }
 
-  /** What is sent in one turn of the event loop is one system call: most of the cost of a message. */
+  /** Sends everything of one turn of the event loop with one system call: it is most of the cost of a message. */
   #collect(): void {
     const { socket } = this.exchange.request;
     if (socket.writableCorked > 0) return;

@@ -37,14 +37,14 @@ export class Subscription implements Subscriber {
   /** The position before the messages that no ping follows yet. */
   #unpinged: Start | null = null;
   #failedAt = 0;
-  /** The position after the last change, when it is over. */
+  /** The position after the last change if the subscription has ended; null until then. */
   #end: Start | null = null;
 
   constructor(options: SubscriptionOptions) {
     this.#options = options;
   }
 
-  /** Receives the changes after `since`, or after the result. Throws FeedGap. */
+  /** Receives the changes after `since`; without it, those after the position that is returned. Throws FeedGap. */
   start(watches: readonly ChangeWatch[], since?: Start): Start {
     const start = this.#options.router.start(watches, since);
     this.#watches = watches;

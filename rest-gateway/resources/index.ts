@@ -163,7 +163,7 @@ export class ResourceInterface implements HttpInterface {
     return { ...answered, headers: [...answered.headers, ...positionHeader(feed, mark, snapshotOf(result, request))] };
   }
 
-  /** Rejects with all faults of an invalid body, those included that only the database finds. */
+  /** Rejects with every fault of an invalid body, including those that only the database finds. */
   async #parse(incoming: Incoming, exchange: Exchange): Promise<Parsed> {
     try {
       return traced(exchange.head.notes.span, "parse", () => parseRequest(incoming, this.#options.limits));

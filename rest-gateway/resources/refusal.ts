@@ -76,7 +76,7 @@ export async function withViolated(
   return new InvalidRecords({ faults: [...faults, ...added], isMissing, records, isMany }, style.version);
 }
 
-/** The key of a row with this id is not taken by itself. */
+/** The faults of the records. `id` is that of the row that a request updates: its own unique values are not conflicts. */
 const faultsOf = (records: readonly Columns[], id: string | null, resource: Resource, asked: Asked) => {
   const key = id === null ? null : { [resource.key.column.name]: id };
   return faultsOfInput({ table: resource.table, records, key }, asked.identity, asked);

@@ -4,7 +4,7 @@ import type { Parameters } from "../conventions/parameters.ts";
 import type { Chosen, Version } from "../conventions/version.ts";
 import type { Filter, Relation, Resource, ResourceField } from "./resource.ts";
 
-/** Switches the settings' dialects off: the forms of the contract. */
+/** `Prefer: dialect=none` turns off the dialects of the settings: responses have the forms of the contract. */
 export const NO_DIALECT = "none";
 export type NamedDialect = Dialect | typeof NO_DIALECT;
 

@@ -158,7 +158,7 @@ export const textAt = (row: Row | undefined, column: number): string | null => r
 
 /** The statements of requests. Each shape is planned and written once. */
 export class Statements {
-  /** By resource: a new catalog has new ones. */
+  /** By resource. A new catalog has new resources, so that outdated statements are not used. */
   readonly #shapes = new WeakMap<Resource, TextCache<readonly Written[]>>();
 
   /** One transaction. */

@@ -22,8 +22,8 @@ export type StreamQuery = {
 };
 
 /**
- * The columns of the row that the main statement returns, in order. All are json, text or bytea, whose bytes are the
- * same in the binary format.
+ * The columns of the row that the main statement returns, in order. All are json, text or bytea: their binary format is the
+ * content itself.
  */
 export const RESULT = {
   ...{ body: 0, rows: 1, total: 2, headers: 3, status: 4 },

@@ -79,7 +79,7 @@ function isSame(one: DatabaseErrorLike, other: unknown): boolean {
 export type RefusedValue = {
   readonly row: number | null;
   readonly columns: readonly string[];
-  /** Null for what the error itself says. */
+  /** Null if the message of the database error applies. */
   readonly message: string | null;
 };
 
@@ -146,7 +146,10 @@ function columnsOf(
   return (column === undefined ? named : [column]).filter((name) => columns.has(name));
 }
 
-/** The faults of each rule that a row violates. An existing row has its own unique values, so only the reported conflict counts for it. */
+/**
+ * The faults of every rule that the rows violate. A unique value of an existing row may be taken by the row itself, so for updates
+ * and upserts only the reported conflict counts.
+ */
 async function otherFaults(
   { code, constraint: reported }: DatabaseErrorLike,
   rows: readonly Row[],

@@ -91,7 +91,7 @@ export class TaskRunner {
     metrics.gauge({ name: "tasks_running", about: "Tasks that run now.", read: () => this.running });
     metrics.counter({
       name: "task_attempts_total",
-      about: "Attempts at tasks by outcome. After the outcome repeated, the task is tried again.",
+      about: "Attempts at tasks by outcome: succeeded, failed, or repeated if the task is tried again.",
       labels: ["outcome"],
       read: () => Object.entries(this.ended).map(([outcome, value]) => ({ labels: { outcome }, value })),
     });

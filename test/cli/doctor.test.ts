@@ -133,7 +133,7 @@ test.each<[string, () => object, RegExp]>([
   [
     "metadata of another provider",
     () => samlEntry({ issuer: "urn:example:another" }),
-    /the metadata of the provider are those of .*, which is not urn:example:another/,
+    /the metadata of the provider have the entityID .* instead of urn:example:another/,
   ],
   [
     "a certificate of another key",

@@ -32,8 +32,8 @@ test("docs/graphql.md has an example of every argument", () => {
   expect([...names].filter((name) => !shown.has(name))).toEqual([]);
 });
 
-test("docs/graphql.md, Limits: the page has the documented complexity and depth", () => {
-  const [, complexity, depth] = /This page has complexity (\d+) and depth (\d+)/.exec(GUIDE)!;
+test("docs/graphql.md, Limits: the operation has the documented complexity and depth", () => {
+  const [, complexity, depth] = /This operation has complexity (\d+) and depth (\d+)/.exec(GUIDE)!;
   const page = parse(EXAMPLES.find(([title]) => title === "Limits")![1]);
   const check = (limits: object) =>
     refuseLargeOperations(page, { complexity: 1000, depth: 15, searches: 20, ...limits });

@@ -82,7 +82,7 @@ export class Completion {
     return { provider, identity: { ...identity, signIn } };
   }
 
-  /** What ends the user's last sign-in at the issuer; null if there is nothing. */
+  /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */
   async takeSignIn(userId: string, issuer: string): Promise<string | null> {
     const { identities, box } = this.#options;
     const found = await identities.takeSignIn(userId, issuer);

@@ -80,7 +80,7 @@ async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): P
   const unknown = settings.scopes.filter((scope) => !supports("scopes_supported", scope));
   if (unknown.length > 0) checks.push(warning(`the provider does not list the scopes ${unknown.join(", ")}`));
   if (metadata.end_session_endpoint === undefined) {
-    checks.push(note("the provider has no end-session endpoint: sign-out ends the session here alone"));
+    checks.push(note("the provider has no end-session endpoint: sign-out ends only the session here"));
   }
   const isBasic = settings.clientAuthentication
     ? settings.clientAuthentication === "basic"
@@ -99,7 +99,10 @@ async function checkKeys(url: string, outbound: Outbound): Promise<Check> {
   }
 }
 
-/** Exchanges an invalid code: a provider that knows the client rejects the code, and otherwise the client. Source: RFC 6749, 5.2. */
+/**
+ * Checks clientId and clientSecret by exchanging an invalid code: if they are right, the provider rejects the code, otherwise the
+ * client. Source: RFC 6749, 5.2.
+ */
 async function checkClient(
   settings: OidcSettings | OAuth2Settings,
   tokenUrl: string,
@@ -178,7 +181,7 @@ async function diagnoseSaml(settings: SamlSettings, context: ProviderContext): P
     }
     if (logoutUrl === null) {
       checks.push(
-        note("the provider has no logout URL with the Redirect binding: sign-out ends the session here alone"),
+        note("the provider has no logout URL with the Redirect binding: sign-out ends only the session here"),
       );
     }
   } catch (cause) {

@@ -54,7 +54,7 @@ export const flowKey = (state: string, browser: string, provider: string): Buffe
 const COOKIES = { Lax: "__Host-sign-in", None: "__Host-sign-in-post" } as const;
 export type SameSite = keyof typeof COOKIES;
 
-/** Seconds for which a sign-in may take. */
+/** Maximum duration of a sign-in, in seconds. */
 export const FLOW_SECONDS = 600;
 
 export const browserCookie = (sameSite: SameSite, browser: string): string =>

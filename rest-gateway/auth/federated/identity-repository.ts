@@ -90,7 +90,7 @@ export class IdentityRepository {
     return this.#functions.call(`unlink_identity(${types}, $6::inet, $7::timestamptz)`, values);
   }
 
-  /** What ends the last sign-in of the user at the issuer, which is forgotten. Null if there is nothing. */
+  /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */
   async takeSignIn(
     userId: string,
     issuer: string,

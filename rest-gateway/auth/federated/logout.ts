@@ -117,7 +117,7 @@ async function providerUrl(
     const signIn = userId === null ? null : await completion.takeSignIn(userId, issuer);
     const flow = flows.create();
     const url = await provider.logout(signIn, flow);
-    // Bound to no browser: all that it does is to continue at an allowed URL.
+    // Not bound to a browser: the response of the provider only makes the browser continue at an allowed URL.
     const key = flowKey(flow.state, "", name);
     if (url !== null) await once.keep("logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
     return { url, isUnavailable: false };

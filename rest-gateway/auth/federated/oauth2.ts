@@ -132,7 +132,7 @@ export async function orFailure<Result>(work: () => Promise<Result>): Promise<Re
   }
 }
 
-/** Turns an error of the library into a SignInFailure. Nothing that the provider has sent is repeated, save its error code. */
+/** Turns an error of the library into a SignInFailure. Of what the provider has sent, only the error code is repeated. */
 function failureOf(error: unknown): SignInFailure {
   if (error instanceof SignInFailure) return error;
   if (error instanceof OutboundError) return new SignInFailure("unavailable", error.message, { cause: error });

@@ -115,8 +115,8 @@ export class OidcProvider implements Provider {
 const KEY_AGE = 60;
 
 /**
- * Gives openid-client the keys for one sign-in, as old ones: so it requests newer ones when it needs another key, even right
- * after the provider has changed its key. The request ends at `keys`, which limits the requests to the provider.
+ * Gives openid-client the keys for one sign-in, marked as old: then it requests newer keys if it needs another key, even right after
+ * the provider has changed its key. That request is answered from `keys`, which limits the requests to the provider.
  */
 async function useKeys(
   configuration: oauth.Configuration,

@@ -48,7 +48,7 @@ export type ConfirmedIdentity = {
   /** For a new account; null if the provider has not sent them. */
   readonly name: string | null;
   readonly email: string | null;
-  /** What ends the sign-in at the provider; null if there is nothing. */
+  /** The data that a sign-out at the provider needs; null if there is none. */
   readonly signIn: string | null;
 };
 

@@ -55,8 +55,8 @@ export class Providers {
   }
 
   /**
-   * The issuer of a provider's identities. A provider of SAML gives itself a name in its metadata: with the name of another
-   * provider it could sign the users of that one in. Rejects with SignInFailure.
+   * The issuer of a provider's identities. A SAML provider chooses its own name in its metadata: if it chose the name of another
+   * provider, it could sign in that provider's users. Rejects with SignInFailure.
    */
   async issuerOf(provider: Provider): Promise<string> {
     const issuer = await provider.issuer();
@@ -65,7 +65,7 @@ export class Providers {
     const issuers = await Promise.all(others.map(knownIssuerOf));
     const same = others[issuers.indexOf(issuer)];
     if (same === undefined) return issuer;
-    const detail = `the metadata of the provider are those of ${issuer}, which is that of the provider ${same.settings.name}`;
+    const detail = `the metadata have the entityID ${issuer}, which is also the issuer of the provider ${same.settings.name}`;
     throw new SignInFailure("unavailable", `${detail}: set issuer in the entry of each`);
   }
 

@@ -166,7 +166,7 @@ async function sendSession(
   sendContinuation(response, returnTo ?? new URL("/", federated.url).href);
 }
 
-/** The provider has replaced the password, and not the second factor of the account. */
+/** The sign-in at the provider replaces the password, but not the second factor of the account. */
 async function askForCode(
   { tokens, federated, clock }: Auth,
   response: Response,

@@ -16,7 +16,7 @@ export type Assertion = {
   readonly id: string;
   /** Milliseconds since 1970, after which it is not accepted. */
   readonly expiresAt: number;
-  /** Null for a transient one, which is another one at each sign-in. */
+  /** The NameID; null for a transient one, which changes with each sign-in. */
   readonly subject: string | null;
   readonly nameId: {
     readonly value: string;
@@ -36,7 +36,7 @@ export type Assertion = {
 export function readAssertion(xml: string, expected: Expected): Assertion {
   return verified(() => {
     const root = parseXml(xml, LIMITS);
-    if (root.name !== "Assertion" || root.namespace !== ASSERTION) throw new XmlError("is no Assertion");
+    if (root.name !== "Assertion" || root.namespace !== ASSERTION) throw new XmlError("is not an Assertion");
     requireEqual("Version", root.attributes.get("Version"), "2.0");
     requireEqual("Issuer", onlyChild(root, ASSERTION, "Issuer").text, expected.issuer);
     const subject = onlyChild(root, ASSERTION, "Subject");

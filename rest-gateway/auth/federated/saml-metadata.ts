@@ -70,7 +70,7 @@ function locationOf(descriptor: XmlElement, name: string, attribute = "Location"
   const url = service?.attributes.get(attribute);
   if (url === undefined) return null;
   if (remoteUrl.safeParse(url).success) return url;
-  throw new XmlError(`has a ${name} that is no https URL`);
+  throw new XmlError(`has a ${name} that is not an https URL`);
 }
 
 function certificatesOf(descriptor: XmlElement): readonly string[] {

@@ -39,7 +39,7 @@ function readMessage(kind: "SAMLRequest" | "SAMLResponse", query: string, sender
     );
     if (!isSigned) throw new XmlError("has a signature that is not one of the provider");
     const root = parseXml(inflate(decode(message)), LIMITS);
-    if (root.namespace !== PROTOCOL) throw new XmlError("is no message of SAML");
+    if (root.namespace !== PROTOCOL) throw new XmlError("is not a SAML message");
     requireEqual("Issuer", onlyChild(root, ASSERTION, "Issuer").text, sender.issuer);
     requireEqual("Destination", root.attributes.get("Destination"), sender.destination);
     return root;

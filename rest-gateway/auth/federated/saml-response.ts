@@ -67,7 +67,7 @@ export function decodeResponse(base64: string | null): string {
 export function checkResponse(xml: string, expected: Expected): ResponseShape {
   return verified(() => {
     const root = parseXml(xml, LIMITS);
-    if (root.name !== "Response" || root.namespace !== PROTOCOL) throw new XmlError("is no Response");
+    if (root.name !== "Response" || root.namespace !== PROTOCOL) throw new XmlError("is not a Response");
     checkContents(root, [root]);
     const { attributes } = root;
     requireEqual("Version", attributes.get("Version"), "2.0");
@@ -91,7 +91,7 @@ export function checkResponse(xml: string, expected: Expected): ResponseShape {
 export function checkDecrypted(xml: string): boolean {
   return verified(() => {
     const root = parseXml(xml, LIMITS);
-    if (root.name !== "Assertion" || root.namespace !== ASSERTION) throw new XmlError("is no Assertion");
+    if (root.name !== "Assertion" || root.namespace !== ASSERTION) throw new XmlError("is not an Assertion");
     checkContents(root, [root]);
     return hasSignature(root);
   });

@@ -132,9 +132,10 @@ export class SamlProvider implements Provider {
     try {
       const text = "xml" in source ? source.xml : await this.#context.outbound.text(source.url, "application/xml, */*");
       const metadata = parseMetadata(text);
-      // A provider that names itself in its own metadata could otherwise turn into another one, and sign its users in.
+      // Otherwise a provider could change the name in its metadata to that of another provider, and sign in that provider's users.
       const issuer = this.settings.issuer ?? previous?.entityId ?? metadata.entityId;
-      if (metadata.entityId !== issuer) throw new XmlError(`are those of ${metadata.entityId}, which is not ${issuer}`);
+      if (metadata.entityId !== issuer)
+        throw new XmlError(`have the entityID ${metadata.entityId} instead of ${issuer}`);
       return metadata;
     } catch (error) {
       const what = error instanceof XmlError ? "the metadata of the provider " : "";
@@ -180,7 +181,7 @@ export class SamlProvider implements Provider {
     return readAssertion(profile!.getAssertionXml!(), expected);
   }
 
-  /** The key that decrypts the assertion, whose contents anyone may have encrypted: they are checked before they are parsed. */
+  /** The key that decrypts the assertion. Anyone can encrypt one, so its contents are checked before node-saml reads them. */
   async #keyOf(xml: string): Promise<Pick<KeyPair, "privateKey"> & Pick<ResponseShape, "isAssertionSigned">> {
     for (const { privateKey } of this.settings.keys) {
       const options = { key: privateKey, disallowDecryptionWithInsecureAlgorithm: true };
@@ -220,5 +221,5 @@ export class SamlProvider implements Provider {
   }
 }
 
-/** node-saml has not verified the response. */
+/** node-saml has rejected the response, possibly because the provider has a new certificate. */
 class SignatureError extends SignInFailure {}

@@ -86,7 +86,8 @@ export const HEADERS = {
   "X-RateLimit-Remaining": { description: "The number of requests that may follow at once.", schema: number },
   "Preference-Applied": { description: "The preferences that took effect.", schema: text },
   ETag: {
-    description: "The version of the content, for `If-None-Match`; of a record also for `If-Match`.",
+    description:
+      "The version of the content, for `If-None-Match`. The version of a record can also be sent as `If-Match`.",
     schema: text,
   },
   "Last-Modified": { description: "When the record was last changed.", schema: text },

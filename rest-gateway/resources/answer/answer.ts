@@ -51,7 +51,7 @@ const pathOf = ({ style, path, prefix }: Target): string => style.prefix + path.
 export const locationOf = ({ resource, style }: ResourceRequest, id: string): string =>
   `${style.prefix}/${resource.description.name}/${id}`;
 
-/** `"v1-734"`: the form of the response and the version of the row. With other rows in it, a hash of the body. */
+/** `"v1-734"`: the form of the response and the version of the row. If the response shows other rows too, a hash of the body. */
 function etagOf({ style, selection }: ResourceRequest, version: string | null, body: Buffer): string {
   if (version === null || !isOfOneRow(selection)) return contentTag(body);
   return `"v${style.version}${style.version === 1 && style.isCamel ? "c" : ""}-${version}"`;

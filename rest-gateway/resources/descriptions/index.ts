@@ -96,5 +96,5 @@ export type Reference = {
 /** Every resource. It is served if its table exists. */
 export const DESCRIPTIONS: readonly Description[] = [USERS, ARTICLES, COMMENTS];
 
-/** The roles of open changes to a resource, which need no credentials. */
+/** Every `editor`: the roles for changes without credentials. */
 export const EDITORS = DESCRIPTIONS.flatMap(({ editor }) => (editor === null ? [] : [editor]));

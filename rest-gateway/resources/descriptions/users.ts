@@ -21,7 +21,7 @@ export const USERS: Description = {
   sorts: ["id", "name", "email", "age", "created_at", "updated_at"],
   filters: {
     name: { field: "name", operator: "is", about: "Users of exactly this name." },
-    email: { field: "email", operator: "alike", about: "The user with this e-mail, in any case." },
+    email: { field: "email", operator: "alike", about: "The user with this e-mail, ignoring case." },
     age: { field: "age", operator: "is", about: "Users of this age." },
   },
   search: "internal.user_matches",

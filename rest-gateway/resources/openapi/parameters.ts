@@ -71,7 +71,7 @@ function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
       type: "string",
       enum: ["asc", "desc"],
     }),
-    queryParameter("keyword", "Records that contain this text, in any case. At most 10,000 characters."),
+    queryParameter("keyword", "Records that contain this text, ignoring case. At most 10,000 characters."),
     ...pagingOf(api, resource),
     ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(api, filter)),
   ];
@@ -100,11 +100,11 @@ function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter
   const most = `At most ${MAX_LIMIT}; a larger number has the same effect.`;
   const limit = countParameter("limit", `Records on a page. ${most}`, version === 1 ? 0 : 1, pageSize);
   if (version === 2) return [countParameter("page", "The page, from 1.", 1, 1), limit];
-  const alone = list === "array" ? "; from 0 alone" : "";
+  const alone = list === "array" ? " or without either" : "";
   return [
     countParameter("skip", "The number of records to skip.", 0),
     limit,
-    countParameter("page", `The page: from 1 beside \`limit\`, from 0 beside \`size\`${alone}.`, 0),
+    countParameter("page", `The page: from 1 with \`limit\`, from 0 with \`size\`${alone}.`, 0),
     countParameter("size", `Records on a page where \`page\` counts from 0. ${most}`, 1, pageSize),
   ];
 }

@@ -161,7 +161,7 @@ function actOperation(api: ApiVersion, path: OperationPath, name: string): Opera
   return changeOperation(api, path, name, { description: action.about, security });
 }
 
-/** What changes of a record differ in. */
+/** The differences between operations that change a record. */
 type Change = {
   /** The default is the name of the change. */
   readonly verb?: string;
@@ -257,7 +257,7 @@ const jsonBody = (schema: JsonSchema): NonNullable<Operation["requestBody"]> => 
 
 type Use = "select" | "insert" | "update" | "delete";
 
-/** For an operation that grants allow to anonymous callers; nothing for others. */
+/** Makes credentials optional if the grants allow the operation to anonymous callers. Otherwise empty. */
 function securityOf(api: ApiVersion, resource: Resource, use: Use): Pick<Operation, "security"> {
   const { catalog, anonymousRole, isOpen } = api;
   const { table, description } = resource;

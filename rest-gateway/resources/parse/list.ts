@@ -10,7 +10,8 @@ import { faultOfText } from "./values.ts";
 const MAX_KEYWORD = 10_000;
 
 /**
- * The query string of a collection. `wrapsSkip` is what the client prefers for pages of version 1. Throws RestError.
+ * Parses the query string of a collection. `wrapsSkip`: the client prefers an envelope for pages of version 1
+ * (`Prefer: dialect=envelope`). Throws RestError.
  */
 export function parseList(
   parameters: Parameters,

@@ -41,7 +41,7 @@ const UUID: Rule = { what: "a UUID", isText: isUuid };
 /** Date.parse accepts `2026-02-30`; Postgres has no year 0. */
 const isDay = (text: string) => !text.startsWith("0000") && new Date(text).toJSON()?.startsWith(text) === true;
 
-/** Other types have any text. */
+/** The rules by type. Types that are not listed accept any text. */
 const RULES: ReadonlyMap<string, Rule> = new Map([
   ["bool", BOOLEAN],
   ...["int2", "int4", "int8"].map((type) => [type, WHOLE] as const),

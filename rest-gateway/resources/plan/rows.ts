@@ -57,7 +57,7 @@ function planRelation(relation: Relation, selection: Selection, style: Style): E
   };
 }
 
-/** The same as for a foreign key, which the database need not have. */
+/** The relationship that a foreign key would define. The database need not have that key. */
 const relationshipOf = ({ name, field }: Relation, { table, key }: Resource): Relationship => ({
   kind: "many-to-one",
   isToOne: true,

@@ -139,7 +139,7 @@ function fromDatabase(raised: DatabaseError, status: number, { refused, catalog 
   return { status, code, message, details, ...(hint !== undefined && { hint }) };
 }
 
-/** In place of those for authors of SQL. */
+/** Hints that replace those of Postgres, which are for authors of SQL. */
 const HINTS: Readonly<Record<string, string>> = {
   "428C9": "Leave this column out: the database assigns its value.",
 };
@@ -152,8 +152,8 @@ const hintOfAll = (refused: readonly RefusedValue[], own: string | undefined): s
   [...new Set(refused.slice(0, MAX_LISTED).flatMap(({ message }) => message ?? own ?? []))].join("; ") || undefined;
 
 /**
- * Postgres' details, after the place in the body: `in [3].email: Key (lower(email))=(ada@example.com) already exists.` Of several
- * faults all places, with what is wrong there: `in title: title must have at least 5 characters; in age: …`
+ * The details of Postgres, after the position in the body: `in [3].email: Key (lower(email))=(ada@example.com) already exists.` If
+ * there are several faults, the position and the message of each: `in title: title must have at least 5 characters; in age: …`
  */
 function detailsOf(
   detail: string | undefined,
@@ -204,7 +204,7 @@ function statusOf(raised: DatabaseError, isAnonymous: boolean): number {
   return BAD_REQUEST;
 }
 
-/** Class 42 names objects of the schema, such as a policy that recurses, and 53400 a limit of the server; neither holds data. */
+/** These errors contain no data: class 42 is about objects of the schema, such as a recursive policy, and 53400 about a server limit. */
 const isForTheDba = ({ code = "" }: DatabaseError) => code.startsWith("42") || code === "53400";
 
 /** "Failing row contains (…)" would reveal columns that the caller may not read. */
@@ -216,7 +216,10 @@ function fromService({ problem: { status, message, sqlstate } }: ApiError): Tabl
   return sqlstate === undefined ? toTableProblem({ status, message }) : { status, code: sqlstate, message };
 }
 
-/** A refused row count or size. The statement casts a text such as `content_service.shown=2` to a number to fail. */
+/**
+ * The error for a refused row count or size; null for other errors. To refuse, the statement casts a text such as
+ * `content_service.shown=2` to a number, which fails.
+ */
 function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError | null {
   if (code !== "22P02") return null;
   const { format, maxAffected, maxBytes } = plan;

@@ -23,7 +23,7 @@ const JSON_READERS: Readonly<Record<string, (bytes: Buffer, options: BodyOptions
   "application/vnd.pgrst.array+json": parseJsonBody,
   "text/csv": (bytes, { target }) => {
     const { text, columns, rows } = parseCsv(textOf(bytes));
-    // A header without rows gives a function no arguments.
+    // CSV with a header line but without rows calls a function without arguments.
     const keys = rows === 0 && target.kind === "function" ? [] : [...columns].sort();
     return { kind: "json", source: "csv", text, isArray: true, keys, rows, isOther: false };
   },

@@ -11,8 +11,8 @@ const OVERRIDES: ReadonlySet<string> = new Set(["GET", "QUERY", "PATCH", "DELETE
 const CHANGES = "body";
 
 /**
- * A request whose query string is in its body, because it is too long for a URL, as the request with that URL. Others are
- * returned unchanged.
+ * Moves a query string that is in the body, because it is too long for a URL, to the URL. Other requests are returned
+ * unchanged.
  *
  *   QUERY /items?select=id  body id=in.(1,2)                        // GET /items?select=id&id=in.(1,2)
  *   POST /items, X-HTTP-Method-Override: DELETE  body id=in.(1,2)   // DELETE /items?id=in.(1,2)
@@ -77,7 +77,7 @@ const METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 export function rootCall(request: RequestText, root: RootSpec | null): RequestText | null {
   const { method, url, headers } = request;
   if (root === null || url.path.length > `${BASE}/`.length || !METHODS.has(method)) return null;
-  // A client that prefers a description takes JSON too.
+  // Adds JSON, the type of the function's result, where the client accepts an OpenAPI description.
   const accept = headers.accept?.replace(/application\/openapi\+json[^,]*/gi, "$&, application/json");
   const profile = root.schema !== null && { "accept-profile": Buffer.from(root.schema).toString("latin1") };
   return {

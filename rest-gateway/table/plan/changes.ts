@@ -169,7 +169,7 @@ const unknownBodyColumns = (names: readonly string[], { method, body }: TableReq
     return meant.length > 0 ? `Perhaps you meant ${meant.join(", ")}.` : null;
   });
 
-/** Whether a form is JSON, read as the names of its fields. */
+/** Whether a body that was sent as a form is JSON, which the form parser has read as the name of a field. */
 export const isJsonInForm = (body: Body | null): boolean =>
   body?.kind === "json" && body.source === "form" && body.keys!.some((key) => /^\s*[[{]/.test(key));
 

@@ -32,7 +32,7 @@ export function findRelationship(catalog: Catalog, source: Table, { name, hint }
 }
 
 /**
- * The name of a target, of a key of the source, or of a column that other keys refer to; the first that matches. Views
+ * `name` may be a target, a key of the source, or a column that other keys refer to; the first of `ways` that matches applies. Views
  * inherit the keys of their tables: the name of a key selects the relationship between the tables, if both are served.
  */
 function findByName(catalog: Catalog, source: Table, name: string): readonly Relationship[] {
@@ -77,7 +77,7 @@ function isHint(each: Exclude<Relationship, { kind: "computed" }>, hint: string)
   return each.constraint === hint || hasColumn(each, hint, 0) || hasColumn(each, hint, 1);
 }
 
-/** Whether the key is this single column, of the source (0) or of the target (1). */
+/** Whether the key has only this column: in the source (side 0) or in the target (side 1). */
 const hasColumn = ({ columns }: Extract<Relationship, { columns: unknown }>, name: string, side: 0 | 1) =>
   columns.length === 1 && columns[0]![side] === name;
 

@@ -4,7 +4,7 @@ import type { Rights } from "../../../db/changes/rights/rights.ts";
 import type { VisibleChange } from "../../../db/changes/rights/watch.ts";
 import type { TableWatch } from "./stream.ts";
 
-/** The data of a change for clients. It is written once for all who see the same of it. */
+/** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */
 export class ChangeEvent {
   readonly #change: Change;
   readonly #rights: Rights;
@@ -50,7 +50,7 @@ const NONE: ReadonlySet<string> = new Set();
 
 const intersections = new WeakMap<ReadonlySet<string>, WeakMap<ReadonlySet<string>, ReadonlySet<string>>>();
 
-/** The same set for the same sets. */
+/** Returns the same Set object whenever it is called with the same two Set objects. */
 function intersectionOf(one: ReadonlySet<string>, other: ReadonlySet<string>): ReadonlySet<string> {
   const known = intersections.get(one) ?? new WeakMap<ReadonlySet<string>, ReadonlySet<string>>();
   intersections.set(one, known);

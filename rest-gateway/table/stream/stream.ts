@@ -22,7 +22,7 @@ import { filterRequestOf } from "./filter.ts";
 export type TableWatch = Watch & {
   /** The columns that it wants; null for all. */
   readonly selected: ReadonlySet<string> | null;
-  /** The columns that name a row that it no longer sees. */
+  /** The primary key: all that an event contains of an old row that the client may not see, or that was not logged. */
   readonly key: ReadonlySet<string>;
   readonly stream: EventStream;
   readonly requestId: string;

@@ -14,7 +14,10 @@ export function writeQuery(plan: Plan, postgis: string | null): Query {
   return { main, estimate: estimate && finish(estimate), stream: writeStream(plan) };
 }
 
-/** Reads of lists in a format without an end: each row can be sent before the next one is known. */
+/**
+ * The statements that stream a list as CSV or JSON lines; null for other results. These formats have no closing text, so each row
+ * can be sent before the next one is read.
+ */
 function writeStream(plan: Plan): StreamQuery | null {
   const { format } = plan;
   if ((format.kind !== "csv" && format.kind !== "lines") || format.explain) return null;

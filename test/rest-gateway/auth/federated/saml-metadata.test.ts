@@ -42,10 +42,10 @@ const REFUSED = [
   ],
   [idp(key(STRONG) + SSO, ""), "has no entityID"],
   [idp(key(STRONG)), "has no SingleSignOnService with the binding HTTP-Redirect"],
-  [idp(key(STRONG) + SSO.replace("https", "http")), "has a SingleSignOnService that is no https URL"],
+  [idp(key(STRONG) + SSO.replace("https", "http")), "has a SingleSignOnService that is not an https URL"],
   [
     idp(key(STRONG) + SSO.replace("https://idp.example/sso", "javascript:alert(1)")),
-    "has a SingleSignOnService that is no https URL",
+    "has a SingleSignOnService that is not an https URL",
   ],
   [idp(SSO), "has no certificate of an RSA key of at least 2048 bits that signs"],
   [idp(key(WEAK) + SSO), "has no certificate of an RSA key of at least 2048 bits that signs"],

@@ -445,11 +445,15 @@ const REFUSED: readonly Refusal[] = [
     /attribute twice/,
   ],
   ["of another version", { beforeSigning: (xml) => xml.replace('Version="2.0"', 'Version="1.1"') }, /another Version/],
-  ["of another kind", { atTheEnd: (xml) => xml.replaceAll("samlp:Response", "samlp:ArtifactResponse") }, /no Response/],
+  [
+    "of another kind",
+    { atTheEnd: (xml) => xml.replaceAll("samlp:Response", "samlp:ArtifactResponse") },
+    /is not a Response/,
+  ],
   [
     "in another name space",
     { atTheEnd: (xml) => xml.replace("SAML:2.0:protocol", "SAML:1.0:protocol") },
-    /no Response/,
+    /is not a Response/,
   ],
   ["that is cut short", { atTheEnd: (xml) => xml.slice(0, -20) }, /response/],
   ["followed by another document", { atTheEnd: (xml) => xml + xml }, /response/],
@@ -496,7 +500,7 @@ const REFUSED: readonly Refusal[] = [
   [
     "whose encrypted contents are something else",
     { encryptFor: OWN.certificate, afterSigning: () => "<saml:x xmlns:saml='urn:oasis:names:tc:SAML:2.0:assertion'/>" },
-    /no Assertion/,
+    /is not an Assertion/,
   ],
   [
     "whose encrypted contents have two assertions",
@@ -684,7 +688,7 @@ describe("a provider that calls itself by the name of another one is not used", 
     evil.entityId = entityId();
     const page = await attempt([entry()]);
     expect([outcomeOf(page), hasSession(page)]).toEqual(["503 You are not signed in", false]);
-    expect(client.log().at(-1)!.detail).toMatch(/which is that of the provider (corp|acme)/);
+    expect(client.log().at(-1)!.detail).toMatch(/which is also the issuer of the provider (corp|acme)/);
   });
 
   test("after it had another name", async () => {
@@ -703,7 +707,7 @@ describe("a provider that calls itself by the name of another one is not used", 
     ]);
     await client.service().service.reloadSettings();
     expect(outcomeOf(await browser.request(url("/auth/saml/evil")))).toBe("503 You are not signed in");
-    expect(client.log().at(-1)!.detail).toMatch(/which is not urn:example:evil/);
+    expect(client.log().at(-1)!.detail).toMatch(/instead of urn:example:evil/);
   });
 });
 
