@@ -41,7 +41,7 @@ const MAX_INTROSPECTION_FIELDS = 1000;
 /** graphql-js and Grafast recurse once per level of selection sets, including those of fragments. */
 const MAX_SELECTION_SETS = 200;
 
-/** Maximum uses of variables that are counted: fragments multiply them. */
+/** Maximum uses of variables in filters, with fragments expanded: each use counts the conditions in the value again. */
 const MAX_VARIABLES = 10_000;
 
 const invalid = (message: string) => new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
@@ -84,8 +84,10 @@ export function refuseLargeVariables(
   limits: SizeLimits,
 ): void {
   if (variables.length === 0) return;
-  const counts = variables.map((name) => (name in values ? countFields(values[name]) : (defaults.get(name) ?? NONE)));
-  refuseCounts(sum([{ fields, searches }, ...counts]), limits);
+  const counts = new Map<string, Counts>();
+  for (const name of new Set(variables))
+    counts.set(name, name in values ? countFields(values[name]) : (defaults.get(name) ?? NONE));
+  refuseCounts(sum([{ fields, searches }, ...variables.map((name) => counts.get(name)!)]), limits);
 }
 
 function refuseCounts({ fields, searches }: Counts, limits: SizeLimits): void {
@@ -179,7 +181,7 @@ class SizeMeasure {
     let fields = 0;
     let searches = 0;
     let sets = 0;
-    let variables: readonly string[] = [];
+    const variables: string[] = [];
     for (const selection of set.selections) {
       const own = selection.kind === Kind.FIELD ? 1 : 0;
       const given = selection.kind === Kind.FIELD ? countArguments(selection) : EMPTY;
@@ -191,7 +193,9 @@ class SizeMeasure {
       fields += inner.fields + own + given.fields;
       searches += inner.searches + given.searches;
       sets = Math.max(sets, inner.sets);
-      if (variables.length <= MAX_VARIABLES) variables = [...variables, ...inner.variables, ...given.variables];
+      refuseManyVariables(variables.length + inner.variables.length + given.variables.length);
+      for (const name of inner.variables) variables.push(name);
+      for (const name of given.variables) variables.push(name);
     }
     return { depth, fields, searches, sets: sets + 1, variables };
   }
@@ -208,6 +212,10 @@ class SizeMeasure {
     this.#measured.set(name, size);
     return size;
   }
+}
+
+function refuseManyVariables(uses: number): void {
+  if (uses > MAX_VARIABLES) throw invalid(`the filters use variables more than ${MAX_VARIABLES} times`);
 }
 
 function refuseDeepSets(level: number): void {

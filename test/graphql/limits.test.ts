@@ -224,6 +224,19 @@ describe("the setting", () => {
   });
 });
 
+test("filters use variables at most 10000 times with fragments expanded, and each use counts its conditions", async () => {
+  const queryOf = (uses: number) => `
+    query ($x: ArticleFilterInput!, $y: ArticleFilterInput) { ...F ...F ...F ...F last: articles(filter: $y) { totalCount } }
+    fragment F on Query { articles(filter: { and: [${"$x ".repeat(uses)}] }) { totalCount } }`;
+  const y = { or: Array.from({ length: 1000 }, () => ({ status: "DRAFT" })) };
+  const complex = (count: number) => [`VALIDATION_ERROR: the operation has complexity ${count}; the maximum is 1000`];
+  expect(await errors(queryOf(2499), { variables: { x: {}, y } })).toEqual(complex(1015));
+  expect(await errors(queryOf(2499), { variables: { x: y, y: null } })).toEqual(complex(9_996 * 1001 + 14));
+  expect(await errors(queryOf(2500), { variables: { x: {}, y } })).toEqual([
+    "VALIDATION_ERROR: the filters use variables more than 10000 times",
+  ]);
+});
+
 describe("searches by keyword", () => {
   const tooMany = (count: number, max: number) => [
     `VALIDATION_ERROR: the operation searches by keyword ${count} times; the maximum is ${max}`,
