@@ -65,6 +65,7 @@ export const CREDENTIALS: readonly Credential[] = [ANONYMOUS, BEARER, USER_KEY, 
 export const signUp = (passwordHash: string): string => `
   set session_replication_role = replica;
   update auth_private.accounts set password_hash = '${passwordHash}' where user_id = ${USER};
+  insert into auth_private.login_emails (user_id, email) values (${USER}, 'user${USER}@example.com');
   reset session_replication_role;
   insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash)
   values ('user', ${USER}, 'of the bench', 'cs_user_kkkkkk', sha256('${KEY}'));
