@@ -189,7 +189,7 @@ function cellsOf({ contestants, cases, connections }: Field): Cell[] {
 const rotated = (length: number, by: number): number[] => Array.from({ length }, (_, i) => (i + by) % length);
 
 /** Seconds of the same load before each measurement: while a server is stopped, V8 discards code, which it must then compile again. */
-export const LEAD_IN_SECONDS = 2;
+export const LEAD_IN_SECONDS = 5;
 
 /** Measurements with more foreign load than this are repeated. */
 export const MAX_FOREIGN_CORES = 0.15;
