@@ -33,7 +33,7 @@ export const MAX_SHARED = 4;
 /** Permission to use one connection. */
 export class Slot {
   readonly client: string;
-  /** How many further quick reads may use the connection. Whoever sends the reads sets it to 0. */
+  /** How many further quick reads may use the connection. Set to 0 when the reads are sent. */
   places: number;
 
   constructor(client: string, places: number) {

@@ -121,7 +121,7 @@ describe("connections", () => {
 });
 
 describe("quick reads", () => {
-  test("share a connection in fours, whoever their clients are", async () => {
+  test("share a connection in fours, also those of different clients", async () => {
     const pool = new Pool({ slots: 3, share: 100 });
     const quick = ["ada quick 1", "bob quick 1", "ada quick 2", "eve quick 1"];
     pool.enter(...quick.slice(0, 3), "ada 3", quick[3]!, "eve quick 2", "dan 1");
