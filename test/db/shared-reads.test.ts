@@ -400,8 +400,9 @@ test("when all reads have ended, all connections are free", async () => {
   ]);
   await expect.poll(async () => db.transactions.use.available === (await db.pids()).length).toBe(true);
   expect(db.transactions.use.waiting).toBe(0);
-  const slots = [1, 2, 3, 4].map(() => admission.enter(null) instanceof Slot);
-  expect(slots).toEqual([true, true, true, false]);
+  const entered = [1, 2, 3, 4].map(() => admission.enter(null));
+  expect(entered.map((slot) => slot instanceof Slot)).toEqual([true, true, true, false]);
+  for (const slot of entered) admission.leave(await slot);
 });
 
 test("when all connections are in use, reads that wait share the next one that is free", async () => {
