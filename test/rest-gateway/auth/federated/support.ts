@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdtemp, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pino from "pino";
@@ -51,7 +51,11 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
   let file: string;
   let lines: LogLine[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
-  const configure = (list: readonly object[]) => writeFile(file, JSON.stringify(list));
+  // The service may be reading the file: it never finds half of it.
+  const configure = async (list: readonly object[]) => {
+    await writeFile(`${file}.new`, JSON.stringify(list));
+    await rename(`${file}.new`, file);
+  };
   beforeAll(async () => {
     idp = await IdentityProvider.start();
     file = join(await mkdtemp(join(tmpdir(), "providers-")), "providers.json");
