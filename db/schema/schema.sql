@@ -20,6 +20,7 @@
 --!include content/comments/access.sql
 --!include content/articles/functions.sql
 --!include changes/publication.sql
+--!include changes/protected-writes.sql
 --!include auth/accounts/table.sql
 --!include auth/login_emails/table.sql
 --!include auth/factors/table.sql

@@ -365,7 +365,7 @@ test("auth.act_as without a transaction fails, and says that begin comes first",
     });
   await owner.query("begin");
   const { rows } = await owner.query("select auth.act_as('anon')");
-  expect(rows[0].act_as).toMatch(/^role anon until the end of the transaction: without begin it has ended already;/);
+  expect(rows[0].act_as).toMatch(/^role anon until the end of the transaction\. Without begin it has ended already\./);
   expect((await owner.query("select current_user")).rows).toEqual([{ current_user: "anon" }]);
   await owner.query("rollback");
   // Some clients send all statements in one message.

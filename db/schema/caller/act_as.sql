@@ -7,7 +7,7 @@ begin
   if not pg_has_role(session_user, (select datdba from pg_database where datname = current_database()), 'usage') then
     raise insufficient_privilege using message = 'only a superuser or the owner of the database may act as a caller';
   end if;
-  -- This statement alone began the transaction, and ends it.
+  -- Without begin, this statement is its own transaction, and the role would be reset at its end.
   if statement_timestamp() = transaction_timestamp()
     and current_query() ~* '^\s*select\s+(\*\s+from\s+)?auth\s*\.\s*act_as\s*\([^()]*\)\s*;?\s*$'
   then
@@ -33,7 +33,8 @@ begin
   perform set_config('request.jwt.claims', coalesce(claims::text, ''), true);
   perform set_config('role', coalesce(claims ->> 'role', 'anon'), true);
   -- Not every client lets SQL see whether it has begun a transaction.
-  return format('%s until the end of the transaction: without begin it has ended already; reset role ends it sooner',
+  return format(
+    '%s until the end of the transaction. Without begin it has ended already. reset role resets the role earlier',
     case when claims ? 'sub'
       then format('user %s (%s), role %s', claims ->> 'sub', claims ->> 'name', claims ->> 'role')
       else 'role ' || coalesce(claims ->> 'role', 'anon') end);

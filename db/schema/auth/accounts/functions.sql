@@ -25,8 +25,8 @@ $$;
 
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
-  -- A username has no @, and an e-mail has one. The login as it was sent comes first: a username from before usernames
-  -- were normalized may differ from another one only in that.
+  -- A username has no @, and an e-mail has one. Old usernames were not normalized, and two of them may have the same
+  -- normalized form. So the login is first looked up as it was sent.
   select auth_api.account_of(coalesce(
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
     (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
@@ -64,7 +64,7 @@ end $$;
 
 comment on function auth_private.add_account(jsonb, text, text, text, text) is $$
 Creates a user with an account and returns the id. The fields are columns of the user. If the username is null or the
-e-mail, the user signs in with the e-mail. The skeletons say what e-mail and username look like. If the password is
+e-mail, the user signs in with the e-mail. Texts that look alike have the same skeleton. If the password is
 null, the caller links an identity. The constraints of the tables say which values are refused.
 $$;
 
@@ -138,7 +138,7 @@ $$;
 create or replace function auth_private.lock_account(user_id bigint, password_hash text) returns boolean
 language plpgsql volatile set search_path = '' as $$
 begin
-  -- Before the attempts and the factor, here and elsewhere, so that no two changes wait for each other.
+  -- Locked before the attempts and the factor, here and elsewhere, so that there are no deadlocks.
   perform from auth_private.accounts as a
   where a.user_id = lock_account.user_id
     and a.password_hash is not distinct from lock_account.password_hash

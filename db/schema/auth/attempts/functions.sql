@@ -85,7 +85,7 @@ declare
 begin
   reservation := auth_api.reserve_attempt(
     array[
-      -- With the IP address, so that a user cannot be locked out from another one.
+      -- With the IP address, so that attempts from one address cannot lock out the user at another address.
       case
         when found_id is null then auth_private.attempt_key('name', lower(login), address)
         else auth_private.attempt_key('user', found_id::text, address)

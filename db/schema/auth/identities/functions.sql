@@ -79,7 +79,7 @@ begin
   return 'registered';
 exception
   when unique_violation then
-    -- Of two first sign-ins at once, the other one has registered the identity.
+    -- A concurrent first sign-in has registered the identity.
     perform from auth_private.identities as i
     where i.issuer = register_identity.issuer
       and i.subject = register_identity.subject;
@@ -170,7 +170,8 @@ returns text
 language plpgsql volatile security definer set search_path = '' as $$
 declare unlinked text;
 begin
-  -- Of two calls at once, the second one waits here, and then finds the last way to sign in.
+  -- Of two concurrent calls, the second one waits here. Otherwise each could remove one of the last two ways
+  -- to sign in.
   perform from auth_private.accounts as a
   where a.user_id = unlink_identity.user_id
   for no key update;
@@ -233,6 +234,6 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.take_sign_in(bigint, text) is $$
-What the provider needs to end the last sign-in of the user there, which is over then: {subject, signIn}, encrypted, in
-hex; null if there is none.
+Deletes what the service keeps of the user's last sign-in there, and returns it: {subject, signIn}, which the provider
+needs to end that sign-in, signIn encrypted and in hex; null if there is none.
 $$;

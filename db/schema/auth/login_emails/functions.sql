@@ -150,7 +150,7 @@ $$;
 create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- Read by the triggers of users: the change is the user's.
+  -- The triggers on public.users read these settings, so that the change counts as made by the user.
   perform set_config('request.address', coalesce(host(change_email.address), ''), true),
     set_config('request.jwt.claims', json_build_object('sub', a.user_id::text, 'role', a.role)::text, true)
   from auth_private.accounts as a

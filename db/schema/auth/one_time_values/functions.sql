@@ -29,4 +29,4 @@ language sql volatile security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.take_once(text, bytea, timestamptz) is
-  'Takes a value, which exists no longer then; null if there is none or it has expired.';
+  'Returns a value and deletes it; null if there is none or it has expired.';

@@ -35,7 +35,7 @@ return internal.add_user(jsonb_strip_nulls(to_jsonb(input)));
 
 comment on function public.create_user(public.users) is $$
 @behavior -flatMutationField
-Creates a user, for clients of /rest/v1. The createUser of GraphQL is that of the table, which is faster.
+Creates a user, for clients of /rest/v1. The createUser of GraphQL inserts into the table instead, which is faster.
 $$;
 
 create or replace function public.users_avatar(person public.users, size integer default 80) returns text
