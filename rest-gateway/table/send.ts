@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
-import { type ClientGone, endWith, RETRY_SECONDS } from "../../http/response.ts";
+import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/response.ts";
 import { PAGE_HEADERS } from "../../http/security-headers.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
@@ -45,6 +45,7 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
   if (!isBodiless) more.push("Content-Length", String(body?.length ?? 0));
   writeHead({ request, response, head: { ...head, headers }, ...(watch && { watch }) }, sent, more);
   if (isBodiless || body === null) response.end();
+  else if (answered.isDisposable) endAndFree(response, body);
   else endWith(response, body);
 }
 

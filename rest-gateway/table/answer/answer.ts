@@ -20,6 +20,8 @@ export type Answer = {
   /** Headers that a database function has set. They replace the service's headers of the same name. */
   readonly given?: readonly Header[];
   readonly body: Buffer | null;
+  /** Whether nothing else uses the body, so that its memory may be freed when it is sent. */
+  readonly isDisposable?: boolean;
 };
 
 /** Turns the row of the main statement into a response. Throws TableError if the request does not allow the result. */
@@ -52,6 +54,7 @@ export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl)
     headers,
     ...(given !== null && { given: responseHeaders(given) }),
     body: body === "sent" ? (row[RESULT.body] ?? EMPTY) : null,
+    isDisposable: true,
   };
 }
 
