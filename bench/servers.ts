@@ -34,7 +34,7 @@ export type RunningServer = AsyncDisposable & {
   readonly address: string;
   /** That of the present process. */
   readonly pid: number;
-  /** MB that were resident when it was ready, the last time. */
+  /** MB that were resident when the present process was idle after its start. */
   readonly idleMemory: number;
   /** Ends the process and starts another one at the same address. */
   restart(): Promise<void>;
@@ -117,10 +117,13 @@ export async function startServer(program: Program, database: ServerDatabase): P
 
 type RunningProcess = {
   readonly child: ChildProcess;
-  /** MB that were resident when it was ready. */
+  /** MB that were resident when it was idle after its start. */
   readonly idleMemory: number;
   recentOutput(): string;
 };
+
+/** How long a server that is ready needs to end the work of its start, and to free its memory. */
+const IDLE_MILLISECONDS = 3000;
 
 async function startProcess(program: Program, database: ServerDatabase, port: number): Promise<RunningProcess> {
   const { file, args, environment } = program.command(database, port);
@@ -132,6 +135,7 @@ async function startProcess(program: Program, database: ServerDatabase, port: nu
   try {
     await untilReady(child, `http://127.0.0.1:${port}/health`);
     await resume(child);
+    await setTimeout(IDLE_MILLISECONDS);
   } catch (error) {
     await end(child);
     throw new Error(`the server "${program.name}" did not start: ${recentOutput()}`, { cause: error });

@@ -95,7 +95,7 @@ type Measurements = {
   readonly tables: readonly Series[];
   readonly connections: readonly Series[];
   readonly rows: readonly Series[];
-  /** MB by server, when it was ready. */
+  /** MB by server, when it was idle after its start. */
   readonly idleMemory: ReadonlyMap<string, number>;
 };
 

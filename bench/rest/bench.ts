@@ -26,7 +26,7 @@ export type Measurements = {
   /** The service in one process and in two. */
   readonly workers: readonly Series[];
   readonly waits: readonly Waits[];
-  /** MB by server, when it was ready. */
+  /** MB by server, when it was idle after its start. */
   readonly idleMemory: ReadonlyMap<string, number>;
   /** Whether pgbench took part. */
   readonly hasPgbench: boolean;

@@ -12,7 +12,7 @@ export type Measurements = {
   readonly databaseVersion: string;
   readonly series: readonly Series[];
   readonly waits: readonly Waits[];
-  /** MB by server, when it was ready. */
+  /** MB by server, when it was idle after its start. */
   readonly idleMemory: ReadonlyMap<string, number>;
 };
 

@@ -36,7 +36,7 @@ export function reportUsers(measured: Measurements, options: BenchOptions, comma
     ratioTable(OURS.name, RATIOS, series),
     ...(repeats === null ? [] : ["### Ratios of 304 responses to 200 responses", "Requests per second.", repeats]),
     "### Waits and idle memory",
-    `${WAITS} Memory: resident MB after the start.`,
+    `${WAITS} Memory: resident MB three seconds after it is ready.`,
     waitsTable(waits, [["idle memory, MB", ...PROGRAMS.map(({ name }) => idleMemory.get(name)!.toFixed(0))]]),
     "### All numbers",
     NUMBERS,
