@@ -7,14 +7,9 @@ import type { Environment } from "../config/config.ts";
 import { type Comparison, compareSchema, fixForNotIncluded } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
-import {
-  applyCurrent,
-  commitMigration,
-  hasCurrent,
-  MIGRATIONS_FOLDER,
-  uncommitMigration,
-} from "../db/cluster/migrate.ts";
+import { applyCurrent, commitMigration, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { hasCurrent, MIGRATIONS_FOLDER } from "../db/cluster/migrations-folder.ts";
 import { CommandError, cannotUseDatabase, ownerUrl, readSettings, runCommand } from "./command.ts";
 
 const HELP = `\

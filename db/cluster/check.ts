@@ -2,8 +2,8 @@
 import { type Finding, sentenceOf } from "../advisor/finding.ts";
 import { type Comparison, compareSchema, fixForNotIncluded } from "./compare.ts";
 import { startScratchCluster } from "./embedded.ts";
-import { hasCurrent } from "./migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
+import { hasCurrent } from "./migrations-folder.ts";
 
 const ADVICE = `
 Write the statements that lead from one to the other to db/migrations/current.sql. Use statements that may run twice, or

@@ -3,9 +3,11 @@ import { advise } from "../advisor/advisor.ts";
 import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
+import { applyCurrent, compileSchema, rerunCurrent } from "./graphile-migrate.ts";
 import { notIncluded } from "./includes.ts";
-import { applyCurrent, compileSchema, MIGRATIONS_FOLDER, migrate, rerunCurrent, schemaOf } from "./migrate.ts";
+import { migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
+import { MIGRATIONS_FOLDER, schemaOf } from "./migrations-folder.ts";
 
 const DROP_ROLES = `
   do $$

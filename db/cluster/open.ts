@@ -5,7 +5,9 @@ import type { UsersWrite } from "../../config/config.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
-import { hasCurrent, type MigrationLog, migrate } from "./migrate.ts";
+import type { MigrationLog } from "./graphile-migrate.ts";
+import { migrate } from "./migrate.ts";
+import { hasCurrent } from "./migrations-folder.ts";
 import { type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = {

@@ -1,5 +1,4 @@
 import type { Request, Router } from "express";
-import { toDataURL } from "qrcode";
 import { readBytes } from "../../http/body.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import { parseBody } from "../conventions/json-body.ts";
@@ -37,6 +36,8 @@ export function mfaRouter(auth: Auth): Router {
     const confirmation = isRecent(auth, owner) ? {} : await passwordIn(auth, request);
     await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
     const { secret, uri } = await enrolment.begin(await accountOf(auth, owner));
+    // Loaded only here: it takes 7 MB.
+    const { toDataURL } = await import("qrcode");
     response.json({ secret, qrCode: await toDataURL(uri), message: SCAN });
   });
 

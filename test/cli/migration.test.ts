@@ -5,7 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { outcomeOf } from "../../cli/command.ts";
 import { migrationCommand } from "../../cli/migration.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
-import { hasCurrent, migrate } from "../../db/cluster/migrate.ts";
+import { migrate } from "../../db/cluster/migrate.ts";
+import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
 import { withClient } from "../../db/cluster/open.ts";
 import { statementsOf } from "../../db/cluster/statements.ts";
 import { PROJECT } from "../support/command.ts";

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
 import { describeDatabase, differences } from "../../db/cluster/describe.ts";
-import { compileSchema } from "../../db/cluster/migrate.ts";
+import { compileSchema } from "../../db/cluster/graphile-migrate.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
