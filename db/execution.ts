@@ -6,6 +6,7 @@ import { Batch, type BatchOptions, type NamedStatement, type Result } from "./ba
 import type { Code } from "./catalog/code.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./errors.ts";
+import type { Identity } from "./identity.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Cleaning, Pace } from "./session-state.ts";
 import type { FrameOptions } from "./transaction-frame.ts";
@@ -27,6 +28,7 @@ export type RunOptions = FrameOptions & {
 
 /** What a transaction does. */
 export type Work = {
+  readonly identity: Identity;
   /** All statements of the transaction. Those of the caller are from `first` up to, but not including, `last`. */
   readonly statements: readonly NamedStatement[];
   readonly batchOptions: BatchOptions;

@@ -46,13 +46,27 @@ const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
  * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
  */
 export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
-  const { caller, request } = identity;
-  const settings = request.span ? tracedSettings(identity) : (identity.settings ?? NO_SETTINGS);
-  const { given } = settings;
-  const values = [caller.role, claimsText(caller), request.method, request.path, request.headers, request.cookies];
-  for (const [, value] of given) values.push(value);
+  const settings = allSettings(identity);
+  const { caller } = identity;
+  const values = [caller.role, claimsText(caller), ...requestValues(identity, settings)];
   return { text: settingsText(settings, statementTimeout), values };
 }
+
+/** The statement that changes the settings of a transaction to those of another request of its caller. */
+export function nextRequestStatement(identity: Identity): Statement {
+  const settings = allSettings(identity);
+  const names = [...REQUEST_NAMES, ...settings.given.map(([name]) => name)];
+  return { text: selectSettings(names.map(withParameter)), values: requestValues(identity, settings) };
+}
+
+function requestValues({ request }: Identity, { given }: TransactionSettings): string[] {
+  const values = [request.method, request.path, request.headers, request.cookies];
+  for (const [, value] of given) values.push(value);
+  return values;
+}
+
+const allSettings = (identity: Identity) =>
+  identity.request.span ? tracedSettings(identity) : (identity.settings ?? NO_SETTINGS);
 
 /** Postgres cuts longer names. */
 const MAX_APPLICATION_NAME = 63;
@@ -63,8 +77,9 @@ function tracedSettings({ request, settings = NO_SETTINGS }: Identity): Transact
   return { ...settings, given: [...settings.given, ["application_name", name]] };
 }
 
-/** The names of the values, in order; the settings of the request follow. */
-const NAMES = ["role", "request.jwt.claims", "request.method", "request.path", "request.headers", "request.cookies"];
+/** The names of the values, in order; the given settings follow. */
+const REQUEST_NAMES = ["request.method", "request.path", "request.headers", "request.cookies"];
+const NAMES = ["role", "request.jwt.claims", ...REQUEST_NAMES];
 
 const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
 
@@ -89,10 +104,13 @@ function writeSettings(fixed: readonly Setting[], names: readonly string[], stat
   const isLimited = fixed.some(([name]) => name === "statement_timeout");
   const limit: readonly Setting[] = isLimited ? [] : [["statement_timeout", String(statementTimeout)]];
   const literals = [...fixed, ...limit].map(([name, value]) => `${literal(name)}, ${literal(value)}`);
-  const parameters = names.map((name, i) => `${literal(name)}, $${i + 1}`);
-  const calls = [...literals, ...parameters].map((pair) => `pg_catalog.set_config(${pair}, true)`);
-  return `select ${calls.join(", ")}`;
+  return selectSettings([...literals, ...names.map(withParameter)]);
 }
+
+const withParameter = (name: string, i: number) => `${literal(name)}, $${i + 1}`;
+
+const selectSettings = (pairs: readonly string[]) =>
+  `select ${pairs.map((pair) => `pg_catalog.set_config(${pair}, true)`).join(", ")}`;
 
 /** Safe for both values of standard_conforming_strings. */
 const literal = (text: string) => {

@@ -2,7 +2,7 @@ import type { BatchOptions, NamedStatement, Statement } from "./batch.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { ApiError, unstorableText } from "./errors.ts";
 import type { RunOptions, Work } from "./execution.ts";
-import { type Identity, settingsStatement } from "./identity.ts";
+import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
 import { querySpan } from "./query-span.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
@@ -41,6 +41,7 @@ export class TransactionPlanner {
     const frame = frameOf(statements.length, options, runsCode);
     const first = frame.begin.length + 1;
     return {
+      identity,
       statements: this.#statementsOf(identity, statements, frame),
       batchOptions: this.#batchOptions(options, recipient, first, statements.length),
       first,
@@ -56,6 +57,11 @@ export class TransactionPlanner {
       span,
       startTrip: span && (() => querySpan(span, identity, statements)),
     };
+  }
+
+  /** Changes the settings of a transaction to those of another request of its caller. */
+  settingsOfNext({ identity, code }: Work): NamedStatement {
+    return this.#named(identity.caller.role, nextRequestStatement(identity), code);
   }
 
   /** Plans a transaction of several round trips. Throws ApiError for text that Postgres cannot store. */
@@ -79,10 +85,11 @@ export class TransactionPlanner {
     const { role } = identity.caller;
     const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
     for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
-    return [...begin, settings, ...statements, ...end].map((statement) => ({
-      ...statement,
-      name: this.#known.of(role, statement.text, this.code)?.name ?? "",
-    }));
+    return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement, this.code));
+  }
+
+  #named(role: string, statement: Statement, code: Code): NamedStatement {
+    return { ...statement, name: this.#known.of(role, statement.text, code)?.name ?? "" };
   }
 
   /** `onCompleted` receives the caller's `count` statements, which start at `first`. */

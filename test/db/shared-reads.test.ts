@@ -65,7 +65,61 @@ test("up to four reads that arrive together share a connection, with one round t
     .toArray();
   expect(shared.toSorted()).toEqual([1, 4, 4]);
   expect(db.transactions.shared).toBe(8);
-  expect(db.transactions.syncs).toBe(9);
+});
+
+const TRANSACTION = "select virtualtransaction from pg_locks where pid = pg_backend_pid() limit 1";
+
+test("those of one caller share a transaction, and others have their own", async () => {
+  const db = open();
+  const [first, second, ofBob, ofAnon] = await outcomes(
+    db,
+    [ada, ada, bob, anon].map((each) => [each, TRANSACTION]),
+  );
+  expect(second).toBe(first);
+  expect(new Set([first, ofBob, ofAnon]).size).toBe(3);
+  expect(db.transactions.syncs).toBe(3);
+});
+
+test("reads with other settings, such as another search path, do not share a transaction", async () => {
+  const db = open();
+  const other = { ...ada, settings: { fixed: [["search_path", "other"]], given: [] } } as const;
+  const transactions = await outcomes(db, [
+    [ada, TRANSACTION],
+    [other, TRANSACTION],
+  ]);
+  expect(new Set(transactions).size).toBe(2);
+});
+
+test("one of 64 runs of a read has its own transaction, so that its duration is known", async () => {
+  const db = open();
+  const transactions: string[] = [];
+  for (let i = 0; i < 16; i++) transactions.push(...(await outcomes(db, times(4, [anon, TRANSACTION]))));
+  expect(new Set(transactions).size).toBe(17);
+});
+
+test("each request of one caller has its own path, headers and time zone in a shared transaction", async () => {
+  const db = open();
+  const NAMES = ["request.method", "request.path", "request.headers", "request.cookies", "timezone"];
+  const TEXT = `select json_build_array(${NAMES.map((name) => `current_setting('${name}')`)})`;
+  const from = (path: string, zone: string): Identity => ({
+    ...ada,
+    request: { method: path, path, headers: `{"x":"${path}"}`, cookies: `{"y":"${path}"}` },
+    settings: { fixed: [], given: [["timezone", zone]] },
+  });
+  const seen = await outcomes(db, [
+    [from("/a", "UTC"), TEXT],
+    [from("/b", "Asia/Tokyo"), TEXT],
+    [from("/b", "Asia/Tokyo"), TEXT],
+    [from("/c", "UTC"), TEXT],
+  ]);
+  const row = (path: string, zone: string) => [path, path, `{"x":"${path}"}`, `{"y":"${path}"}`, zone];
+  expect(seen.map((text) => JSON.parse(text))).toEqual([
+    row("/a", "UTC"),
+    row("/b", "Asia/Tokyo"),
+    row("/b", "Asia/Tokyo"),
+    row("/c", "UTC"),
+  ]);
+  expect(db.transactions.syncs).toBe(1);
 });
 
 test("a read that arrives alone shares nothing", async () => {
@@ -117,6 +171,18 @@ test("an error fails only its own read", async () => {
   ];
   const failed = [expect.objectContaining({ code: "22012" }), expect.objectContaining({ code: "22023" })];
   for (let i = 0; i < 3; i++) expect(await outcomes(db, reads)).toEqual(["1", ...failed, "3"]);
+});
+
+test("the other reads of a failed transaction are run again on the same connection", async () => {
+  const db = open();
+  const [first, error, last] = await outcomes(db, [
+    [anon, PID],
+    [anon, "select 1 / 0"],
+    [anon, PID],
+  ]);
+  expect(error).toMatchObject({ code: "22012" });
+  expect(last).toBe(first);
+  expect(db.transactions.syncs).toBe(4);
 });
 
 test("a statement that a failed read was to prepare is prepared for the others", async () => {
@@ -228,13 +294,53 @@ test("a read that loses its connection twice fails, and the others do not", asyn
 test("reads do not wait for one that is slower than expected: they are run again on other connections", async () => {
   const db = open({ sharedReads: 11 });
   const release = await hold();
-  const [first, ...others] = [HELD, "select 1", "select 1 / 0", "select 2"].map((text) => outcomes(db, [[anon, text]]));
+  const [first, ...others] = [HELD, "select 1", "select 1 / 0", "select 2"].map((text, i) =>
+    outcomes(db, [[i === 0 ? ada : anon, text]]),
+  );
   expect((await Promise.all(others)).flat()).toEqual(["1", expect.objectContaining({ code: "22012" }), "2"]);
   expect(await waiting()).toHaveLength(1);
   await release();
   expect(await first).toEqual(["0"]);
   expect(db.transactions.shared).toBe(4);
   expect(await outcomes(db, times(4, [anon, "select 1"]))).toEqual(["1", "1", "1", "1"]);
+});
+
+test("reads do not wait for a slower one in their transaction: all of them are run on other connections", async () => {
+  const db = open({ sharedReads: 11 });
+  const release = await hold();
+  const first = outcomes(db, [[anon, HELD]]);
+  const others = ["select count(*) from notes", "select 1 / 0", "select 2"].map((text) => outcomes(db, [[anon, text]]));
+  expect((await Promise.all(others)).flat()).toEqual(["1", expect.objectContaining({ code: "22012" }), "2"]);
+  await untilOneWaits();
+  await release();
+  expect(await first).toEqual(["0"]);
+  await expect.poll(async () => db.transactions.use.available === (await db.pids()).length).toBe(true);
+  expect(await outcomes(db, times(4, [anon, "select 1"]))).toEqual(["1", "1", "1", "1"]);
+});
+
+test("a transaction whose reads run on other connections is cancelled, so that it keeps no locks", async () => {
+  const db = open({ sharedReads: 11 });
+  const release = await hold();
+  const [ofNotes, held] = ["select count(*) from notes", HELD].map((text) => outcomes(db, [[anon, text]]));
+  expect(await ofNotes).toEqual(["1"]);
+  await expect.poll(() => database().values("select from pg_locks where relation = 'notes'::regclass")).toEqual([]);
+  expect(await waiting()).toHaveLength(1);
+  await release();
+  expect(await held).toEqual(["0"]);
+});
+
+test("reads for which there is no other connection in time get their results from the first", async () => {
+  const admission = admissionTo(1, 100);
+  const db = open({ sharedReads: 11, pool: { max: 1 }, admission, statementTimeoutOf: () => 0 });
+  const release = await hold();
+  const results = outcomes(db, [
+    [anon, "select 1"],
+    [anon, HELD],
+    [ada, "select 2"],
+  ]);
+  await expect.poll(() => admission.timeouts).toBe(3);
+  await release();
+  expect(await results).toEqual(["1", "0", "2"]);
 });
 
 test("the first copy of a read that was run again is cancelled when it takes long", async () => {
@@ -366,6 +472,16 @@ test("the pace of a read follows its last runs: one long run counts for several"
   expect(after(60_000)).toBe(7.2);
   expect(after(...Array(8).fill(1))).toBe(4.7);
   expect(after(...Array(8).fill(1))).toBe(3.2);
+});
+
+test("the run after one that was much slower than usual is measured", () => {
+  const pace = new Pace();
+  for (let i = 0; i < 100; i++) pace.add(1);
+  expect(pace.isDue()).toBe(false);
+  pace.add(7);
+  expect(pace.isDue()).toBe(true);
+  pace.add(1);
+  expect(pace.isDue()).toBe(false);
 });
 
 test("reads that get no connection in time fail with 504", async () => {
