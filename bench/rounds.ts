@@ -98,8 +98,10 @@ export async function runRounds(field: Field, options: BenchOptions): Promise<Se
     if (round > 1) await restartServers(field);
     await warmUp(field, options);
     for (const { benchCase, connections, contestants, series } of cells) {
-      // The order changes with each round, so that it does not influence the result.
-      for (const i of rotated(contestants.length, round)) {
+      // The first two are compared, so they follow each other. The order is reversed with each round, so that it does not influence
+      // the result.
+      const order = contestants.keys().toArray();
+      for (const i of round % 2 === 1 ? order : order.reverse()) {
         const load = { connections, seconds };
         series[i]!.samples.push(await measureInPeace(contestants[i]!, benchCase, load, field.database, options));
       }
@@ -184,9 +186,6 @@ function cellsOf({ contestants, cases, connections }: Field): Cell[] {
   };
   return cases.flatMap((benchCase) => connections.map((count) => cellOf(benchCase, count)));
 }
-
-/** `rotated(3, 1)` → `[1, 2, 0]` */
-const rotated = (length: number, by: number): number[] => Array.from({ length }, (_, i) => (i + by) % length);
 
 /** Seconds of the same load before each measurement: while a server is stopped, V8 discards code, which it must then compile again. */
 export const LEAD_IN_SECONDS = 5;
