@@ -18,7 +18,7 @@ const FUNCTIONS = setOf(
   `coalesce nullif current_setting pg_has_role json_extract_path json_extract_path_text json_typeof jsonb_extract_path
    jsonb_extract_path_text jsonb_typeof jsonb_exists jsonb_build_object jsonb_build_array json_build_object to_jsonb to_json
    lower upper btrim ltrim rtrim trim split_part substr substring replace concat left right length char_length strpos
-   starts_with regexp_replace md5 string_to_array array_length array_position cardinality greatest least abs`,
+   starts_with regexp_replace regexp_substr md5 string_to_array array_length array_position cardinality greatest least abs`,
 );
 
 const NO_TYPES: ReadonlySet<string> = new Set();
