@@ -38,24 +38,27 @@ const retryHeaders = (seconds: number | undefined): Record<string, string> =>
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {
   const etag = tagOf(request.method!, answered);
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
-  const { body, ...sent } = isKnown ? notModified(answered) : answered;
-  const headers = isPage(answered) ? replaced(head.headers, pairsOf(PAGE_HEADERS)) : head.headers;
+  const sent = isKnown ? notModified(answered) : answered;
+  const { body } = sent;
+  const common = isPage(answered) ? replaced(head.headers, pairsOf(PAGE_HEADERS)) : head.headers;
   const isBodiless = hasNoBody(request, sent.status);
   const more = etag === null ? [] : ["ETag", etag];
   if (!isBodiless) more.push("Content-Length", String(body?.length ?? 0));
-  writeHead({ request, response, head: { ...head, headers }, ...(watch && { watch }) }, sent, more);
+  writeHead(response, sent, common, more, watch);
   if (isBodiless || body === null) response.end();
   else if (answered.isDisposable) endAndFree(response, body);
   else endWith(response, body);
 }
 
-/** Writes the head of an answer. In `more`, names and values alternate. */
+/** Writes the head of an answer. In `common` and `more`, names and values alternate. */
 function writeHead(
-  { response, head, watch }: Destination,
+  response: Destination["response"],
   { status, headers, given }: Omit<Answer, "body">,
+  common: readonly string[],
   more: readonly string[],
+  watch: Destination["watch"],
 ): void {
-  const all = [...head.headers, "Cache-Control", "private, no-cache", "Vary", VARY];
+  const all = [...common, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headers) all.push(name, value);
   all.push(...more);
   if (watch?.isShown) all.push("Server-Timing", watch.text);
@@ -71,8 +74,8 @@ export async function sendStream(
   { answer, parts }: StreamedAnswer,
   { gone, hold }: { readonly gone: ClientGone; hold(bytes: number): () => void },
 ): Promise<void> {
-  const { response } = destination;
-  writeHead(destination, answer, []);
+  const { response, head, watch } = destination;
+  writeHead(response, answer, head.headers, [], watch);
   for await (const part of parts) {
     const release = hold(part.length);
     await gone.unless(new Promise<void>((taken) => response.write(part, () => taken()))).finally(release);
