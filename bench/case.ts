@@ -23,6 +23,8 @@ export type Case = {
   readonly refused: readonly string[];
   /** The expected status, if it is not any 2xx. */
   readonly status?: number | undefined;
+  /** Whether few requests are answered per second: those that are under way at the end count whole. */
+  readonly isSlow?: boolean;
   /** The requests, sent in turn, with tokens that are valid for an hour. */
   requests(): HttpRequest[];
 };

@@ -13,6 +13,8 @@ export type LoadOptions = Expected & {
   readonly requests: readonly HttpRequest[];
   readonly connections: number;
   readonly seconds: number;
+  /** Whether requests that are under way at the end are awaited, which wrk does not do. */
+  readonly isSlow?: boolean | undefined;
 };
 
 export type LoadResult = {

@@ -23,7 +23,7 @@ export const caveats = ({ rounds, seconds }: BenchOptions) =>
   "servers are stopped (SIGSTOP). The load tool, the server and Postgres share the cores, so requests per second depend on " +
   "all three and on other work of the machine; CPU per request is more reliable. The servers are restarted before each round, " +
   `and each measurement of a server follows ${LEAD_IN_SECONDS} s of the same load. ` +
-  `${hasWrk ? "The load tool is wrk, and our own where wrk cannot check the responses." : "wrk is not installed: our own load tool takes about four times its CPU."} ` +
+  `${hasWrk ? "The load tool is wrk, and our own where wrk cannot check the responses, or where few requests are answered: it awaits those under way at the end." : "wrk is not installed: our own load tool takes about four times its CPU."} ` +
   `Measurements during which other work used more than ${MAX_FOREIGN_CORES} cores are repeated up to twice. ` +
   `${USERS} users, ${ARTICLES} articles, ${COMMENTS} comments; row-level security is on; ${POOL_SIZE} connections per pool. The cluster is a ` +
   "temporary one (fsync, synchronous_commit and full_page_writes off): writes do not wait for a disk. Ours also sends " +

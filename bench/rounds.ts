@@ -75,8 +75,8 @@ export const contestantOf = (server: RunningServer): Contestant => ({
   name: server.name,
   server,
   takes: () => true,
-  apply: ({ requests, refused, status }, load, signal) =>
-    applyLoad({ address: server.address, requests: requests(), refused, status, ...load }, signal),
+  apply: ({ requests, refused, status, isSlow }, load, signal) =>
+    applyLoad({ address: server.address, requests: requests(), refused, status, isSlow, ...load }, signal),
 });
 
 /** All that the rounds need. */

@@ -12,8 +12,9 @@ const FILE = "/usr/bin/wrk";
 export const hasWrk = existsSync(FILE);
 
 /** Whether wrk can apply this load: it sees neither bodies nor which 2xx or 3xx status it receives. */
-export const fitsWrk = ({ requests, refused, status }: Pick<LoadOptions, "requests" | "refused" | "status">): boolean =>
+export const fitsWrk = ({ requests, refused, status, isSlow }: Omit<LoadOptions, "address" | "seconds">): boolean =>
   hasWrk &&
+  !isSlow &&
   refused.length === 0 &&
   status === undefined &&
   requests.every((each) => !each.isBackground && each.status === undefined && !JSON.stringify(each).includes(SERIAL));

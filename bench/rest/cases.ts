@@ -43,6 +43,7 @@ type Definition = {
   readonly body?: unknown;
   readonly keys?: number;
   readonly writes?: boolean;
+  readonly isSlow?: boolean;
   /** Replaces the n-th request. */
   instead?(request: HttpRequest, n: number): HttpRequest;
 };
@@ -95,6 +96,7 @@ const DEFINITIONS: readonly Definition[] = [
     path: () => "/comments",
     body: Array.from({ length: BULK_ROWS }, (_, n) => ({ article_id: 1 + n, content: `Comment ${n} of many` })),
     writes: true,
+    isSlow: true,
   },
   {
     name: "rpc",
@@ -115,6 +117,7 @@ const DEFINITIONS: readonly Definition[] = [
     about: `${MANY_ROWS} articles, 4 MB`,
     method: "GET",
     path: () => `/articles?order=id&limit=${MANY_ROWS}`,
+    isSlow: true,
   },
   {
     name: "row-two-roles",
@@ -143,13 +146,14 @@ const MAX_REQUESTS = 1000;
 const STEP = 7919;
 
 export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
-  const { name, about, keys = 1, writes = false, instead = (request) => request } = definition;
+  const { name, about, keys = 1, writes = false, isSlow = false, instead = (request) => request } = definition;
   return {
     name,
     about,
     writes,
     ownFields: writes ? ["id", "created_at"] : [],
     refused: [],
+    isSlow,
     keys,
     isOneStatement: definition.instead === undefined,
     request: (key) => requestOf(definition, key, headersOf(writes)),
