@@ -187,8 +187,10 @@ function cellsOf({ contestants, cases, connections }: Field): Cell[] {
   return cases.flatMap((benchCase) => connections.map((count) => cellOf(benchCase, count)));
 }
 
-/** Seconds of the same load before each measurement: while a server is stopped, V8 discards code, which it must then compile again. */
+/** Seconds of the same load before each measurement, in which V8 compiles code. */
 export const LEAD_IN_SECONDS = 5;
+/** The same for a case that writes, in which the service moves its replication slot past what the other servers have written. */
+export const WRITING_LEAD_IN_SECONDS = 10;
 
 /** Measurements with more foreign load than this are repeated. */
 export const MAX_FOREIGN_CORES = 0.15;
@@ -203,7 +205,7 @@ async function measureInPeace(
   { signal, progress }: BenchOptions,
 ): Promise<Sample> {
   if (contestant.server) {
-    const leadIn = { ...load, seconds: LEAD_IN_SECONDS };
+    const leadIn = { ...load, seconds: benchCase.writes ? WRITING_LEAD_IN_SECONDS : LEAD_IN_SECONDS };
     await measure(contestant, benchCase, leadIn, database, signal);
   }
   for (let attempt = 1; ; attempt++) {
