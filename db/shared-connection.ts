@@ -3,7 +3,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Span } from "../telemetry/span.ts";
 import { MAX_SHARED, type Slot } from "./admission.ts";
 import { Batch, type NamedStatement, type Result } from "./batch.ts";
-import { UNKNOWN_CODE } from "./catalog/code.ts";
+import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isStalePlan } from "./errors.ts";
 import { type ExecutionOptions, failureOf, type Work } from "./execution.ts";
@@ -35,7 +35,8 @@ type SentRead = { readonly read: Read; readonly span: Span | undefined; readonly
 type Sent = { readonly reads: readonly SentRead[]; readonly results: readonly number[]; readonly batch: Batch };
 
 const isSettled = ({ state }: SentRead) => state === "settled";
-const isNeeded = ({ reads }: Sent) => reads.some(({ state }) => state === "here" || state === "waits for another");
+const isExpectedHere = ({ state }: SentRead) => state === "here" || state === "waits for another";
+const isNeeded = ({ reads }: Sent) => reads.some(isExpectedHere);
 const isAborted = ({ read }: SentRead) => read.work.signal?.aborted ?? false;
 
 /**
@@ -70,9 +71,8 @@ export class SharedConnection {
     const transactions = this.#isRepetition ? reads.map((read) => [read]) : transactionsOf(reads);
     this.#sent = transactions.map((each) => this.#prepare(each));
     for (let i = 1; i < this.#sent.length; i++) this.#sent[i - 1]!.batch.followedBy(this.#sent[i]!.batch, client);
-    const { code } = reads[0]!.work;
-    // After a new catalog, a connection that was used with an older one is cleaned before its next use.
-    this.#connection.codeWhenUsed = reads.every(({ work }) => work.code === code) ? code : UNKNOWN_CODE;
+    // Repeated reads are some of those that were sent before.
+    if (!this.#isRepetition) this.#connection.codeWhenUsed = codeOf(reads);
     // If this process was paused, results may be waiting: they are read before setImmediate calls back.
     const late = () => setImmediate(() => this.#runElsewhere());
     this.#timer = setTimeout(late, MAX_SHARED * this.#options.limit);
@@ -222,16 +222,21 @@ export class SharedConnection {
   /** All transactions have ended: the connection is used again once it can be. */
   #finish(error: DatabaseError | null, settle: () => void): void {
     clearTimeout(this.#timer);
-    const end = () => {
+    if (error === null && this.#cancelled === null) {
       this.#releaseOrRepeat();
       settle();
-    };
-    if (error === null && this.#cancelled === null) end();
-    else Promise.all([error && untilReady(this.#connection.client), this.#cancelled]).then(end);
+      return;
+    }
+    // The results are complete: they do not wait for a cancel request.
+    if (error === null) settle();
+    Promise.all([error && untilReady(this.#connection.client), this.#cancelled]).then(() => {
+      this.#releaseOrRepeat();
+      if (error !== null) settle();
+    });
   }
 
   #releaseOrRepeat(): void {
-    const repeated = this.#disturbed.splice(0).filter(({ state }) => state === "here");
+    const repeated = this.#disturbed.splice(0).filter(isExpectedHere);
     for (const each of repeated) close(each);
     const [aborted, wanted] = [repeated.filter(isAborted), repeated.filter((each) => !isAborted(each))];
     const reads = wanted.map(({ read }) => read);
@@ -253,6 +258,12 @@ export class SharedConnection {
     const cancelled = cancelRequest(this.#options.pool, this.#connection.client);
     this.#cancelled = Promise.all([this.#cancelled, cancelled]);
   }
+}
+
+/** After a new catalog, a connection that was used with an older one is cleaned before its next use. */
+function codeOf(reads: readonly Read[]): Code {
+  const { code } = reads[0]!.work;
+  return reads.every(({ work }) => work.code === code) ? code : UNKNOWN_CODE;
 }
 
 function close(sent: SentRead): void {
