@@ -43,7 +43,7 @@ export type BatchOptions = {
   readonly recipient: Recipient | null;
   /** Called as each statement completes, before the others have; `index` is its position. */
   readonly onCompleted: ((index: number) => void) | undefined;
-  /** From these statements on, the result is counted anew, for another recipient. In order. */
+  /** Where further reads begin, in order. The bytes of each result are counted from 0, for its own recipient. */
   readonly parts?: readonly { readonly start: number; readonly recipient: Recipient | null }[];
 };
 

@@ -161,6 +161,16 @@ test("each read has the role, the claims, the headers and the settings of its ow
   expect(db.transactions.shared).toBe(4);
 });
 
+test("a request whose settings are wrong fails alone, also in a shared transaction", async () => {
+  const db = open();
+  const inZone = (zone: string): Identity => ({ ...ada, settings: { fixed: [], given: [["timezone", zone]] } });
+  const zones = await outcomes(
+    db,
+    ["UTC", "Nowhere", "Asia/Tokyo"].map((zone): Read => [inZone(zone), "select current_setting('timezone')"]),
+  );
+  expect(zones).toEqual(["UTC", expect.objectContaining({ code: "22023" }), "Asia/Tokyo"]);
+});
+
 test("an error fails only its own read", async () => {
   const db = open();
   const reads: Read[] = [
@@ -447,6 +457,19 @@ test("a connection is cleaned before it is shared, if a new catalog says that it
   const results = await outcomes(db, times(3, [anon, "select current_setting('app.left', true)"]));
   expect(results).not.toContain("behind");
   expect(db.transactions.shared).toBe(3);
+});
+
+test("a connection is cleaned before its next use, if a read that was sent with repeated ones may have left state", async () => {
+  const db = open({ pool: { max: 1 } });
+  const first = outcomes(db, [[ada, "select set_config('app.left', 'behind', false)"]]);
+  db.transactions.follow(new Code(["set_config"], false));
+  const repeated = outcomes(db, [
+    [anon, "select 1"],
+    [anon, "select 1 / 0"],
+  ]);
+  expect(await first).toEqual(["behind"]);
+  expect(await repeated).toEqual(["1", expect.objectContaining({ code: "22012" })]);
+  expect(await outcomes(db, [[anon, "select current_setting('app.left', true)"]])).not.toContain("behind");
 });
 
 test.each([
