@@ -189,7 +189,7 @@ export class LogicalSource implements ChangeSource {
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
     if (decoder.hasBegun) connection.acknowledge(lsn);
     // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
-    else if (lsn > slot.acknowledged && !this.#sink)
+    else if (lsn > slot.acknowledged && !this.#sink && (slot.isSynchronous || this.#acknowledgement.isMoveDue()))
       await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${lsn})`);
   }
 

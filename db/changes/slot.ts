@@ -153,12 +153,19 @@ type AcknowledgementLimits = {
 };
 
 /**
+ * Milliseconds between moves of a slot that nobody reads. For each move, Postgres reads the write-ahead log again from the restart
+ * position of the slot, which it moves only every 15 s (LOG_SNAPSHOT_INTERVAL_MS in bgwriter.c): more moves would free no more log.
+ */
+const MOVE_MILLISECONDS = 15_000;
+
+/**
  * How far behind the stream a slot is acknowledged. The server keeps the write-ahead log after that position, so that a service
  * that was killed, or has lost its connection, reads again the changes that its clients may lack.
  */
 export class Acknowledgement {
   readonly #limits: AcknowledgementLimits;
   #marks: Mark[] = [];
+  #movedAt = Number.NEGATIVE_INFINITY;
 
   constructor(limits: AcknowledgementLimits) {
     this.#limits = limits;
@@ -174,5 +181,12 @@ export class Acknowledgement {
     const [oldest] = this.#marks;
     if (!isPast(oldest!)) return 0n;
     return oldest!.lsn < lsn ? oldest!.lsn : lsn;
+  }
+
+  /** Whether a slot that nobody reads is to be moved now. After that, not again for MOVE_MILLISECONDS. */
+  isMoveDue(now = Date.now()): boolean {
+    if (now - this.#movedAt < MOVE_MILLISECONDS) return false;
+    this.#movedAt = now;
+    return true;
   }
 }

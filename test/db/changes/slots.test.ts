@@ -289,3 +289,9 @@ describe("the acknowledgement stays behind the stream", () => {
     expect(acknowledgement.reach(100n, 70_000)).toBe(100n);
   });
 });
+
+test("a slot that nobody reads is moved at most every 15 seconds, because each move reads the write-ahead log again", () => {
+  const acknowledgement = new Acknowledgement({ maxAge: 60_000, maxBytes: 1000n });
+  const due = [0, 2, 14, 15, 17, 29, 30].filter((second) => acknowledgement.isMoveDue(second * 1000));
+  expect(due).toEqual([0, 15, 30]);
+});
