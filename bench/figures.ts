@@ -17,11 +17,11 @@ export function spread(values: readonly number[], digits: number): string {
   return `${text} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`;
 }
 
-/** The figure of each round, without the rounds where it is unknown. */
+/** The figure of each turn, without the turns where it is unknown. */
 export const valuesOf = ({ samples }: Series, figure: Figure): number[] =>
   samples.map((sample) => sample[figure]).filter((value) => value !== null);
 
-/** For each round, the ratio of a figure to that of a rival in the same case; empty without the rival. */
+/** For each turn, the ratio of a figure to that of a rival in the same case; empty without the rival. */
 export function ratiosTo(rival: string, mine: Series, all: readonly Series[], figure: Figure): number[] {
   const isPeer = (each: Series) => each.case === mine.case && each.connections === mine.connections;
   const theirs = all.find((each) => each.contestant === rival && isPeer(each));
@@ -89,10 +89,10 @@ export type Aim = { readonly isAtLeast: boolean; readonly wanted: number; readon
 export const atLeast = (wanted: number): Aim => ({ isAtLeast: true, wanted, digits: 2 });
 export const atMost = (wanted: number, digits = 0): Aim => ({ isAtLeast: false, wanted, digits });
 
-/** `values` has one value for each round; it is empty if the goal does not apply. */
+/** `values` has one value for each measurement; it is empty if the goal does not apply. */
 export type Goal = { readonly name: string; readonly aim: Aim; readonly values: readonly number[] };
 
-/** Returns the values of one series of the service, one for each round. */
+/** Returns the values of one series of the service, one for each measurement. */
 export type Measure = (mine: Series) => number[];
 
 export const ratios =

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import { ARTICLES, COMMENTS, USERS } from "./database.ts";
-import { type BenchOptions, LEAD_IN_SECONDS, MAX_FOREIGN_CORES, WRITING_LEAD_IN_SECONDS } from "./rounds.ts";
+import { type BenchOptions, LEAD_IN_SECONDS, MAX_FOREIGN_CORES, TURNS } from "./rounds.ts";
 import { POOL_SIZE } from "./servers.ts";
 import { hasWrk } from "./wrk.ts";
 
@@ -19,10 +19,10 @@ export function heading(title: string, command: string, databaseVersion: string)
 
 /** The conditions that apply to the numbers of every bench. */
 export const caveats = ({ rounds, seconds }: BenchOptions) =>
-  `Rounds: ${rounds}, ${seconds} s for each number; the contestants take turns. Only one is loaded at a time; the other ` +
+  `Rounds: ${rounds}. In each, the contestants take ${TURNS} turns of ${seconds} s in each case. Only one is loaded at a time; the other ` +
   "servers are stopped (SIGSTOP). The load tool, the server and Postgres share the cores, so requests per second depend on " +
   "all three and on other work of the machine; CPU per request is more reliable. The servers are restarted before each round, " +
-  `and each measurement of a server follows ${LEAD_IN_SECONDS} s of the same load, ${WRITING_LEAD_IN_SECONDS} s if it writes. ` +
+  `and have ${LEAD_IN_SECONDS} s of each case before its turns. ` +
   `${hasWrk ? "The load tool is wrk, and our own where wrk cannot check the responses, or where few requests are answered: it awaits those under way at the end." : "wrk is not installed: our own load tool takes about four times its CPU."} ` +
   `Measurements during which other work used more than ${MAX_FOREIGN_CORES} cores are repeated up to twice. ` +
   `${USERS} users, ${ARTICLES} articles, ${COMMENTS} comments; row-level security is on; ${POOL_SIZE} connections per pool. The cluster is a ` +

@@ -19,7 +19,7 @@ export type Bench = {
 };
 
 /** The values of options that are not given. */
-export const DEFAULTS = { rounds: "6", seconds: "2", connections: "1,16,64" };
+export const DEFAULTS = { rounds: "6", seconds: "1", connections: "1,16,64" };
 
 /** The cases selected by the options. */
 export const selectCases = <C extends Case>(all: readonly C[], { cases }: BenchOptions): C[] =>
@@ -62,7 +62,7 @@ export type Sample = LoadResult & {
   readonly memory: number | null;
 };
 
-/** The samples of all rounds, in order. */
+/** The samples of all rounds and turns, in order. */
 export type Series = {
   readonly case: string;
   readonly connections: number;
@@ -87,9 +87,12 @@ export type Field = {
   readonly database: BenchDatabase;
 };
 
+/** Measurements of each contestant in each round. */
+export const TURNS = 4;
+
 /**
- * The contestants take turns, round by round, in each case at each number of connections. Their servers are restarted
- * before each round: two processes of the same build differ by up to a fifth.
+ * The contestants take turns, several in each round, in each case at each number of connections: the speed of the machine changes
+ * within a minute. Their servers are restarted before each round: two processes of the same build differ by up to a fifth.
  */
 export async function runRounds(field: Field, options: BenchOptions): Promise<Series[]> {
   const { rounds, seconds, progress } = options;
@@ -98,12 +101,14 @@ export async function runRounds(field: Field, options: BenchOptions): Promise<Se
     if (round > 1) await restartServers(field);
     await warmUp(field, options);
     for (const { benchCase, connections, contestants, series } of cells) {
-      // The first two are compared, so they follow each other. The order is reversed with each round, so that it does not influence
-      // the result.
-      const order = contestants.keys().toArray();
-      for (const i of round % 2 === 1 ? order : order.reverse()) {
-        const load = { connections, seconds };
-        series[i]!.samples.push(await measureInPeace(contestants[i]!, benchCase, load, field.database, options));
+      const load: Load = { connections, seconds };
+      for (const contestant of contestants) await leadIn(contestant, benchCase, load, field.database, options);
+      for (let turn = 1; turn <= TURNS; turn++) {
+        // The first two are compared, so they follow each other. The order is reversed with each turn, so that it does not
+        // influence the result.
+        const order = contestants.keys().toArray();
+        for (const i of turn % 2 === 1 ? order : order.reverse())
+          series[i]!.samples.push(await measureInPeace(contestants[i]!, benchCase, load, field.database, options));
       }
       const rates = series.map((each) => `${each.contestant} ${each.samples.at(-1)!.requestsPerSecond.toFixed(0)}/s`);
       progress(`round ${round}/${rounds}, ${benchCase.name} at ${connections}: ${rates.join(", ")}`);
@@ -148,7 +153,7 @@ async function restartServers(field: Field): Promise<void> {
   }
 }
 
-/** Seconds of load until V8 has compiled the code of a request for the last time; each case has its part, of at least 2. */
+/** Seconds of load until V8 has compiled the code of a request for the last time; each case has its part, of at least 3. */
 const WARM_UP_SECONDS = 12;
 
 /** Loads each server with each case, so that its code is compiled before it is measured. */
@@ -159,7 +164,7 @@ async function warmUp({ contestants, cases, database }: Field, { signal, progres
   for (const contestant of contestants.filter(({ server }) => server !== null)) {
     progress(`warming up ${contestant.name}`);
     const taken = cases.filter((each) => contestant.takes(each));
-    const load: Load = { connections: 16, seconds: Math.max(2, WARM_UP_SECONDS / taken.length) };
+    const load: Load = { connections: 16, seconds: Math.max(3, WARM_UP_SECONDS / taken.length) };
     for (const each of taken) await measure(contestant, each, load, database, signal);
   }
 }
@@ -187,10 +192,19 @@ function cellsOf({ contestants, cases, connections }: Field): Cell[] {
   return cases.flatMap((benchCase) => connections.map((count) => cellOf(benchCase, count)));
 }
 
-/** Seconds of the same load before each measurement, in which V8 compiles code. */
+/** Seconds of the same load before the turns of each round, in which V8 compiles code. */
 export const LEAD_IN_SECONDS = 5;
-/** The same for a case that writes, in which the service moves its replication slot past what the other servers have written. */
-export const WRITING_LEAD_IN_SECONDS = 10;
+
+/** Only for servers. */
+async function leadIn(
+  contestant: Contestant,
+  benchCase: Case,
+  load: Load,
+  database: BenchDatabase,
+  { signal }: BenchOptions,
+): Promise<void> {
+  if (contestant.server) await measure(contestant, benchCase, { ...load, seconds: LEAD_IN_SECONDS }, database, signal);
+}
 
 /** Measurements with more foreign load than this are repeated. */
 export const MAX_FOREIGN_CORES = 0.15;
@@ -204,10 +218,6 @@ async function measureInPeace(
   database: BenchDatabase,
   { signal, progress }: BenchOptions,
 ): Promise<Sample> {
-  if (contestant.server) {
-    const leadIn = { ...load, seconds: benchCase.writes ? WRITING_LEAD_IN_SECONDS : LEAD_IN_SECONDS };
-    await measure(contestant, benchCase, leadIn, database, signal);
-  }
   for (let attempt = 1; ; attempt++) {
     const sample = await measure(contestant, benchCase, load, database, signal);
     if (sample.foreignCores <= MAX_FOREIGN_CORES || attempt === ATTEMPTS) return sample;

@@ -27,8 +27,8 @@ const HELP = `${BENCHES.map(helpOf).join("\n")}
 Prints the result and writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc. The load
 tool is wrk if it is installed (Debian package wrk); our own takes about four times its CPU.
 
-  --rounds N            number of measurements of each number, default 6; the servers are restarted before each round
-  --seconds S           duration of each measurement, default 2
+  --rounds N            default 6; the servers are restarted before each round
+  --seconds S           duration of each measurement, default 1
   --cases a,b           cases to measure, default all
   --connections a,b     numbers of connections to measure with, default 1,16,64
   --against COMMIT      the bench rest: also measures the service as it was at this commit

@@ -101,10 +101,10 @@ export function reportAuth({ databaseVersion, series }: Measurements, options: B
     list(CASES),
     `${caveats(options)} All requests go to the same process.`,
     "### Goals",
-    "A goal is reached if the median of the rounds reaches it.",
+    "A goal is reached if the median of the turns reaches it.",
     goalsTable(goalsOf(series)),
     `### Ratios to only the ${ANONYMOUS.name}`,
-    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1 is faster. CPU of the server's process for " +
+    "Medians of the ratios of the turns (minimum–maximum). Requests per second: above 1 is faster. CPU of the server's process for " +
       "each request, and p99: below 1 is better.",
     table(["case", "connections", "credential", ...RATIOS.map(([head]) => head)], rows),
     "### All numbers",

@@ -71,7 +71,7 @@ export function reportGraphql(measured: Measurements, options: BenchOptions, com
     list(cases),
     `${caveats(options)} Every request has the token of a user and variables.`,
     "### Ratios of ours to the others",
-    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1, ours is faster. CPU of the server's process " +
+    "Medians of the ratios of the turns (minimum–maximum). Requests per second: above 1, ours is faster. CPU of the server's process " +
       "for each request: below 1, ours uses less.",
     ratioTable("ours", RATIOS, series),
     "### Waits and memory",

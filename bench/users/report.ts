@@ -28,10 +28,10 @@ export function reportUsers(measured: Measurements, options: BenchOptions, comma
     list(cases),
     `${caveats(options)} ${OWN_CAVEATS}`,
     "### Goals",
-    "A goal is reached if the median of the rounds reaches it.",
+    "A goal is reached if the median of the turns reaches it.",
     goalsTable(goalsOf(measured)),
     "### Ratios of ours to the others",
-    "Medians of the ratios of the rounds (minimum–maximum). Requests per second: above 1, ours is faster. p99 and CPU of the server's " +
+    "Medians of the ratios of the turns (minimum–maximum). Requests per second: above 1, ours is faster. p99 and CPU of the server's " +
       "process for each request: below 1, ours is better.",
     ratioTable(OURS.name, RATIOS, series),
     ...(repeats === null ? [] : ["### Ratios of 304 responses to 200 responses", "Requests per second.", repeats]),
