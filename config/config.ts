@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { parseEnv } from "node:util";
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
@@ -40,6 +41,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   /** "" if it has no name that survives a restart. */
   readonly instanceId: string;
   readonly taskConcurrencyPerOwner: number;
+  /** Connections that short transactions may use at the same time. */
+  readonly dbPoolShort: number;
   readonly streamConnections: number;
   readonly streamMaxRows: number;
   readonly jwtIssuers: readonly TrustedIssuer[];
@@ -65,6 +68,7 @@ type UnsetByDefault =
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
+  | "dbPoolShort"
   | "streamConnections"
   | "streamMaxRows"
   | "jwtIssuers";
@@ -118,6 +122,7 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:
       parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
+    dbPoolShort: parsed.dbPoolShort === "" ? defaultPoolShort(parsed) : parsed.dbPoolShort,
     streamConnections: parsed.streamConnections === "" ? Math.floor(parsed.dbPool / 2) : parsed.streamConnections,
     streamMaxRows: parsed.streamMaxRows === "" ? (hasMaxRows ? dbMaxRows : 0) : parsed.streamMaxRows,
     jwtIssuers: parsed.jwtIssuers || [],
@@ -126,6 +131,20 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     ignored,
   };
 }
+
+/**
+ * On this machine, more short transactions would only compete for its cores. On another one they also wait for the network, and its
+ * number of cores is unknown.
+ */
+function defaultPoolShort({ databaseUrl, databaseDirectUrl, dbPool }: Parsed): number {
+  // If there is a direct URL, the other one names a pooler.
+  const url = databaseDirectUrl || databaseUrl;
+  const isHere = url === "" || isThisMachine(new URL(url).hostname);
+  return isHere ? 2 * availableParallelism() + 1 : dbPool;
+}
+
+/** A loopback address, or a directory of sockets. */
+const isThisMachine = (host: string) => isLoopbackHost(host) || host === "" || host.toUpperCase().startsWith("%2F");
 
 /** Returns the settings with some of them replaced by `values`. Throws ConfigError. */
 export function overrideConfig(config: Config, values: readonly Translated[]): Config {

@@ -132,6 +132,11 @@ export const SETTINGS = {
     "Postgres role of callers who are not signed in. With MIGRATE=off, the value none rejects such callers.",
   ),
   DB_POOL: setting(integer(1, 1000), "10", "Database connections for requests, per process."),
+  DB_POOL_SHORT: setting(
+    orUnset(integer(1, 1000)),
+    "",
+    "Connections of DB_POOL that short transactions may use at the same time. A transaction that has run for 16 milliseconds no longer counts. When unset, all of them; if the database is on the machine of the service, twice the number of its cores, plus one.",
+  ),
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
   DB_POOL_QUEUE: setting(
     integer(0, 10_000),

@@ -14,6 +14,8 @@ export type AdmissionOptions = {
   readonly slots: number;
   /** Maximum percentage of the slots that one client may hold; at least one slot. */
   readonly share: number;
+  /** Transactions that may begin at once. Others wait until one of them has ended, or has run for BRIEF milliseconds. */
+  readonly together?: number;
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
   /** Transactions that may wait for each slot, or more if they wait only briefly; 0 for no limit. */
@@ -30,14 +32,20 @@ export type AdmissionOptions = {
 /** Maximum quick reads on one connection at the same time: each waits for those before it. */
 export const MAX_SHARED = 4;
 
+/** Milliseconds. */
+export const BRIEF = 16;
+
 /** Permission to use one connection. */
 export class Slot {
   readonly client: string;
+  /** Milliseconds of the monotonic clock. */
+  readonly since: number;
   /** How many further quick reads may use the connection. Set to 0 when the reads are sent. */
   places: number;
 
-  constructor(client: string, places: number) {
+  constructor(client: string, places: number, since = 0) {
     this.client = client;
+    this.since = since;
     this.places = places;
   }
 }
@@ -59,16 +67,22 @@ const SHORT_WAIT = 200;
 
 /**
  * Decides which transaction runs next on a pool of connections. While a client holds its full share of the connections,
- * others overtake it. A client at an IP address with too many unread results waits too. Clients take turns; the
- * transactions of one client run in order. Quick reads that are admitted together share a slot. When more transactions
- * arrive than the slots can run, those that would wait longest are refused at once, so that the others do not wait longer
- * and longer.
+ * others overtake it. Short transactions begin a few at a time. A client at an IP address with too many unread results waits
+ * too. Clients take turns; the transactions of one client run in order. Quick reads that are admitted together share a slot.
+ * When more transactions arrive than the slots can run, those that would wait longest are refused at once, so that the others
+ * do not wait longer and longer.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #share: number;
   /** The number of slots in use, by the client that was given them. */
   readonly #used = new Map<string, number>();
+  /** The slots of transactions that have run for less than BRIEF, and perhaps of some that have run for longer; oldest first. */
+  readonly #begun = new Set<Slot>();
+  readonly #together: number;
+  readonly #now: () => number;
+  /** Looks again when transactions have run for BRIEF. */
+  #later: NodeJS.Timeout | null = null;
   /** The newest slot that quick reads may share. */
   #shared: Slot | null = null;
   readonly #queue = new FairQueue<Waiter>(INTERNAL);
@@ -79,10 +93,12 @@ export class Admission {
   timeouts = 0;
 
   constructor(options: AdmissionOptions) {
-    const { slots, share, queue, now, unsent } = options;
+    const { slots, share, queue, unsent, together = slots, now = () => performance.now() } = options;
     this.#options = options;
     this.#free = slots;
-    this.#limit = new QueueLimit({ least: queue * slots, time: SHORT_WAIT, ...(now && { now }) });
+    this.#together = together;
+    this.#now = now;
+    this.#limit = new QueueLimit({ least: queue * slots, time: SHORT_WAIT, now });
     this.#share = Math.max(1, Math.floor((slots * share) / 100));
     unsent.onTaken(() => this.#admitNext());
   }
@@ -112,7 +128,9 @@ export class Admission {
     return this.#wait(recipient, isQuickRead);
   }
 
-  leave({ client }: Slot): void {
+  leave(slot: Slot): void {
+    const { client } = slot;
+    this.#begun.delete(slot);
     const used = this.#used.get(client)! - 1;
     if (used === 0) this.#used.delete(client);
     else this.#used.set(client, used);
@@ -121,14 +139,25 @@ export class Admission {
   }
 
   #mayStart(recipient: Recipient | null): boolean {
-    if (this.#free === 0) return false;
+    if (this.#free === 0 || !this.#mayBegin()) return false;
     if (recipient === null) return true;
     return (this.#used.get(recipient.client) ?? 0) < this.#share && this.#isTaken(recipient);
   }
 
+  #mayBegin(): boolean {
+    if (this.#begun.size < this.#together) return true;
+    const now = this.#now();
+    for (const slot of this.#begun) {
+      if (now - slot.since < BRIEF) break;
+      this.#begun.delete(slot);
+    }
+    return this.#begun.size < this.#together;
+  }
+
   #start(recipient: Recipient | null, isQuickRead: boolean): Slot {
     const client = nameOf(recipient);
-    const slot = new Slot(client, isQuickRead ? MAX_SHARED - 1 : 0);
+    const slot = new Slot(client, isQuickRead ? MAX_SHARED - 1 : 0, this.#now());
+    this.#begun.add(slot);
     if (isQuickRead) this.#shared = slot;
     this.#free--;
     this.#used.set(client, (this.#used.get(client) ?? 0) + 1);
@@ -176,7 +205,21 @@ export class Admission {
       const waiter: Waiter = { recipient, isQuickRead, admit, refuse };
       this.#queue.add(nameOf(recipient), waiter);
       this.#refuseExcess();
+      this.#lookLater();
     });
+  }
+
+  /** If transactions only wait until others have run for BRIEF. */
+  #lookLater(): void {
+    if (this.#later !== null || this.#free === 0 || this.#queue.size === 0 || this.#mayBegin()) return;
+    const [oldest] = this.#begun;
+    this.#later = setTimeout(
+      () => {
+        this.#later = null;
+        this.#admitNext();
+      },
+      BRIEF - (this.#now() - oldest!.since),
+    );
   }
 
   #refuseExcess(): void {
@@ -190,7 +233,10 @@ export class Admission {
   #admitNext(): void {
     while (this.#free > 0 && this.#queue.size > 0) {
       const next = this.#queue.take(({ recipient }) => this.#mayStart(recipient));
-      if (next === null) return;
+      if (next === null) {
+        this.#lookLater();
+        return;
+      }
       next.admit(this.#start(next.recipient, next.isQuickRead));
       if (next.isQuickRead) this.#admitJoining();
       this.#limit.decreased(this.#queue.size);

@@ -17,6 +17,8 @@ export type DatabaseOptions = {
   readonly logins: Logins;
   /** Connections of the pool for callers; the other pools have at most four. */
   readonly poolSize: number;
+  /** Connections of that pool that short transactions may use at the same time. */
+  readonly poolShort: number;
   /** Milliseconds that a request waits for a free connection before it fails. */
   readonly poolTimeout: number;
   /** Requests that may wait for each connection, after a burst; 0 for no limit. */
@@ -49,6 +51,7 @@ export const createDatabase = (
   new Database({
     ...options,
     poolSize: config.dbPool,
+    poolShort: config.dbPoolShort,
     poolTimeout: config.dbPoolTimeout,
     poolQueue: config.dbPoolQueue,
     poolShare: config.dbPoolShare,
@@ -90,7 +93,8 @@ export class Database {
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
 
   constructor(options: DatabaseOptions) {
-    const { logins, poolSize, poolTimeout, poolQueue, poolShare, statementTimeouts, onConnectionError } = options;
+    const { logins, poolSize, poolShort, poolTimeout, poolQueue, poolShare, statementTimeouts, onConnectionError } =
+      options;
     const pool = (connectionString: string, max: number) => ({
       connectionString,
       max,
@@ -120,7 +124,7 @@ export class Database {
     const queue = { timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
     // Admins and callers with the service key are trusted, and may act for many users.
     this.#queues = {
-      data: new Admission({ ...queue, slots: poolSize, share: poolShare }),
+      data: new Admission({ ...queue, slots: poolSize, share: poolShare, together: poolShort }),
       admin: new Admission({ ...queue, slots: few, share: 100 }),
       service: new Admission({ ...queue, slots: few, share: 100 }),
     };

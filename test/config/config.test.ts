@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, describeSettings, helpText, readConfig } from "../../config/config.ts";
@@ -68,6 +68,7 @@ test("without settings the service uses an embedded database with demo data and 
     dbSchemas: ["public"],
     dbAnonRole: "anon",
     dbPool: 10,
+    dbPoolShort: 2 * availableParallelism() + 1,
     dbPoolTimeout: 10_000,
     dbPoolQueue: 10,
     dbPoolShare: 80,
@@ -199,6 +200,17 @@ test("with DATABASE_URL the demo data, the explorer, the console and the referen
   expect(readConfig({ SEED: "none", GRAPHIQL: "off", DOCS: "false", CONSOLE: "off" })).toMatchObject(off);
 });
 
+test.each([
+  ["on this machine", "postgres://u:p@localhost/d", "", 2 * availableParallelism() + 1],
+  ["on this machine", "postgres://u:p@127.0.0.1:5432/d", "", 2 * availableParallelism() + 1],
+  ["on this machine, by a socket", "postgres://u:p@%2Fvar%2Frun%2Fpostgresql/d", "", 2 * availableParallelism() + 1],
+  ["elsewhere", DATABASE_URL, "", 20],
+  ["elsewhere, behind a pooler on this machine", "postgres://u:p@localhost/d", DATABASE_URL, 20],
+])("short transactions of a database %s may by default use … connections", (_, url, directUrl, count) => {
+  const environment = { ...OWN, DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DB_POOL: "20" };
+  expect(readConfig(environment).dbPoolShort).toBe(count);
+});
+
 test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL by default", () => {
   expect(readConfig({}).usersWrite).toBe("open");
   expect(readConfig({ USERS_WRITE: "owner" }).usersWrite).toBe("owner");
@@ -273,6 +285,7 @@ test.each([
   ["PGRST_DB_MAX_ROWS", "50", { dbMaxRows: 50, streamMaxRows: 50 }],
   ["STREAM_MAX_ROWS", "50", { dbMaxRows: 1000, streamMaxRows: 50 }],
   ["STREAM_CONNECTIONS", "0", { streamConnections: 0 }],
+  ["DB_POOL_SHORT", "3", { dbPoolShort: 3 }],
   ["DB_POOL", "1", { streamConnections: 0 }],
   ["DB_TX_END", "rollback-allow-override", { dbTxEnd: "rollback-allow-override" }],
   ["DB_PRE_REQUEST", "auth.check_request", { dbPreRequest: { schema: "auth", name: "check_request" } }],

@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { Admission, Slot } from "../../db/admission.ts";
+import { Admission, BRIEF, Slot } from "../../db/admission.ts";
 import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/unsent-bytes.ts";
 
-type Options = Partial<UnsentLimits> & { slots?: number; share?: number; timeout?: number; queue?: number };
+type Options = Partial<UnsentLimits> & {
+  slots?: number;
+  together?: number;
+  share?: number;
+  timeout?: number;
+  queue?: number;
+};
 
 /** Transactions by name, in the order in which they were admitted. A name is a client and a number: `ada 1`. */
 class Pool {
@@ -14,9 +20,18 @@ class Pool {
   readonly #recipients = new Map<string, Recipient | null>();
   readonly #slots = new Map<string, Slot>();
 
-  constructor({ slots = 2, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 }: Options = {}) {
+  constructor(options: Options = {}) {
+    const { slots = 2, together = slots, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 } = options;
     this.unsent = new UnsentBytes({ total, perAddress });
-    this.#admission = new Admission({ slots, share, timeout, queue, unsent: this.unsent, now: () => this.now });
+    this.#admission = new Admission({
+      slots,
+      together,
+      share,
+      timeout,
+      queue,
+      unsent: this.unsent,
+      now: () => this.now,
+    });
   }
 
   /** Starts a transaction for each name; the recipient is at the address of its client, unless one is given. */
@@ -117,6 +132,58 @@ describe("connections", () => {
     pool.leave("ada 1");
     await pool.enter("eve 1")[0];
     expect(pool.admitted).toEqual(["ada 1", "eve 1"]);
+  });
+});
+
+describe("of four connections, of which two may begin together", () => {
+  const LIMITS = { slots: 4, together: 2, share: 100 };
+
+  test("the others are used when a transaction has ended", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1", "bob 1", "ada 2", "eve 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "bob 1"]);
+    pool.leave("bob 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "bob 1", "ada 2"]);
+  });
+
+  test("the others are used when transactions have run for 16 milliseconds", async () => {
+    const pool = new Pool(LIMITS);
+    pool.enter("ada 1", "bob 1");
+    pool.now = 10;
+    pool.enter("ada 2");
+    expect(pool.waiting).toBe(1);
+    pool.now = BRIEF;
+    await expect.poll(() => pool.admitted).toEqual(["ada 1", "bob 1", "ada 2"]);
+    pool.enter("bob 2", "eve 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "bob 1", "ada 2", "bob 2"]);
+  });
+
+  test("all are used while transactions take long, and none beyond them", async () => {
+    const pool = new Pool(LIMITS);
+    for (const name of ["ada 1", "bob 1", "ada 2", "eve 1", "bob 2"]) {
+      pool.enter(name);
+      pool.now += BRIEF;
+    }
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "bob 1", "ada 2", "eve 1"]);
+    pool.leave("ada 1");
+    await turnOfLoop();
+    expect(pool.admitted.at(-1)).toBe("bob 2");
+  });
+
+  test("the share of a client and its order are kept", async () => {
+    const pool = new Pool({ ...LIMITS, share: 25 });
+    pool.enter("ada 1", "ada 2", "bob 1", "eve 1");
+    await turnOfLoop();
+    expect(pool.admitted).toEqual(["ada 1", "bob 1"]);
+    pool.now = BRIEF;
+    await expect.poll(() => pool.admitted).toEqual(["ada 1", "bob 1", "eve 1"]);
+    pool.leave("ada 1");
+    await turnOfLoop();
+    expect(pool.admitted.at(-1)).toBe("ada 2");
   });
 });
 

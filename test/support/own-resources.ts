@@ -45,6 +45,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     const database = new Database({
       logins,
       poolSize: 4,
+      poolShort: 4,
       poolTimeout: 5000,
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       poolShare: 100,

@@ -12,6 +12,7 @@ export async function openRights({ url }: TestDatabase, { timeout = 5000 } = {})
   const database = new Database({
     logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
     poolSize: 5,
+    poolShort: 5,
     poolTimeout: 10_000,
     poolShare: 100,
     poolQueue: 10,

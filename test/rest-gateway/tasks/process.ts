@@ -12,6 +12,7 @@ const database = new Database({
   logins,
   ...settings,
   poolSize: 2,
+  poolShort: 2,
   poolShare: 100,
   unsent: { total: 0, perAddress: 0 },
   statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),

@@ -94,6 +94,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     const database = new Database({
       logins,
       poolSize: 4,
+      poolShort: 4,
       poolTimeout: 10_000,
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       poolShare: 100,
