@@ -43,6 +43,8 @@ export class LogicalSource implements ChangeSource {
   #connection: ReplicationConnection | null = null;
   #decoder: StreamDecoder | null = null;
   #slot: SlotState | null = null;
+  /** The position to which the slot may be moved while nobody reads it; 0 if unknown. */
+  #movable = 0n;
   /** Positions of different streams cannot be compared. "" before the first connection. */
   #stream = "";
   readonly #mark = new RestingMark();
@@ -150,6 +152,7 @@ export class LogicalSource implements ChangeSource {
     await openSlot(connection, slot, this.#isUseless);
     this.#stream = await readStream(connection);
     this.#failure = null;
+    this.#movable = 0n;
     let isTicking = false;
     const tick = () => {
       if (isTicking) return;
@@ -166,6 +169,7 @@ export class LogicalSource implements ChangeSource {
     try {
       await Promise.race([this.#wanted.promise, connection.ended]);
       if (!this.#sink) throw new Error("the connection to the database was lost");
+      await this.#moveSlot(connection);
       this.#mark.forget();
       decoder.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream: this.#stream });
       await connection.stream(slot.name, publication, decoder);
@@ -189,8 +193,16 @@ export class LogicalSource implements ChangeSource {
     const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
     if (decoder.hasBegun) connection.acknowledge(lsn);
     // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
-    else if (lsn > slot.acknowledged && !this.#sink && (slot.isSynchronous || this.#acknowledgement.isMoveDue()))
-      await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${lsn})`);
+    if (decoder.hasBegun || this.#sink) return;
+    this.#movable = lsn;
+    if (slot.isSynchronous || this.#acknowledgement.isMoveDue()) await this.#moveSlot(connection);
+  }
+
+  /** A reader would otherwise receive all that was written since the last move. */
+  async #moveSlot(connection: ReplicationConnection): Promise<void> {
+    if (this.#slot === null || this.#movable <= this.#slot.acknowledged) return;
+    const { name } = this.#options.slot;
+    await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${this.#movable})`);
   }
 
   #warnOf({ walStatus, isUnlimited, isSynchronous }: SlotState): void {

@@ -238,6 +238,25 @@ test("the socket is paused while readers are behind, and the connection lives", 
   expect(await changes.take(4000)).toHaveLength(4000);
 });
 
+test("the first reader does not receive what was written long before, although the slot was not moved since", async () => {
+  const { feed } = startInstance("moved");
+  /** The instance looks at the slot every two seconds. */
+  const hasSeenAll = async () => {
+    const [{ lsn }] = await dba("select pg_current_wal_insert_lsn() - '0/0' as lsn");
+    await expect.poll(() => feed.mark?.position?.lsn ?? 0n, { timeout: 30_000 }).toBeGreaterThanOrEqual(BigInt(lsn));
+  };
+  await hasSeenAll();
+  await addArticle("Long before");
+  await hasSeenAll();
+  await dba("select pg_logical_emit_message(false, 'test', repeat('x', 100000000))");
+  await hasSeenAll();
+  await feed.open();
+  const changes = new Changes(feed.read(), { table: "articles" });
+  await addArticle("After the beginning");
+  await changes.take(1);
+  expect(feed.health).toMatchObject({ received: { INSERT: 1 } });
+});
+
 test("health shows mode, slot, lag, and what is kept", async () => {
   const { feed } = startInstance("healthy");
   expect(feed.health).toMatchObject({ mode: "logical", state: "disconnected", reason: "it has not connected yet" });
