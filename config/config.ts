@@ -144,7 +144,7 @@ function defaultPoolShort({ databaseUrl, databaseDirectUrl, dbPool }: Parsed): n
 }
 
 /** A loopback address, or a directory of sockets. */
-const isThisMachine = (host: string) => isLoopbackHost(host) || host === "" || host.toUpperCase().startsWith("%2F");
+const isThisMachine = (host: string) => isLoopbackHost(host) || host.toUpperCase().startsWith("%2F");
 
 /** Returns the settings with some of them replaced by `values`. Throws ConfigError. */
 export function overrideConfig(config: Config, values: readonly Translated[]): Config {

@@ -14,8 +14,8 @@ export type AdmissionOptions = {
   readonly slots: number;
   /** Maximum percentage of the slots that one client may hold; at least one slot. */
   readonly share: number;
-  /** Transactions that may begin at once. Others wait until one of them has ended, or has run for BRIEF milliseconds. */
-  readonly together?: number;
+  /** Short transactions that may run at the same time. When one has run for SHORT_RUN, it no longer counts. Default: all slots. */
+  readonly short?: number;
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
   /** Transactions that may wait for each slot, or more if they wait only briefly; 0 for no limit. */
@@ -32,20 +32,20 @@ export type AdmissionOptions = {
 /** Maximum quick reads on one connection at the same time: each waits for those before it. */
 export const MAX_SHARED = 4;
 
-/** Milliseconds. */
-export const BRIEF = 16;
+/** Milliseconds after which a transaction no longer counts as short. */
+export const SHORT_RUN = 16;
 
 /** Permission to use one connection. */
 export class Slot {
   readonly client: string;
   /** Milliseconds of the monotonic clock. */
-  readonly since: number;
+  readonly startedAt: number;
   /** How many further quick reads may use the connection. Set to 0 when the reads are sent. */
   places: number;
 
-  constructor(client: string, places: number, since = 0) {
+  constructor(client: string, places: number, startedAt: number) {
     this.client = client;
-    this.since = since;
+    this.startedAt = startedAt;
     this.places = places;
   }
 }
@@ -67,7 +67,7 @@ const SHORT_WAIT = 200;
 
 /**
  * Decides which transaction runs next on a pool of connections. While a client holds its full share of the connections,
- * others overtake it. Short transactions begin a few at a time. A client at an IP address with too many unread results waits
+ * others overtake it. Few short transactions run at the same time. A client at an IP address with too many unread results waits
  * too. Clients take turns; the transactions of one client run in order. Quick reads that are admitted together share a slot.
  * When more transactions arrive than the slots can run, those that would wait longest are refused at once, so that the others
  * do not wait longer and longer.
@@ -77,12 +77,12 @@ export class Admission {
   readonly #share: number;
   /** The number of slots in use, by the client that was given them. */
   readonly #used = new Map<string, number>();
-  /** The slots of transactions that have run for less than BRIEF, and perhaps of some that have run for longer; oldest first. */
-  readonly #begun = new Set<Slot>();
-  readonly #together: number;
+  /** The slots of short transactions, oldest first. Those that have run for longer are removed when more may be needed. */
+  readonly #short = new Set<Slot>();
+  readonly #maxShort: number;
   readonly #now: () => number;
-  /** Looks again when transactions have run for BRIEF. */
-  #later: NodeJS.Timeout | null = null;
+  /** Admits more when the oldest short transaction has run for SHORT_RUN. */
+  #timer: NodeJS.Timeout | null = null;
   /** The newest slot that quick reads may share. */
   #shared: Slot | null = null;
   readonly #queue = new FairQueue<Waiter>(INTERNAL);
@@ -93,10 +93,10 @@ export class Admission {
   timeouts = 0;
 
   constructor(options: AdmissionOptions) {
-    const { slots, share, queue, unsent, together = slots, now = () => performance.now() } = options;
+    const { slots, share, queue, unsent, short = slots, now = () => performance.now() } = options;
     this.#options = options;
     this.#free = slots;
-    this.#together = together;
+    this.#maxShort = short;
     this.#now = now;
     this.#limit = new QueueLimit({ least: queue * slots, time: SHORT_WAIT, now });
     this.#share = Math.max(1, Math.floor((slots * share) / 100));
@@ -130,7 +130,7 @@ export class Admission {
 
   leave(slot: Slot): void {
     const { client } = slot;
-    this.#begun.delete(slot);
+    this.#short.delete(slot);
     const used = this.#used.get(client)! - 1;
     if (used === 0) this.#used.delete(client);
     else this.#used.set(client, used);
@@ -145,19 +145,19 @@ export class Admission {
   }
 
   #mayBegin(): boolean {
-    if (this.#begun.size < this.#together) return true;
+    if (this.#short.size < this.#maxShort) return true;
     const now = this.#now();
-    for (const slot of this.#begun) {
-      if (now - slot.since < BRIEF) break;
-      this.#begun.delete(slot);
+    for (const slot of this.#short) {
+      if (now - slot.startedAt < SHORT_RUN) break;
+      this.#short.delete(slot);
     }
-    return this.#begun.size < this.#together;
+    return this.#short.size < this.#maxShort;
   }
 
   #start(recipient: Recipient | null, isQuickRead: boolean): Slot {
     const client = nameOf(recipient);
     const slot = new Slot(client, isQuickRead ? MAX_SHARED - 1 : 0, this.#now());
-    this.#begun.add(slot);
+    this.#short.add(slot);
     if (isQuickRead) this.#shared = slot;
     this.#free--;
     this.#used.set(client, (this.#used.get(client) ?? 0) + 1);
@@ -205,20 +205,20 @@ export class Admission {
       const waiter: Waiter = { recipient, isQuickRead, admit, refuse };
       this.#queue.add(nameOf(recipient), waiter);
       this.#refuseExcess();
-      this.#lookLater();
+      this.#admitLater();
     });
   }
 
-  /** If transactions only wait until others have run for BRIEF. */
-  #lookLater(): void {
-    if (this.#later !== null || this.#free === 0 || this.#queue.size === 0 || this.#mayBegin()) return;
-    const [oldest] = this.#begun;
-    this.#later = setTimeout(
+  /** Sets the timer if transactions wait only for short ones. */
+  #admitLater(): void {
+    if (this.#timer !== null || this.#free === 0 || this.#queue.size === 0 || this.#mayBegin()) return;
+    const [oldest] = this.#short;
+    this.#timer = setTimeout(
       () => {
-        this.#later = null;
+        this.#timer = null;
         this.#admitNext();
       },
-      BRIEF - (this.#now() - oldest!.since),
+      SHORT_RUN - (this.#now() - oldest!.startedAt),
     );
   }
 
@@ -234,7 +234,7 @@ export class Admission {
     while (this.#free > 0 && this.#queue.size > 0) {
       const next = this.#queue.take(({ recipient }) => this.#mayStart(recipient));
       if (next === null) {
-        this.#lookLater();
+        this.#admitLater();
         return;
       }
       next.admit(this.#start(next.recipient, next.isQuickRead));

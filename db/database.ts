@@ -124,7 +124,7 @@ export class Database {
     const queue = { timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
     // Admins and callers with the service key are trusted, and may act for many users.
     this.#queues = {
-      data: new Admission({ ...queue, slots: poolSize, share: poolShare, together: poolShort }),
+      data: new Admission({ ...queue, slots: poolSize, share: poolShare, short: poolShort }),
       admin: new Admission({ ...queue, slots: few, share: 100 }),
       service: new Admission({ ...queue, slots: few, share: 100 }),
     };

@@ -43,7 +43,7 @@ export class LogicalSource implements ChangeSource {
   #connection: ReplicationConnection | null = null;
   #decoder: StreamDecoder | null = null;
   #slot: SlotState | null = null;
-  /** The position to which the slot may be moved while nobody reads it; 0 if unknown. */
+  /** The position to which the slot may be moved while it has no reader; 0 if unknown. */
   #movable = 0n;
   /** Positions of different streams cannot be compared. "" before the first connection. */
   #stream = "";
@@ -169,6 +169,7 @@ export class LogicalSource implements ChangeSource {
     try {
       await Promise.race([this.#wanted.promise, connection.ended]);
       if (!this.#sink) throw new Error("the connection to the database was lost");
+      // The reader would otherwise receive all that was written since the last move.
       await this.#moveSlot(connection);
       this.#mark.forget();
       decoder.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream: this.#stream });
@@ -198,7 +199,7 @@ export class LogicalSource implements ChangeSource {
     if (slot.isSynchronous || this.#acknowledgement.isMoveDue()) await this.#moveSlot(connection);
   }
 
-  /** A reader would otherwise receive all that was written since the last move. */
+  /** Only while the slot has no reader. */
   async #moveSlot(connection: ReplicationConnection): Promise<void> {
     if (this.#slot === null || this.#movable <= this.#slot.acknowledged) return;
     const { name } = this.#options.slot;

@@ -153,8 +153,8 @@ type AcknowledgementLimits = {
 };
 
 /**
- * Milliseconds between moves of a slot that nobody reads. For each move, Postgres reads the write-ahead log again from the restart
- * position of the slot, which it moves only every 15 s (LOG_SNAPSHOT_INTERVAL_MS in bgwriter.c): more moves would free no more log.
+ * Milliseconds between moves of a slot without a reader. For each move, Postgres reads the write-ahead log from the restart position
+ * of the slot. It moves that position only every 15 s (LOG_SNAPSHOT_INTERVAL_MS in bgwriter.c), so more moves would free no more log.
  */
 const MOVE_MILLISECONDS = 15_000;
 
@@ -183,7 +183,7 @@ export class Acknowledgement {
     return oldest!.lsn < lsn ? oldest!.lsn : lsn;
   }
 
-  /** Whether a slot that nobody reads is to be moved now. After that, not again for MOVE_MILLISECONDS. */
+  /** Whether a slot without a reader is to be moved now: true at most once in MOVE_MILLISECONDS. */
   isMoveDue(now = Date.now()): boolean {
     if (now - this.#movedAt < MOVE_MILLISECONDS) return false;
     this.#movedAt = now;

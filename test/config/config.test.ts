@@ -206,7 +206,7 @@ test.each([
   ["on this machine, by a socket", "postgres://u:p@%2Fvar%2Frun%2Fpostgresql/d", "", 2 * availableParallelism() + 1],
   ["elsewhere", DATABASE_URL, "", 20],
   ["elsewhere, behind a pooler on this machine", "postgres://u:p@localhost/d", DATABASE_URL, 20],
-])("short transactions of a database %s may by default use … connections", (_, url, directUrl, count) => {
+])("DB_POOL_SHORT has the right default for a database %s", (_, url, directUrl, count) => {
   const environment = { ...OWN, DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DB_POOL: "20" };
   expect(readConfig(environment).dbPoolShort).toBe(count);
 });

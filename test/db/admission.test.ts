@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { Admission, BRIEF, Slot } from "../../db/admission.ts";
+import { Admission, SHORT_RUN, Slot } from "../../db/admission.ts";
 import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/unsent-bytes.ts";
 
 type Options = Partial<UnsentLimits> & {
   slots?: number;
-  together?: number;
+  short?: number;
   share?: number;
   timeout?: number;
   queue?: number;
@@ -21,11 +21,11 @@ class Pool {
   readonly #slots = new Map<string, Slot>();
 
   constructor(options: Options = {}) {
-    const { slots = 2, together = slots, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 } = options;
+    const { slots = 2, short = slots, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 } = options;
     this.unsent = new UnsentBytes({ total, perAddress });
     this.#admission = new Admission({
       slots,
-      together,
+      short,
       share,
       timeout,
       queue,
@@ -135,10 +135,10 @@ describe("connections", () => {
   });
 });
 
-describe("of four connections, of which two may begin together", () => {
-  const LIMITS = { slots: 4, together: 2, share: 100 };
+describe("of four connections, short transactions use two", () => {
+  const LIMITS = { slots: 4, short: 2, share: 100 };
 
-  test("the others are used when a transaction has ended", async () => {
+  test("and another one begins when one has ended", async () => {
     const pool = new Pool(LIMITS);
     pool.enter("ada 1", "bob 1", "ada 2", "eve 1");
     await turnOfLoop();
@@ -148,24 +148,24 @@ describe("of four connections, of which two may begin together", () => {
     expect(pool.admitted).toEqual(["ada 1", "bob 1", "ada 2"]);
   });
 
-  test("the others are used when transactions have run for 16 milliseconds", async () => {
+  test("and another one begins when one has run for 16 milliseconds", async () => {
     const pool = new Pool(LIMITS);
     pool.enter("ada 1", "bob 1");
     pool.now = 10;
     pool.enter("ada 2");
     expect(pool.waiting).toBe(1);
-    pool.now = BRIEF;
+    pool.now = SHORT_RUN;
     await expect.poll(() => pool.admitted).toEqual(["ada 1", "bob 1", "ada 2"]);
     pool.enter("bob 2", "eve 1");
     await turnOfLoop();
     expect(pool.admitted).toEqual(["ada 1", "bob 1", "ada 2", "bob 2"]);
   });
 
-  test("all are used while transactions take long, and none beyond them", async () => {
+  test("but all four are used while transactions take longer", async () => {
     const pool = new Pool(LIMITS);
     for (const name of ["ada 1", "bob 1", "ada 2", "eve 1", "bob 2"]) {
       pool.enter(name);
-      pool.now += BRIEF;
+      pool.now += SHORT_RUN;
     }
     await turnOfLoop();
     expect(pool.admitted).toEqual(["ada 1", "bob 1", "ada 2", "eve 1"]);
@@ -174,12 +174,12 @@ describe("of four connections, of which two may begin together", () => {
     expect(pool.admitted.at(-1)).toBe("bob 2");
   });
 
-  test("the share of a client and its order are kept", async () => {
+  test("and a client holds at most its share of the connections", async () => {
     const pool = new Pool({ ...LIMITS, share: 25 });
     pool.enter("ada 1", "ada 2", "bob 1", "eve 1");
     await turnOfLoop();
     expect(pool.admitted).toEqual(["ada 1", "bob 1"]);
-    pool.now = BRIEF;
+    pool.now = SHORT_RUN;
     await expect.poll(() => pool.admitted).toEqual(["ada 1", "bob 1", "eve 1"]);
     pool.leave("ada 1");
     await turnOfLoop();

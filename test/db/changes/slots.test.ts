@@ -238,7 +238,7 @@ test("the socket is paused while readers are behind, and the connection lives", 
   expect(await changes.take(4000)).toHaveLength(4000);
 });
 
-test("the first reader does not receive what was written long before, although the slot was not moved since", async () => {
+test("the first reader of a slot does not receive what was written long before, although the slot is moved seldom", async () => {
   const { feed } = startInstance("moved");
   /** The instance looks at the slot every two seconds. */
   const hasSeenAll = async () => {
@@ -309,7 +309,7 @@ describe("the acknowledgement stays behind the stream", () => {
   });
 });
 
-test("a slot that nobody reads is moved at most every 15 seconds, because each move reads the write-ahead log again", () => {
+test("a slot without a reader is moved at most every 15 seconds, because each move reads the write-ahead log again", () => {
   const acknowledgement = new Acknowledgement({ maxAge: 60_000, maxBytes: 1000n });
   const due = [0, 2, 14, 15, 17, 29, 30].filter((second) => acknowledgement.isMoveDue(second * 1000));
   expect(due).toEqual([0, 15, 30]);
