@@ -1,8 +1,20 @@
--- Functions of authentication belong to auth_owner, which is not a superuser: they run with its rights.
--- PUBLIC may not execute them.
+-- Tables and functions of authentication belong to auth_owner, which is not a superuser: functions run with its rights.
+-- Tables have no grants and no policies: even a mistaken grant would show no rows. PUBLIC may not execute functions.
 do $$
-declare function regprocedure;
+declare
+  private regclass;
+  function regprocedure;
 begin
+  for private in
+    select c.oid
+    from pg_class as c
+    where c.relnamespace = 'auth_private'::regnamespace
+      and c.relkind = 'r'
+      and not (c.relrowsecurity and c.relowner = 'auth_owner'::regrole)
+  loop
+    execute format('alter table %s owner to auth_owner', private);
+    execute format('alter table %s enable row level security', private);
+  end loop;
   for function in
     select p.oid
     from pg_proc as p

@@ -1,3 +1,56 @@
+create or replace function auth_private.announce_providers() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('accounts', '{"providers": true}');
+  return null;
+end $$;
+
+comment on function auth_private.announce_providers() is 'Notifies the channel "accounts" that providers have changed.';
+
+create or replace trigger _500_announce after insert or update or delete on auth_private.providers
+  for each statement execute function auth_private.announce_providers();
+
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.list_providers() returns json
+language sql stable security definer set search_path = '' as $$
+  select coalesce(json_agg(json_build_object('name', p.name, 'definition', p.definition) order by p.name), '[]')
+  from auth_private.providers as p
+$$;
+
+comment on function auth_api.list_providers() is 'The providers of the table: [{name, definition}].';
+
+create or replace function auth_api.keep_once(kind text, key bytea, data jsonb, expires_at timestamptz) returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with kept as (
+    insert into auth_private.one_time_values (kind, key, data, expires_at)
+    values (keep_once.kind, keep_once.key, keep_once.data, keep_once.expires_at)
+    on conflict do nothing
+    returning true
+  )
+  select exists (select from kept)
+$$;
+
+comment on function auth_api.keep_once(text, bytea, jsonb, timestamptz) is $$
+Keeps a value until it is taken or expires; false if the key is already kept. A value that nothing takes, such as the id
+of a SAML assertion, was used before if this returns false.
+$$;
+
+create or replace function auth_api.take_once(kind text, key bytea, now timestamptz) returns jsonb
+language sql volatile security definer set search_path = '' as $$
+  with taken as (
+    delete from auth_private.one_time_values as v
+    where v.kind = take_once.kind
+      and v.key = take_once.key
+    returning v.data, v.expires_at
+  )
+  select t.data
+  from taken as t
+  where t.expires_at > take_once.now
+$$;
+
+comment on function auth_api.take_once(text, bytea, timestamptz) is
+  'Returns a value and deletes it; null if there is none or it has expired.';
+
 create or replace trigger _500_announce after delete on auth_private.identities
   for each row execute function auth_private.announce_account();
 
@@ -14,7 +67,6 @@ comment on function auth_private.announce_identity() is
 create or replace trigger _500_announce_insert after insert on auth_private.identities
   for each row execute function auth_private.announce_identity();
 
--- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.account_of_identity(issuer text, subject text) returns json
 language sql stable security definer set search_path = '' as $$
   select auth_api.account_of(i.user_id)
