@@ -23,24 +23,26 @@ export type AdviceOptions = {
   readonly rules?: readonly string[];
 };
 
-/**
- * A rule is a query in a file: `-- level: why`, then a select of object, comment, reason and fix, and of the level if it depends on
- * the object.
- */
+/** A rule is a query that selects object, comment, reason and fix, and the level if it depends on the object. */
 type Rule = { readonly name: string; readonly level: Level; readonly about: string; readonly sql: string };
 
 const FOLDER = new URL("rules/", import.meta.url);
-const HEADER = /^-- (error|warning|note): (.+)\n/;
+/** The line before the query of a rule: `-- warning policy-per-row: why` */
+const HEADER = /^-- (error|warning|note) ([a-z-]+): (.+)\n/m;
 
+/** The rules of all files in `rules/`, sorted by name. */
 export async function readRules(): Promise<readonly Rule[]> {
-  const files = (await readdir(FOLDER)).filter((file) => file.endsWith(".sql")).sort();
-  return Promise.all(files.map(async (file) => parseRule(file, await readFile(new URL(file, FOLDER), "utf8"))));
+  const files = (await readdir(FOLDER)).filter((file) => file.endsWith(".sql"));
+  const texts = await Promise.all(files.map((file) => readFile(new URL(file, FOLDER), "utf8")));
+  return texts.flatMap(parseRules).sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
-function parseRule(file: string, text: string): Rule {
-  const [, level, about] = HEADER.exec(text) ?? [];
-  if (about === undefined) throw new Error(`${file} must begin with "-- error: …", "-- warning: …" or "-- note: …"`);
-  return { name: file.replace(/\.sql$/, ""), level: level as Level, about, sql: text };
+function parseRules(text: string): readonly Rule[] {
+  const [, ...parts] = text.split(HEADER);
+  return Array.from({ length: parts.length / 4 }, (_, i) => {
+    const [level, name, about, sql] = parts.slice(4 * i, 4 * i + 4) as [Level, string, string, string];
+    return { name, level, about, sql };
+  });
 }
 
 /** Roles of callers: those that may be reached from the logins, without those that no policy restricts. */

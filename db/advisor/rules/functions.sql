@@ -1,4 +1,48 @@
--- error: Postgres does not check the text of a function when a column is dropped or renamed: the function fails when it is called.
+-- error definer-without-search-path: A security definer function without a search_path runs what its caller puts into the path, with its owner's rights.
+select 'function ' || f.name as object, f.comment,
+  format('it runs as %s and looks up names in the search_path of its caller', f.owner::regrole) as reason,
+  format('alter function %s set search_path = '''';  -- and write every name with its schema', f.name) as fix
+from functions as f
+where f.is_definer and not exists (select from unnest(f.settings) as setting where setting ~ '^search_path=')
+
+-- warning function-for-everyone: Without a revoke, Postgres lets every role execute a new function.
+select 'function ' || f.name as object, f.comment,
+  'every role may execute it, anonymous callers too' as reason,
+  format(e'revoke execute on function %s from public;\ngrant execute on function %s to authenticated;', f.name, f.name) as fix
+from functions as f
+join pg_proc as p on p.oid = f.oid
+where f.is_served and f.returns not in ('trigger'::regtype, 'event_trigger'::regtype)
+  and exists (
+    select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
+    where a.grantee = 0 and a.privilege_type = 'EXECUTE'
+  )
+
+-- warning function-past-policies: A security definer function whose owner is not restricted by policies bypasses the policies of its callers.
+select 'function ' || f.name as object, f.comment,
+  format('%s may call it, and it runs as %s, to whom no policy applies', array_to_string(f.granted_to, ', '), o.rolname)
+    as reason,
+  format('alter function %s security invoker;', f.name) as fix
+from functions as f
+join pg_roles as o on o.oid = f.owner
+where f.is_served and f.is_definer and f.granted_to <> '{}'
+  and (
+    o.rolsuper or o.rolbypassrls
+    or exists (select from pg_class as c where c.relowner = o.oid and c.relkind in ('r', 'p') and not c.relforcerowsecurity)
+  )
+
+-- warning function-sets-role: The callers of a function that sets a role have the rights of that role until the end of the request.
+select 'function ' || f.name as object, f.comment,
+  'it sets a role: its callers get the rights of that role until the end of the request' as reason,
+  format('-- Take the set role out of it, give it to a role with only the rights that it needs, and:'
+    || e'\nalter function %s security definer set search_path = '''';', f.name) as fix
+from functions as f
+where coalesce(case when f.is_parsed then pg_get_function_sqlbody(f.oid) end, f.body) ~* any (array[
+    '\mset\s+((local|session)\s+)?(role|session\s+authorization)\M',
+    '\mset_config\s*\(\s*''(role|session_authorization)'''
+  ])
+  or exists (select from unnest(f.settings) as setting where setting ~ '^(role|session_authorization)=')
+
+-- error function-uses-missing-column: Postgres does not check the text of a function when a column is dropped or renamed: the function fails when it is called.
 with texts as (
   select f.oid, f.name, f.comment,
     -- Without comments and literals.
