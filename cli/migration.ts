@@ -1,9 +1,10 @@
-// npm run db:apply, db:commit, db:uncommit and db:reset: the life of a migration.
+// npm run db:apply, db:commit, db:uncommit, db:reset and db:check: the life of a migration.
 import { watch } from "node:fs";
 import { chmod, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import type { Environment } from "../config/config.ts";
+import { sentenceOf } from "../db/advisor/finding.ts";
 import { type Comparison, compareSchema, fixForNotIncluded } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
@@ -41,6 +42,7 @@ const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptio
   commit,
   uncommit,
   reset,
+  check,
 };
 
 /** Runs the command that the first argument names, and returns its output. Throws CommandError. */
@@ -120,6 +122,28 @@ async function commit(
     return `db/migrations/committed/${files.at(-1)} has been written.\n`;
   });
 }
+
+/** Compares `db/schema/` with the committed migrations. */
+async function check(_args: string[], { folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions): Promise<string> {
+  const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
+    compareSchema(cluster, { withCurrent: false, folder }),
+  );
+  const faults = [
+    ...fixForNotIncluded(notIncluded),
+    ...(differences.length > 0 ? [DIFFERENT, ...differences, FIX] : []),
+  ];
+  const notes = findings.map((finding) => `${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
+  if (await hasCurrent(folder)) notes.push(UNCOMMITTED);
+  if (faults.length > 0 || findings.some(({ level }) => level === "error"))
+    throw new CommandError(1, [...faults, ...notes].map((line) => line.replaceAll("\n", "\n    ")).join("\n"));
+  return [...notes, `schema/ and migrations/ create the same database (${objects} objects)\n`].join("\n");
+}
+
+const DIFFERENT = "schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):";
+const FIX = `Write the statements that lead from one to the other to db/migrations/current.sql. Use statements that may run twice, or
+--!include the topic files that changed. Then run: npm run db:commit -- "what the migration does"`;
+const UNCOMMITTED =
+  "warning: db/migrations/current.sql is not committed: npm start does not run it, and this check leaves it out. Commit it with npm run db:commit";
 
 /** What is incomplete, and how to fix it. */
 function refusalOf({ differences, notIncluded }: Comparison): string {

@@ -275,6 +275,24 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
   expect((await run("commit")).stderr).toMatch(/^usage: /);
 });
 
+test("db:check says that db/schema/ and the migrations agree, or what differs and how to fix it", async () => {
+  expect(await run("check")).toMatchObject({
+    exitCode: 0,
+    stdout: expect.stringMatching(/^schema\/ and migrations\/ create the same database \(\d+ objects\)\n$/),
+  });
+  await current("select 1;");
+  expect((await run("check")).stdout).toMatch(/^warning: db\/migrations\/current\.sql is not committed: /);
+
+  const list = join(home, "schema/schema.sql");
+  const schema = await readFile(list, "utf8");
+  await writeFile(list, `${schema}alter table public.users add column nickname text;\n`);
+  const { exitCode, stderr } = await run("check");
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(/\n\+ column public\.users\.nickname: /);
+  expect(stderr).toMatch(/\nWrite the statements that lead from one to the other to db\/migrations\/current\.sql\. /);
+  await writeFile(list, schema);
+});
+
 test("db:commit refuses statements that cannot run twice: a start runs them again where db:apply has tried them", async () => {
   await current("create table if not exists public.first (id int);\ncreate table public.once (id int);");
   const { exitCode, stderr } = await run("commit", "a table");
