@@ -9,7 +9,7 @@ import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./
 import type { Identity } from "./identity.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Cleaning, Pace } from "./session-state.ts";
-import type { FrameOptions } from "./transaction-frame.ts";
+import type { FrameOptions } from "./transaction-plan.ts";
 import type { Recipient } from "./unsent-bytes.ts";
 
 /** How the statements of a caller are run. */

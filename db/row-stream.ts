@@ -4,7 +4,7 @@ import { Batch, type BatchOptions, type NamedStatement, type Result } from "./ba
 import { type CancelSignal, untilReady } from "./connection.ts";
 import { ApiError, isLost, isStalePlan, streamTooLong } from "./errors.ts";
 import { Fetch, RowBuffers } from "./fetch.ts";
-import type { FrameOptions } from "./transaction-frame.ts";
+import type { FrameOptions } from "./transaction-plan.ts";
 
 const FIRST_FETCH = 100;
 const MAX_FETCH = 10_000;

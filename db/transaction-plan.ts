@@ -1,12 +1,11 @@
+import type { Span } from "../telemetry/span.ts";
 import type { BatchOptions, NamedStatement, Statement } from "./batch.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { ApiError, unstorableText } from "./errors.ts";
 import type { RunOptions, Work } from "./execution.ts";
 import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
-import { querySpan } from "./query-span.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
-import { type Frame, type FrameOptions, frameOf, openFrame } from "./transaction-frame.ts";
 import type { Recipient } from "./unsent-bytes.ts";
 
 type PlannerOptions = Pick<TransactionOptions, "maxPrepared" | "sharedReads" | "statementTimeoutOf" | "onFailure">;
@@ -110,4 +109,59 @@ export class TransactionPlanner {
 
 function refuseUnstorable(value: string | null): void {
   if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
+}
+
+/** Longer texts are cut, as most collectors would do. */
+const MAX_TEXT = 4000;
+
+/** The span of one round trip to the database. Source of the names: OpenTelemetry, "Semantic conventions for database spans". */
+const querySpan = (parent: Span, { caller }: Identity, statements: readonly Statement[]): Span =>
+  parent.child("transaction", {
+    "db.system.name": "postgresql",
+    "db.operation.batch.size": statements.length,
+    "db.query.text": statements
+      .map(({ text }) => text)
+      .join(";\n")
+      .slice(0, MAX_TEXT),
+    "db.role": caller.role,
+  });
+
+/** How the statements of a caller are framed to be one transaction. */
+export type FrameOptions = {
+  /** All statements see the same snapshot of the database. Does not add a round trip. */
+  readonly snapshot?: boolean;
+  /** An isolation level other than read committed. */
+  readonly isolation?: "repeatable read" | "serializable" | null;
+  /** Rolls back at the end, after the checks of a commit. */
+  readonly rollback?: boolean;
+};
+
+/** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
+type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
+
+const BEGIN = "begin isolation level";
+const command = (text: string): Statement => ({ text, values: [] });
+const COMMIT = [command("commit")];
+const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
+/** Writes without code leave the state of sequences, which only code can read: `currval`, `lastval`. */
+const FORGET = [command("discard sequences")];
+const UNFRAMED: Frame = { begin: [], end: [] };
+const CODE: Frame = { begin: FORGET, end: [] };
+
+/** For a transaction of several round trips: the limits of the stream apply to the time between them. */
+const openFrame = ({ isolation, rollback }: FrameOptions, runsCode: boolean): Frame => ({
+  begin: [
+    command(`${BEGIN} ${isolation ?? "read committed"}`),
+    command("set local idle_in_transaction_session_timeout to 0"),
+    ...(runsCode ? FORGET : []),
+  ],
+  end: rollback ? ROLLBACK : COMMIT,
+});
+
+/** `count` is the number of the caller's statements. */
+function frameOf(count: number, { snapshot, isolation, rollback }: FrameOptions, runsCode: boolean): Frame {
+  const needed = isolation ?? (snapshot && count > 1 ? "repeatable read" : null);
+  if (needed === null && !rollback) return runsCode ? CODE : UNFRAMED;
+  const begin = [command(`${BEGIN} ${needed ?? "read committed"}`), ...(runsCode ? FORGET : [])];
+  return { begin, end: rollback ? ROLLBACK : COMMIT };
 }

@@ -13,8 +13,7 @@ import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 import { Cleaning } from "./session-state.ts";
 import { SharedReads } from "./shared-reads.ts";
-import type { FrameOptions } from "./transaction-frame.ts";
-import { TransactionPlanner } from "./transaction-plan.ts";
+import { type FrameOptions, TransactionPlanner } from "./transaction-plan.ts";
 
 export type { Result, Statement } from "./batch.ts";
 export type { RunOptions } from "./execution.ts";
