@@ -8,7 +8,7 @@ import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import { type Filter, FilterError } from "../db/changes/rights/filter.ts";
 import type { Rights } from "../db/changes/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../db/changes/rights/watch.ts";
+import type { ChangeVisibility, Watch } from "../db/changes/rights/watches.ts";
 import { ApiError } from "../db/errors.ts";
 
 /** The changes that a subscriber receives: those of one table and operation whose columns have these values. */

@@ -3,8 +3,7 @@ import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
 import type { Rights } from "./rights/rights.ts";
-import type { ChangeVisibility, Watch } from "./rights/watch.ts";
-import type { Watches } from "./rights/watches.ts";
+import type { ChangeVisibility, Watch, Watches } from "./rights/watches.ts";
 
 export type DeliveryHandler<W extends Watch> = {
   /** Receives a batch of changes and who sees them. The next batch is processed after the promise is resolved. */

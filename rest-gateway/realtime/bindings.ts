@@ -5,7 +5,7 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FilterError } from "../../db/changes/rights/filter.ts";
 import type { Rights, View } from "../../db/changes/rights/rights.ts";
-import type { VisibleChange, Watch } from "../../db/changes/rights/watch.ts";
+import type { VisibleChange, Watch } from "../../db/changes/rights/watches.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
 import { malformed, mayNotSee, notPossible } from "./problem.ts";

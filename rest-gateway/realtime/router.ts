@@ -2,7 +2,7 @@ import { Delivery } from "../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { Rights } from "../../db/changes/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange } from "../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, VisibleChange } from "../../db/changes/rights/watches.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
 import { ChangeMessages } from "./serializer.ts";
 

@@ -1,6 +1,6 @@
 import type { Change, Image } from "../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
-import type { VisibleChange } from "../../db/changes/rights/watch.ts";
+import type { VisibleChange } from "../../db/changes/rights/watches.ts";
 import { ApiError } from "../../db/errors.ts";
 import { parseJson } from "../../http/body.ts";
 import type { ChangeWatch } from "./bindings.ts";

@@ -1,7 +1,7 @@
 import { comparePositions, laterOf } from "../../db/changes/change.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
-import type { VisibleChange } from "../../db/changes/rights/watch.ts";
+import type { VisibleChange } from "../../db/changes/rights/watches.ts";
 import type { ChangeWatch, Subscriber } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
 import type { ChangeRouter } from "./router.ts";

@@ -11,8 +11,7 @@ import type { LiveCatalog } from "../../catalog/live.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type Filter, type FilterRequest, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
-import type { Watch } from "./watch.ts";
-import { Watches } from "./watches.ts";
+import { type Watch, Watches } from "./watches.ts";
 
 type RightsOptions = Omit<CheckerOptions, "catalog"> & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;

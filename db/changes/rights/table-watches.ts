@@ -6,7 +6,7 @@ import { Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy, PolicyDecision } from "./policy.ts";
 import type { RowVisibility } from "./policy-check.ts";
 import type { Row } from "./row-source.ts";
-import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./watch.ts";
+import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./watches.ts";
 
 type TableWatchesOptions = {
   readonly table: Table;

@@ -5,7 +5,7 @@ import type { Start } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import { type Filter, FilterError } from "../../../db/changes/rights/filter.ts";
 import type { Rights } from "../../../db/changes/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, Watch } from "../../../db/changes/rights/watches.ts";
 import type { EventStream, EventStreams } from "../../../http/event-stream.ts";
 import type { Exchange } from "../../../http/exchange.ts";
 import type { CallerRules } from "../../../identity/caller-resolver.ts";

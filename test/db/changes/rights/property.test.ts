@@ -5,7 +5,7 @@ import type { Change } from "../../../../db/changes/change.ts";
 import type { ChangeReader } from "../../../../db/changes/reader.ts";
 import type { Operator } from "../../../../db/changes/rights/condition.ts";
 import type { FilterRequest } from "../../../../db/changes/rights/filter.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/changes/rights/watches.ts";
 import { claimsText } from "../../../../db/identity.ts";
 import { startFeed } from "../../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";

@@ -4,7 +4,7 @@ import type { Caller } from "../../../../db/caller.ts";
 import type { Change, ChangedTable, Image } from "../../../../db/changes/change.ts";
 import type { FilterRequest } from "../../../../db/changes/rights/filter.ts";
 import type { Rights } from "../../../../db/changes/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../../../../db/changes/rights/watch.ts";
+import type { ChangeVisibility, Watch } from "../../../../db/changes/rights/watches.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 import { CLAIMS, COLUMNS, CONDITIONS, functionOf, OBJECTS } from "../../../support/policies.ts";
 import { callerOf, type OpenRights, openRights, startRights } from "../../../support/rights.ts";
