@@ -128,14 +128,12 @@ async function check(_args: string[], { folder = MIGRATIONS_FOLDER, startScratch
   const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
     compareSchema(cluster, { withCurrent: false, folder }),
   );
-  const faults = [
-    ...fixForNotIncluded(notIncluded),
-    ...(differences.length > 0 ? [DIFFERENT, ...differences, FIX] : []),
-  ];
+  const different = differences.map((line) => line.replaceAll("\n", "\n    "));
+  const faults = [...fixForNotIncluded(notIncluded), ...(different.length > 0 ? [DIFFERENT, ...different, FIX] : [])];
   const notes = findings.map((finding) => `${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
   if (await hasCurrent(folder)) notes.push(UNCOMMITTED);
   if (faults.length > 0 || findings.some(({ level }) => level === "error"))
-    throw new CommandError(1, [...faults, ...notes].map((line) => line.replaceAll("\n", "\n    ")).join("\n"));
+    throw new CommandError(1, [...faults, ...notes].join("\n"));
   return [...notes, `schema/ and migrations/ create the same database (${objects} objects)\n`].join("\n");
 }
 

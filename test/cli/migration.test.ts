@@ -275,7 +275,7 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
   expect((await run("commit")).stderr).toMatch(/^usage: /);
 });
 
-test("db:check says that db/schema/ and the migrations agree, or what differs and how to fix it", async () => {
+test("db:check says that db/schema/ and the migrations agree, or what differs and what the advisor finds, with the fixes", async () => {
   expect(await run("check")).toMatchObject({
     exitCode: 0,
     stdout: expect.stringMatching(/^schema\/ and migrations\/ create the same database \(\d+ objects\)\n$/),
@@ -285,10 +285,12 @@ test("db:check says that db/schema/ and the migrations agree, or what differs an
 
   const list = join(home, "schema/schema.sql");
   const schema = await readFile(list, "utf8");
-  await writeFile(list, `${schema}alter table public.users add column nickname text;\n`);
+  const open = "create table public.rates (id int primary key); grant select on public.rates to anon;";
+  await writeFile(list, `${schema}${open}\n`);
   const { exitCode, stderr } = await run("check");
   expect(exitCode).toBe(1);
-  expect(stderr).toMatch(/\n\+ column public\.users\.nickname: /);
+  expect(stderr).toMatch(/\n\+ relation public\.rates: /);
+  expect(stderr).toMatch(/\nerror: table public\.rates: it has no row-level security: /);
   expect(stderr).toMatch(/\nWrite the statements that lead from one to the other to db\/migrations\/current\.sql\. /);
   await writeFile(list, schema);
 });
