@@ -1,3 +1,5 @@
+-- owner.sql gives the tables of auth_private to auth_owner and turns on their row-level security.
+
 -- How a user signs in. A user without an account can be read but cannot sign in.
 create table auth_private.accounts (
   user_id       bigint primary key references public.users on delete cascade,
