@@ -7,8 +7,8 @@ export default defineConfig({
     reporters: ["default", "./test/support/summary.ts"],
     env: { GRAPHILE_ENV: "production" },
     // Nothing depends on timing: these limits only end what hangs, also on a machine that is busy.
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     expect: { poll: { timeout: 30_000 } },
     maxWorkers: 4,
     // The tests allocate much and keep little: with larger young generations it is not copied.

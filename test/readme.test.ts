@@ -85,7 +85,7 @@ test("the first two commands of the README are start and test", async () => {
   expect([start!.code.trim(), tests!.code.trim()]).toEqual(["npm ci && npm start", "npm ci && npm test"]);
 });
 
-test("the examples of the README run", { timeout: 60_000 }, async () => {
+test("the examples of the README run", async () => {
   let listener: Promise<string> | undefined;
   const everything = await follow("README.md", async (code) => {
     listener = runScript(code);
@@ -102,7 +102,7 @@ test("the examples of the README run", { timeout: 60_000 }, async () => {
   expect(await listener).toContain("Well woven.");
 });
 
-test("the examples of docs/tables.md run", { timeout: 60_000 }, async () => {
+test("the examples of docs/tables.md run", async () => {
   const everything = await follow("docs/tables.md");
   expect(everything).not.toContain('{"code"');
   expect(everything).toContain('"author":{"name":"Ada Lovelace"}');
@@ -111,7 +111,7 @@ test("the examples of docs/tables.md run", { timeout: 60_000 }, async () => {
   expect(everything).toContain("418 I'm a Teapot");
 });
 
-test("the examples of docs/resources.md run", { timeout: 60_000 }, async () => {
+test("the examples of docs/resources.md run", async () => {
   const everything = await follow("docs/resources.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).toContain("Location: /users/");
@@ -123,7 +123,7 @@ test("the examples of docs/resources.md run", { timeout: 60_000 }, async () => {
   expect(everything).toContain("202 Accepted");
 });
 
-test("the examples of docs/authentication.md run", { timeout: 60_000 }, async () => {
+test("the examples of docs/authentication.md run", async () => {
   const everything = await follow("docs/authentication.md");
   expect(everything).not.toContain('"error":{"code"');
   expect(everything).not.toContain('{"code"');

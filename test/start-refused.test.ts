@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(dirname(dataDir), { recursive: true, force: true, maxRetries: 5 }));
 
-describe("a start that fails", { timeout: 60_000 }, () => {
+describe("a start that fails", () => {
   const attempt = (settings: Settings) => startService(readConfig({ PORT: "0", ...settings }), createLog("silent"));
 
   test("reports that its port is in use, and leaves no PostgreSQL", async () => {
@@ -57,7 +57,7 @@ describe("a start that fails", { timeout: 60_000 }, () => {
   });
 });
 
-describe("the command line", { timeout: 60_000 }, () => {
+describe("the command line", () => {
   test("npm start -- --help lists all settings and ends with 0", async () => {
     const command = npmStart({ dataDir, args: ["--help"] });
     expect(await command.exited()).toBe(0);

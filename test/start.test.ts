@@ -60,7 +60,7 @@ async function openSocket({ url }: Command): Promise<WebSocket> {
   return socket;
 }
 
-describe("the first npm start", { timeout: 60_000 }, () => {
+describe("the first npm start", () => {
   let command: Command;
   let secrets: string[];
   beforeAll(async () => {
@@ -199,9 +199,7 @@ describe("the first npm start", { timeout: 60_000 }, () => {
   });
 });
 
-test("SIGTERM during the start stops the service as soon as possible with exit code 0", {
-  timeout: 60_000,
-}, async () => {
+test("SIGTERM during the start stops the service as soon as possible with exit code 0", async () => {
   const command = nodeStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0" } });
   await expect.poll(() => postmasterOf(dataDir), POLL).toBeDefined();
   command.child.kill("SIGTERM");
@@ -209,7 +207,7 @@ test("SIGTERM during the start stops the service as soon as possible with exit c
   expectNothingLeft(command);
 });
 
-describe("a later npm start", { timeout: 60_000 }, () => {
+describe("a later npm start", () => {
   let command: Command;
   beforeAll(async () => {
     command = npmStart({ dataDir, shared: true });
@@ -273,7 +271,7 @@ describe("a later npm start", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a start by an ordinary user", { timeout: 60_000 }, () => {
+describe("a start by an ordinary user", () => {
   const user = isRoot ? ordinaryUser() : { uid: process.getuid!(), gid: process.getgid!() };
   let data: string;
   let command: Command;

@@ -73,7 +73,7 @@ const V2 = "Resources, version 2";
 const TABLES = "The API: objects granted here are served.";
 const PUBLISH = "/articles/{articleId}/publish";
 
-describe.skipIf(!installed)("/docs", { timeout: 180_000 }, () => {
+describe.skipIf(!installed)("/docs", () => {
   test.each([
     ["Resources v1", "articles", "/users", "/users", { heading: V1, listed: PUBLISH, answer: '"created_at"' }],
     ["Resources v2", "articles", "/users", "/api/v2/users", { heading: V2, listed: PUBLISH, answer: '"createdAt"' }],

@@ -77,151 +77,147 @@ async function logout(page: Page): Promise<void> {
   await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization: `Bearer ${own}` } });
 }
 
-describe.skipIf(!installed).each(["plain", "react"])(
-  "the example page in examples/%s",
-  { timeout: 180_000 },
-  (folder) => {
-    test("registers users with all faults beside their fields, signs them in, and refreshes an expired token", async () => {
-      const page = await open(folder);
-      const register = page.getByRole("form", { name: "Register" });
-      await send(register, { Name: "", "E-mail": "nowhere", Password: "short" });
-      await expect
-        .poll(() => register.locator(".error").allInnerTexts())
-        .toEqual([
-          "name must have 1 to 200 characters",
-          "email must be a valid address",
-          "password must have at least 12 characters",
-          "password must have an upper case letter",
-          "password must have a digit",
-          "password must have a special character, such as ! or -",
-        ]);
-      expect(await register.getByLabel("E-mail").getAttribute("aria-invalid")).toBe("true");
-      await send(register, { Name: "Edith Clarke", "E-mail": `edith@${folder}.example`, Password: "Correct-Horse-8!" });
-      await expect.poll(() => page.locator("strong").innerText()).toBe("Edith Clarke");
+describe.skipIf(!installed).each(["plain", "react"])("the example page in examples/%s", (folder) => {
+  test("registers users with all faults beside their fields, signs them in, and refreshes an expired token", async () => {
+    const page = await open(folder);
+    const register = page.getByRole("form", { name: "Register" });
+    await send(register, { Name: "", "E-mail": "nowhere", Password: "short" });
+    await expect
+      .poll(() => register.locator(".error").allInnerTexts())
+      .toEqual([
+        "name must have 1 to 200 characters",
+        "email must be a valid address",
+        "password must have at least 12 characters",
+        "password must have an upper case letter",
+        "password must have a digit",
+        "password must have a special character, such as ! or -",
+      ]);
+    expect(await register.getByLabel("E-mail").getAttribute("aria-invalid")).toBe("true");
+    await send(register, { Name: "Edith Clarke", "E-mail": `edith@${folder}.example`, Password: "Correct-Horse-8!" });
+    await expect.poll(() => page.locator("strong").innerText()).toBe("Edith Clarke");
+    await page.getByRole("button", { name: "Sign out" }).click();
+
+    const signIn = page.getByRole("form", { name: "Sign in" });
+    await send(signIn, { Username: "ada", Password: "wrong" });
+    await expect.poll(() => signIn.getByRole("alert").innerText()).toMatch(/password/);
+    await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
+    await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+
+    await expire(page);
+    const refreshed: number[] = [];
+    page.on("response", (response) => {
+      if (response.url().endsWith("/auth/refresh") && response.request().method() === "POST")
+        refreshed.push(response.status());
+    });
+    const create = page.getByRole("form", { name: "New article" });
+    await send(create, { Title: "", Content: "Cards and threads." });
+    await expect.poll(() => create.locator(".error").innerText()).toMatch(/title/);
+    expect(refreshed).toEqual([200]);
+    await send(create, { Title: `Looms in ${folder}`, Content: "Cards and threads." });
+    await expect.poll(() => titles(page)).toContain(`Looms in ${folder} by Ada Lovelace`);
+    await expireAtService(page);
+    await send(create, { Title: `Mills in ${folder}`, Content: "Stores." });
+    await expect.poll(() => titles(page)).toContain(`Mills in ${folder} by Ada Lovelace`);
+    expect(refreshed).toEqual([200, 200]);
+
+    await logout(page);
+    await send(create, { Title: "Looms again", Content: "Cards and threads." });
+    await expect.poll(() => create.getByRole("alert").innerText()).toBe("Your session has ended: sign in again.");
+    await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
+    await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+    await logout(page);
+    await expire(page);
+    await send(create, { Title: "Looms again", Content: "Cards and threads." });
+    await signIn.waitFor();
+    expect(refreshed).toEqual([200, 200, 401]);
+  });
+
+  test("shows a list with pages, and the comments on an article as they are written", async () => {
+    await service.database.owner.query(
+      "insert into articles (title, content, author_id, status) select 'Card ' || n, 'x', 1, 'PUBLISHED' from generate_series(1, 6) as n",
+    );
+    const page = await open(folder);
+    const sockets: WebSocket[] = [];
+    const greetings: string[] = [];
+    page.on("websocket", (socket) => {
+      sockets.push(socket);
+      socket.on("framesent", ({ payload }) => {
+        if (String(payload).includes("connection_init")) greetings.push(String(payload));
+      });
+    });
+    await expect.poll(() => titles(page)).toHaveLength(5);
+    const first = await titles(page);
+    await page.getByRole("button", { name: "Next" }).click();
+    await expect.poll(() => titles(page)).not.toEqual(first);
+    await page.getByRole("button", { name: "Previous" }).click();
+    await expect.poll(() => titles(page)).toEqual(first);
+
+    const { rows } = await service.database.owner.query("select max(id) as id from articles");
+    const comment = (content: string) =>
+      service.database.owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [
+        rows[0].id,
+        content,
+      ]);
+    await comment("Written before.");
+    await page
+      .getByRole("button", { name: first[0]!.split(" by ")[0]! })
+      .first()
+      .click();
+    const comments = page.getByRole("region", { name: "Comments" });
+    const shown = () => comments.getByRole("listitem").allInnerTexts();
+    await expect.poll(shown).toEqual(["Bob Kahn: Written before."]);
+    // Until the subscription of the page has begun.
+    await expect
+      .poll(async () => {
+        await comment("Written after.");
+        return shown();
+      })
+      .toContain("Bob Kahn: Written after.");
+    await send(comments.getByRole("form"), { Comment: "Without an account" });
+    await expect.poll(() => comments.getByRole("alert").innerText()).toMatch(/login required/);
+
+    const signIn = page.getByRole("form", { name: "Sign in" });
+    await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
+    await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+    if (folder === "react") {
+      await expect.poll(() => greetings.at(-1)).toMatch(/Bearer/);
       await page.getByRole("button", { name: "Sign out" }).click();
-
-      const signIn = page.getByRole("form", { name: "Sign in" });
-      await send(signIn, { Username: "ada", Password: "wrong" });
-      await expect.poll(() => signIn.getByRole("alert").innerText()).toMatch(/password/);
+      await expect.poll(() => greetings.at(-1)).not.toMatch(/Bearer/);
+      await expect.poll(() => sockets.slice(0, -1).every((socket) => socket.isClosed())).toBe(true);
       await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
       await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
+    }
+    await logout(page);
+    await send(comments.getByRole("form"), { Comment: "After the end" });
+    // In React, the socket may be the first to find the end of the session.
+    const ended = folder === "react" ? /session has ended|login required/ : /session has ended/;
+    await expect.poll(() => comments.getByRole("alert").innerText()).toMatch(ended);
+    await signIn.waitFor();
+  });
 
-      await expire(page);
-      const refreshed: number[] = [];
-      page.on("response", (response) => {
-        if (response.url().endsWith("/auth/refresh") && response.request().method() === "POST")
-          refreshed.push(response.status());
-      });
-      const create = page.getByRole("form", { name: "New article" });
-      await send(create, { Title: "", Content: "Cards and threads." });
-      await expect.poll(() => create.locator(".error").innerText()).toMatch(/title/);
-      expect(refreshed).toEqual([200]);
-      await send(create, { Title: `Looms in ${folder}`, Content: "Cards and threads." });
-      await expect.poll(() => titles(page)).toContain(`Looms in ${folder} by Ada Lovelace`);
-      await expireAtService(page);
-      await send(create, { Title: `Mills in ${folder}`, Content: "Stores." });
-      await expect.poll(() => titles(page)).toContain(`Mills in ${folder} by Ada Lovelace`);
-      expect(refreshed).toEqual([200, 200]);
-
-      await logout(page);
-      await send(create, { Title: "Looms again", Content: "Cards and threads." });
-      await expect.poll(() => create.getByRole("alert").innerText()).toBe("Your session has ended: sign in again.");
-      await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
-      await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
-      await logout(page);
-      await expire(page);
-      await send(create, { Title: "Looms again", Content: "Cards and threads." });
-      await signIn.waitFor();
-      expect(refreshed).toEqual([200, 200, 401]);
+  test("says that an article which was deleted meanwhile no longer exists, and does not subscribe again", async () => {
+    const inserted = await service.database.owner.query(
+      "insert into articles (title, content, author_id, status) values ('Deleted soon', 'x', 1, 'PUBLISHED') returning id",
+    );
+    const page = await open(folder);
+    const button = page.getByRole("button", { name: "Deleted soon" });
+    await button.waitFor();
+    await service.database.owner.query("delete from articles where id = $1", [inserted.rows[0].id]);
+    await page.evaluate(() => {
+      const page = globalThis as any;
+      page.EventSource = class extends EventSource {
+        constructor(url: string) {
+          super(url);
+          page.stream = this;
+        }
+      };
     });
-
-    test("shows a list with pages, and the comments on an article as they are written", async () => {
-      await service.database.owner.query(
-        "insert into articles (title, content, author_id, status) select 'Card ' || n, 'x', 1, 'PUBLISHED' from generate_series(1, 6) as n",
-      );
-      const page = await open(folder);
-      const sockets: WebSocket[] = [];
-      const greetings: string[] = [];
-      page.on("websocket", (socket) => {
-        sockets.push(socket);
-        socket.on("framesent", ({ payload }) => {
-          if (String(payload).includes("connection_init")) greetings.push(String(payload));
-        });
-      });
-      await expect.poll(() => titles(page)).toHaveLength(5);
-      const first = await titles(page);
-      await page.getByRole("button", { name: "Next" }).click();
-      await expect.poll(() => titles(page)).not.toEqual(first);
-      await page.getByRole("button", { name: "Previous" }).click();
-      await expect.poll(() => titles(page)).toEqual(first);
-
-      const { rows } = await service.database.owner.query("select max(id) as id from articles");
-      const comment = (content: string) =>
-        service.database.owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [
-          rows[0].id,
-          content,
-        ]);
-      await comment("Written before.");
-      await page
-        .getByRole("button", { name: first[0]!.split(" by ")[0]! })
-        .first()
-        .click();
-      const comments = page.getByRole("region", { name: "Comments" });
-      const shown = () => comments.getByRole("listitem").allInnerTexts();
-      await expect.poll(shown).toEqual(["Bob Kahn: Written before."]);
-      // Until the subscription of the page has begun.
-      await expect
-        .poll(async () => {
-          await comment("Written after.");
-          return shown();
-        })
-        .toContain("Bob Kahn: Written after.");
-      await send(comments.getByRole("form"), { Comment: "Without an account" });
-      await expect.poll(() => comments.getByRole("alert").innerText()).toMatch(/login required/);
-
-      const signIn = page.getByRole("form", { name: "Sign in" });
-      await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
-      await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
-      if (folder === "react") {
-        await expect.poll(() => greetings.at(-1)).toMatch(/Bearer/);
-        await page.getByRole("button", { name: "Sign out" }).click();
-        await expect.poll(() => greetings.at(-1)).not.toMatch(/Bearer/);
-        await expect.poll(() => sockets.slice(0, -1).every((socket) => socket.isClosed())).toBe(true);
-        await send(signIn, { Username: "ada", Password: "Correct-Horse-7!" });
-        await expect.poll(() => page.locator("strong").innerText()).toBe("Ada Lovelace");
-      }
-      await logout(page);
-      await send(comments.getByRole("form"), { Comment: "After the end" });
-      // In React, the socket may be the first to find the end of the session.
-      const ended = folder === "react" ? /session has ended|login required/ : /session has ended/;
-      await expect.poll(() => comments.getByRole("alert").innerText()).toMatch(ended);
-      await signIn.waitFor();
-    });
-
-    test("says that an article which was deleted meanwhile no longer exists, and does not subscribe again", async () => {
-      const inserted = await service.database.owner.query(
-        "insert into articles (title, content, author_id, status) values ('Deleted soon', 'x', 1, 'PUBLISHED') returning id",
-      );
-      const page = await open(folder);
-      const button = page.getByRole("button", { name: "Deleted soon" });
-      await button.waitFor();
-      await service.database.owner.query("delete from articles where id = $1", [inserted.rows[0].id]);
-      await page.evaluate(() => {
-        const page = globalThis as any;
-        page.EventSource = class extends EventSource {
-          constructor(url: string) {
-            super(url);
-            page.stream = this;
-          }
-        };
-      });
-      await button.click();
-      const comments = page.getByRole("region", { name: "Comments" });
-      await expect.poll(() => comments.getByRole("alert").innerText()).toBe("This article no longer exists.");
-      expect(await comments.getByRole("form").count()).toBe(0);
-      // Otherwise the stream would connect again, for good.
-      const state = () => page.evaluate(() => (globalThis as any).stream?.readyState);
-      await expect.poll(state).toBe(folder === "plain" ? CLOSED : undefined);
-    });
-  },
-);
+    await button.click();
+    const comments = page.getByRole("region", { name: "Comments" });
+    await expect.poll(() => comments.getByRole("alert").innerText()).toBe("This article no longer exists.");
+    expect(await comments.getByRole("form").count()).toBe(0);
+    // Otherwise the stream would connect again, for good.
+    const state = () => page.evaluate(() => (globalThis as any).stream?.readyState);
+    await expect.poll(state).toBe(folder === "plain" ? CLOSED : undefined);
+  });
+});

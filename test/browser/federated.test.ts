@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { findSharedPort } from "../../http/server.ts";
+import { findFreePort } from "../../db/cluster/embedded.ts";
 import { oidcEntry } from "../rest-gateway/auth/federated/support.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { newCertificate } from "../support/certificate.ts";
@@ -37,7 +37,7 @@ beforeAll(async () => {
   const file = join(await mkdtemp(join(tmpdir(), "providers-")), "providers.json");
   const corp = { name: "corp", kind: "saml", metadata: `${saml.url}/metadata`, keys: [newCertificate("service")] };
   await writeFile(file, JSON.stringify([oidcEntry(oidc, { title: "Acme" }), oauth.entry(), corp]));
-  const port = await findSharedPort({ host: "127.0.0.1", port: 0 });
+  const port = await findFreePort();
   base = `http://localhost:${port}`;
   const settings = { AUTH_PROVIDERS: file, AUTH_PROVIDERS_LOOPBACK: "on", PORT: String(port), BASE_URL: base };
   service = await startTestService({ ...settings, DOCS: "on", GRAPHQL_MAX_TABLES: "0" });
@@ -72,7 +72,7 @@ async function sessionOnPage(): Promise<unknown> {
   return JSON.parse(await page.innerText("body"));
 }
 
-describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
+describe.skipIf(!installed)("in a browser", () => {
   test("a user signs in with OpenID Connect, is recognized on the page at which the sign-in continues, and signs out", async () => {
     await start("/auth/oidc/acme");
     await signInAtProvider();
@@ -109,7 +109,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
     const { csrfToken } = (await (await page.request.get(`${base}/csrf-token`)).json()) as { csrfToken: string };
     const headers = { "x-csrf-token": csrfToken };
     const { secret } = (await (await page.request.post(`${base}/api/mfa/enable`, { headers })).json()) as any;
-    const code = appCode(secret, Date.now() - 30_000);
+    const code = appCode(secret, Date.now());
     const verified = await page.request.post(`${base}/api/mfa/verify`, { headers, data: { code } });
     ({ backupCodes } = (await verified.json()) as any);
     await context.clearCookies();
@@ -118,7 +118,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
     await page.fill("input[name=code]", "000000");
     await page.click("button");
     await page.waitForSelector(".error");
-    await page.fill("input[name=code]", appCode(secret, Date.now()));
+    await page.fill("input[name=code]", appCode(secret, Date.now() + 30_000));
     await page.click("button");
     expect(await sessionOnPage()).toMatchObject({ username: "mary@legacy.example" });
   });
@@ -149,6 +149,7 @@ describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
   });
 
   test("a page exchanges its sign-in code for tokens, with a verifier that no other page has", async () => {
+    await service.database.owner.query("delete from auth_private.factors");
     await page.goto(`${base}/live`);
     const verifier = await page.evaluate(async () => {
       const text = Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16))
@@ -162,7 +163,6 @@ describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
       (globalThis as any).location.assign(`/auth/oauth2/legacy?mode=token&return_to=/live&code_challenge=${challenge}`);
       return text;
     });
-    await service.database.owner.query("delete from auth_private.factors");
     await page.waitForURL(/sign_in_code=/);
     const signInCode = new URL(page.url()).searchParams.get("sign_in_code");
     const { status, json } = await sendTo(base, "POST /auth/federated/token", {

@@ -51,7 +51,6 @@ const expectResult = (page: Page) =>
 
 test.skipIf(!installed)(
   "/graphiql opens with an operation that runs, and sends no request to another host",
-  { timeout: 180_000 },
   async () => {
     const { page, hosts, faults } = await openExplorer();
     await expectResult(page).toContain('"totalCount": 4');
@@ -63,7 +62,6 @@ test.skipIf(!installed)(
 
 test.skipIf(!installed)(
   "/graphiql has a form to sign in, whose token is sent with requests and subscriptions",
-  { timeout: 180_000 },
   async () => {
     const { page, faults } = await openExplorer();
     const frames: string[] = [];
@@ -108,25 +106,21 @@ test.skipIf(!installed)(
   },
 );
 
-test.skipIf(!installed)(
-  "/graphiql sends the CSRF token with the cookie of a session",
-  { timeout: 180_000 },
-  async () => {
-    const context = await browser.newContext();
-    onTestFinished(() => context.close());
-    const data = { username: "ada", password: "Correct-Horse-7!" };
-    expect((await context.request.post(`${service.url}/api/auth/login`, { data })).status()).toBe(200);
-    const page = await context.newPage();
-    await page.goto(`${service.url}/graphiql`, { waitUntil: "commit" });
-    const publish = () =>
-      page.evaluate(async () => {
-        const response = await fetch("/graphql", {
-          method: "POST",
-          headers: { "content-type": "application/json" },
-          body: JSON.stringify({ query: "mutation { publishArticle(id: 1) { status } }" }),
-        });
-        return response.json();
+test.skipIf(!installed)("/graphiql sends the CSRF token with the cookie of a session", async () => {
+  const context = await browser.newContext();
+  onTestFinished(() => context.close());
+  const data = { username: "ada", password: "Correct-Horse-7!" };
+  expect((await context.request.post(`${service.url}/api/auth/login`, { data })).status()).toBe(200);
+  const page = await context.newPage();
+  await page.goto(`${service.url}/graphiql`, { waitUntil: "commit" });
+  const publish = () =>
+    page.evaluate(async () => {
+      const response = await fetch("/graphql", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query: "mutation { publishArticle(id: 1) { status } }" }),
       });
-    await expect.poll(publish).toEqual({ data: { publishArticle: { status: "PUBLISHED" } } });
-  },
-);
+      return response.json();
+    });
+  await expect.poll(publish).toEqual({ data: { publishArticle: { status: "PUBLISHED" } } });
+});

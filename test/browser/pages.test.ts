@@ -152,7 +152,7 @@ describe.skipIf(!installed)("the console", () => {
     const row = page.locator("tr", { hasText: "GET /docs/live" });
     expect(await row.count()).toBe(0);
     await fetch(`${service.url}/docs/live`);
-    await expect.poll(() => row.count(), { timeout: 10_000 }).toBeGreaterThan(0);
+    await expect.poll(() => row.count()).toBeGreaterThan(0);
     await page.getByRole("button", { name: "Pause" }).press("Enter");
     expect(await page.getByRole("button", { name: "Continue" }).isVisible()).toBe(true);
     await page.close();

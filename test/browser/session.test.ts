@@ -91,7 +91,7 @@ async function submit(from: Page, action: string, fields: Readonly<Record<string
   return response.status();
 }
 
-describe.skipIf(!installed)("in a browser", { timeout: 180_000 }, () => {
+describe.skipIf(!installed)("in a browser", () => {
   test("a same-origin page signs in, is recognised, writes with the token and signs out", async () => {
     expect(await responseTo(page, "POST /api/auth/login", LOGIN)).toMatchObject({
       status: 200,

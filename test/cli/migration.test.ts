@@ -246,9 +246,7 @@ test("a migration builds an index concurrently while other services wait for the
     },
   ));
 
-test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, and says how to fix it", {
-  timeout: 60_000,
-}, async () => {
+test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, and says how to fix it", async () => {
   await current("alter table public.users add column if not exists nickname text;");
   const { exitCode, stderr } = await run("commit", "users have nicknames");
   expect(exitCode).toBe(1);
@@ -303,9 +301,7 @@ test("db:commit refuses statements that cannot run twice: a start runs them agai
   expect(stderr).toMatch(/\ncurrent\.sql, line 2: relation "once" already exists \(42P07\)/);
 });
 
-test("db:commit writes the next migration, and db:uncommit makes it current.sql again, also in the database", {
-  timeout: 60_000,
-}, async () => {
+test("db:commit writes the next migration, and db:uncommit makes it current.sql again, also in the database", async () => {
   const before = await committed();
   const sql = "comment on table public.comments is 'What readers say.';";
   const file = join(home, "schema/content/comments/functions.sql");

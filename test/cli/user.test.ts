@@ -52,7 +52,7 @@ const events = async (id: string) =>
     .map(({ event }) => event)
     .filter((event) => !event.startsWith("login"));
 
-describe("npm run user", { timeout: 60_000 }, () => {
+describe("npm run user", () => {
   test("create adds a user who can sign in with the password from stdin", async () => {
     const args = ["create", "Dora", "dora@test.example", "--username", "dora", "--role", "admin"];
     const { exitCode, stdout, stderr } = await runProcess("user", args, `${NEW}\n`);
@@ -200,7 +200,7 @@ describe("npm run user", { timeout: 60_000 }, () => {
   });
 });
 
-describe("npm run key", { timeout: 60_000 }, () => {
+describe("npm run key", () => {
   const users = "/rest/v1/users?limit=1";
 
   test.each(["anon", "service"])("create %s makes a key that is valid until it is revoked", async (kind) => {

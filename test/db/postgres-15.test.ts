@@ -39,9 +39,7 @@ async function createDatabase(name: string): Promise<TestDatabase> {
 }
 
 // The first test, because roles belong to the whole cluster: anon does not exist yet.
-test("MIGRATE=off serves the granted part of a foreign database with odd names and no role anon", {
-  timeout: 60_000,
-}, async () => {
+test("MIGRATE=off serves the granted part of a foreign database with odd names and no role anon", async () => {
   const database = await createDatabase("the shop's data");
   await database.owner.query(`
     create role shop_web nologin;
@@ -145,7 +143,7 @@ test("MIGRATE=off serves the granted part of a foreign database with odd names a
     .toEqual({ lateComers: { totalCount: 0 } });
 });
 
-test("the service works on Debian's PostgreSQL 15", { timeout: 60_000 }, async (context) => {
+test("the service works on Debian's PostgreSQL 15", async (context) => {
   context.skip(!installed, MISSING);
   const database = await createDatabase("content");
   const service = await startTestService({ SEED: "demo" }, database);

@@ -190,9 +190,7 @@ const ENDINGS = {
 
 const keys = <T extends object>(object: T) => Object.keys(object) as (keyof T)[];
 
-test("nothing that code does survives its transaction, wherever it is called and however the transaction ends", {
-  timeout: 120_000,
-}, async () => {
+test("nothing that code does survives its transaction, wherever it is called and however the transaction ends", async () => {
   const db = database().open();
   db.transactions.follow(code);
   const sample = fc.record({

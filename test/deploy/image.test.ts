@@ -26,7 +26,7 @@ const CONTAINER = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mo
 const NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child"];
 const isPossible = spawnSync("unshare", [...NAMESPACES, "true"]).status === 0;
 
-describe.skipIf(!isPossible)("the container image", { timeout: 180_000 }, () => {
+describe.skipIf(!isPossible)("the container image", () => {
   const folder = mkdtempSync(join(tmpdir(), "content-service-image-"));
   const image = join(folder, "root");
   const user = String(randomInt(100_000, 1_000_000));

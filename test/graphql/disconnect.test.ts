@@ -16,7 +16,8 @@ afterAll(() => service.stop());
 /** The number of running statements of slow(). */
 const running = async () => {
   const { rows } = await service.database.owner.query(
-    "select count(*)::int from pg_stat_activity where state = 'active' and query like '%slow%' and pid <> pg_backend_pid()",
+    `select count(*)::int from pg_stat_activity
+      where datname = current_database() and state = 'active' and query like '%slow%' and pid <> pg_backend_pid()`,
   );
   return rows[0].count as number;
 };

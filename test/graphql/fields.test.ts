@@ -233,11 +233,14 @@ describe("the order and format of", () => {
       inside: articles(filter: { createdAfter: "2015-05-05T19:59:59", createdBefore: "2015-05-06" }) { edges { node { id createdAt } } }
       outside: articles(filter: { createdAfter: "2015-05-05 20:00", createdBefore: "2015-05-06" }) { totalCount }
     }`;
-    await vi.waitFor(async () => {
-      expect(await data(query)).toEqual({
-        inside: { edges: [{ node: { id, createdAt: "2015-05-05T20:00:00.000Z" } }] },
-        outside: { totalCount: 0 },
-      });
-    });
+    await vi.waitFor(
+      async () => {
+        expect(await data(query)).toEqual({
+          inside: { edges: [{ node: { id, createdAt: "2015-05-05T20:00:00.000Z" } }] },
+          outside: { totalCount: 0 },
+        });
+      },
+      { timeout: 30_000 },
+    );
   });
 });

@@ -291,7 +291,7 @@ describe("the caller of a subscription", () => {
 });
 
 function sign(claims: object, secret = JWT_SECRET): string {
-  const exp = Math.floor(Date.now() / 1000) + 60;
+  const exp = Math.floor(Date.now() / 1000) + 3600;
   return jwt.sign({ sub: "1", role: "authenticated", type: "access", iss: "content-service", exp, ...claims }, secret);
 }
 

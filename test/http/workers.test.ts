@@ -36,7 +36,7 @@ async function ask(command: Command, query: string, token = ""): Promise<any> {
 const answerers = (command: Command) =>
   new Set(command.logged.filter(({ msg }) => msg === "request").map(({ pid }) => pid as number));
 
-describe("WORKERS=2", { timeout: 60_000 }, () => {
+describe("WORKERS=2", () => {
   let command: Command;
   let providers: string;
   let first: number[];
@@ -183,7 +183,7 @@ describe("WORKERS=2", { timeout: 60_000 }, () => {
   });
 });
 
-test("no worker outlives a primary process that is killed", { timeout: 60_000 }, async () => {
+test("no worker outlives a primary process that is killed", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   const command = start({ settings: { DATABASE_URL: database.url, JWT_SECRET, GRAPHQL_MAX_TABLES: "0" } });
@@ -193,7 +193,7 @@ test("no worker outlives a primary process that is killed", { timeout: 60_000 },
   await expect.poll(() => workersOf(command), POLL).toEqual([]);
 });
 
-test("a port in use is one clear line and exit code 1, and no process is left", { timeout: 60_000 }, async () => {
+test("a port in use is one clear line and exit code 1, and no process is left", async () => {
   const port = await findFreePort();
   const other = createServer().listen(port, "127.0.0.1");
   onTestFinished(() => void other.close());
@@ -206,7 +206,7 @@ test("a port in use is one clear line and exit code 1, and no process is left", 
   expect(processesNamed(dataDir)).toEqual([]);
 });
 
-test("a database that does not accept connections is one clear line and exit code 1", { timeout: 60_000 }, async () => {
+test("a database that does not accept connections is one clear line and exit code 1", async () => {
   const port = await findFreePort();
   const command = start({ settings: { DATABASE_URL: `postgres://owner@127.0.0.1:${port}/shop`, JWT_SECRET } });
   expect(await command.exited()).toBe(1);

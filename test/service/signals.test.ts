@@ -39,7 +39,7 @@ function handles(pid: number, signal: number): boolean {
 const messagesOf = (command: Command, level: string) =>
   command.logged.filter((line) => line.level === level).map(({ msg }) => msg);
 
-describe("a running service with a settings file", { timeout: 60_000 }, () => {
+describe("a running service with a settings file", () => {
   let database: TestDatabase;
   let command: Command;
   let file: string;
@@ -173,29 +173,25 @@ describe("a running service with a settings file", { timeout: 60_000 }, () => {
 test.each([
   ["", {}],
   [" with WORKERS", { WORKERS: "2" }],
-])(
-  "SIGTERM stops a service%s that waits for the migrations of another one",
-  { timeout: 60_000 },
-  async (_, workers) => {
-    const database = await createTestDatabase();
-    try {
-      await database.owner.query("select pg_advisory_lock(hashtext('content-service:migrate'))");
-      const settings = { DATABASE_URL: database.url, JWT_SECRET, ...workers };
-      const command = nodeStart({ dataDir, settings, shared: true });
-      await expect
-        .poll(() => messagesOf(command, "warn"), POLL)
-        .toContain("another service is migrating the database: waiting");
-      kill(command.child.pid!, "SIGTERM");
-      expect(await command.exited()).toBe(0);
-      expect(messagesOf(command, "fatal")).toEqual([]);
-      expect(processesNamed("server.ts", command.child.pid!)).toEqual([]);
-    } finally {
-      await database.drop();
-    }
-  },
-);
+])("SIGTERM stops a service%s that waits for the migrations of another one", async (_, workers) => {
+  const database = await createTestDatabase();
+  try {
+    await database.owner.query("select pg_advisory_lock(hashtext('content-service:migrate'))");
+    const settings = { DATABASE_URL: database.url, JWT_SECRET, ...workers };
+    const command = nodeStart({ dataDir, settings, shared: true });
+    await expect
+      .poll(() => messagesOf(command, "warn"), POLL)
+      .toContain("another service is migrating the database: waiting");
+    kill(command.child.pid!, "SIGTERM");
+    expect(await command.exited()).toBe(0);
+    expect(messagesOf(command, "fatal")).toEqual([]);
+    expect(processesNamed("server.ts", command.child.pid!)).toEqual([]);
+  } finally {
+    await database.drop();
+  }
+});
 
-describe("a service whose terminal is closed", { timeout: 60_000 }, () => {
+describe("a service whose terminal is closed", () => {
   const postmaster = () => processesNamed(`-D ${join(dataDir, "postgres")}`)[0];
   const start = (settings: Record<string, string> = {}) =>
     terminalStart({ dataDir, settings: { GRAPHQL_MAX_TABLES: "0", ...settings } });

@@ -47,6 +47,8 @@ export type RealtimeClients = {
   client(options?: ClientOptions): SupabaseClient<any, any>;
   /** A client's URL of the WebSocket. */
   url(parameters?: Readonly<Record<string, string>>): string;
+  /** How many inserted rows the service has received from the database. */
+  receivedInserts(): Promise<number>;
 };
 
 type ClientOptions = {
@@ -85,6 +87,10 @@ export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl
     url(parameters = {}) {
       const search = new URLSearchParams({ apikey: key(), vsn: "2.0.0", ...parameters });
       return `${service().url.replace("http", "ws")}/realtime/v1/websocket?${search}`;
+    },
+    async receivedInserts() {
+      const { details } = (await (await fetch(`${service().url}/health`)).json()) as any;
+      return details.changes.received.INSERT;
     },
   };
 }

@@ -62,7 +62,7 @@ async function read(url: string): Promise<Catalog> {
   return catalog;
 }
 
-test("the catalog of PostgreSQL 15 equals that of the newest version", { timeout: 60_000 }, async (context) => {
+test("the catalog of PostgreSQL 15 equals that of the newest version", async (context) => {
   context.skip(!installed, MISSING);
   const newest = await createTestDatabase(inject("clusterUrl"));
   const expected = await read(newest.url);

@@ -231,7 +231,7 @@ describe("POST /auth/email", () => {
   });
 });
 
-test("housekeeping ends reservations after EMAIL_RESERVATION", { timeout: 60_000 }, async () => {
+test("housekeeping ends reservations after EMAIL_RESERVATION", async () => {
   const database = await createTestDatabase();
   await database.owner.query(`
     insert into auth_private.login_emails (user_id, email, released_at)

@@ -77,7 +77,7 @@ test("those who are present know each other, and see who comes, changes and goes
   await expect.poll(() => Object.keys(other.presenceState())).toEqual(["ada"]);
   expect(await other.track({ mood: "glad" })).toBe("ok");
   await expect.poll(() => seen.at(-1)).toBe("bob joins: glad");
-  expect(Object.keys(other.presenceState()).sort()).toEqual(["ada", "bob"]);
+  await expect.poll(() => Object.keys(other.presenceState()).sort()).toEqual(["ada", "bob"]);
   await other.track({ mood: "sad" });
   await expect.poll(() => seen.slice(2).sort()).toEqual(["bob joins: sad", "bob leaves: glad"]);
   await other.untrack();

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { observe, useRealtime } from "../../support/realtime.ts";
 
-const { client, sql, url } = useRealtime({
+const { client, receivedInserts, sql, url } = useRealtime({
   CHANGES_MAX_BYTES: "20000000",
   WS_MAX_BUFFERED_BYTES: "65536",
   REALTIME_MAX_CHANNELS_PER_ADDRESS: "6",
@@ -50,7 +50,9 @@ test("a client that reads slowly gets every change once and in order, when it re
 test("a client that reads so slowly that its changes are no longer kept is disconnected with 1013", async () => {
   const { socket, ids } = await slowClient();
   const closed = once(socket, "close");
+  const before = await receivedInserts();
   for (let from = 1001; from < 2000; from += 200) await insert(from, from + 199);
+  await expect.poll(receivedInserts).toBeGreaterThanOrEqual(before + 1000);
   socket.resume();
   expect((await closed)[0]).toBe(1013);
   // What has arrived has no gap.

@@ -95,7 +95,7 @@ describe("while statements are slow", () => {
 
 test("without its database the service responds with Retry-After", async () => {
   await sql(`alter role ${login()} nologin`);
-  await sql("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", login());
+  await sql("select pg_terminate_backend(pid, 10000) from pg_stat_activity where usename = $1", login());
   const gone = [503, "INTERNAL_ERROR", "the database is not available; try again"];
   await expect.poll(() => failure("/users")).toEqual(gone);
   expect(await failure("POST /users", { body: { name: "Zed", email: "zed@example.com" } })).toEqual(gone);

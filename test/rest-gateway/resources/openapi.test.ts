@@ -73,9 +73,7 @@ describe.each(VERSIONS)("the document of version %i", (version) => {
     ]);
   });
 
-  test("has exactly the responses that are sent, in the described form", {
-    timeout: 120_000,
-  }, async () => {
+  test("has exactly the responses that are sent, in the described form", async () => {
     const document = ofResources(version);
     const seen = new Seen(document);
     const hasPosition = async () => (await client.api("/users/1")).headers.has("change-position");

@@ -121,12 +121,15 @@ test("requests during a change of their table succeed or are 503 with Retry-Afte
     }
   };
   const asking = [ask(), ask(), ask()];
-  for (let round = 0; round < 10; round++) {
-    await sql("alter table comments rename column content to text");
-    await sql("alter table comments rename column text to content");
+  try {
+    for (let round = 0; round < 10; round++) {
+      await sql("alter table comments rename column content to text");
+      await sql("alter table comments rename column text to content");
+    }
+  } finally {
+    isOver = true;
+    await Promise.all(asking);
   }
-  isOver = true;
-  await Promise.all(asking);
   expect([...seen].filter((status) => status !== 200 && status !== 503)).toEqual([]);
   expect(logged.filter(({ msg }) => msg === "unhandled error")).toEqual([]);
 });

@@ -9,7 +9,7 @@ const client = useResources({ LOGIN_ATTEMPTS: "100" });
 const { api, failure, service } = client;
 
 const sign = (claims: object, options: jwt.SignOptions = {}) =>
-  jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60, ...options });
+  jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 3600, ...options });
 const ADA = { sub: "1", role: "authenticated", type: "access" };
 
 type Expected = readonly [code: string, message: string, challenge: string];

@@ -11,6 +11,7 @@ const RUNS = 4;
 const logged: {
   readonly level: number;
   readonly msg: string;
+  readonly requestId?: string;
   readonly err?: { readonly code: string; readonly message: string };
 }[] = [];
 const log = pino({ level: "info" }, { write: (line: string) => void logged.push(JSON.parse(line)) });
@@ -111,7 +112,8 @@ async function readByService({ name }: Pick<Relation, "name">): Promise<string |
   const body = (await response.json()) as any;
   if (response.ok) return `${body.length} rows`;
   // The cause of a masked error is in the log.
-  return body.code === "PGRSTX00" ? logged.findLast(({ err }) => err)?.err?.code : body.code;
+  const id = response.headers.get("x-request-id");
+  return body.code === "PGRSTX00" ? logged.find((line) => line.err && line.requestId === id)?.err?.code : body.code;
 }
 
 const relations = async (): Promise<Relation[]> =>

@@ -47,8 +47,8 @@ const strict = useRest(
     DB_AGGREGATES: "off",
     OPENAPI: "off",
     DB_POOL: "1",
-    DB_POOL_TIMEOUT: "300",
-    DB_STATEMENT_TIMEOUT: "3000",
+    DB_POOL_TIMEOUT: "1000",
+    DB_STATEMENT_TIMEOUT: "4000",
   },
   DDL,
 );
@@ -136,7 +136,11 @@ describe("an error has the code", () => {
   test("PGRST003, 504: no database connection became free in time", async () => {
     const first = strict.failure("rpc/slow", { method: "POST" });
     await expect
-      .poll(() => strict.sql("select from pg_stat_activity where query like '%slow%' and wait_event = 'PgSleep'"))
+      .poll(() =>
+        strict.sql(
+          "select from pg_stat_activity where datname = current_database() and query like '%slow%' and wait_event = 'PgSleep'",
+        ),
+      )
       .toHaveLength(1);
     expect(await strict.failure("books")).toEqual([504, "PGRST003"]);
     expect(await first).toEqual([504, "57014"]);

@@ -10,7 +10,7 @@ const LINES = "application/x-ndjson";
 const { rest, rows, sql, service } = useRest(
   {
     ...{ DB_POOL: "4", DB_POOL_SHARE: "100", DB_POOL_TIMEOUT: "2000", STREAM_CONNECTIONS: "2" },
-    ...{ DB_MAX_RESULT_BYTES: "1000000", DB_STATEMENT_TIMEOUT: "2000", STREAM_TIMEOUT: "5000" },
+    ...{ DB_MAX_RESULT_BYTES: "1000000", DB_STATEMENT_TIMEOUT: "1000", STREAM_TIMEOUT: "5000" },
   },
   `create table public.entries (id int primary key, text text, data json, at date);
    insert into public.entries
@@ -215,7 +215,7 @@ describe("clients that read slowly", () => {
 
   test("may take longer than DB_STATEMENT_TIMEOUT, which applies to each fetch", async () => {
     const response = await open("entries?select=id,text&limit=25000");
-    const [{ waited }] = await sql("select pg_sleep(2.2), true as waited");
+    const [{ waited }] = await sql("select pg_sleep(1.1), true as waited");
     expect([
       waited,
       Buffer.concat(await response.toArray())

@@ -80,6 +80,8 @@ async function serve({ url, login, anon }: Foreign, settings: Readonly<Record<st
     PGRST_JWT_SECRET: SECRET,
     PGRST_SERVER_HOST: "127.0.0.1",
     PGRST_SERVER_PORT: "0",
+    // /health and the log would have its findings.
+    ADVISOR: "off",
     ...settings,
   });
   const service = await startService(config, log);

@@ -32,9 +32,9 @@ const narrow = useRest(
     JSON_MAX_DEPTH: "4",
     DB_MAX_ROWS: "2",
     DB_MAX_RESULT_BYTES: "1000",
-    DB_STATEMENT_TIMEOUT: "1200",
+    DB_STATEMENT_TIMEOUT: "4000",
     DB_POOL: "1",
-    DB_POOL_TIMEOUT: "400",
+    DB_POOL_TIMEOUT: "1000",
   },
   DDL,
 );
@@ -207,9 +207,10 @@ describe("a request at the limit is served, and a request above it is refused,",
 
   test("for DB_STATEMENT_TIMEOUT and DB_POOL_TIMEOUT, the milliseconds of a statement and of waiting for a connection", async () => {
     const first = beyond(narrow, "rpc/sleeps", undefined, { status: 504, code: "57014" });
-    const running = "select count(*)::int from pg_stat_activity where query like '%sleeps%' and state = 'active'";
+    const running =
+      "select count(*)::int from pg_stat_activity where datname = current_database() and query like '%sleeps%'";
     await expect
-      .poll(async () => (await narrow.sql(`${running} and pid <> pg_backend_pid()`))[0])
+      .poll(async () => (await narrow.sql(`${running} and state = 'active' and pid <> pg_backend_pid()`))[0])
       .toEqual({ count: 1 });
     expect(await narrow.failure("notes")).toEqual([504, "PGRST003"]);
     await first;

@@ -48,7 +48,7 @@ describe("when the process that runs a task is killed", () => {
     ids.lost = await accept("ada", mark("found again"));
     await sql("delete from graphile_worker._private_jobs where payload ->> 'task' = $1", ids.lost);
     killed.kill("SIGKILL");
-    survivor = await process({ drainTimeout: 1000 });
+    survivor = await process({ drainTimeout: 4000 });
     await untilAttempt(ids.survivor, 2);
     await untilAttempt(ids.orphan, 2);
     await gate.open();

@@ -24,7 +24,7 @@ const DDL = `
 
 const RUNS = { TASK_ANONYMOUS: "on", TASK_CONCURRENCY: "2" };
 const { rest, failure, service, sql } = useRest(
-  { ...RUNS, TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "1000", DB_MAX_RESULT_BYTES: "50000" },
+  { ...RUNS, TASK_MAX_PENDING: "3", DB_STATEMENT_TIMEOUT: "3000", DB_MAX_RESULT_BYTES: "50000" },
   DDL,
 );
 const withoutV1 = useRest({ ...RUNS, API_V1_STATUS: "retired" }, DDL);
@@ -125,7 +125,7 @@ describe("a function called with Prefer: respond-async", () => {
 
   test("runs under TASK_TIMEOUT if the user is signed in, and under the limit of a request otherwise", async () => {
     expect((await outcome("rpc/limits", { as: "ada", body: {} })).result).toBe("10min");
-    expect((await outcome("rpc/limits", { body: {} })).result).toBe("1s");
+    expect((await outcome("rpc/limits", { body: {} })).result).toBe("3s");
     expect((await outcome("rpc/own_limit", { as: "ada", body: {} })).result).toBe("7s");
   });
 
@@ -140,11 +140,11 @@ describe("a function called with Prefer: respond-async", () => {
     expect((await outcome("rpc/limits", { as: "ada", body: {} })).result).toBe("8s");
     await limit("reset statement_timeout");
     await sql("notify pgrst, 'reload schema'");
-    await expect.poll(async () => (await rest("rpc/limits", { as: "ada", body: {} })).json).toBe("1s");
+    await expect.poll(async () => (await rest("rpc/limits", { as: "ada", body: {} })).json).toBe("3s");
   });
 
   test("may run longer than a request, and have a larger result", async () => {
-    expect((await outcome("rpc/slow", { as: "ada", body: { seconds: 1.5 } })).status).toBe("succeeded");
+    expect((await outcome("rpc/slow", { as: "ada", body: { seconds: 3.5 } })).status).toBe("succeeded");
     expect((await outcome("rpc/long_text", { body: {} })).result).toHaveLength(100_000);
   });
 

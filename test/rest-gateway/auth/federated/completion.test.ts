@@ -303,7 +303,7 @@ describe("an account with a second factor", () => {
     const tokens = await tokensOf();
     const headers = bearer(tokens.accessToken);
     secret = (await api("POST /api/mfa/enable", { headers })).json.secret;
-    const code = appCode(secret, Date.now() - 30_000);
+    const code = appCode(secret, Date.now());
     backupCodes = (await api("POST /api/mfa/verify", { headers, body: { code } })).json.backupCodes;
     browser = new WebClient();
   });
@@ -319,7 +319,7 @@ describe("an account with a second factor", () => {
       const again = await browser.submit(page, { code });
       expect([outcomeOf(again), hasSession(again)]).toEqual([`${status} One more step`, false]);
     }
-    const done = await browser.submit(page, { code: appCode(secret, Date.now()) });
+    const done = await browser.submit(page, { code: appCode(secret, Date.now() + 30_000) });
     expect([outcomeOf(done), hasSession(done)]).toEqual(["200 You are signed in", true]);
     expect(continuationOf(done)).toBe(url("/app"));
     expect((await eventsOf("login"))[0].detail).toEqual({ by: "session", provider: "acme" });
@@ -360,7 +360,7 @@ describe("an account with a second factor", () => {
     expect([inResponse.status, inResponse.json.error.code]).toEqual([401, "MFA_REQUIRED"]);
     const { status, json } = await exchange(await codeFor("token"));
     expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
-    const body = { challenge: json.challenge, code: appCode(secret, Date.now()) };
+    const body = { challenge: json.challenge, code: appCode(secret, Date.now() + 30_000) };
     expect((await api("POST /auth/login", { body })).status).toBe(200);
   });
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
-import { setTimeout } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { findFreePort } from "../../../../db/cluster/embedded.ts";
 import { plainText } from "../../../../rest-gateway/openapi/schema-parts.ts";
 import { swagger } from "../../../../rest-gateway/openapi/tables/swagger.ts";
 import { useCatalog } from "../../../support/catalog.ts";
@@ -65,7 +65,7 @@ describe.skipIf(!installed)("compared with PostgREST 12 on the same database", (
   let theirs: any;
   let ours: any;
   beforeAll(async () => {
-    const port = 20_000 + (process.pid % 10_000);
+    const port = await findFreePort();
     postgrest = spawn(POSTGREST, {
       stdio: "ignore",
       env: {
@@ -118,12 +118,13 @@ describe.skipIf(!installed)("compared with PostgREST 12 on the same database", (
 });
 
 /** PostgREST responds with 503 until it has read the database. */
-async function firstAnswer(url: string): Promise<any> {
-  for (;;) {
-    const response = await fetch(url).catch(() => null);
-    if (response?.ok) return response.json();
-    await setTimeout(50);
-  }
+function firstAnswer(url: string): Promise<any> {
+  const read = async () => {
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`${response.status} ${url}`);
+    return response.json();
+  };
+  return vi.waitFor(read, { timeout: 30_000 });
 }
 
 /** Removes the smart tags from the comments, as our descriptions do. */
