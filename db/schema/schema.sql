@@ -34,4 +34,6 @@
 --!include tasks/table.sql
 --!include tasks/limits.sql
 --!include tasks/functions.sql
+--!include tasks/workers.sql
+--!include tasks/access.sql
 --!include channels.sql
