@@ -1,6 +1,6 @@
 import type { Account } from "../../identity/account.ts";
 import { type AuthFunctions, byteArray, bytes, time } from "./functions.ts";
-import type { SignedIn } from "./repository.ts";
+import type { CurrentSignIn } from "./repository.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "./throttle.ts";
 
 /** The encrypted secrets, in hex. */
@@ -34,7 +34,7 @@ export class FactorRepository {
    * Ends all sign-ins of the user except the given one. Returns false if `pending` has expired or was replaced, or the given
    * sign-in has ended.
    */
-  enable({ id, family, session }: SignedIn, factor: NewFactor, address: string): Promise<boolean> {
+  enable({ id, family, session }: CurrentSignIn, factor: NewFactor, address: string): Promise<boolean> {
     const { pending, step, codes } = factor;
     const values = [
       ...[id, family, session && `\\x${session}`, bytes(pending), String(step), byteArray(codes)],

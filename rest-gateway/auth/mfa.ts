@@ -16,8 +16,8 @@ import {
 } from "./confirmation.ts";
 import type { FactorRepository } from "./factor-repository.ts";
 import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
-import type { SignedIn } from "./repository.ts";
-import { clientOf, ownerOf, route, routes, signedInWith } from "./route.ts";
+import type { CurrentSignIn } from "./repository.ts";
+import { clientOf, currentSignInOf, ownerOf, route, routes } from "./route.ts";
 import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
 import type { Client, CodeLimits, Throttle } from "./throttle.ts";
 
@@ -44,7 +44,7 @@ export function mfaRouter(auth: Auth): Router {
   const verify = route(async (request, response) => {
     const owner = await ownerOf(request);
     const code = await codeOf(auth, request);
-    const backupCodes = await enrolment.enable(signedInWith(owner), code, clientOf(auth, request, response));
+    const backupCodes = await enrolment.enable(currentSignInOf(owner), code, clientOf(auth, request, response));
     response.json({ message: ENABLED, backupCodes, warning: KEEP });
   });
 
@@ -128,8 +128,8 @@ export class Enrolment {
    * sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with RestError for a wrong code or if
    * no factor is pending, and with RefusedError "too many attempts" or "busy".
    */
-  async enable(signedIn: SignedIn, code: string, client: Client): Promise<readonly string[]> {
-    const { id } = signedIn;
+  async enable(signIn: CurrentSignIn, code: string, client: Client): Promise<readonly string[]> {
+    const { id } = signIn;
     const { factors, backupCodes, throttle, clock } = this.#options;
     const { address } = client;
     const { pending, secret } = await this.#pendingOf(id);
@@ -142,7 +142,7 @@ export class Enrolment {
     await throttle.settle(attempt, false);
     const { codes, hashes } = backupCodes.make(id);
     const factor = { pending: await this.#resealed(id, pending), step, codes: hashes };
-    if (!(await factors.enable(signedIn, factor, address))) throw noFactorPending();
+    if (!(await factors.enable(signIn, factor, address))) throw noFactorPending();
     this.#options.forget(id);
     return codes;
   }

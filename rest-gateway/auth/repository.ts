@@ -28,8 +28,8 @@ export type Rotation =
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". */
 export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
 
-/** A signed-in user: the token family or the session that signs them in, its hash in hex; both null with Basic credentials. */
-export type SignedIn = { readonly id: string; readonly family: string | null; readonly session: string | null };
+/** The id of a user, and the token family or the session (its hash in hex) that signs them in; both are null with Basic credentials. */
+export type CurrentSignIn = { readonly id: string; readonly family: string | null; readonly session: string | null };
 /**
  * An attempt whose credentials are right, and the IP address of the client. `provider` is the name of the provider that has
  * confirmed the identity of the user, if there is one.

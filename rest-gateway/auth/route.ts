@@ -8,7 +8,7 @@ import { RefusedError } from "../../identity/refusals.ts";
 import { loginRequired, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { notByKey } from "./problem.ts";
-import type { SignedIn } from "./repository.ts";
+import type { CurrentSignIn } from "./repository.ts";
 import type { Client } from "./throttle.ts";
 
 /** `routes({ "/auth/login": { POST: login } })`; other methods get 405. */
@@ -51,7 +51,7 @@ export async function ownerOf(request: IncomingMessage): Promise<Owner> {
 }
 
 /** What the user is signed in with. */
-export const signedInWith = ({ id, caller: { claims, credential } }: Owner): SignedIn => ({
+export const currentSignInOf = ({ id, caller: { claims, credential } }: Owner): CurrentSignIn => ({
   id,
   family: credential?.kind === "token" && typeof claims.sid === "string" ? claims.sid : null,
   session: credential?.kind === "session" ? credential.id : null,

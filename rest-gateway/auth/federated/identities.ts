@@ -6,7 +6,7 @@ import type { Auth } from "../auth.ts";
 import { LinkBody, parse, readBody, SignInCodeBody } from "../bodies.ts";
 import { isRecent, requireRecentSignIn } from "../confirmation.ts";
 import { signInRequired } from "../problem.ts";
-import { clientOf, ownerOf, route, routes, signedInWith } from "../route.ts";
+import { clientOf, currentSignInOf, ownerOf, route, routes } from "../route.ts";
 import { challengeOf, startTokens } from "../tokens.ts";
 import { SignInFailure } from "./failure.ts";
 import type { Provider } from "./provider.ts";
@@ -57,7 +57,7 @@ export function identitiesRouter(auth: Auth): Router {
     const id = idOf(request.params.id);
     // The request has no body that could confirm it.
     if (!isRecent(auth, owner)) throw signInRequired(settings.recentSignIn);
-    const outcome = await identities.unlink(signedInWith(owner), id, await providers.issuers(), addressOf(request));
+    const outcome = await identities.unlink(currentSignInOf(owner), id, await providers.issuers(), addressOf(request));
     if (outcome === "changed") throw new RefusedError("revoked token");
     if (outcome === "missing") throw noSuchIdentity();
     if (outcome === "last") throw lastWayToSignIn();

@@ -1,7 +1,7 @@
 import type { Account } from "../../../identity/account.ts";
 import { type AuthFunctions, bytes, time } from "../functions.ts";
 import { emailSkeleton } from "../login-names.ts";
-import type { SignedIn } from "../repository.ts";
+import type { CurrentSignIn } from "../repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
 /** An identity as its owner reads it. */
@@ -79,7 +79,7 @@ export class IdentityRepository {
 
   /** `issuers` are those with which a user can still sign in. Ends all other sign-ins of the user. */
   unlink(
-    { id: userId, family, session }: SignedIn,
+    { id: userId, family, session }: CurrentSignIn,
     id: string,
     issuers: readonly string[],
     address: string,
