@@ -21,8 +21,9 @@ export type GraphQLSocketOptions = {
   readonly anonymousRole: string;
   /** Maximum concurrent operations on one socket. */
   readonly maxSubscriptions: number;
-  /** Maximum bytes buffered for a slow client. */
+  /** Maximum bytes buffered for a slow client, without the results of queries and mutations. */
   readonly maxBufferedBytes: number;
+  /** Counts all messages, and with them limits the results. */
   readonly unsent: UnsentBytes;
   /** Null when operations are not traced. */
   readonly tracer: Tracer | null;
@@ -41,6 +42,10 @@ type Session = SocketExchange & {
   readonly closed: AbortSignal;
   /** Null until the client has sent `connection_init`. */
   caller: SocketCaller | null;
+  /** Bytes of results of queries and mutations that the client has not taken yet. */
+  unreadResults: number;
+  /** Whether the next message that is sent is such a result. */
+  sendsResult: boolean;
 };
 
 /** The message types that a client may send. Only the server sends the others. */
@@ -73,10 +78,13 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     },
     execute: (args) => start(args, options),
     subscribe: (args) => start(args, options),
-    onNext: ({ extra }, _id, _payload, _args, result) => ({
-      ...result,
-      ...(result.errors && { errors: result.errors.map((error) => formatError(error, formatFor(extra, options))) }),
-    }),
+    onNext({ extra }, _id, _payload, args, { errors, ...result }) {
+      const payload = {
+        ...result,
+        ...(errors && { errors: errors.map((error) => formatError(error, formatFor(extra, options))) }),
+      };
+      return operationOf(args).kind === "subscription" ? payload : resultOf(extra, payload);
+    },
     onError: ({ extra }, _id, _payload, errors) => errors.map((error) => formatError(error, formatFor(extra, options))),
   });
 
@@ -86,12 +94,14 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     accept(socket, exchange) {
       const closed = new AbortController();
       socket.once("close", () => closed.abort(new Error("the client has gone away")));
-      const network = networkOf(exchange.identity.address);
-      const session: Session = { ...exchange, socket, closed: closed.signal, caller: null };
+      const session: Session = {
+        ...exchange,
+        ...{ socket, closed: closed.signal, caller: null, unreadResults: 0, sendsResult: false },
+      };
       const onClose = protocol.opened(
         {
           protocol: socket.protocol,
-          send: (text) => send(socket, text, network, options),
+          send: (text) => send(session, text, options),
           close: (code, reason) => socket.close(code, reason),
           onMessage: (listener) => socket.on("message", (data) => receive(session, data, listener, options)),
         },
@@ -151,8 +161,12 @@ function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["
   }
 }
 
+/** What `onSubscribe` has prepared, from the arguments of a later hook. */
+const operationOf = (args: unknown) => (args as { readonly operation: Operation }).operation;
+
 async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
-  const { operation, extra } = args as { operation: Operation; extra: Session };
+  const operation = operationOf(args);
+  const { extra } = args as { readonly extra: Session };
   // The check has closed the socket, so this error is not sent.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const caller = extra.caller!.current;
@@ -212,15 +226,32 @@ async function receive(
 const namesDocument = (payload: Record<string, any> | undefined): boolean =>
   payload?.documentId != null || payload?.extensions?.persistedQuery != null;
 
-async function send(
-  socket: WebSocket,
-  text: string,
-  network: string,
-  { maxBufferedBytes, unsent }: GraphQLSocketOptions,
-): Promise<void> {
+/** The result of a query or mutation, which graphql-ws writes as JSON just before it sends it. */
+const resultOf = <T extends object>(session: Session, payload: T) => ({
+  ...payload,
+  toJSON() {
+    session.sendsResult = true;
+    return payload;
+  },
+});
+
+/**
+ * Sends a message. The client decides how much it asks for, so a large result may take its time, like a response over HTTP.
+ * Events come without being asked for: a client that does not take them is disconnected.
+ */
+async function send(session: Session, text: string, { maxBufferedBytes, unsent }: GraphQLSocketOptions): Promise<void> {
+  const { socket, sendsResult, identity } = session;
+  session.sendsResult = false;
   if (socket.readyState !== socket.OPEN) return;
-  if (socket.bufferedAmount > maxBufferedBytes) return socket.close(TOO_SLOW, "the client reads too slowly");
-  socket.send(text, unsent.message(network, Buffer.byteLength(text)));
+  if (!sendsResult && socket.bufferedAmount - session.unreadResults > maxBufferedBytes)
+    return socket.close(TOO_SLOW, "the client reads too slowly");
+  const bytes = Buffer.byteLength(text);
+  const take = unsent.message(networkOf(identity.address), bytes);
+  if (sendsResult) session.unreadResults += bytes;
+  socket.send(text, () => {
+    take();
+    if (sendsResult) session.unreadResults -= bytes;
+  });
 }
 
 function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat {

@@ -12,7 +12,7 @@ const SETTINGS = {
   // One connection for each client.
   DB_POOL: "4",
   DB_POOL_SHARE: "25",
-  DB_POOL_TIMEOUT: "500",
+  DB_POOL_TIMEOUT: "2000",
   MAX_UNSENT_BYTES_PER_ADDRESS: "1000000",
 };
 
@@ -180,10 +180,15 @@ describe("a WebSocket that does not read", () => {
     const refused = () => other.messages().find(({ type }) => type === "next")?.payload.errors[0].extensions.code;
     await expect.poll(refused, POLL).toBe("RATE_LIMITED");
 
+    slow.send({ type: "ping" });
     slow.socket.resume();
     const received = () => slow.messages().find(({ type }) => type === "next")?.payload.data.articles.edges.length;
     await expect.poll(received, POLL).toBe(15);
     expect((await headOf("/rest/v1/users", { from: "127.0.0.2" })).status).toBe(200);
+    // The large message does not disconnect the client.
+    await expect.poll(() => slow.messages().map(({ type }) => type), POLL).toContain("pong");
+    slow.send(operation("2", "{ __typename }"));
+    await expect.poll(() => slow.messages().at(-1), POLL).toEqual({ id: "2", type: "complete" });
   });
 });
 
