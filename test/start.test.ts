@@ -64,7 +64,7 @@ describe("the first npm start", () => {
   let command: Command;
   let secrets: string[];
   beforeAll(async () => {
-    command = npmStart({ dataDir, settings: { LOG_LEVEL: "trace", DRAIN_TIMEOUT: "1500" }, shared: true });
+    command = npmStart({ dataDir, settings: { LOG_LEVEL: "trace", DRAIN_TIMEOUT: "4000" }, shared: true });
     await command.ready();
     token = await command.login();
     creation = await creationOf(command);

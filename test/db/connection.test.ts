@@ -148,7 +148,7 @@ test("an abort cancels the statement over a Unix socket", async () => {
 });
 
 test("a transaction that gets no connection in time fails with 504", async () => {
-  const db = database().open({ pool: { connectionTimeoutMillis: 1000 }, statementTimeoutOf: () => 0 });
+  const db = database().open({ pool: { connectionTimeoutMillis: 3000 }, statementTimeoutOf: () => 0 });
   const controller = new AbortController();
   const first = expect(db.run(anon, ["select pg_sleep(600)"], { signal: controller.signal })).rejects.toThrow(
     "aborted",

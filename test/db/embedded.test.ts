@@ -208,7 +208,7 @@ test("a service that exits without stop ends the server", async () => {
   const service = await startService();
   service.child.kill("SIGTERM");
   await expect.poll(() => isListed(service.pid)).toBe(false);
-  expect(readdirSync(folder)).toEqual(["postgres"]);
+  await expect.poll(() => readdirSync(folder)).toEqual(["postgres"]);
 });
 
 test("a server that ends at once is reported with its log, and can be started again", async () => {

@@ -79,9 +79,13 @@ test("plans are generic from the sixth execution on, even when roles alternate",
     expect(Number(generic)).toBeGreaterThanOrEqual(2);
   }
 
-  const before = await plannings();
-  for (let i = 0; i < 5; i++) for (const caller of [anon, ada, bob]) await run(caller);
-  expect((await plannings()) - before).toBe(0);
+  const planningsOfRuns = async () => {
+    const before = await plannings();
+    for (let i = 0; i < 5; i++) for (const caller of [anon, ada, bob]) await run(caller);
+    return (await plannings()) - before;
+  };
+  // A large change of the schema of another database ends all plans once.
+  await expect.poll(planningsOfRuns).toBe(0);
 });
 
 test("a name that two roles share would be replanned at each change of role", async () => {

@@ -195,13 +195,13 @@ test("results are in the order of the statements, with the row count of each", a
 });
 
 test("a statement that takes too long fails with 57014, and the connection remains usable", async () => {
-  const db = database().open({ statementTimeoutOf: () => 50 });
-  const [pid] = await db.row(anon, "select pg_backend_pid()");
+  const db = database().open({ statementTimeoutOf: (role) => (role === "anon" ? 50 : 0) });
+  const [pid] = await db.row(ada, "select pg_backend_pid()");
   await expect(db.run(anon, ["select pg_sleep(5)"])).rejects.toMatchObject({
     code: "57014",
     message: "canceling statement due to statement timeout",
   });
-  expect(await db.row(anon, "select pg_backend_pid()")).toEqual([pid]);
+  expect(await db.row(ada, "select pg_backend_pid()")).toEqual([pid]);
 });
 
 test("an abort cancels the running statement, and the connection remains usable", async () => {
@@ -275,11 +275,16 @@ test.each([false, true])(
   async (snapshot) => {
     const db = database().open();
     const count = "select count(*) from notes";
-    const run = db.run(anon, [`select (${count}), pg_sleep(0.3)`, count], { snapshot });
-    await db.sleeping();
-    await database().owner.query("insert into notes values ('meanwhile')");
+    const { owner } = database();
+    await owner.query("select pg_advisory_lock(42)");
+    const run = db.run(anon, [`select (${count}), pg_advisory_xact_lock(42)`, count], { snapshot });
+    const blocked = `select from pg_locks where locktype = 'advisory' and not granted
+      and database = (select oid from pg_database where datname = current_database())`;
+    await expect.poll(() => database().values(blocked)).toHaveLength(1);
+    await owner.query("insert into notes values ('meanwhile')");
+    await owner.query("select pg_advisory_unlock(42)");
     const [first, second] = await run;
-    await database().owner.query("delete from notes");
+    await owner.query("delete from notes");
     expect([first![0]![0], second![0]![0]]).toEqual(["0", snapshot ? "0" : "1"]);
   },
 );

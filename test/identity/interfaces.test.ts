@@ -264,7 +264,7 @@ test("no credential is in the log, whether it was valid or not", async () => {
 });
 
 test("a WebSocket is closed with 4403 when its key or its session expires", async () => {
-  const seconds = 4;
+  const seconds = 8;
   const key = await makeKey(service, 2, new Date(Date.now() + seconds * 1000));
   const session = await makeSession(service, 2, seconds);
   const untilClosed = async (headers: Readonly<Record<string, string>>) => {

@@ -282,10 +282,14 @@ describe("a waiting task", () => {
   /** Occupies both processes until `meanwhile` has ended. */
   async function whileBusy(meanwhile: () => Promise<unknown>): Promise<void> {
     await sql("select pg_advisory_lock(0, 1)");
-    const busy = [await callMark("admin", "of admin"), await callMark("admin", "of admin")];
-    for (const id of busy) await until(id, { status: "running" });
-    await meanwhile();
-    await sql("select pg_advisory_unlock(0, 1)");
+    const busy: string[] = [];
+    try {
+      for (let i = 0; i < 2; i++) busy.push(await callMark("admin", "of admin"));
+      for (const id of busy) await until(id, { status: "running" });
+      await meanwhile();
+    } finally {
+      await sql("select pg_advisory_unlock(0, 1)");
+    }
     for (const id of busy) await until(id, { status: "succeeded" });
   }
 

@@ -25,7 +25,7 @@ const guarded = useRest({ DB_SCHEMAS: "doors" }, DDL, log);
 const open = useRest({ DB_SCHEMAS: "doors", API_KEY_REQUIRED: "off" }, DDL);
 
 const sign = (claims: object, options: jwt.SignOptions = {}) =>
-  jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 60, ...options });
+  jwt.sign(claims, JWT_SECRET, { issuer: "content-service", expiresIn: 3600, ...options });
 const USER = { role: "authenticated", type: "access", sub: "1" };
 const ANON = sign({ role: "anon" });
 const SERVICE = sign({ role: "service_role" });
@@ -45,7 +45,7 @@ const TOKENS = {
   expired: sign(USER, { expiresIn: -1 }),
   "an expired key": sign({ role: "anon" }, { expiresIn: -1 }),
   "a refresh token": sign({ type: "refresh", sub: "1" }),
-  "a token with another secret": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 60 }),
+  "a token with another secret": jwt.sign(USER, `${JWT_SECRET}!`, { issuer: "content-service", expiresIn: 3600 }),
   "a tampered token": ADA.replace(
     /\.[^.]+\./,
     `.${encode({ ...USER, role: "admin", iss: "content-service", exp: 4e9 })}.`,
@@ -58,7 +58,7 @@ const TOKENS = {
     { ...USER, iss: "content-service", exp: 4e9 },
   ),
   "a token without exp": jwt.sign(USER, JWT_SECRET, { issuer: "content-service" }),
-  "a token of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 60 }),
+  "a token of another issuer": jwt.sign(USER, JWT_SECRET, { issuer: "elsewhere", expiresIn: 3600 }),
   "a token with a malicious role": sign({ ...USER, role: "authenticated; drop table x" }),
   garbage: "garbage",
 } as const;
@@ -208,7 +208,7 @@ describe("with API_KEY_REQUIRED=off,", () => {
 });
 
 test("a token that expires while it is cached is refused from then on", async () => {
-  const token = sign(USER, { expiresIn: 3 });
+  const token = sign(USER, { expiresIn: 6 });
   const headers = { authorization: `Bearer ${token}` };
   expect(await guarded.rows("rpc/who", { headers })).toMatchObject({ sub: "1" });
   await expect.poll(() => guarded.failure("rpc/who", { headers })).toEqual([401, "PGRST303"]);

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { replaceIn } from "../../bench/upgrade/network.ts";
 import { readConfig } from "../../config/config.ts";
+import { findFreePort } from "../../db/cluster/embedded.ts";
 import { nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
@@ -97,7 +98,7 @@ describe("a service that stops", () => {
 test("TAKEOVER that names another file is refused, and the file stays", async () => {
   const file = join(folder, "notes.txt");
   writeFileSync(file, "notes");
-  const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: "3999", TAKEOVER: file };
+  const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: String(await findFreePort()), TAKEOVER: file };
   const command = nodeStart({ dataDir: folder, settings });
   expect(await command.exited()).toBe(1);
   expect(command.stdout).toContain(`the service cannot start: TAKEOVER: ${file} is not a socket`);

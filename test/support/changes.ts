@@ -23,7 +23,8 @@ export async function startFeed(
     mode === "outbox"
       ? new OutboxSource({ connectionString: database.url, onError: () => {} })
       : logicalSource(database, slotOf(rows[0].oid, instance));
-  const feed = new ChangeFeed({ source, maxBytes });
+  // A replication slot is created after all running transactions of the cluster, also those of other test files.
+  const feed = new ChangeFeed({ source, maxBytes, openTimeout: 30_000 });
   onTestFinished(() => feed.close());
   return feed;
 }

@@ -76,6 +76,9 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
       PORT: "0",
       RATE_LIMIT: "0",
       DATA_DIR: dataDir,
+      // Requests may wait for the lock of a test.
+      DB_STATEMENT_TIMEOUT: "0",
+      DB_ANON_STATEMENT_TIMEOUT: "0",
       ...settings,
     },
     ...as,

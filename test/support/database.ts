@@ -33,6 +33,8 @@ export async function createTestDatabase(clusterUrl: string = inject("clusterUrl
     owner,
     async drop() {
       await owner.end();
+      // A service that has not stopped would connect again.
+      await root.query(`alter database ${name} allow_connections false`);
       // A process that was killed keeps its replication slot until Postgres notices.
       await root.query(
         "select pg_terminate_backend(active_pid, 5000) from pg_replication_slots where database = $1 and active",

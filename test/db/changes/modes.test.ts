@@ -130,7 +130,9 @@ test("a table is published when it is granted to callers, without a restart", as
   await expect
     .poll(() => healthOf(service))
     .toMatchObject({ mode: "logical", publication: { name: "content_changes" } });
-  const { tables } = (await healthOf(service)).publication;
+  const published = async () => (await healthOf(service)).publication.tables;
+  await expect.poll(published).toBeGreaterThan(0);
+  const tables = await published();
   await service.database.owner.query("create table notes (id int primary key)");
   await service.database.owner.query("create table hidden_notes (id int primary key); grant select on notes to anon");
   await expect
