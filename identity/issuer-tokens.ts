@@ -44,6 +44,8 @@ export class IssuerTokens {
 
   /** Throws, or rejects with, TokenError and IssuerUnavailable. */
   callerOf(token: string): Caller | Promise<Caller> {
+    // A token in the cache needs no key, but becomes invalid with its key.
+    this.#options.keys.refresh();
     return this.#verified.callerOf(token);
   }
 

@@ -38,9 +38,14 @@ export class RemoteValue<Value> {
   /** Rejects with the error of the last request if the value has never been read. */
   async current(): Promise<Value> {
     if (this.#value === null) await this.#readInTurn();
-    else if (this.#options.clock() - this.#readAt > this.#options.maxAge) void this.#read();
+    else this.refresh();
     if (this.#value === null) throw this.#failure;
     return this.#value;
+  }
+
+  /** Reads the value again in the background if it is older than `maxAge`. */
+  refresh(): void {
+    if (this.#value !== null && this.#options.clock() - this.#readAt > this.#options.maxAge) void this.#read();
   }
 
   /** The value after another request, if one is allowed. */

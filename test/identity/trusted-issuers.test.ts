@@ -262,6 +262,14 @@ describe("the keys of an issuer", () => {
     expect(await outcome(token)).toBe("TokenError");
   });
 
+  test("a key that the issuer has withdrawn becomes invalid, also if only tokens arrive that are known", async () => {
+    const token = provider.token();
+    expect(await outcome(token)).toBe("authenticated");
+    provider.rotate("second");
+    now += 600_001;
+    await expect.poll(() => outcome(token)).toBe("TokenError");
+  });
+
   test("the previous keys stay if a request fails", async () => {
     expect(await outcome(provider.token())).toBe("authenticated");
     provider.isDown = true;
