@@ -4,7 +4,7 @@ import type { Tokens } from "../identity/tokens.ts";
 /** A service that has started. */
 type Ready = { readonly url: string; readonly tokens: Tokens };
 
-/** Prints the URLs of the service; keys and accounts only for the embedded database. */
+/** Prints the URLs of the service, the keys of an embedded database, and the accounts of SEED=demo. */
 export function printBanner(config: Config, { url, tokens }: Ready): void {
   const rows: [string, string][] = [];
   rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);

@@ -1,4 +1,4 @@
-// npm run doctor -- federated: explains what is wrong with the settings of identity providers and trusted issuers.
+// npm run doctor -- federated: finds mistakes in the settings of identity providers and trusted issuers.
 import type { Config, Environment } from "../config/config.ts";
 import { isLoopbackUrl } from "../config/json-file.ts";
 import type { ProviderSettings } from "../config/providers.ts";
@@ -9,10 +9,10 @@ import type { ProviderRow } from "../rest-gateway/auth/federated/identity-reposi
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
-Explains what is wrong with the settings of identity providers and trusted issuers.
+Finds mistakes in the settings of identity providers and trusted issuers.
 
-  npm run -s doctor -- federated          check all providers of AUTH_PROVIDERS and of the table, and JWT_ISSUERS
-  npm run -s doctor -- federated <name>   check one
+  npm run -s doctor -- federated          check all providers (AUTH_PROVIDERS, auth_private.providers) and JWT_ISSUERS
+  npm run -s doctor -- federated <name>   check one provider
   npm run -s doctor -- --help             show this help
 
 For each provider it prints what to register there, reads the metadata and keys, checks that the provider knows the
@@ -24,7 +24,7 @@ The exit code is 1 if there is an error, otherwise 0. The command uses the setti
 type Kind = ProviderSettings["kind"];
 const KINDS: Readonly<Record<Kind, string>> = { oidc: "OpenID Connect", oauth2: "OAuth 2.0", saml: "SAML 2.0" };
 
-/** The output for these arguments. Throws CommandError; with the output and exit code 1 if there is an error. */
+/** The output for these arguments. Throws CommandError: if a check has found an error, it has the output and exit code 1. */
 export async function doctor([topic, name, ...more]: string[], environment?: Environment): Promise<string> {
   if (topic === "--help" || topic === "-h") return HELP;
   if (topic !== "federated" || more.length > 0) {
@@ -67,7 +67,7 @@ function* checkBaseUrl({ baseUrl }: Config): Generator<Check> {
   }
 }
 
-/** The providers of the table. The reasons why one cannot be used are added to `checks`. */
+/** The providers of the table `auth_private.providers`. If one cannot be used, the reason is added to `checks`. */
 async function providersOfTable(config: Config, checks: Check[]): Promise<readonly ProviderSettings[]> {
   if (!config.migrate) return [];
   let rows: readonly ProviderRow[];

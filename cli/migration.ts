@@ -14,16 +14,17 @@ import { hasCurrent, MIGRATIONS_FOLDER } from "../db/cluster/migrations-folder.t
 import { CommandError, cannotUseDatabase, ownerUrl, readSettings, runCommand } from "./command.ts";
 
 const HELP = `\
-Writes, tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
+Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
 
   npm run -s db:apply                    run current.sql on the database of npm start
-  npm run -s db:apply -- --watch         again after each change of current.sql or of db/schema/
+  npm run -s db:apply -- --watch         the same, and again after each change of current.sql or of db/schema/
   npm run -s db:commit -- "what it does" make current.sql the next migration
   npm run -s db:uncommit                 move the latest migration back to current.sql
   npm run -s db:reset -- --yes           delete the embedded database; the next npm start makes a new one
   npm run -s db:check                    check that db/schema/ and the migrations create the same database
 
-The commands use the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+db:apply and db:uncommit use the database of npm start: DATABASE_URL, or the embedded database while npm start runs.
+db:commit and db:check need no running database: they use a temporary one.
 `;
 
 export type MigrationOptions = {
@@ -53,11 +54,11 @@ export async function migrationCommand(
   if (args.includes("--help") || args.includes("-h")) return HELP;
   return COMMANDS[name]!(args, options).catch((error) => {
     if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
-    throw isOfConnection(error) ? cannotUseDatabase(error) : error;
+    throw isDatabaseError(error) ? cannotUseDatabase(error) : error;
   });
 }
 
-const isOfConnection = (error: Error & { syscall?: string }): boolean =>
+const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
   error instanceof pg.DatabaseError ||
   error instanceof AggregateError ||
   /^(connect|getaddrinfo)$/.test(error.syscall ?? "");
@@ -138,8 +139,9 @@ async function check(_args: string[], { folder = MIGRATIONS_FOLDER, startScratch
 }
 
 const DIFFERENT = "schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):";
-const FIX = `Write the statements that lead from one to the other to db/migrations/current.sql. Use statements that may run twice, or
---!include the topic files that changed. Then run: npm run db:commit -- "what the migration does"`;
+const FIX = `Write to db/migrations/current.sql the statements that change the database of migrations/ into that of schema/. Use
+statements that may run twice, or --!include the files of db/schema/ that changed. Then run:
+npm run db:commit -- "what the migration does"`;
 const UNCOMMITTED =
   "warning: db/migrations/current.sql is not committed: npm start does not run it, and this check leaves it out. Commit it with npm run db:commit";
 
@@ -154,7 +156,7 @@ function refusalOf({ differences, notIncluded }: Comparison): string {
       : "nothing was committed.",
     ...fixForNotIncluded(notIncluded),
     ...(migrated.length > 0
-      ? [`Only the migrations create these. Write them into the topic files of db/schema/ too:\n${listed(migrated)}`]
+      ? [`Only the migrations create these. Write them into the files of db/schema/ too:\n${listed(migrated)}`]
       : []),
     ...(written.length > 0
       ? [
@@ -179,12 +181,13 @@ async function uncommit(
   });
   const url = config.databaseUrl || runningUrl(config.dataDir);
   const forgotten = url !== null && (await deleteMigrationRecord(url, last));
-  return `${last} is db/migrations/current.sql again.${forgotten ? " The database runs it again with npm run db:apply." : ""}\n`;
+  const again = forgotten ? " npm run db:apply runs it on the database again." : "";
+  return `${last} was moved back to db/migrations/current.sql.${again}\n`;
 }
 
 /**
- * Deletes the record that the migration has run, so that db:apply runs it again. What it created stays: its statements may run twice.
- * Returns whether the database had run it.
+ * Deletes the record that the migration has run, so that db:apply runs it again. The objects that it created stay: its
+ * statements must be able to run twice. Returns whether the database had run it.
  */
 async function deleteMigrationRecord(url: string, file: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
@@ -196,7 +199,7 @@ async function deleteMigrationRecord(url: string, file: string): Promise<boolean
     ]);
     return rowCount === 1;
   } catch (error) {
-    throw new CommandError(1, `the files are changed, but not the database: ${(error as Error).message}`);
+    throw new CommandError(1, `the files were changed, but the database was not: ${(error as Error).message}`);
   } finally {
     await client.end();
   }
@@ -205,10 +208,10 @@ async function deleteMigrationRecord(url: string, file: string): Promise<boolean
 async function reset(args: string[], { environment }: MigrationOptions): Promise<string> {
   const { databaseUrl, dataDir } = readSettings(environment);
   if (databaseUrl !== "")
-    throw new CommandError(1, "db:reset deletes only the embedded database, and DATABASE_URL names another");
+    throw new CommandError(1, "db:reset deletes only the embedded database, but DATABASE_URL is set");
   if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop npm start first`);
   if (!args.includes("--yes"))
-    throw new CommandError(2, `this deletes the database in ${dataDir} with all its data: npm run db:reset -- --yes`);
+    throw new CommandError(2, `to delete the database in ${dataDir} with all its data, run npm run db:reset -- --yes`);
   await rm(join(dataDir, "postgres"), { recursive: true, force: true });
   return `The database in ${dataDir} is deleted. The next npm start makes a new one.\n`;
 }

@@ -2,7 +2,7 @@ import { type Config, ConfigError, overrideConfig } from "./config.ts";
 import { readPostgrest } from "./postgrest-names.ts";
 
 /**
- * The settings that PostgREST reads from the database, without the prefix: `alter role … set pgrst.db_max_rows = '100'`.
+ * The settings that PostgREST reads from the database, without the prefix `pgrst.`: `alter role … set pgrst.db_max_rows = '100'`.
  * Source: PostgREST docs, "Configuration", In-Database Configuration.
  */
 export const DATABASE_SETTINGS: readonly string[] = [
@@ -29,7 +29,7 @@ export type ConfigInDatabase = {
   readonly ignored: readonly string[];
 };
 
-/** The settings with those in the database, which take precedence. Throws ConfigError for an invalid one. */
+/** Overrides `config` with the settings in the database. Throws ConfigError if one of these is invalid. */
 export function withDatabaseSettings(config: Config, settings: readonly DatabaseSetting[]): ConfigInDatabase {
   const known = settings.filter(([name]) => DATABASE_SETTINGS.includes(name));
   const others = settings.filter(([name]) => !DATABASE_SETTINGS.includes(name));
@@ -50,7 +50,7 @@ export function withDatabaseSettings(config: Config, settings: readonly Database
 const theirs = (name: string) => `PGRST_${name.toUpperCase()}`;
 const ours = (name: string) => `pgrst.${name.slice("PGRST_".length).toLowerCase()}`;
 
-/** The environment may name a file with the secret. The database may not: its users must not choose files of this machine. */
+/** The environment may name a file with the secret. The database may not: its users must not make the service read a file. */
 function rejectFile(settings: readonly DatabaseSetting[]): void {
   if (settings.some(([name, value]) => name === "jwt_secret" && value.startsWith("@")))
     throw new ConfigError("pgrst.jwt_secret must be the secret itself, not the name of a file");

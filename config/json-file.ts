@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { z } from "zod";
 
 /**
- * A setting that is the path of a JSON file. Parsing the setting reads the file. Messages are written after the name of the
- * setting and name the field: `JWT_ISSUERS names a file in which [0].audience is required (is "issuers.json")`.
+ * A setting that is the path of a JSON file. Parsing the setting reads the file. Each message continues the name of the
+ * setting, and says which field is invalid: `JWT_ISSUERS names a file in which [0].audience is required (is "issuers.json")`.
  */
 export const jsonFile = <T>(type: z.ZodType<T, any>) =>
   z.string().transform((path, { addIssue }): T => {

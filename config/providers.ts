@@ -10,7 +10,7 @@ type CommonSettings = {
   readonly name: string;
   /** Its display name. */
   readonly title: string;
-  /** Whether an identity without an account creates one. */
+  /** Whether a sign-in with an identity that has no account creates one. */
   readonly signUp: boolean;
   /** The paths of each value in the data that the provider sends. The first path that has a value is used. */
   readonly claims: { readonly [Name in "subject" | "name" | "email"]: readonly ClaimPath[] };
@@ -48,7 +48,7 @@ export type SamlSettings = CommonSettings & {
   readonly kind: "saml";
   /** The metadata of the provider: its URL, or the XML. */
   readonly metadata: { readonly url: string } | { readonly xml: string };
-  /** The entity id that the metadata must have. Null: that of the first metadata that were read, which then must not change. */
+  /** The entity id that the metadata must have. Null: the one in the first metadata that are read; it must not change later. */
   readonly issuer: string | null;
   /** The entity id of this service at the provider; null for the URL of the service's own metadata. */
   readonly entityId: string | null;

@@ -26,7 +26,7 @@ export const integer = (min: number, max: number) =>
     .transform(Number)
     .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`));
 
-/** Part of the name of a replication slot, which has at most 63 of these characters. */
+/** Part of the name of a replication slot. Such a name has only these characters, at most 63. */
 export const instanceId = z
   .string()
   .regex(/^[a-z0-9_]{1,32}$/, "must be 1 to 32 lower-case letters, digits and underscores");
@@ -88,7 +88,7 @@ export const functionName = z
     return { schema, name };
   });
 
-/** The claim of a token that holds the role. */
+/** The path of the claim that holds the role of a token. */
 export const roleClaim = z.string().transform((text, { addIssue }) => {
   try {
     return parseClaimPath(text);
@@ -185,7 +185,7 @@ function isNetwork(text: string): boolean {
 const isRsaKey = (pem: string) => isStrongRsa(() => createPrivateKey(pem));
 const isRsaPublicKey = (pem: string) => isStrongRsa(() => createPublicKey(pem));
 
-/** Whether the text is that of an RSA key of at least 2048 bits. `read` may throw. */
+/** Whether `read` returns an RSA key of at least 2048 bits. False if it throws. */
 export function isStrongRsa(read: () => KeyObject): boolean {
   try {
     const { asymmetricKeyType, asymmetricKeyDetails } = read();

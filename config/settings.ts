@@ -135,7 +135,7 @@ export const SETTINGS = {
   DB_POOL_SHORT: setting(
     orUnset(integer(1, 1000)),
     "",
-    "Connections of DB_POOL that short transactions may use at the same time. A transaction that has run for 16 milliseconds no longer counts. When unset, all of them; if the database is on the machine of the service, twice the number of its cores, plus one.",
+    "Connections of DB_POOL that short transactions may use at the same time. A transaction that has run for 16 milliseconds no longer counts. When unset, all of DB_POOL; if the database runs on the same machine as the service, twice the number of cores plus one.",
   ),
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
   DB_POOL_QUEUE: setting(
@@ -146,7 +146,7 @@ export const SETTINGS = {
   DB_POOL_SHARE: setting(
     integer(1, 100),
     "80",
-    "Maximum percentage of DB_POOL that one user or key, or one IP address of anonymous callers, may use at the same time. At least one connection.",
+    "Maximum percentage of DB_POOL that one user or key, or one IP address of anonymous callers, may use at the same time. One connection is always allowed.",
   ),
   DB_STATEMENT_TIMEOUT: setting(
     integer(0, 3_600_000),
@@ -166,7 +166,7 @@ export const SETTINGS = {
   DB_SHARED_READS: setting(
     integer(0, 100),
     "4",
-    "Milliseconds. Reads that usually take less and arrive together share one connection and one round trip. 0 turns this off. It is also off with DATABASE_DIRECT_URL, because DATABASE_URL then names a pooler, and with DB_PREPARED_STATEMENTS=0.",
+    "Reads that arrive together and usually take less than this many milliseconds share one connection and one round trip. 0 turns this off. It is also off with DATABASE_DIRECT_URL, because DATABASE_URL then names a pooler, and with DB_PREPARED_STATEMENTS=0.",
   ),
   DB_MAX_RESULT_BYTES: setting(
     integer(0, 1_073_741_824),
@@ -176,7 +176,7 @@ export const SETTINGS = {
   STREAM_CONNECTIONS: setting(
     orUnset(integer(0, 1000)),
     "",
-    "Connections of DB_POOL that may stream results larger than memory at the same time (application/x-ndjson, text/csv). 0 turns streaming off. When unset, half of DB_POOL.",
+    "Connections of DB_POOL that may be used at the same time to stream results larger than memory (application/x-ndjson, text/csv). 0 turns streaming off. When unset, half of DB_POOL.",
   ),
   STREAM_MAX_ROWS: setting(
     orUnset(integer(0, 1_000_000_000)),
@@ -293,7 +293,7 @@ export const SETTINGS = {
   USERS_WRITE: setting(
     orUnset(oneOf("open", "owner")),
     "",
-    "Who may change and delete users at /users. open: every caller, even without credentials. owner: the user and admins. When unset, open on the embedded database, otherwise owner.",
+    "Who may change and delete users at /users. open: every caller, even without credentials. owner: users only themselves, admins all users. When unset, open on the embedded database, otherwise owner.",
   ),
   USERS_DIALECT: setting(
     dialects,
@@ -319,7 +319,7 @@ export const SETTINGS = {
   TASK_CONCURRENCY: setting(
     integer(0, 100),
     "2",
-    "Tasks that each process runs at the same time. 0: it accepts tasks, and another instance runs them.",
+    "Tasks that each process runs at the same time. 0: the process accepts tasks, but only other instances run them.",
   ),
   TASK_CONCURRENCY_PER_OWNER: setting(
     orUnset(integer(1, 25_600)),
@@ -329,7 +329,7 @@ export const SETTINGS = {
   TASK_TIMEOUT: setting(
     integer(0, 86_400_000),
     "600000",
-    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. The statement timeout of anonymous callers, and of a role that has its own, applies to their tasks instead.",
+    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. Tasks of anonymous callers, and of roles with a statement timeout of their own, have that timeout instead.",
   ),
   TASK_MAX_PENDING: setting(
     integer(1, 1_000_000),
@@ -395,7 +395,7 @@ export const SETTINGS = {
   GRAPHQL_DOCUMENTS_MODE: setting(
     oneOf("off", "allow", "only"),
     "off",
-    "off: each request contains its GraphQL document. allow: it may also name a trusted document by its id, or register a document by its hash (automatic persisted queries). only: nothing but trusted documents is executed.",
+    "off: each request contains its GraphQL document. allow: a request may also name a trusted document by its id, or register a document by its hash (automatic persisted queries). only: only trusted documents are executed.",
   ),
   GRAPHQL_BUILD: setting(
     oneOf("ready", "request"),
@@ -431,7 +431,7 @@ export const SETTINGS = {
   LOGIN_ATTEMPTS: setting(
     integer(1, 1000),
     "5",
-    "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login is rejected.",
+    "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login of this user from this address is rejected.",
   ),
   LOGIN_ATTEMPTS_PER_ADDRESS: setting(
     integer(1, 1_000_000),
@@ -448,7 +448,7 @@ export const SETTINGS = {
   EMAIL_RESERVATION: setting(
     integer(0, 3_153_600_000),
     "2592000",
-    "Seconds for which the previous e-mail of an account stays reserved for it after a change. Reservations that have expired are removed every hour.",
+    "Seconds for which, after a change of e-mail, the previous e-mail stays reserved for the account. Reservations that have expired are removed every hour.",
   ),
   MFA_KEY: setting(
     secret,
@@ -458,7 +458,7 @@ export const SETTINGS = {
   MFA_PREVIOUS_KEY: setting(
     secret,
     "",
-    "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes from before stay valid.",
+    "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes that were created with it stay valid.",
   ),
   MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
   MFA_ATTEMPTS: setting(
@@ -480,7 +480,7 @@ export const SETTINGS = {
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
     "0",
-    "Seconds during which a used refresh token may be used again, for clients that refresh twice at once. Later reuse revokes everything issued for its sign-in.",
+    "Seconds after its first use in which a refresh token may be used again, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in.",
   ),
   AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
   AUTH_RETURN_ORIGINS: setting(
@@ -526,7 +526,7 @@ export const SETTINGS = {
   WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),
     "1048576",
-    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: `MAX_UNSENT_BYTES` limits them. On realtime channels, changes wait instead, and the socket is closed at 16 times this size.",
+    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: `MAX_UNSENT_BYTES` limits them. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
   ),
   CHANGES_MAX_BYTES: setting(
     integer(1024, 1_073_741_824),
@@ -536,7 +536,7 @@ export const SETTINGS = {
   CHANGES_POLICY_TIMEOUT: setting(
     integer(10, 600_000),
     "2000",
-    "Maximum duration in milliseconds of a query that decides which subscribers see changes. A policy that takes longer affects only its own subscribers.",
+    "Maximum duration in milliseconds of a query that decides which subscribers see changes. If a policy or filter takes longer, the subscribers that it applies to do not receive the change; others are not affected.",
   ),
   SSE_HEARTBEAT: setting(
     integer(1, 3600),
@@ -551,7 +551,7 @@ export const SETTINGS = {
   INSTANCE_ID: setting(
     orUnset(instanceId),
     "",
-    "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, embedded with the embedded database, otherwise none.",
+    "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, the name is embedded with the embedded database; otherwise the instance has no name.",
   ),
   REALTIME_MAX_CHANNELS: setting(integer(1, 100_000), "100", "Maximum channels on a realtime WebSocket."),
   REALTIME_JOIN_RATE: setting(
@@ -587,12 +587,12 @@ export const SETTINGS = {
   MAX_UNSENT_BYTES_PER_ADDRESS: setting(
     integer(0, 1_099_511_627_776),
     "33554432",
-    "The same for the clients of one IP address. 0 means no limit.",
+    "Bytes of results that the clients of one IP address have not read yet. At this total, further requests from that address wait. Counted per process. 0 means no limit.",
   ),
   MAX_QUEUE_TIME: setting(
     integer(0, 60_000),
     "200",
-    "Milliseconds that requests may wait for the process to handle them. They may wait longer during the first second of a burst, and while at most 200 wait. After that, the newest are refused immediately with 503. 0 means no limit.",
+    "Milliseconds that requests may wait for the process to handle them. They may wait longer during the first second of a burst, or if at most 200 are waiting. Otherwise the newest are refused immediately with 503. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
@@ -622,7 +622,7 @@ export const SETTINGS = {
   METRICS: setting(
     orUnset(onOff),
     "",
-    "Metrics at /metrics on PORT. When unset, on with the embedded database, otherwise off. With ADMIN_PORT they are only there.",
+    "Serve metrics at /metrics on PORT. When unset, on with the embedded database, otherwise off. With ADMIN_PORT, metrics are always served on that port, and only there.",
   ),
   METRICS_MAX_OPERATIONS: setting(
     integer(0, 10_000),
@@ -637,7 +637,7 @@ export const SETTINGS = {
   ADMIN_PORT: setting(
     integer(0, 65535),
     "0",
-    "Port for operators: probes, metrics, settings and the schema that is served, which are then not on PORT. 0 means no such port.",
+    "Second port, for operators. It serves probes, metrics, the console, the settings and the schema, which are then not on PORT. 0 means no such port.",
   ),
   ADMIN_HOST: setting(orUnset(host), "", "Host name or IP address to listen on for ADMIN_PORT. When unset, HOST."),
   LOG_LEVEL: setting(

@@ -54,13 +54,13 @@ export async function readActivity(pool: Pick<Pool, "query">): Promise<Activity>
     pool.query<{ schema: string }>(SCHEMA),
   ]);
   const schema = installed.rows[0]?.schema;
-  // It may be installed without being loaded, or not be readable.
+  // pg_stat_statements may be installed but not loaded, or this login may not read it.
   const found = schema && (await pool.query<StatementStatistics>(statistics(schema)).catch(() => null));
   return { running: running.rows, statistics: found ? found.rows : null };
 }
 
 /** The SQL of transactions that were slow. Times are in milliseconds. */
-export type SlowStatement = {
+export type SlowTransaction = {
   readonly text: string;
   readonly count: number;
   readonly total: number;
@@ -74,12 +74,15 @@ export const SLOW = 100;
 const MAX_STATEMENTS = 100;
 const MAX_TEXT = 10_000;
 
-/** The slow transactions of callers in this process, by their SQL. Beyond the maximum, the one whose last slow run is oldest is dropped. */
-export class SlowStatements {
-  readonly #byText = new Map<string, SlowStatement>();
+/**
+ * The slow transactions of callers in this process, by their SQL. If there are more than MAX_STATEMENTS, the one that was
+ * slow least recently is dropped.
+ */
+export class SlowTransactions {
+  readonly #byText = new Map<string, SlowTransaction>();
 
   /** The greatest total time first. */
-  get all(): readonly SlowStatement[] {
+  get all(): readonly SlowTransaction[] {
     return [...this.#byText.values()].sort((a, b) => b.total - a.total);
   }
 

@@ -14,25 +14,28 @@ export type AdmissionOptions = {
   readonly slots: number;
   /** Maximum percentage of the slots that one client may hold; at least one slot. */
   readonly share: number;
-  /** Short transactions that may run at the same time. When one has run for SHORT_RUN, it no longer counts. Default: all slots. */
+  /** Maximum transactions that run at the same time and started less than SHORT_RUN ago. Default: the number of slots. */
   readonly short?: number;
   /** Milliseconds that a transaction waits before it is refused. */
   readonly timeout: number;
-  /** Transactions that may wait for each slot, or more if they wait only briefly; 0 for no limit. */
+  /**
+   * Maximum waiting transactions per slot; 0 for no limit. More may wait during the first second of a burst, and while each waits
+   * less than SHORT_WAIT.
+   */
   readonly queue: number;
   readonly unsent: UnsentBytes;
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
-  /** Why a transaction is refused if no slot becomes free. */
+  /** The error for a transaction that gets no slot in time. Default: connectionsBusy. */
   readonly busy?: () => Problem;
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 };
 
-/** Maximum quick reads on one connection at the same time: each waits for those before it. */
+/** Maximum quick reads that share a connection. They run one after the other, so the last one waits for the others. */
 export const MAX_SHARED = 4;
 
-/** Milliseconds after which a transaction no longer counts as short. */
+/** Milliseconds for which a running transaction counts as short. */
 export const SHORT_RUN = 16;
 
 /** Permission to use one connection. */
@@ -66,18 +69,21 @@ const nameOf = (recipient: Recipient | null) => recipient?.client ?? INTERNAL;
 const SHORT_WAIT = 200;
 
 /**
- * Decides which transaction runs next on a pool of connections. While a client holds its full share of the connections,
- * others overtake it. Few short transactions run at the same time. A client at an IP address with too many unread results waits
- * too. Clients take turns; the transactions of one client run in order. Quick reads that are admitted together share a slot.
- * When more transactions arrive than the slots can run, those that would wait longest are refused at once, so that the others
- * do not wait longer and longer.
+ * Decides which transaction runs next on a pool of connections:
+ * - Clients take turns. The transactions of one client run in order.
+ * - While a client holds its full share of the connections, other clients overtake it.
+ * - At most `short` of the running transactions are short, that is, have run for less than SHORT_RUN.
+ * - While too many results for an IP address are unread, its clients wait.
+ * - Quick reads (`sharedReads` of Transactions) that are admitted together share a slot.
+ * - When more transactions arrive than the slots can run, those that would wait longest are refused at once. Otherwise all would
+ *   wait longer and longer.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #share: number;
   /** The number of slots in use, by the client that was given them. */
   readonly #used = new Map<string, number>();
-  /** The slots of short transactions, oldest first. Those that have run for longer are removed when more may be needed. */
+  /** The slots whose transaction counts as short, oldest first. Older ones are removed only when the set is full. */
   readonly #short = new Set<Slot>();
   readonly #maxShort: number;
   readonly #now: () => number;
@@ -116,8 +122,8 @@ export class Admission {
   }
 
   /**
-   * A slot if the transaction may run now. The promise rejects with ApiError after the timeout. `leave` must follow, once for each
-   * slot: quick reads may be given the same one, and then use it together.
+   * Returns a slot if the transaction may run now, otherwise a promise of one, which rejects with ApiError if the transaction is
+   * refused. Several quick reads may receive the same slot and use it together: call `leave` once for each slot, not for each read.
    */
   enter(recipient: Recipient | null, isQuickRead = false): Slot | Promise<Slot> {
     if (recipient !== null) this.#options.unsent.refuseTooLarge(recipient);
@@ -139,12 +145,12 @@ export class Admission {
   }
 
   #mayStart(recipient: Recipient | null): boolean {
-    if (this.#free === 0 || !this.#mayBegin()) return false;
+    if (this.#free === 0 || !this.#hasRoomForShort()) return false;
     if (recipient === null) return true;
-    return (this.#used.get(recipient.client) ?? 0) < this.#share && this.#isTaken(recipient);
+    return (this.#used.get(recipient.client) ?? 0) < this.#share && this.#isBelowUnsentLimit(recipient);
   }
 
-  #mayBegin(): boolean {
+  #hasRoomForShort(): boolean {
     if (this.#short.size < this.#maxShort) return true;
     const now = this.#now();
     for (const slot of this.#short) {
@@ -165,7 +171,7 @@ export class Admission {
   }
 
   #mayJoin(recipient: Recipient | null): boolean {
-    return this.#shared !== null && this.#shared.places > 0 && this.#isTaken(recipient);
+    return this.#shared !== null && this.#shared.places > 0 && this.#isBelowUnsentLimit(recipient);
   }
 
   #join(recipient: Recipient | null): Slot {
@@ -180,8 +186,8 @@ export class Admission {
     return slot;
   }
 
-  /** Whether the clients at the address have taken enough of their results. */
-  #isTaken(recipient: Recipient | null): boolean {
+  /** Whether the limits of unread results let the recipient start: that of its address, and that of the process. */
+  #isBelowUnsentLimit(recipient: Recipient | null): boolean {
     return recipient === null || this.#options.unsent.limitReached(recipient) === null;
   }
 
@@ -191,7 +197,7 @@ export class Admission {
         this.#queue.remove(nameOf(recipient), waiter);
         this.#limit.decreased(this.#queue.size);
         reject(new ApiError(this.#refusal(recipient)));
-        // The next transaction of the client may be for another address.
+        // The client's next transaction may be for another address, whose limit is not reached: then it may run now.
         this.#admitNext();
       }, this.#options.timeout);
       const admit = (slot: Slot) => {
@@ -209,9 +215,9 @@ export class Admission {
     });
   }
 
-  /** Sets the timer if transactions wait only for short ones. */
+  /** Sets the timer if a slot is free, and transactions wait only because too many short ones run. */
   #admitLater(): void {
-    if (this.#timer !== null || this.#free === 0 || this.#queue.size === 0 || this.#mayBegin()) return;
+    if (this.#timer !== null || this.#free === 0 || this.#queue.size === 0 || this.#hasRoomForShort()) return;
     const [oldest] = this.#short;
     this.#timer = setTimeout(
       () => {

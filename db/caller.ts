@@ -15,7 +15,7 @@ export type Caller = {
 /** `message`: "the access token has been revoked: sign in again" */
 export type RefusedCredential = { readonly isExpired: boolean; readonly message: string };
 
-/** `roles` are those that the account of the identity may have; null for every role. */
+/** `roles`: the token is rejected if the account of the identity has another role. Null allows every role. */
 export type ExternalIdentity = {
   readonly issuer: string;
   readonly subject: string;

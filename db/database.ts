@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { SlowStatements } from "./activity.ts";
+import { SlowTransactions } from "./activity.ts";
 import { Admission } from "./admission.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
@@ -80,7 +80,7 @@ export class Database {
   readonly unsent: UnsentBytes;
   readonly statementTimeouts: StatementTimeouts;
   /** The transactions of callers that were slow. */
-  readonly slow = new SlowStatements();
+  readonly slow = new SlowTransactions();
   readonly #data: Transactions;
   readonly #admin: Transactions;
   readonly #service: Transactions;

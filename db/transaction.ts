@@ -1,6 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Times } from "../telemetry/histogram.ts";
-import { SLOW, type SlowStatements } from "./activity.ts";
+import { SLOW, type SlowTransactions } from "./activity.ts";
 import type { Admission, Slot } from "./admission.ts";
 import type { Result, Statement } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
@@ -42,7 +42,7 @@ export type TransactionOptions = {
   /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
   readonly times?: { readonly wait: Times; readonly run: Times };
   /** Keeps the slow ones; absent where nothing shows them. */
-  readonly slow?: SlowStatements;
+  readonly slow?: SlowTransactions;
 };
 
 /**

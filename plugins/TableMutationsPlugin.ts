@@ -132,11 +132,11 @@ function updateField(
 function deleteField(build: GraphileBuild.Build, resource: TableResource, keys: readonly KeyArgument[]) {
   const { GraphQLBoolean, GraphQLNonNull } = build.graphql;
   return {
-    description: "Deletes one row. Returns false if there is no such row, or none that the caller may delete.",
+    description: "Deletes one row. Returns false if there is no such row, or if the caller may not delete it.",
     type: new GraphQLNonNull(GraphQLBoolean),
     args: argumentsFor(build, keys),
     plan(_$root: unknown, args: any) {
-      // Not pgDeleteSingle: it throws where the contract returns false.
+      // Not pgDeleteSingle: it throws if it deletes no row, and the contract requires false.
       const $values = list(keys.map((key) => args.getRaw(key.argName)));
       const $deleted = withPgClient(resource.executor, $values, async (client, values) => {
         const conditions = keys.map(

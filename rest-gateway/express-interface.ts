@@ -5,7 +5,7 @@ import { ApiError, internalError } from "../db/errors.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline.ts";
 import {
-  nothingHere,
+  noSuchPath,
   RestError,
   type RestProblem,
   rejectRest,
@@ -49,7 +49,7 @@ export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
       if (route) head.notes.route = templateOf(route.path);
     });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
-    this.#app(request as never, response as never, (error: unknown = nothingHere()) => {
+    this.#app(request as never, response as never, (error: unknown = noSuchPath()) => {
       this.#fail(error, response, head);
     });
   }

@@ -176,4 +176,4 @@ async function brokenSqlFunctions(client: ClientBase, schemas: readonly string[]
 const FINDING = { rule: "function-uses-missing-column", level: "error" } as const;
 
 const fixFor = (object: string): string =>
-  `-- Write the function again without it: \\sf ${object.replace(/^function |\(.*/gs, "")}`;
+  `-- Write the function again without the column; to see it: \\sf ${object.replace(/^function |\(.*/gs, "")}`;

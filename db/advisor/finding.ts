@@ -3,11 +3,11 @@ import type { Config } from "../../config/config.ts";
 import { loginName } from "../cluster/provision.ts";
 import type { AdviceOptions } from "./advisor.ts";
 
-/** `error`: rows leak or requests fail. `warning`: something is missing or slow. `note`: it could be better. */
+/** `error`: rows leak or requests fail. `warning`: something is missing or slow. `note`: an improvement is possible. */
 export type Level = (typeof LEVELS)[number];
 export const LEVELS = ["error", "warning", "note"] as const;
 
-/** What is wrong in a database. */
+/** A problem in a database, and its fix. */
 export type Finding = {
   /** The name of the rule: `table-without-row-security` */
   readonly rule: string;
@@ -15,11 +15,11 @@ export type Finding = {
   /** The object as it is written in `comment on`: `policy "authors write" on public.articles` */
   readonly object: string;
   readonly reason: string;
-  /** The SQL that fixes it; … stands for what the DBA decides. Null if there is none. */
+  /** The SQL that fixes it, with … for each part that the DBA must fill in. Null if there is none. */
   readonly fix: string | null;
 };
 
-/** A finding, and the comment of its object, which may accept it. */
+/** A finding, and the comment of its object, in which the tag `@accept` may accept the finding. */
 export type Commented = Finding & { readonly comment: string | null };
 
 /** The most severe first. */
@@ -39,19 +39,22 @@ export const lineOf = ({ level, rule, object, reason }: Finding): string => `${l
 export const sentenceOf = ({ object, reason, fix }: Finding): string =>
   `${object}: ${reason}${fix === null ? "" : `; to fix it: ${fix}`}`;
 
-/** The roles of callers in a database that the service migrates, beside the role of anonymous ones. */
+/** The roles of callers in a database that the service migrates, without the role of anonymous callers. */
 export const CALLER_ROLES = ["authenticated", "admin", "users_editor"];
 
-type Callers = Pick<AdviceOptions, "logins" | "roles">;
+type LoginsAndRoles = Pick<AdviceOptions, "logins" | "roles">;
 
-/** Who calls, for these logins. */
+/** The roles of callers, together with these logins, which take them on. */
 export const callersWith = (
   logins: readonly string[],
   { migrate, dbAnonRole }: Pick<Config, "migrate" | "dbAnonRole">,
-): Callers => ({ logins, roles: [dbAnonRole, ...(migrate ? CALLER_ROLES : [])] });
+): LoginsAndRoles => ({ logins, roles: [dbAnonRole, ...(migrate ? CALLER_ROLES : [])] });
 
-/** Who calls, for a command that is connected as the owner. */
-export async function callersOf(client: ClientBase, config: Pick<Config, "migrate" | "dbAnonRole">): Promise<Callers> {
+/** The same for a command that is connected as the owner. With MIGRATE=off, its own login is that of callers. */
+export async function callersOf(
+  client: ClientBase,
+  config: Pick<Config, "migrate" | "dbAnonRole">,
+): Promise<LoginsAndRoles> {
   const { rows } = await client.query<{ database: string; login: string }>(
     "select current_database() as database, current_user as login",
   );

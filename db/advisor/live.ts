@@ -71,13 +71,13 @@ export class LiveAdvisor {
     this.#report(this.#advice.findings, log);
   }
 
-  /** One line for what was not there before. */
+  /** Logs one line for the findings that are new since the last run. */
   #report(findings: readonly Finding[], log: Logger): void {
     const lines = new Set(findings.filter(({ level }) => level !== "note").map(lineOf));
     const added = [...lines.difference(this.#logged)];
     const isFixed = lines.size === 0 && this.#logged.size > 0;
     this.#logged = lines;
-    if (isFixed) log.info("the advisor finds nothing wrong in the database any more");
+    if (isFixed) log.info("the advisor no longer finds errors or warnings in the database");
     if (added.length === 0) return;
     const level = findings.some((each) => each.level === "error") ? "error" : "warn";
     log[level](
@@ -107,8 +107,8 @@ const isIn = (findings: readonly Finding[], { rule, object }: Finding) =>
 type LostColumn = { readonly table: string; readonly column: string };
 
 /**
- * Functions whose text names the table and the column. Postgres does not check the text when a column changes. With an empty search
- * path it writes every name with its schema, as for the rules.
+ * Selects the functions whose text names the table and the column. Postgres does not check that text when a column changes. With an
+ * empty search_path, as in the rules, Postgres writes each name of a function with its schema.
  */
 const usersOf = (table: string, column: string) => `
   set local search_path = '';
@@ -157,7 +157,7 @@ const findingOf = (user: string, table: string, column: string): Finding => ({
   level: "error",
   object: `function ${user}`,
   reason: `it names the column ${column} of ${table}, which was dropped or renamed`,
-  fix: `-- Write the function again without it: \\sf ${user.replace(/\(.*/s, "")}`,
+  fix: `-- Write the function again without the column; to see it: \\sf ${user.replace(/\(.*/s, "")}`,
 });
 
 function columnsOf({ schemas }: Catalog): ReadonlyMap<string, ReadonlyMap<string, unknown>> {
@@ -165,7 +165,7 @@ function columnsOf({ schemas }: Catalog): ReadonlyMap<string, ReadonlyMap<string
   return new Map(tables.map(({ schema, name, columns }) => [`${schema}.${name}`, columns]));
 }
 
-/** Columns of tables that still exist: the functions of a dropped table are found when they are called. */
+/** The columns that only `before` has, of tables that still exist. Calls of functions that use a dropped table fail anyway. */
 function differences(before: Catalog, after: Catalog): LostColumn[] {
   const remaining = columnsOf(after);
   return [...columnsOf(before)].flatMap(([table, columns]) => {

@@ -1,9 +1,9 @@
--- What the rules read. $1: the served schemas. $2: the roles of callers.
+-- Common table expressions that the rules (rules/) read. $1: the served schemas. $2: the roles of callers.
 callers as materialized (
   select oid, rolname as name from pg_roles where rolname = any ($2)
 ),
--- Tables and views of the served schemas. `kind`: r, p (partitioned), v, m (materialized), f (foreign). `granted_to`: who has a
--- grant, also through another role; `grantees`: whom the grants name, as it is written in SQL.
+-- Tables and views of the served schemas. `kind`: r, p (partitioned), v, m (materialized), f (foreign). `granted_to`: the
+-- callers with a privilege, also through another role. `grantees`: the roles that the grants to these callers name, as in SQL.
 relations as materialized (
   select c.oid, c.oid::regclass::text as name, c.relkind as kind, c.relowner as owner,
     c.relrowsecurity as has_row_security, coalesce(c.reloptions, '{}') as options, c.relispartition as is_partition,
@@ -50,7 +50,7 @@ functions as materialized (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )
 ),
--- Policies of served tables. `condition` is the text, `tree` the parsed form, of USING and WITH CHECK together.
+-- Policies of served tables. `using` and `with_check` are the texts of the conditions, `tree` the parsed form of both together.
 policies as materialized (
   select p.oid, p.polname as policy, p.polrelid as relation, c.name as table, c.has_row_security,
     format('policy %I on %s', p.polname, c.name) as name, format('%I on %s', p.polname, c.name) as identity,

@@ -9,13 +9,13 @@ export type ConstraintRow = {
   readonly key: string;
   readonly comment: string | null;
   readonly columns: readonly string[];
-  /** SQL text of a CHECK on a table whose columns are read too. */
+  /** SQL text of a CHECK, if its table is one of `relations` (read.ts); otherwise null. */
   readonly check: string | null;
-  /** SQL texts of what must be unique in such a table. Empty for other constraints. */
+  /** SQL texts of the columns and expressions that must be unique, if the table is one of `relations`; otherwise empty. */
   readonly keys: readonly string[];
 };
 
-// Of every table, served or not: a write through a view or a function can violate the constraints of the tables behind.
+// Of every table, served or not: a write through a view or a function can violate the constraints of the tables behind it.
 // To read a CHECK, Postgres waits for a concurrent `alter table`: so only the checks and keys of `relations` are read.
 // Without NOT NULL, whose errors do not name a constraint. The columns of an index expression are read from its tree.
 export const CONSTRAINTS = `
@@ -73,7 +73,7 @@ export const constraintsOf = (rows: readonly ConstraintRow[]): ReadonlyMap<strin
     ]),
   );
 
-/** The comments of constraints; without one, what a constraint of a served table demands of its columns. */
+/** The message for each violated constraint: its comment or, without one, a text made from its columns. */
 export const messagesOf = (constraints: ReadonlyMap<string, Constraint>): ConstraintMessages =>
   new Map(
     [...constraints].flatMap(([path, constraint]) => {
@@ -125,8 +125,9 @@ export class Keys {
   }
 
   /**
-   * For a view, the primary keys of its tables that are among its columns, combined. The result is a key only if it
-   * contains the keys of all tables of the view; rows that are repeated by a join with other tables are not detected.
+   * The primary key of a table. For a view, the primary keys of its tables, combined, as far as they are among its columns. They
+   * identify a row only if all tables of the view have their keys there. Not detected are rows that repeat because of a join with
+   * a table that has no column in the view.
    */
   primaryKeyOf(relation: Oid): Key {
     if (!this.#views.isView(relation)) return this.#rowsOf(relation).find(({ isPrimary }) => isPrimary)?.columns ?? [];

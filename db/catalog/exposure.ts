@@ -11,7 +11,7 @@ export type TableExposure = {
 
 export type Exposure = { readonly tables: readonly TableExposure[]; readonly functions: readonly DatabaseFunction[] };
 
-/** The served tables and functions that a role may use, in the order of their names. */
+/** The served tables and functions that a role may use, by schema in the order of DB_SCHEMAS, then by name. */
 export function exposureOf(catalog: Catalog, role: string): Exposure {
   const schemas = [...catalog.schemas.values()].filter((schema) => mayUseSchema(catalog, role, schema));
   const tables = schemas.flatMap((schema) => [...schema.tables.values()]);
@@ -41,8 +41,8 @@ const isExposed = ({ columns, isDeletable }: TableExposure) =>
   isDeletable || Object.values(columns).some((each) => each.length > 0);
 
 /**
- * The roles that these logins may become, by name, without the logins themselves and the roles of Postgres. A superuser may become every
- * role, so those that own served tables, which policies do not restrict, are left out for it.
+ * The roles that these logins may become, sorted by name. Left out are the logins themselves, superusers and the roles of Postgres.
+ * A superuser may become every role: for it, the owners of served tables are left out too, because policies do not restrict them.
  */
 export function callerRoles(
   { roles, schemas }: Pick<Catalog, "roles" | "schemas">,

@@ -2,7 +2,7 @@ import {
   type Activity,
   type RunningStatement,
   SLOW,
-  type SlowStatement,
+  type SlowTransaction,
   type StatementStatistics,
 } from "../../db/activity.ts";
 import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
@@ -13,7 +13,7 @@ export type LiveOptions = {
   /** Prometheus' text format. */
   metrics(): Promise<string>;
   activity(): Promise<Activity>;
-  slow(): readonly SlowStatement[];
+  slow(): readonly SlowTransaction[];
   /** Null if the service has no tasks. */
   waitingTasks(): Promise<number | null>;
 };
@@ -174,7 +174,7 @@ function pools(numbers: Numbers): Html {
   return html`<h2>Database connections</h2>${table(heads, numbers.all(`${PREFIX}db_pool_max`).map(row))}`;
 }
 
-function statements({ running, statistics }: Activity, slow: readonly SlowStatement[]): Html {
+function statements({ running, statistics }: Activity, slow: readonly SlowTransaction[]): Html {
   return html`<h2>Statements</h2>
 <h3>Running now</h3>
 ${running.length > 0 ? table(["Login", "Seconds", "Waits for", "SQL"], running.map(runningRow)) : html`<p>None.</p>`}
@@ -188,7 +188,7 @@ const sqlCell = (text: string): Html => html`<td><code>${text.slice(0, MAX_TEXT)
 const runningRow = ({ login, seconds, waitsFor, text }: RunningStatement): Html =>
   html`<tr><td>${login}</td><td>${count(seconds)}</td><td>${waitsFor ?? "–"}</td>${sqlCell(text)}</tr>`;
 
-const slowRow = ({ count: times, total, max, text }: SlowStatement): Html =>
+const slowRow = ({ count: times, total, max, text }: SlowTransaction): Html =>
   html`<tr><td>${count(times)}</td><td>${count(total)}</td><td>${count(max)}</td>${sqlCell(text)}</tr>`;
 
 const statisticsRow = ({ calls, total, mean, text }: StatementStatistics): Html =>

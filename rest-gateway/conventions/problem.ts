@@ -62,7 +62,7 @@ export const restError = (
 /** The format of an error: the general convention, `{detail: {code, message}}`, or `{error, message, field}`. */
 export type ErrorDialect = "nested" | "detail" | "flat";
 
-/** The documentation of the codes. */
+/** The path of the documentation of error codes. */
 export const DOCUMENTATION = "/docs/errors";
 
 /** `{"error":{"code":"USER_NOT_FOUND","message":"no such user","requestId":…,"timestamp":…,"documentation":…},"timestamp":…,"status":404}` */
@@ -119,7 +119,7 @@ export const restProblemOf = ({ status, code, message, hint, retryAfter }: Probl
 
 // Errors of all endpoints.
 
-export const nothingHere = () => restError(404, "RESOURCE_NOT_FOUND", "there is no resource at this path");
+export const noSuchPath = () => restError(404, "RESOURCE_NOT_FOUND", "there is no resource at this path");
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   restError(405, "VALIDATION_ERROR", `${method} is not allowed here: use ${allowed.join(", ")}`, {
@@ -136,7 +136,7 @@ export const badParameter = (name: string, message: string) =>
 export const unknownParameter = (name: string, known: readonly string[]) =>
   badParameter(name, `unknown parameter "${name}": use ${known.join(", ")}`);
 
-/** The client's text may be empty or long. */
+/** Text from the client, for a message: it may be empty or long. */
 const shorten = (text: string) => (text === "" ? '""' : text.slice(0, 50));
 
 export const unsupportedVersion = (version: string, supported: readonly number[]) =>

@@ -29,7 +29,7 @@ export interface Subscriber {
   end(error: Error, position: Start): void;
 }
 
-/** A binding as the reply to the join repeats it. */
+/** A binding of a join, with the id that the reply to the join gives it. */
 export type Binding = {
   readonly request: BindingRequest;
   /** Equal for equal bindings. */
@@ -50,7 +50,7 @@ export type BindingsOptions = {
   readonly rights: Pick<Rights, "view" | "viewOf" | "prepareFilter" | "catalog">;
 };
 
-/** What the bindings of channels watch. */
+/** Turns the bindings of channels into watches of tables. */
 export class Bindings {
   readonly #options: BindingsOptions;
   readonly #views = new WeakMap<View, Map<string, ChangeView>>();
@@ -72,14 +72,14 @@ export class Bindings {
     });
   }
 
-  /** What a caller watches. Throws ChannelError with the reason why nothing would be received. */
+  /** The watches for the bindings of a caller. Throws ChannelError with the reason if a binding is not possible. */
   async watches(bindings: readonly Binding[], caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
     const watches: ChangeWatch[] = [];
     for (const binding of bindings) watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
     return watches;
   }
 
-  /** After DDL, the role may read other columns. */
+  /** Updates the view of a watch after DDL, which may have changed the columns that the role may read. */
   refresh(watch: ChangeWatch): void {
     const { rights } = this.#options;
     if (watch.catalog === rights.catalog) return;
@@ -106,7 +106,7 @@ export class Bindings {
     const view = await this.#options.rights.view(name, caller.role);
     if ("refusal" in view) throw mayNotSee(view.refusal);
     const reason = await this.#options.feed.reasonAgainst(name);
-    if (reason !== null) throw notPossible(`there are no changes of ${name.schema}.${name.name}: ${reason}`);
+    if (reason !== null) throw notPossible(`subscribers receive no changes of ${name.schema}.${name.name}: ${reason}`);
     for (const column of select ?? []) {
       if (!table.columns.has(column))
         throw malformed(`${name.schema}.${name.name} has no column "${column}" to select`);

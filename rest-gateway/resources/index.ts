@@ -9,7 +9,7 @@ import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { positionHeader } from "../conventions/headers.ts";
-import { methodNotAllowed, nothingHere, rejectRest } from "../conventions/problem.ts";
+import { methodNotAllowed, noSuchPath, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
 import { internalProblem, isOutdated, restProblem } from "./answer/error-mapping.ts";
@@ -108,7 +108,7 @@ export class ResourceInterface implements HttpInterface {
     const prefix = target.prefix && `/api/v${target.chosen.version}`;
     exchange.head.notes.route = prefix + (route ? templateOf(route) : templateOfEndpoint(segments));
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
-    if (methods === null) throw nothingHere();
+    if (methods === null) throw noSuchPath();
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
     const caller = await exchange.identity.caller();

@@ -1,5 +1,5 @@
 import { type Catalog, type Column, type Table, tableOf } from "../../db/catalog/catalog.ts";
-import { nothingHere } from "../conventions/problem.ts";
+import { noSuchPath } from "../conventions/problem.ts";
 import type {
   CollectionDescription,
   Description,
@@ -85,7 +85,7 @@ export function resourcesOf(
   const named = (name: string): Resource => {
     const resource = resources.get(name);
     if (resource) return resource;
-    throw invalid.has(name) ? outOfOrder(name) : nothingHere();
+    throw invalid.has(name) ? outOfOrder(name) : noSuchPath();
   };
   for (const description of descriptions) {
     const table = tableOf(catalog, tableName(description.table));

@@ -3,7 +3,7 @@ import { contentTag } from "../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../conventions/endpoint.ts";
 import { answerList, parsePaging } from "../conventions/paging.ts";
 import { isUuid } from "../conventions/parameters.ts";
-import { badParameter, loginRequired, nothingHere } from "../conventions/problem.ts";
+import { badParameter, loginRequired, noSuchPath } from "../conventions/problem.ts";
 import { invalidTaskId, taskHasEnded, taskNotFound } from "./problem.ts";
 import type { CallerTaskRepository, TaskState } from "./task-repository.ts";
 
@@ -38,7 +38,7 @@ export class TaskEndpoint implements Endpoint {
     if (!isUuid(id)) throw invalidTaskId(id);
     if (action === undefined) return this.#read(id, identity, prefix);
     if (action === "cancel") return this.#cancel(id, identity, prefix);
-    throw nothingHere();
+    throw noSuchPath();
   }
 
   async #list({ prefix, parameters }: EndpointRequest, identity: Identity): Promise<RestAnswer> {
@@ -53,7 +53,7 @@ export class TaskEndpoint implements Endpoint {
       hasVariants: false,
       wrapsSkip: false,
     });
-    if (page.form !== "envelope") throw nothingHere();
+    if (page.form !== "envelope") throw noSuchPath();
     if (identity.caller.role === this.#anonymousRole) throw loginRequired();
 
     const { tasks, total } = await this.#repository.list(status, page.limit, page.offset, identity);

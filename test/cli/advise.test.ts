@@ -121,7 +121,7 @@ test("after a change of the schema the log has one line with what is new, and /h
   const until = logged.length;
   await dba("drop table rates");
   const messages = () => logged.slice(until).map(({ msg }) => msg);
-  await expect.poll(messages).toContain("the advisor finds nothing wrong in the database any more");
+  await expect.poll(messages).toContain("the advisor no longer finds errors or warnings in the database");
 });
 
 test("/health, the log and npm run advise list what GraphQL leaves out, with the fix", async () => {

@@ -252,7 +252,7 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(/nothing was committed/);
   expect(stderr).toMatch(
-    /Only the migrations create these\. Write them into the topic files of db\/schema\/ too:\n {2}- column public\.users\.nickname/,
+    /Only the migrations create these\. Write them into the files of db\/schema\/ too:\n {2}- column public\.users\.nickname/,
   );
   expect(await committed()).not.toContainEqual(expect.stringContaining("nicknames"));
 
@@ -289,7 +289,9 @@ test("db:check says that db/schema/ and the migrations agree, or what differs an
   expect(exitCode).toBe(1);
   expect(stderr).toMatch(/\n\+ relation public\.rates: /);
   expect(stderr).toMatch(/\nerror: table public\.rates: it has no row-level security: /);
-  expect(stderr).toMatch(/\nWrite the statements that lead from one to the other to db\/migrations\/current\.sql\. /);
+  expect(stderr).toMatch(
+    /\nWrite to db\/migrations\/current\.sql the statements that change the database of migrations\/ into /,
+  );
   await writeFile(list, schema);
 });
 
@@ -314,7 +316,9 @@ test("db:commit writes the next migration, and db:uncommit makes it current.sql 
   expect(await hasCurrent(folder)).toBe(false);
 
   await migrate(database.url, () => {}, folder);
-  expect((await run("uncommit")).stdout).toMatch(/is db\/migrations\/current\.sql again\. The database runs it again/);
+  expect((await run("uncommit")).stdout).toMatch(
+    /was moved back to db\/migrations\/current\.sql\. npm run db:apply runs it /,
+  );
   expect(await committed()).toEqual(before);
   expect(await readFile(join(folder, "current.sql"), "utf8")).toContain(sql);
   expect((await run("apply")).exitCode).toBe(0);

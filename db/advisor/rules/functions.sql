@@ -123,7 +123,7 @@ missing as (
 select 'function ' || t.name as object, t.comment,
   format('it uses the column %s of %s, which does not exist: calls fail', string_agg(distinct m.column, ', '), m.relation)
     as reason,
-  format('-- Write the function again without it: \sf %s', split_part(t.name, '(', 1)) as fix
+  format('-- Write the function again without the column; to see it: \sf %s', split_part(t.name, '(', 1)) as fix
 from missing as m
 join texts as t on t.oid = m.oid
 -- A schema, a query or a record in the function may have the same name.

@@ -2,8 +2,8 @@ import { ASSERTION } from "./saml-metadata.ts";
 import { type Expected, LIMITS, requireEqual, verified } from "./saml-response.ts";
 import { childrenOf, onlyChild, parseXml, type XmlElement, XmlError } from "./xml.ts";
 
-// What node-saml does not check after it has verified a signature: that the assertion is meant for this service, for this
-// sign-in and for now.
+// The checks after node-saml has verified a signature: the assertion must be meant for this service and this sign-in, and be valid
+// now. node-saml checks only part of this.
 
 /** Milliseconds by which the clock of a provider may differ. */
 export const CLOCK_SKEW = 60_000;
@@ -85,7 +85,7 @@ function readNameId(element: XmlElement, { issuer, entityId }: Expected): Assert
   if (element.children.length > 0) throw new XmlError("has an element in NameID");
   const attribute = (name: string) => element.attributes.get(name) ?? null;
   const [nameQualifier, spNameQualifier] = [attribute("NameQualifier"), attribute("SPNameQualifier")];
-  // The same text in another name space is another subject.
+  // The same text with another qualifier is another subject.
   if (nameQualifier !== null) requireEqual("NameQualifier", nameQualifier, issuer);
   if (spNameQualifier !== null) requireEqual("SPNameQualifier", spNameQualifier, entityId);
   return { value: element.text, format: attribute("Format"), nameQualifier, spNameQualifier };

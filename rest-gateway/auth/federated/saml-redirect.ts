@@ -12,8 +12,8 @@ const DIGESTS: Readonly<Record<string, string>> = {
   "http://www.w3.org/2001/04/xmldsig-more#rsa-sha512": "sha512",
 };
 
-/** Who has sent a message, and to which URL. */
-type Sender = {
+/** What a message must match: its sender, the URL that it was sent to, and the time. */
+type ExpectedMessage = {
   readonly issuer: string;
   readonly certificates: readonly string[];
   readonly destination: string;
@@ -21,29 +21,32 @@ type Sender = {
   readonly now: number;
 };
 
-/** The root of a message in a query string, whose signature is verified. Throws SignInFailure. */
-function readMessage(kind: "SAMLRequest" | "SAMLResponse", query: string, sender: Sender): XmlElement {
+/** How errors name a message. */
+const NAMES = { SAMLRequest: "the request", SAMLResponse: "the response" } as const;
+
+/** Verifies the signature of a message in a query string, and returns its root element. Throws SignInFailure. */
+function readMessage(kind: keyof typeof NAMES, query: string, expected: ExpectedMessage): XmlElement {
   return verified(() => {
-    // Decoded and encoded again, the text could differ from the one that was signed.
+    // Not decoded: the signature is of the text as it was sent, and encoding it again could change it.
     const raw = rawParameters(query);
     const [message, algorithm, signature] = [raw.get(kind), raw.get("SigAlg"), raw.get("Signature")];
     if (message === undefined) throw new XmlError(`has no ${kind}`);
     if (algorithm === undefined || signature === undefined) throw new XmlError("is not signed");
     const digest = DIGESTS[decode(algorithm)];
-    if (digest === undefined) throw new XmlError("has a signature of an algorithm that is not accepted");
+    if (digest === undefined) throw new XmlError("has a signature with an algorithm that is not accepted");
     const state = raw.has("RelayState") ? `&RelayState=${raw.get("RelayState")}` : "";
     const signed = Buffer.from(`${kind}=${message}${state}&SigAlg=${algorithm}`);
     const bytes = Buffer.from(decode(signature), "base64");
-    const isSigned = sender.certificates.some((pem) =>
+    const isSigned = expected.certificates.some((pem) =>
       verify(digest, signed, new X509Certificate(pem).publicKey, bytes),
     );
-    if (!isSigned) throw new XmlError("has a signature that is not one of the provider");
+    if (!isSigned) throw new XmlError("has a signature that is not from the provider");
     const root = parseXml(inflate(decode(message)), LIMITS);
     if (root.namespace !== PROTOCOL) throw new XmlError("is not a SAML message");
-    requireEqual("Issuer", onlyChild(root, ASSERTION, "Issuer").text, sender.issuer);
-    requireEqual("Destination", root.attributes.get("Destination"), sender.destination);
+    requireEqual("Issuer", onlyChild(root, ASSERTION, "Issuer").text, expected.issuer);
+    requireEqual("Destination", root.attributes.get("Destination"), expected.destination);
     return root;
-  });
+  }, NAMES[kind]);
 }
 
 function rawParameters(query: string): ReadonlyMap<string, string> {
@@ -58,7 +61,7 @@ function rawParameters(query: string): ReadonlyMap<string, string> {
 
 const decode = (text: string) => new URLSearchParams(`x=${text}`).get("x")!;
 
-/** A compressed message could expand to any size. */
+/** Decompresses a message, up to a maximum size: a small one could expand to any size. */
 function inflate(base64: string): string {
   try {
     return inflateRawSync(Buffer.from(base64, "base64"), { maxOutputLength: LIMITS.size }).toString();
@@ -68,8 +71,8 @@ function inflate(base64: string): string {
 }
 
 /** Checks the response to a sign-out that this service has requested. Throws SignInFailure. */
-export function checkLogoutResponse(query: string, requestId: string, sender: Sender): void {
-  const root = readMessage("SAMLResponse", query, sender);
+export function checkLogoutResponse(query: string, requestId: string, expected: ExpectedMessage): void {
+  const root = readMessage("SAMLResponse", query, expected);
   verified(() => {
     requireEqual("kind of message", root.name, "LogoutResponse");
     requireEqual("InResponseTo", root.attributes.get("InResponseTo"), requestId);
@@ -81,12 +84,12 @@ export function checkLogoutResponse(query: string, requestId: string, sender: Se
 /** A sign-out that the provider requests. */
 export type LogoutRequest = { readonly id: string; readonly nameId: string; readonly expiresAt: number };
 
-/** Milliseconds for which a request without an end is accepted. */
+/** Milliseconds for which a request without NotOnOrAfter is accepted, and by which any IssueInstant may be in the future. */
 const MAX_AGE = 300_000;
 
 /** Reads a request of the provider to end the sign-in of a user. Throws SignInFailure. */
-export function readLogoutRequest(query: string, sender: Sender): LogoutRequest {
-  const root = readMessage("SAMLRequest", query, sender);
+export function readLogoutRequest(query: string, expected: ExpectedMessage): LogoutRequest {
+  const root = readMessage("SAMLRequest", query, expected);
   return verified(() => {
     requireEqual("kind of message", root.name, "LogoutRequest");
     const id = root.attributes.get("ID");
@@ -95,8 +98,8 @@ export function readLogoutRequest(query: string, sender: Sender): LogoutRequest 
     const end = root.attributes.has("NotOnOrAfter")
       ? Date.parse(root.attributes.get("NotOnOrAfter")!)
       : issued + MAX_AGE;
-    if (!(end > sender.now) || !(issued < sender.now + MAX_AGE))
+    if (!(end > expected.now) || !(issued < expected.now + MAX_AGE))
       throw new SignInFailure("expired", "the request has expired");
     return { id, nameId: onlyChild(root, ASSERTION, "NameID").text, expiresAt: end };
-  });
+  }, NAMES.SAMLRequest);
 }

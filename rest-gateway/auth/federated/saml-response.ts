@@ -161,12 +161,12 @@ export function requireEqual(what: string, actual: string | undefined, expected:
   if (actual !== expected) throw new XmlError(actual === undefined ? `has no ${what}` : `has another ${what}`);
 }
 
-/** The result of a check, whose XmlError becomes a SignInFailure. */
-export function verified<Result>(check: () => Result): Result {
+/** The result of a check of this message, whose XmlError becomes a SignInFailure. */
+export function verified<Result>(check: () => Result, message = "the response"): Result {
   try {
     return check();
   } catch (error) {
-    throw error instanceof XmlError ? refused(`the response ${error.message}`) : error;
+    throw error instanceof XmlError ? refused(`${message} ${error.message}`) : error;
   }
 }
 

@@ -19,9 +19,9 @@ const MAX_AGE = 3_600_000;
 const decryptXml = promisify(decrypt);
 
 /**
- * A provider of SAML 2.0. node-saml verifies signature, times and audience; it accepts other recipients, issuers and
- * requests, weak algorithms and XML that it parses in quadratic time. So a response is checked before (saml-response.ts), and
- * the assertion that was signed after it (saml-assertion.ts).
+ * A provider of SAML 2.0. node-saml verifies the signature, the times and the audience. It does not check recipient, issuer and
+ * request; it accepts weak algorithms, and needs quadratic time for some XML. So saml-response.ts checks a response before
+ * node-saml reads it, and saml-assertion.ts checks the signed assertion afterwards.
  */
 export class SamlProvider implements Provider {
   readonly settings: SamlSettings;
@@ -70,7 +70,8 @@ export class SamlProvider implements Provider {
     const chosen = textAt(attributes, this.settings.claims.subject);
     const subject = this.settings.claims.subject.length > 0 ? chosen : assertion.subject;
     if (subject === null) {
-      const detail = "the NameID is transient, or the attribute of the subject is missing: name one in claims.subject";
+      const detail =
+        "the NameID is transient, or the attribute in claims.subject is missing: set claims.subject to one that the provider sends";
       throw new SignInFailure("not verified", detail);
     }
     const signIn = JSON.stringify({ nameId, sessionIndex });
@@ -97,7 +98,7 @@ export class SamlProvider implements Provider {
     checkLogoutResponse(query, requestId, this.#sender(await this.metadata()));
   }
 
-  /** Reads a request of the provider to end a sign-in, which is accepted once. */
+  /** Reads a request of the provider to end a sign-in. Each request is accepted once. */
   async readLogoutRequest(query: string): Promise<LogoutRequest> {
     const metadata = await this.metadata();
     const request = readLogoutRequest(query, this.#sender(metadata));
@@ -105,7 +106,7 @@ export class SamlProvider implements Provider {
     return request;
   }
 
-  /** The URL at which the provider receives the response to its request. Null if it has none. */
+  /** The URL that sends the provider the response to its logout request. Null if the provider has none for responses. */
   async answerLogout({ id }: LogoutRequest, hasEnded: boolean, relayState: string, flow: Flow): Promise<string | null> {
     const metadata = await this.metadata();
     if (metadata.logoutResponseUrl === null) return null;

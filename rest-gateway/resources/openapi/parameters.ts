@@ -12,7 +12,7 @@ const PREFERENCES = {
   "dialect=detail": 'errors are formatted as `{"detail":{"code","message"}}`',
   "dialect=flat": 'errors are formatted as `{"error","message","field"}`',
   "dialect=case": "names of fields are in camelCase",
-  "dialect=envelope": "a list by `skip` and `limit` has an envelope with the total",
+  "dialect=envelope": "a list with `skip` and `limit` is returned in an envelope with the total",
   "dialect=partial": "absent fields keep their values",
   "handling=strict": "unknown preferences and fields are errors",
   "respond-async": "the response is 202, and a task handles the request",
@@ -38,12 +38,12 @@ function prefer({ version, hasTasks }: ApiVersion, ...more: readonly Preference[
   );
 }
 
-/** Parameters of all resources, by key. */
+/** Parameters that all resources share, by their key in `components`. */
 export const sharedParameters = (api: ApiVersion): Readonly<Record<string, Parameter>> => ({
   ...conventionParameters(api.version),
   cascade: queryParameter(
     "cascade",
-    "Whether the records that refer to it are deleted too; otherwise they prevent the deletion.",
+    "Whether to delete the records that refer to this one too. Otherwise they prevent the deletion.",
     { type: "boolean", default: false },
   ),
   "prefer.read": prefer(api),
@@ -67,10 +67,14 @@ function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
   return [
     queryParameter("fields", describeFields(api, resource)),
     queryParameter("sort", describeSort(api, resource)),
-    queryParameter("order", "The direction of the fields in `sort` that have none, or of the default order.", {
-      type: "string",
-      enum: ["asc", "desc"],
-    }),
+    queryParameter(
+      "order",
+      "The direction of fields in `sort` that have none. Without `sort`, that of the default order.",
+      {
+        type: "string",
+        enum: ["asc", "desc"],
+      },
+    ),
     queryParameter("keyword", "Records that contain this text, ignoring case. At most 10,000 characters."),
     ...pagingOf(api, resource),
     ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(api, filter)),
@@ -91,7 +95,7 @@ function describeFields(api: ApiVersion, resource: Resource): string {
 function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
   const names = [...sorts].map((field) => nameIn(field, api));
   const usual = order.map(({ field, direction }) => `${nameIn(field, api)}:${direction}`).join(",");
-  return `Fields separated by commas, each with \`:asc\` or \`:desc\`: ${code(names)}. The default is \`${usual}\`.`;
+  return `Fields separated by commas, each optionally with \`:asc\` or \`:desc\`: ${code(names)}. The default is \`${usual}\`.`;
 }
 
 /** Version 1 has three ways to page, which cannot be combined. */
@@ -104,8 +108,8 @@ function pagingOf({ version }: ApiVersion, { description }: Resource): Parameter
   return [
     countParameter("skip", "The number of records to skip.", 0),
     limit,
-    countParameter("page", `The page: from 1 with \`limit\`, from 0 with \`size\`${alone}.`, 0),
-    countParameter("size", `Records on a page where \`page\` counts from 0. ${most}`, 1, pageSize),
+    countParameter("page", `The number of the page. The first is 1 with \`limit\`, and 0 with \`size\`${alone}.`, 0),
+    countParameter("size", `Records on a page. With it, \`page\` counts from 0. ${most}`, 1, pageSize),
   ];
 }
 

@@ -7,7 +7,7 @@ import { componentKeys } from "../../openapi/schema-parts.ts";
 import type { Description } from "../descriptions/index.ts";
 import type { Collection, Relation, Resource, Resources } from "../resource.ts";
 
-/** The same for all versions, and for as long as the service runs. */
+/** Options that are the same for all versions, and do not change while the service runs. */
 export type ApiOptions = {
   /** The URL of the service. */
   readonly baseUrl: string;
@@ -20,12 +20,12 @@ export type ApiOptions = {
   readonly maxRecords: number;
 };
 
-/** The resources in one version: the subject of one document. */
+/** The resources in one version, which one OpenAPI document describes. */
 export type ApiVersion = ApiOptions & {
   readonly catalog: Catalog;
   readonly resources: Resources;
   readonly version: Version;
-  /** Names of fields in camelCase. */
+  /** Whether the names of fields are in camelCase. */
   readonly isCamel: boolean;
   readonly isDeprecated: boolean;
 };

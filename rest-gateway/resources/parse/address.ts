@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isUuid, Parameters } from "../../conventions/parameters.ts";
-import { badRequest, nothingHere } from "../../conventions/problem.ts";
+import { badRequest, noSuchPath } from "../../conventions/problem.ts";
 import { chooseVersion, type Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
@@ -77,15 +77,15 @@ export function parseRoute(
   resources: Pick<CurrentResources, "get">,
 ): Route {
   const resource = resources.get(name);
-  if (!resource || rest.length > 0) throw nothingHere();
+  if (!resource || rest.length > 0) throw noSuchPath();
   if (id === undefined) return { kind: "collection", resource, parent: null };
-  if (id === "") throw nothingHere();
+  if (id === "") throw noSuchPath();
   if (more === undefined) return { kind: "record", resource, parent: null, id: parseId(id, resource) };
   if (innerId === undefined && Object.hasOwn(resource.description.actions, more)) {
     return { kind: "action", resource, id: parseId(id, resource), action: more };
   }
   const collection = resource.collections.get(more);
-  if (!collection || innerId === "") throw nothingHere();
+  if (!collection || innerId === "") throw noSuchPath();
   const parentId = parseId(id, resource);
   const inner = collection.resource();
   const field = inner.fieldNamed.get(collection.field)!;

@@ -87,7 +87,7 @@ function readTerm(item: string, usual: Direction, resource: Resource, style: Sty
     const names = [...resource.sorts].map((each) => nameIn(each, style)).join(", ");
     throw badParameter(
       "sort",
-      `cannot sort ${resource.description.name} by "${item}": use ${names}, each with :asc or :desc`,
+      `cannot sort ${resource.description.name} by "${item}": use ${names}, each optionally with :asc or :desc`,
     );
   }
   return { field, direction: readDirection("sort", direction ?? null) ?? usual };

@@ -74,7 +74,7 @@ function rangeOf(plan: ReadPlan | CallPlan, rows: number, result: QueryResult, c
   if (plan.kind === "read") return readRange(plan.rows.offset, rows, totalOf(plan.count, counted, result));
   const total = counted === null ? null : Number(counted);
   const offset = plan.rows?.offset ?? 0;
-  // After a write, an error for the offset would hide that the function has run.
+  // A function that may write has already run: an error for an offset beyond the total would hide that.
   return readRange(plan.isReadOnly ? offset : Math.min(offset, total ?? offset), rows, total);
 }
 

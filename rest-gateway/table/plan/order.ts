@@ -27,7 +27,7 @@ export const planOrder = (term: OrderTerm, rows: Ordered): OrderPlan => ({
 
 /**
  * A column or computed field; if there is none, an entry of the select list: `select=status,n:count()&order=n.desc`. In grouped
- * rows the entry comes first, because only the columns of groups can order them.
+ * rows an entry takes precedence over a column: only grouped columns and aggregates can order groups.
  */
 function planOwn({ field }: OrderTerm, { source, name, outputs, isGrouped }: Ordered): OrderKey {
   if (isGrouped || !hasField(source, field.name)) {
@@ -95,7 +95,7 @@ const entryOfField = (name: string, { field, cast, aggregate }: ValuePlan): Entr
 const findNamed = (entries: readonly Entry[], { name, path }: Field): number =>
   path.length === 0 ? entries.findIndex((each) => each.name === name) : -1;
 
-/** The same, or else the index of the first entry that is this field under another name. */
+/** As findNamed; if no entry has this name, the index of the first entry that shows this field under another name. */
 function findEntry(entries: readonly Entry[], wanted: Field): number {
   const named = findNamed(entries, wanted);
   return named >= 0 ? named : entries.findIndex(({ field }) => field !== null && isSame(field, wanted));
