@@ -526,7 +526,7 @@ export const SETTINGS = {
   WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),
     "1048576",
-    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: `MAX_UNSENT_BYTES` limits them. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
+    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: MAX_UNSENT_BYTES and MAX_UNSENT_BYTES_PER_ADDRESS limit them. At these limits, results that need no database count too. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
   ),
   CHANGES_MAX_BYTES: setting(
     integer(1024, 1_073_741_824),

@@ -42,10 +42,18 @@ type Session = SocketExchange & {
   readonly closed: AbortSignal;
   /** Null until the client has sent `connection_init`. */
   caller: SocketCaller | null;
-  /** Bytes of results of queries and mutations that the client has not taken yet. */
-  unreadResults: number;
-  /** Whether the next message that is sent is such a result. */
+  /** Bytes that the client has not taken yet: of results of queries and mutations, and of all other messages. */
+  readonly unread: { results: number; others: number };
+  /** Whether the next message that is sent counts as such a result. */
   sendsResult: boolean;
+};
+
+/** What `onSubscribe` has prepared, as graphql-ws passes it to the later hooks. */
+type Arguments = {
+  readonly operation: Operation;
+  readonly extra: Session;
+  /** Whether the operation has used the database, where it waits while the limits of unread results are reached. */
+  hasWaited: boolean;
 };
 
 /** The message types that a client may send. Only the server sends the others. */
@@ -74,6 +82,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         operationName: operation.operationName,
         operation,
         extra,
+        hasWaited: false,
       } as never;
     },
     execute: (args) => start(args, options),
@@ -83,7 +92,9 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         ...result,
         ...(errors && { errors: errors.map((error) => formatError(error, formatFor(extra, options))) }),
       };
-      return operationOf(args).kind === "subscription" ? payload : resultOf(extra, payload);
+      const { operation, hasWaited } = args as unknown as Arguments;
+      if (operation.kind === "subscription") return payload;
+      return resultOf(extra, payload, () => hasWaited || !isOverLimits(extra, options));
     },
     onError: ({ extra }, _id, _payload, errors) => errors.map((error) => formatError(error, formatFor(extra, options))),
   });
@@ -96,7 +107,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       socket.once("close", () => closed.abort(new Error("the client has gone away")));
       const session: Session = {
         ...exchange,
-        ...{ socket, closed: closed.signal, caller: null, unreadResults: 0, sendsResult: false },
+        ...{ socket, closed: closed.signal, caller: null, unread: { results: 0, others: 0 }, sendsResult: false },
       };
       const onClose = protocol.opened(
         {
@@ -161,12 +172,9 @@ function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["
   }
 }
 
-/** What `onSubscribe` has prepared, from the arguments of a later hook. */
-const operationOf = (args: unknown) => (args as { readonly operation: Operation }).operation;
-
 async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
-  const operation = operationOf(args);
-  const { extra } = args as { readonly extra: Session };
+  const started = args as Arguments;
+  const { operation, extra } = started;
   // The check has closed the socket, so this error is not sent.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const caller = extra.caller!.current;
@@ -178,9 +186,10 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
   const span = tracer && startSpan(tracer, operation, extra);
   const request = span ? { ...plain, span, requestId: extra.requestId } : plain;
   try {
-    const started = await engine.start(operation, { caller, request }, extra.closed);
-    if ("errors" in started && started.errors) span?.fail(started.errors[0]!.message);
-    return started;
+    const result = await engine.start(operation, { caller, request }, extra.closed);
+    if ("errors" in result && result.errors) span?.fail(result.errors[0]!.message);
+    started.hasWaited = recipient.bytes > 0;
+    return result;
   } finally {
     span?.end();
     // Closed after this turn of the event loop, in which `send` counts the message: no waiting request is admitted before that.
@@ -226,31 +235,42 @@ async function receive(
 const namesDocument = (payload: Record<string, any> | undefined): boolean =>
   payload?.documentId != null || payload?.extensions?.persistedQuery != null;
 
-/** The result of a query or mutation, which graphql-ws writes as JSON just before it sends it. */
-const resultOf = <T extends object>(session: Session, payload: T) => ({
+/** The result of a query or mutation. graphql-ws writes it as JSON just before it sends it: only then is `mayWait` called. */
+const resultOf = <T extends object>(session: Session, payload: T, mayWait: () => boolean) => ({
   ...payload,
   toJSON() {
-    session.sendsResult = true;
+    session.sendsResult = mayWait();
     return payload;
   },
 });
 
+/** Whether the client reads slowly, and the limits of unread results are reached. */
+function isOverLimits(
+  { unread, identity, caller }: Session,
+  { maxBufferedBytes, unsent }: GraphQLSocketOptions,
+): boolean {
+  return unread.results > maxBufferedBytes && unsent.limitReached(recipientOf(identity, caller!.current)) !== null;
+}
+
 /**
  * Sends a message. The client decides how much it asks for, so a large result may take its time, like a response over HTTP.
- * Events come without being asked for: a client that does not take them is disconnected.
+ * Events come without being asked for: a client that does not take them is disconnected. So is one that asks for more and more
+ * results that need no database, such as those of introspection, because no other limit applies to them.
  */
 async function send(session: Session, text: string, { maxBufferedBytes, unsent }: GraphQLSocketOptions): Promise<void> {
-  const { socket, sendsResult, identity } = session;
+  const { socket, unread, identity } = session;
+  const kind = session.sendsResult ? "results" : "others";
   session.sendsResult = false;
   if (socket.readyState !== socket.OPEN) return;
-  if (!sendsResult && socket.bufferedAmount - session.unreadResults > maxBufferedBytes)
+  // The socket's own count, `bufferedAmount`, is of characters.
+  if (kind === "others" && unread.others > maxBufferedBytes)
     return socket.close(TOO_SLOW, "the client reads too slowly");
   const bytes = Buffer.byteLength(text);
   const take = unsent.message(networkOf(identity.address), bytes);
-  if (sendsResult) session.unreadResults += bytes;
+  unread[kind] += bytes;
   socket.send(text, () => {
     take();
-    if (sendsResult) session.unreadResults -= bytes;
+    unread[kind] -= bytes;
   });
 }
 
