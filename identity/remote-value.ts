@@ -1,6 +1,6 @@
 import type { Clock } from "./account.ts";
 
-/** Milliseconds between two requests for a newer value. Every caller can cause such requests. */
+/** Milliseconds between two requests for a newer value, and after one that failed. Every caller can cause such requests. */
 const COOLDOWN = 30_000;
 /** Milliseconds between two requests while there is no value; clients receive it as Retry-After. */
 const RETRY = 5000;
@@ -19,14 +19,15 @@ export type RemoteValueOptions<Value> = {
 
 /**
  * A value that another service publishes, such as its keys. It is read when it is first needed, again after `maxAge` in the
- * background, and when a newer one is needed: then at most once per COOLDOWN. If a request fails, the previous value stays; if
- * there is none, it is requested again after RETRY.
+ * background, and when a newer one is needed: then at most once per COOLDOWN. If a request fails, the previous value stays and is
+ * requested again after COOLDOWN; if there is none, it is requested again after RETRY.
  */
 export class RemoteValue<Value> {
   readonly #options: RemoteValueOptions<Value>;
   #value: Value | null = null;
   #failure: unknown = null;
-  #readAt = Number.NEGATIVE_INFINITY;
+  /** When the value is read again in the background. */
+  #dueAt = Number.NEGATIVE_INFINITY;
   /** When a request for a newer value, or in place of a failed one, is allowed again. */
   #allowedAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
@@ -43,9 +44,9 @@ export class RemoteValue<Value> {
     return this.#value;
   }
 
-  /** Reads the value again in the background if it is older than `maxAge`. */
+  /** Reads the value again in the background if that is due. */
   refresh(): void {
-    if (this.#value !== null && this.#options.clock() - this.#readAt > this.#options.maxAge) void this.#read();
+    if (this.#value !== null && this.#options.clock() > this.#dueAt) void this.#read();
   }
 
   /** The value after another request, if one is allowed. */
@@ -74,12 +75,13 @@ export class RemoteValue<Value> {
   }
 
   async #request(): Promise<void> {
-    const { read, clock, onChange, onError } = this.#options;
-    // Also after a failure, so that the next background request waits.
-    this.#readAt = clock();
+    const { read, maxAge, clock, onChange, onError } = this.#options;
     const previous = this.#value;
+    const start = clock();
+    this.#dueAt = start + COOLDOWN;
     try {
       this.#value = await read(previous);
+      this.#dueAt = start + maxAge;
     } catch (error) {
       this.#failure = error;
       return onError(error);

@@ -284,6 +284,22 @@ describe("the keys of an issuer", () => {
     expect(await outcome(provider.token())).toBe("authenticated");
   });
 
+  test("keys that could not be read are requested again after 30 seconds, not with each token", async () => {
+    const token = provider.token();
+    expect(await outcome(token)).toBe("authenticated");
+    provider.isDown = true;
+    now += 600_001;
+    for (const count of [1, 2]) {
+      await expect.poll(() => outcome(token).then(() => errors.length)).toBe(count);
+      for (let n = 0; n < 20; n++) expect(await outcome(token)).toBe("authenticated");
+      expect(errors).toHaveLength(count);
+      now += 30_001;
+    }
+    provider.isDown = false;
+    provider.rotate("second");
+    await expect.poll(() => outcome(token)).toBe("TokenError");
+  });
+
   test("an issuer that does not answer is not asked with each token", async () => {
     provider.isDown = true;
     for (const jti of ["1", "2", "3"]) expect(await outcome(provider.token({ jti }))).toBe("IssuerUnavailable");
