@@ -42,8 +42,8 @@ const FAILURES = {
   "no e-mail": [
     403,
     "PERMISSION_DENIED",
-    "the provider has not sent your name or e-mail, which a new account needs",
-    `Allow the provider to share them. Otherwise: ${ASK.toLowerCase()}`,
+    "the provider has not sent your e-mail, which a new account needs",
+    `Allow the provider to share it. Otherwise: ${ASK.toLowerCase()}`,
   ],
   "e-mail taken": [
     409,
