@@ -329,7 +329,7 @@ export const SETTINGS = {
   TASK_TIMEOUT: setting(
     integer(0, 86_400_000),
     "600000",
-    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. Tasks of anonymous callers, and of roles with a statement timeout of their own, have that timeout instead.",
+    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. For tasks of anonymous callers, DB_ANON_STATEMENT_TIMEOUT applies instead, and for tasks of a role with its own statement timeout, that timeout.",
   ),
   TASK_MAX_PENDING: setting(
     integer(1, 1_000_000),
@@ -480,7 +480,7 @@ export const SETTINGS = {
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
     "0",
-    "Seconds after its first use in which a refresh token may be used again, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in.",
+    "Seconds for which a refresh token may be used again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in.",
   ),
   AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
   AUTH_RETURN_ORIGINS: setting(
@@ -551,7 +551,7 @@ export const SETTINGS = {
   INSTANCE_ID: setting(
     orUnset(instanceId),
     "",
-    "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, the name is embedded with the embedded database; otherwise the instance has no name.",
+    "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, an instance with the embedded database has the name embedded, and other instances have no name.",
   ),
   REALTIME_MAX_CHANNELS: setting(integer(1, 100_000), "100", "Maximum channels on a realtime WebSocket."),
   REALTIME_JOIN_RATE: setting(
