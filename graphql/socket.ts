@@ -52,8 +52,8 @@ type Session = SocketExchange & {
 type Arguments = {
   readonly operation: Operation;
   readonly extra: Session;
-  /** Whether the operation has used the database, where it waits while the limits of unread results are reached. */
-  hasWaited: boolean;
+  /** Whether the operation has read rows. If so, the limits of unread results applied to it before it got a connection. */
+  hasReadRows: boolean;
 };
 
 /** The message types that a client may send. Only the server sends the others. */
@@ -82,7 +82,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         operationName: operation.operationName,
         operation,
         extra,
-        hasWaited: false,
+        hasReadRows: false,
       } as never;
     },
     execute: (args) => start(args, options),
@@ -92,9 +92,9 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         ...result,
         ...(errors && { errors: errors.map((error) => formatError(error, formatFor(extra, options))) }),
       };
-      const { operation, hasWaited } = args as unknown as Arguments;
+      const { operation, hasReadRows } = args as unknown as Arguments;
       if (operation.kind === "subscription") return payload;
-      return resultOf(extra, payload, () => hasWaited || !isOverLimits(extra, options));
+      return resultOf(extra, payload, () => hasReadRows || !isOverLimits(extra, options));
     },
     onError: ({ extra }, _id, _payload, errors) => errors.map((error) => formatError(error, formatFor(extra, options))),
   });
@@ -188,7 +188,7 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
   try {
     const result = await engine.start(operation, { caller, request }, extra.closed);
     if ("errors" in result && result.errors) span?.fail(result.errors[0]!.message);
-    started.hasWaited = recipient.bytes > 0;
+    started.hasReadRows = recipient.bytes > 0;
     return result;
   } finally {
     span?.end();
@@ -253,9 +253,9 @@ function isOverLimits(
 }
 
 /**
- * Sends a message. The client decides how much it asks for, so a large result may take its time, like a response over HTTP.
- * Events come without being asked for: a client that does not take them is disconnected. So is one that asks for more and more
- * results that need no database, such as those of introspection, because no other limit applies to them.
+ * Sends a message. The client requests results, so a large one may take its time, like a response over HTTP. The client does not
+ * request events one by one: if it does not take them, it is disconnected. So is a client that requests more and more results that
+ * need no database, such as those of introspection, because no other limit applies to them.
  */
 async function send(session: Session, text: string, { maxBufferedBytes, unsent }: GraphQLSocketOptions): Promise<void> {
   const { socket, unread, identity } = session;

@@ -36,7 +36,7 @@ test("results that need no database are limited for a client that does not read"
     most = Math.max(most, service.service.unsentBytes());
     return service.service.open().sockets;
   };
-  await expect.poll(sockets, { ...POLL, interval: 20 }).toBe(0);
+  await expect.poll(sockets, POLL).toBe(0);
   expect(most).toBeGreaterThan(MAX_UNSENT);
   expect(most).toBeLessThan(2 * MAX_UNSENT);
 });
