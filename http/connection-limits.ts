@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
-import { networkOf } from "./rate-limit.ts";
+import { networkOf } from "../db/network.ts";
 import { closingResponse, RETRY_SECONDS } from "./response.ts";
 
 type ConnectionLimits = {

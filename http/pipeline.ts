@@ -1,13 +1,14 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import { internalError, overloaded, type Problem } from "../db/errors.ts";
+import { networkOf } from "../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
 import { forRequest, type Span, type Tracer } from "../telemetry/span.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
 import type { RequestMetrics } from "./metrics.ts";
-import { networkOf, type RateLimit, type Taken } from "./rate-limit.ts";
+import type { RateLimit, Taken } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import { RequestQueue, type RequestQueueOptions } from "./request-queue.ts";
 import { DATA_HEADERS } from "./security-headers.ts";

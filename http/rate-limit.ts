@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { isIPv6 } from "node:net";
+import { networkOf } from "../db/network.ts";
 import type { AddressReader } from "./request.ts";
 
 /** The state of a bucket after a request. */
@@ -66,28 +66,6 @@ export class RateLimit {
 
 const isExempt = ({ method, url = "/", headers }: IncomingMessage) =>
   (method === "OPTIONS" && headers["access-control-request-method"] !== undefined) || EXEMPT.test(url);
-
-/**
- * The smallest range of IP addresses that one client has: for IPv6 the first half of the address.
- *
- *   networkOf("203.0.113.7")         // "203.0.113.7"
- *   networkOf("::ffff:203.0.113.7")  // "203.0.113.7"
- *   networkOf("2001:DB8::7")         // "2001:db8:0:0"
- */
-export function networkOf(address: string): string {
-  if (!address.includes(":")) return address;
-  const [, mapped] = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? [];
-  if (mapped !== undefined) return mapped;
-  if (!isIPv6(address)) return address;
-  const [before = "", after = ""] = address.split("::");
-  const groups = before === "" ? [] : before.split(":");
-  const last = after === "" ? [] : after.replace(/\d+\.\d+\.\d+\.\d+$/, "0:0").split(":");
-  const zeros = new Array<string>(Math.max(0, 8 - groups.length - last.length)).fill("0");
-  return [...groups, ...zeros, ...last]
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(":");
-}
 
 type Bucket = { tokens: number; at: number };
 

@@ -2,10 +2,10 @@ import type { ServerResponse } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Database } from "../db/database.ts";
 import type { RequestContext } from "../db/identity.ts";
+import { networkOf } from "../db/network.ts";
 import { Recipient } from "../db/unsent-bytes.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Exchange } from "./exchange.ts";
-import { networkOf } from "./rate-limit.ts";
 import { contextOf } from "./request.ts";
 
 /** The client of a request, as the limits count it. Close it when the client has received all results. */

@@ -1,8 +1,8 @@
 import type { RawData, WebSocket } from "ws";
 import type { Caller } from "../../db/caller.ts";
 import { ApiError } from "../../db/errors.ts";
+import { networkOf } from "../../db/network.ts";
 import type { UnsentBytes } from "../../db/unsent-bytes.ts";
-import { networkOf } from "../../http/rate-limit.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
 import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
