@@ -12,6 +12,18 @@ export type CodeRow = {
 /** The objects of Postgres itself have lower oids. */
 const FIRST_USER_OID = 16_384;
 
+/**
+ * Functions of Postgres that are not volatile, but run code which no text has to name:
+ * - `pg_input_is_valid('x', 'a' || 'b')` and `pg_input_error_info` read a value of a type that they get as text. The checks of a
+ *   domain are code.
+ * - `domain_in('x', oid, -1)` and the other functions that read a value for a type which they get as an oid, also inside of arrays,
+ *   composite types, ranges and multiranges.
+ * - `satisfies_hash_partition(oid, …)` calls the hash functions of the table's operator classes.
+ * - `table_to_xml(oid, …)`, `schema_to_xml` and the like read the tables and views that they get.
+ * Those that execute a query which they get as text, such as `query_to_xml` and `ts_rewrite`, are volatile.
+ */
+const RUN_UNNAMED_CODE = String.raw`^(pg_input_(is_valid|error_info)|(array|domain|record|range|multirange)_(in|recv)|satisfies_hash_partition|.*_to_xml.*)$`;
+
 /** Functions of the service, such as those of its triggers. Whether their writes run code follows from the tables that they name. */
 const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'changes')
   and p.prosqlbody is null and p.prolang in (select oid from pg_language where lanname in ('sql', 'plpgsql'))`;
@@ -51,7 +63,7 @@ const USED = `
   where p.oid < ${FIRST_USER_OID} and (
     p.provolatile = 'v'
       and p.proname not in ('clock_timestamp', 'gen_random_uuid', 'pg_notify', 'random', 'timeofday', 'uuidv4', 'uuidv7')
-    or p.proname ~ '_to_xml'
+    or p.proname ~ '${RUN_UNNAMED_CODE}'
   )
   union all
   select relname, null from pg_class where relkind = 'f' or oid in (select relation from locked)
@@ -96,6 +108,18 @@ const USED = `
   union all
   select t.typname, format_type(r.rngsubtype, null)
   from pg_range as r join pg_type as t on t.oid = r.rngtypid where r.rngtypid >= ${FIRST_USER_OID}
+  union all
+  -- Comparisons call the functions of an operator class, which belongs to a type or is named by an index or a partitioned table.
+  select o.opcname, p.amproc::regproc::text
+  from pg_opclass as o join pg_amproc as p on p.amprocfamily = o.opcfamily where o.oid >= ${FIRST_USER_OID}
+  union all
+  select case when t.oid >= ${FIRST_USER_OID} then t.typname else '' end, o.opcname
+  from pg_opclass as o join pg_type as t on t.oid = o.opcintype where o.oid >= ${FIRST_USER_OID} and o.opcdefault
+  union all
+  select c.relname, o.opcname
+  from pg_index as i
+  join pg_class as c on c.oid = i.indrelid
+  join pg_opclass as o on o.oid = any (i.indclass) and o.oid >= ${FIRST_USER_OID}
   union all
   select o.oprname, o.oprcode::regproc::text from pg_operator as o where o.oid >= ${FIRST_USER_OID}
   union all
