@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
+import { refuseCopies } from "./host-rules.ts";
 import {
   isRunning,
   type Postmaster,
@@ -59,6 +60,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     await stopOrphanedPostmaster(dataDir);
     const { password, durable = true, onLog = () => {} } = options;
     if (!(await isCluster(dataDir))) await initCluster({ initdb, dataDir, password, durable, user });
+    await refuseCopies(dataDir, user);
     const port = options.port || (await findFreePort());
     const server = await startPostmaster({ postgres, dataDir, port, durable, user, onLog });
     const { pid, ended } = server;
