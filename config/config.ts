@@ -35,7 +35,6 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly dbRequestCredentials: boolean;
   readonly dbConfig: boolean;
   readonly metrics: boolean;
-  readonly adminHost: string;
   readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
   /** "" if it has no name that survives a restart. */
@@ -64,7 +63,6 @@ type UnsetByDefault =
   | "dbRequestCredentials"
   | "dbConfig"
   | "metrics"
-  | "adminHost"
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
@@ -117,7 +115,6 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? !parsed.migrate : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
-    adminHost: parsed.adminHost || parsed.host,
     usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:

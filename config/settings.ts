@@ -639,7 +639,7 @@ export const SETTINGS = {
     "0",
     "Second port, for operators. It serves probes, metrics, the console, the settings and the schema, which are then not on PORT. 0 means no such port.",
   ),
-  ADMIN_HOST: setting(orUnset(host), "", "Host name or IP address to listen on for ADMIN_PORT. When unset, HOST."),
+  ADMIN_HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on for ADMIN_PORT."),
   LOG_LEVEL: setting(
     oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
     "info",

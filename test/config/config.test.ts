@@ -191,6 +191,15 @@ test("without settings the service uses an embedded database with demo data and 
   });
 });
 
+test("the port for operators, which needs no credentials, is on this machine only, also if HOST is not", () => {
+  expect(readConfig({ HOST: "0.0.0.0", ADMIN_PORT: "3001" })).toMatchObject({
+    host: "0.0.0.0",
+    adminHost: "127.0.0.1",
+  });
+  const postgrest = { PGRST_DB_URI: DATABASE_URL, PGRST_ADMIN_SERVER_PORT: "3001" };
+  expect(readConfig(postgrest)).toMatchObject({ host: "0.0.0.0", adminHost: "127.0.0.1" });
+});
+
 test("with DATABASE_URL the demo data, the explorer, the console and the reference page are off by default", () => {
   const off = { seed: "none", graphiql: false, docs: false, console: false };
   expect(readConfig(OWN)).toMatchObject({ embedded: false, ...off });

@@ -167,6 +167,8 @@ describe("the Helm chart", () => {
     expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThan(
       drainSeconds + Number(container.env.find(({ name }: { name: string }) => name === "DRAIN_DELAY").value) / 1000,
     );
+    // Probes come from the node.
+    expect(container.env).toContainEqual({ name: "ADMIN_HOST", value: "0.0.0.0" });
     for (const { name, value } of container.env) expect([typeof name, typeof value]).toEqual(["string", "string"]);
   });
 });
