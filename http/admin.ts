@@ -1,6 +1,6 @@
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { type Exchange, setHead } from "./exchange.ts";
-import { refusalForOperators } from "./operator.ts";
+import { type OperatorAccess, refusalForOperators } from "./operator.ts";
 import type { HttpInterface } from "./pipeline.ts";
 
 export type AdminOptions = {
@@ -9,11 +9,8 @@ export type AdminOptions = {
   /** The settings, without secrets. */
   settings(): object;
   catalog(): Catalog;
-  /**
-   * Who may read the settings and the schema. "open" (on ADMIN_PORT): everyone. "local" (embedded database): requests from this machine,
-   * and operators. "operators": only callers with the service key or the role admin.
-   */
-  readonly access: "open" | "local" | "operators";
+  /** Who may read the settings and the schema. */
+  readonly access: OperatorAccess;
   readonly reject: HttpInterface["reject"];
 };
 
@@ -48,8 +45,7 @@ export function adminInterface(options: AdminOptions): HttpInterface {
         const message = `${request.method} is not allowed here: use ${ALLOW}`;
         return options.reject(exchange, { status: 405, code: "VALIDATION_ERROR", message });
       }
-      const isOpen = path === "/metrics" || options.access === "open";
-      const refusal = isOpen ? null : await refusalForOperators(exchange, options.access === "local");
+      const refusal = path === "/metrics" ? null : await refusalForOperators(exchange, options.access);
       if (refusal) return options.reject(exchange, refusal);
       const body = Buffer.from(await text());
       setHead(response, head);

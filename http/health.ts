@@ -1,7 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import type { Advice } from "../db/advisor/advisor.ts";
 import { countsOf, lineOf, sentenceOf } from "../db/advisor/finding.ts";
-import { type Destination, setHead } from "./exchange.ts";
+import { type Destination, type Exchange, setHead } from "./exchange.ts";
+import { type OperatorAccess, refusalForOperators } from "./operator.ts";
 import type { AlwaysOnInterface, HttpEnvelope } from "./pipeline.ts";
 import { RETRY_SECONDS } from "./response.ts";
 
@@ -13,8 +14,10 @@ export type Health = {
   ping(): Promise<void>;
   /** Why requests cannot be served although the database responds: the schema is not served. Null if they can. */
   fault(): string | null;
-  /** Facts for the operator. Degraded: requests are answered, but a part of the service is outdated or missing. */
+  /** Facts for operators. Degraded: requests are answered, but a part of the service is outdated or missing. */
   report(): { readonly isDegraded: boolean; readonly details: Readonly<Record<string, unknown>> };
+  /** Who may read the details and the fault, which name tables and constraints, and how to read rows that should be hidden. */
+  readonly access: OperatorAccess;
 };
 
 /** Milliseconds after which the database counts as unavailable. */
@@ -24,7 +27,8 @@ const ALLOW = "GET, HEAD, OPTIONS";
 
 /**
  * `GET /live`: 200 while the process runs, without a query. `GET /ready`: 200 when the service should receive requests, otherwise
- * 503 with the reason. `GET /health`: the same with details. A service whose schema is not served is not ready, and `degraded`.
+ * 503 with the reason. `GET /health`: the same with details for operators. A service whose schema is not served is not ready, and
+ * `degraded`.
  */
 export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
   return {
@@ -35,7 +39,7 @@ export function healthInterface(health: Health, reject: HttpEnvelope["reject"]):
       const { method, url } = request;
       head.notes.route = url!.split("?", 1)[0]!;
       if (method === "GET" || method === "HEAD") {
-        return send(destination, await replyTo(head.notes.route, health));
+        return send(destination, await replyTo(head.notes.route, destination, health));
       }
       response.setHeader("Allow", ALLOW);
       if (method !== "OPTIONS") return reject(destination, methodNotAllowed(method!));
@@ -52,8 +56,6 @@ type Reported = {
     readonly health: { readonly schema: string; readonly omissions?: readonly string[] };
   } | null;
   readonly advice: Advice | null;
-  /** Whether the findings of the advisor are listed. They show how to read rows that should be hidden. */
-  readonly showsFindings: boolean;
   /** How committed changes are read. */
   readonly changes: object;
   /** Why the service does not notice changes of the schema; null if it does. */
@@ -61,13 +63,7 @@ type Reported = {
 };
 
 /** The part of `/health` about GraphQL, the changes and the advisor. */
-export function reportOf({
-  graphql,
-  advice,
-  showsFindings,
-  changes,
-  schemaChanges,
-}: Reported): ReturnType<Health["report"]> {
+export function reportOf({ graphql, advice, changes, schemaChanges }: Reported): ReturnType<Health["report"]> {
   const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
   const { findings = [] } = advice ?? {};
   const lists = graphql ? findings.filter(({ rule }) => rule === "foreign-key-without-index").map(sentenceOf) : [];
@@ -78,7 +74,7 @@ export function reportOf({
       graphql: { ...schema, ...(leftOut.length > 0 && { omissions: leftOut }) },
       changes,
       ...(schemaChanges && { schemaChanges }),
-      ...(advice && { advisor: { ...countsOf(findings), ...(showsFindings && { findings: findings.map(lineOf) }) } }),
+      ...(advice && { advisor: { ...countsOf(findings), findings: findings.map(lineOf) } }),
     },
   };
 }
@@ -90,15 +86,31 @@ const methodNotAllowed = (method: string) =>
 
 type Reply = { readonly status: number; readonly body: object };
 
-async function replyTo(path: string, health: Health): Promise<Reply> {
-  if (path === "/live") return { status: 200, body: { status: "ok" } };
-  const isReady = path === "/ready";
-  const reason = (await reasonOf(health)) ?? (isReady ? health.fault() : null);
-  if (reason !== null) return { status: 503, body: { status: "unavailable", reason } };
-  if (isReady) return { status: 200, body: { status: "ok" } };
+const OK: Reply = { status: 200, body: { status: "ok" } };
+const unavailable = (reason: string): Reply => ({ status: 503, body: { status: "unavailable", reason } });
+
+async function replyTo(path: string, destination: Destination | Exchange, health: Health): Promise<Reply> {
+  if (path === "/live") return OK;
+  const reason = await reasonOf(health);
+  if (reason !== null) return unavailable(reason);
+  if (path === "/ready") {
+    const fault = health.fault();
+    if (fault === null) return OK;
+    return unavailable((await isForOperator(destination, health)) ? fault : "the GraphQL schema is not served");
+  }
   const { isDegraded, details } = health.report();
-  return { status: 200, body: { status: isDegraded ? "degraded" : "ok", details } };
+  const status = isDegraded ? "degraded" : "ok";
+  return { status: 200, body: (await isForOperator(destination, health)) ? { status, details } : { status } };
 }
+
+/** Also false if the caller cannot be identified now: the status is sent in any case. */
+const isForOperator = (destination: Destination | Exchange, { access }: Health): Promise<boolean> =>
+  "identity" in destination
+    ? refusalForOperators(destination, access).then(
+        (refusal) => refusal === null,
+        () => false,
+      )
+    : Promise.resolve(false);
 
 async function reasonOf({ state, ping }: Health): Promise<string | null> {
   if (state() !== "ready") return state();

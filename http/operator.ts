@@ -11,13 +11,17 @@ const ROLES: ReadonlySet<string> = new Set(["service_role", "admin"]);
 export const isOperator = ({ role }: Caller): boolean => ROLES.has(role);
 
 /**
- * Why a request is refused at a URL for operators; null if it is allowed. `isLocalOpen`: requests from this machine need no credential, as
- * on the embedded database. Otherwise the caller must have the service key or be an administrator.
+ * Who may read what is for operators. "open" (on ADMIN_PORT): everyone. "local" (embedded database): requests from this machine, and
+ * operators. "operators": only callers with the service key or the role admin.
  */
-export async function refusalForOperators(exchange: Exchange, isLocalOpen: boolean): Promise<Problem | null> {
+export type OperatorAccess = "open" | "local" | "operators";
+
+/** Why a request is refused at a URL for operators; null if it is allowed. */
+export async function refusalForOperators(exchange: Exchange, access: OperatorAccess): Promise<Problem | null> {
   const { request, identity } = exchange;
+  if (access === "open") return null;
   if (isOfOtherSite(request)) return OTHER_SITE;
-  if (isLocalOpen && isLocal(request)) return null;
+  if (access === "local" && isLocal(request)) return null;
   try {
     return isOperator(await identity.caller()) ? null : SIGN_IN;
   } catch (error) {

@@ -32,8 +32,8 @@ export type HttpInterface = HttpEnvelope & {
   apiKeyIn?(url: string): string | null;
 };
 
-/** An interface that also responds while the service starts and stops. It does not identify callers. */
-export type AlwaysOnInterface = HttpEnvelope & { handle(destination: Destination): Promise<void> };
+/** An interface that also responds while the service starts and stops, when callers cannot be identified. */
+export type AlwaysOnInterface = HttpEnvelope & { handle(destination: Destination | Exchange): Promise<void> };
 
 export type PipelineOptions = {
   readonly log: Logger;

@@ -17,7 +17,7 @@ export type RateLimitStore = {
   take(key: string, cost: 0 | 1): Taken;
 };
 
-/** Probes are not limited. */
+/** Probes are not limited, unless they have a credential that must be verified. */
 const EXEMPT = /^\/(live|ready|health|metrics)(\?|$)/;
 
 export type RateLimitOptions = {
@@ -48,7 +48,7 @@ export class RateLimit {
   }
 
   /**
-   * Counts a request; null without a limit. Health checks are exempt, and so are preflights, which the browser adds to the
+   * Counts a request; null without a limit. Health checks without a credential are exempt, and so are preflights, which the browser adds to the
    * requests of a page.
    */
   count(request: IncomingMessage, knownName: string | null): Taken | null {
@@ -65,7 +65,10 @@ export class RateLimit {
 }
 
 const isExempt = ({ method, url = "/", headers }: IncomingMessage) =>
-  (method === "OPTIONS" && headers["access-control-request-method"] !== undefined) || EXEMPT.test(url);
+  (method === "OPTIONS" && headers["access-control-request-method"] !== undefined) ||
+  (EXEMPT.test(url) && !url.includes("api_key") && !CREDENTIALS.some((name) => name in headers));
+
+const CREDENTIALS = ["authorization", "apikey", "x-api-key", "cookie"];
 
 type Bucket = { tokens: number; at: number };
 

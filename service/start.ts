@@ -73,6 +73,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const addressOf = addressReader(config.trustProxy);
   const rateLimit = new RateLimit({ limit: config.rateLimit, addressOf });
   const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
+  const access = config.adminPort !== 0 ? "open" : config.embedded ? "local" : "operators";
   const health = healthInterface(
     {
       state: () => pipeline.state,
@@ -82,10 +83,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
         reportOf({
           graphql: app!.graphql,
           advice: app!.advisor?.advice ?? null,
-          showsFindings: config.embedded,
           changes: app!.changes.health,
           schemaChanges: app!.announcement.fault,
         }),
+      access,
     },
     REST.reject,
   );
@@ -162,7 +163,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     metrics: admin || config.metrics ? readMetrics : null,
     settings: () => maskedSettings(settings.current),
     catalog: () => rest.catalog.current,
-    access: admin ? "open" : config.embedded ? "local" : "operators",
+    access,
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });

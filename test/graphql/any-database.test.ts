@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
 import { type Service, startService } from "../../server.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { healthOf } from "../support/service.ts";
 
 const SECRET = "the secret of another issuer for HS256";
 let database: TestDatabase;
@@ -128,7 +129,7 @@ async function rest(path: string, sub: string | null): Promise<any[]> {
   return rows;
 }
 
-const health = async () => ((await (await fetch(`${service.url}/health`)).json()) as any).details.graphql;
+const health = async () => (await healthOf(service)).details.graphql;
 
 describe("with a database of another application", () => {
   test("the schema is built, with everything in it", async () => {

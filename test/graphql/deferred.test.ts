@@ -16,7 +16,7 @@ const start = async (build: "ready" | "request") => {
 beforeEach(() => async () => service.stop());
 
 /** The state of the schema in /health. */
-const schema = async () => ((await (await fetch(`${service.url}/health`)).json()) as any).details.graphql.schema;
+const schema = async () => (await service.health()).details.graphql.schema;
 
 test("with GRAPHQL_BUILD=ready the schema is built without a request, after the service is ready", async () => {
   await start("ready");

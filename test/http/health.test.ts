@@ -4,6 +4,7 @@ import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/envelope.ts";
 import { healthInterface, type ServiceState } from "../../http/health.ts";
+import type { OperatorAccess } from "../../http/operator.ts";
 import { Pipeline } from "../../http/pipeline.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
@@ -14,11 +15,18 @@ async function serve(
   state: ServiceState,
   ping: () => Promise<void> = async () => {},
   fault: string | null = null,
+  access: OperatorAccess = "open",
 ): Promise<string> {
   const log = pino({ level: "silent" });
   const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
   const health = healthInterface(
-    { state: () => state, ping, fault: () => fault, report: () => ({ isDegraded: false, details: {} }) },
+    {
+      state: () => state,
+      ping,
+      fault: () => fault,
+      report: () => ({ isDegraded: false, details: { secret: "public.orders" } }),
+      access,
+    },
     REST.reject,
   );
   const pipeline = new Pipeline({
@@ -53,8 +61,15 @@ test("/health is 200 and ok when the service is ready", async () => {
     status: 200,
     retryAfter: null,
     cacheControl: "no-store",
-    body: { status: "ok", details: {} },
+    body: { status: "ok", details: { secret: "public.orders" } },
   });
+});
+
+test("/health and /ready give callers who are not operators the status only", async () => {
+  const url = await serve("ready", async () => {}, "the column public.orders.note is missing", "operators");
+  expect((await get(`${url}/health`)).body).toEqual({ status: "ok" });
+  const reason = "the GraphQL schema is not served";
+  expect(await get(`${url}/ready`)).toMatchObject({ status: 503, body: { status: "unavailable", reason } });
 });
 
 test("while the service is starting, /health and every other URL are 503 with Retry-After, and /live is 200", async () => {

@@ -89,7 +89,7 @@ export function useRealtime(settings: Readonly<Record<string, string>> = {}, ddl
       return `${service().url.replace("http", "ws")}/realtime/v1/websocket?${search}`;
     },
     async receivedInserts() {
-      const { details } = (await (await fetch(`${service().url}/health`)).json()) as any;
+      const { details } = await service().health();
       return details.changes.received.INSERT;
     },
   };

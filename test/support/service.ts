@@ -21,6 +21,8 @@ export type TestService = {
   gql(query: string, options?: GqlOptions): Promise<Answer>;
   /** The access token of a demo account: ada (1), bob (2), admin (3). The user has just signed in, if `signIn` says nothing else. */
   token(user: DemoUser, signIn?: TestSignIn): string;
+  /** What `/health` reports to an operator. */
+  health(): Promise<any>;
   stop(): Promise<void>;
 };
 
@@ -83,12 +85,19 @@ export async function startTestService(
     service,
     database,
     token,
+    health: () => healthOf(service),
     gql: (query, options = {}) => post(service.url, query, options, options.as && token(options.as)),
     async stop() {
       await service.stop();
       await database.drop();
     },
   };
+}
+
+/** What `/health` reports to an operator. */
+export async function healthOf({ url, tokens }: Pick<Service, "url" | "tokens">): Promise<any> {
+  const apikey = tokens.issueKey("service_role");
+  return (await fetch(`${url}/health`, { headers: { apikey } })).json();
 }
 
 async function post(

@@ -44,10 +44,7 @@ async function startForeign(settings: Readonly<Record<string, string>> = {}, log
   return service;
 }
 
-async function healthOf({ url }: TestService): Promise<any> {
-  const { details } = (await (await fetch(`${url}/health`)).json()) as any;
-  return details.changes;
-}
+const healthOf = async (service: TestService) => (await service.health()).details.changes;
 
 describe("with MIGRATE=off, changes", () => {
   test("are not read by a login that may not replicate, and /health says what a DBA can run", async () => {
@@ -101,8 +98,7 @@ test("without an event trigger, the log and /health say how DDL is noticed, and 
   const logged: Record<string, any>[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => logged.push(JSON.parse(line)) });
   const service = await startForeign({}, log);
-  const schemaChanges = async () =>
-    ((await (await fetch(`${service.url}/health`)).json()) as any).details.schemaChanges;
+  const schemaChanges = async () => (await service.health()).details.schemaChanges;
   const reason = await schemaChanges();
   expect(reason).toMatch(/not announced.*notify pgrst, 'reload schema'.*SIGUSR1.*a superuser create an event trigger/);
   const { fix } = logged.find(({ msg }) => msg === reason)!;

@@ -151,7 +151,7 @@ async function expectGraphQL(round: number, all: readonly Relation[], context: (
 }
 
 async function graphqlHealth(): Promise<{ schema: string; omissions: readonly string[] }> {
-  const { details } = (await (await fetch(`${service.url}/health`)).json()) as any;
+  const { details } = await service.health();
   return { omissions: [], ...details.graphql };
 }
 

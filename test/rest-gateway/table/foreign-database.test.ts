@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../../../config/config.ts";
 import { startService } from "../../../server.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { healthOf } from "../../support/service.ts";
 
 const SECRET = "the secret of another issuer for HS256";
 const sign = (claims: object, secret = SECRET) => jwt.sign(claims, secret, { noTimestamp: true });
@@ -267,7 +268,7 @@ describe("with a database that it does not migrate, the service", () => {
     const lists = json.data.__schema.queryType.fields.filter(({ type }: any) => /Connection$/.test(type.ofType?.name));
     // Both `a:b` and `a/b` become `aB`.
     expect(lists).toHaveLength(NAMES.length - 1 + ["posts", "drafts"].length);
-    const { graphql } = (await running.get("/health")).json.details;
+    const { graphql } = (await healthOf(running.service)).details;
     expect(graphql.schema).toBe("current");
     expect(graphql.omissions).toContainEqual(
       expect.stringMatching(/^table api\."a:b": it and table api\."a\/b" lead to the same GraphQL name aB/),
@@ -279,7 +280,7 @@ describe("with a database that it does not migrate, the service", () => {
     onTestFinished(() => service.stop());
     expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
     for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);
-    expect((await get("/health")).json).toEqual({
+    expect(await healthOf(service)).toEqual({
       status: "ok",
       details: { graphql: { schema: "not served" }, ...noChanges(foreign) },
     });
@@ -308,7 +309,7 @@ test("a database with a thousand tables is served without GraphQL, because there
   expect(json).toEqual([{ name: "second", table_1: { name: "first" } }]);
   const why = "the database has 1000 tables, more than GRAPHQL_MAX_TABLES (300)";
   expect((await get("/graphql?query={__typename}")).status).toBe(503);
-  expect((await get("/health")).json).toEqual({
+  expect(await healthOf(service)).toEqual({
     status: "degraded",
     details: { graphql: { schema: why }, ...noChanges(foreign) },
   });
