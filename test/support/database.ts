@@ -13,14 +13,17 @@ export type TestDatabase = {
 };
 
 /** A separate database for a test file: users ada (1), bob (2), admin (3) and carol (4), articles 1 to 4, comments 1 to 3. */
-export async function createTestDatabase(clusterUrl: string = inject("clusterUrl")): Promise<TestDatabase> {
+export async function createTestDatabase(
+  clusterUrl: string = inject("clusterUrl"),
+  template: string = TEMPLATE,
+): Promise<TestDatabase> {
   const root = new pg.Client({ connectionString: clusterUrl });
   await root.connect();
   const name = `test_${randomBytes(5).toString("hex")}`;
   // One copy at a time: no other connection to the template may exist.
   await root.query("select pg_advisory_lock(1)");
   // Copies files, which takes half the CPU time of the default strategy.
-  await root.query(`create database ${name} template ${TEMPLATE} strategy file_copy`);
+  await root.query(`create database ${name} template ${template} strategy file_copy`);
   await root.query("select pg_advisory_unlock(1)");
 
   const url = new URL(clusterUrl);
