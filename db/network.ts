@@ -39,6 +39,17 @@ const NETWORK = /^[\da-f]{1,4}(:[\da-f]{1,4}){3}$/;
  */
 export const NETWORKS_PER_SITE = 16;
 
+/** A range of addresses that a limit counts, and how many times the limit of one network applies to it. */
+export type CountedNetwork = { readonly name: string; readonly factor: number };
+
+/** The network of an address, and its site if it has one. */
+export function countedNetworksOf(address: string): readonly CountedNetwork[] {
+  const name = networkOf(address);
+  const site = siteOf(name);
+  const own = { name, factor: 1 };
+  return site === null ? [own] : [own, { name: site, factor: NETWORKS_PER_SITE }];
+}
+
 /** The eight numbers of a valid IPv6 address. */
 function groupsOf(address: string): readonly number[] {
   const [plain = ""] = address.split("%", 1);

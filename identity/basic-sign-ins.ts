@@ -1,6 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { bytesOf, Cache } from "../cache/cache.ts";
 import type { Caller } from "../db/caller.ts";
+import { networkOf } from "../db/network.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
 import { RefusedError } from "./refusals.ts";
@@ -22,7 +23,7 @@ type Verified = {
 };
 
 /**
- * Callers who send their password with each request. For each username and IP address the last valid password is cached,
+ * Callers who send their password with each request. For each username and network the last valid password is cached,
  * as a hash under a key that no other process has, until the database reports a change of the user. While the listening
  * connection is lost, nothing is cached.
  */
@@ -108,4 +109,4 @@ export class BasicSignIns {
 }
 
 /** Usernames contain no NUL. */
-const loginOf = ({ username }: BasicCredentials, address: string) => `${username.toLowerCase()}\0${address}`;
+const loginOf = ({ username }: BasicCredentials, address: string) => `${username.toLowerCase()}\0${networkOf(address)}`;

@@ -17,7 +17,7 @@ export type RegistrationOptions = {
   readonly throttle: Throttle;
 };
 
-/** Creates users with an account, up to a limit per IP address. */
+/** Creates users with an account, up to a limit per network. */
 export class Registration {
   readonly #options: RegistrationOptions;
 

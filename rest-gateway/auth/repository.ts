@@ -1,3 +1,5 @@
+import { writeArray } from "../../db/array-text.ts";
+import { countedNetworksOf } from "../../db/network.ts";
 import type { Account, AccountState, Session } from "../../identity/account.ts";
 import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
 import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
@@ -180,7 +182,7 @@ export class AuthRepository {
     await this.#functions.call("end_session($1::bytea)", [bytes(idHash)]);
   }
 
-  /** Finds the account and reserves an attempt for it. An unknown login takes the same statements as a known one. */
+  /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */
   beginLogin(who: Login, address: string, limits: LoginLimits): Promise<BegunLogin> {
     const { attempts, attemptsPerAddress, window } = limits;
     const [login, userId] = "login" in who ? [who.login, null] : [null, who.userId];
@@ -188,13 +190,12 @@ export class AuthRepository {
       login,
       userId,
       address,
-      String(attempts),
-      String(attemptsPerAddress),
+      ...perNetwork(address, attempts, attemptsPerAddress),
       this.#functions.now(),
       seconds(window),
     ];
     return this.#functions.call(
-      "begin_login($1, $2::bigint, $3, $4::integer, $5::integer, $6::timestamptz, $7::interval)",
+      "begin_login($1, $2::bigint, $3, $4::text[], $5::integer[], $6::integer[], $7::timestamptz, $8::interval)",
       values,
     );
   }
@@ -205,13 +206,14 @@ export class AuthRepository {
   }
 
   reserveRegistration(address: string, attempts: number, window: number): Promise<Reservation> {
-    const values = [address, String(attempts), this.#functions.now(), seconds(window)];
-    return this.#functions.call("reserve_registration($1, $2::integer, $3::timestamptz, $4::interval)", values);
+    const values = [...perNetwork(address, attempts), this.#functions.now(), seconds(window)];
+    const call = "reserve_registration($1::text[], $2::integer[], $3::timestamptz, $4::interval)";
+    return this.#functions.call(call, values);
   }
 
   reserveResponse(address: string, attempts: number, window: number): Promise<Reservation> {
-    const values = [address, String(attempts), this.#functions.now(), seconds(window)];
-    return this.#functions.call("reserve_response($1, $2::integer, $3::timestamptz, $4::interval)", values);
+    const values = [...perNetwork(address, attempts), this.#functions.now(), seconds(window)];
+    return this.#functions.call("reserve_response($1::text[], $2::integer[], $3::timestamptz, $4::interval)", values);
   }
 
   /** Counts or deletes the attempt, and records the event in the same transaction. */
@@ -246,3 +248,10 @@ const settling = (attempt: Attempt, counts: boolean): Call => ({
   call: "settle_attempt($1::bigint[], $2::boolean)",
   values: [`{${attempt.join()}}`, String(counts)],
 });
+
+/** The networks that an attempt from an address counts for, and for each limit its value in each of them; as arrays of Postgres. */
+function perNetwork(address: string, ...limits: readonly number[]): string[] {
+  const networks = countedNetworksOf(address);
+  const names = networks.map(({ name }) => name);
+  return [names, ...limits.map((limit) => networks.map(({ factor }) => String(limit * factor)))].map(writeArray);
+}

@@ -5,13 +5,13 @@ import { type RefusalReason, RefusedError } from "../../identity/refusals.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {
-  /** Failed logins per name and IP address within the window. */
+  /** Failed logins per name and network within the window. */
   readonly attempts: number;
-  /** Failed logins per IP address, for all names together. */
+  /** Failed logins per network, for all names together. */
   readonly attemptsPerAddress: number;
   /** Wrong codes per user. */
   readonly codeAttempts: number;
-  /** New accounts per IP address. */
+  /** New accounts per network. */
   readonly registrationsPerAddress: number;
   /** Seconds. */
   readonly window: number;
@@ -109,8 +109,8 @@ export class Throttle {
   }
 
   /**
-   * Finds the account and reserves an attempt for it at the IP address, so that a user cannot be locked out from another
-   * address. Rejects with RefusedError "too many attempts", and with "busy" if earlier attempts are not decided in time.
+   * Finds the account and reserves an attempt for it in the network of the IP address, so that a user cannot be locked out from
+   * another network. Rejects with RefusedError "too many attempts", and with "busy" if earlier attempts are not decided in time.
    */
   async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
     return this.#whenDecided(async () => {
@@ -120,7 +120,7 @@ export class Throttle {
     }, signal);
   }
 
-  /** Reserves an attempt at a code, from any IP address: the client already knows the password. Rejects as reserveLogin does. */
+  /** Reserves an attempt at a code, from any network: the client already knows the password. Rejects as reserveLogin does. */
   async reserveCode(userId: string, { signal }: Client): Promise<Attempt> {
     const { codeAttempts, window } = this.#limits;
     const reserve = () => this.#repository.reserveCode(userId, codeAttempts, window);

@@ -1,10 +1,20 @@
--- The key that an attempt counts for, as SHA-256: names and IP addresses are not stored.
+-- The key that an attempt counts for, as SHA-256: names and networks are not stored.
 create or replace function auth_private.attempt_key(variadic parts text[]) returns bytea
 language sql stable set search_path = ''
 return sha256(convert_to(array_to_json(parts)::text, 'UTF8'));
 
 comment on function auth_private.attempt_key(text[]) is
   'The key of an attempt: attempt_key(''user'', ''1'', ''203.0.113.7'').';
+
+create or replace function auth_private.attempt_keys(kind text, networks text[]) returns bytea[]
+language sql stable set search_path = ''
+return array(
+  select auth_private.attempt_key(kind, network)
+  from unnest(networks) with ordinality as n (network, place)
+  order by place);
+
+comment on function auth_private.attempt_keys(text, text[]) is
+  'The keys of an attempt in the network of a client, and in its site if it has one.';
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.reserve_attempt(keys bytea[], limits integer[], now timestamptz, span interval)
@@ -70,7 +80,7 @@ reached within `span`. Null while undecided attempts hold the last places.
 $$;
 
 create or replace function auth_api.begin_login(
-  login text, user_id bigint, address text, attempts integer, attempts_per_address integer,
+  login text, user_id bigint, address text, networks text[], attempts integer[], attempts_per_address integer[],
   now timestamptz, span interval)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -84,15 +94,16 @@ declare
   secret bytea;
 begin
   reservation := auth_api.reserve_attempt(
-    array[
-      -- With the IP address, so that attempts from one address cannot lock out the user at another address.
-      case
-        when found_id is null then auth_private.attempt_key('name', lower(login), address)
-        else auth_private.attempt_key('user', found_id::text, address)
-      end,
-      auth_private.attempt_key('address', address)
-    ],
-    array[attempts, attempts_per_address],
+    array(
+      -- With the network, so that attempts from one network cannot lock out the user in another one.
+      select case
+        when found_id is null then auth_private.attempt_key('name', lower(login), network)
+        else auth_private.attempt_key('user', found_id::text, network)
+      end
+      from unnest(networks) with ordinality as n (network, place)
+      order by place
+    ) || auth_private.attempt_keys('address', networks),
+    attempts || attempts_per_address,
     begin_login.now,
     span);
   if reservation ->> 'retryAfter' is not null then
@@ -106,10 +117,12 @@ begin
   return json_build_object('account', account, 'factor', encode(secret, 'hex'), 'attempt', reservation);
 end $$;
 
-comment on function auth_api.begin_login(text, bigint, text, integer, integer, timestamptz, interval) is $$
-Finds the account of a login, or of a user, and reserves an attempt for it at this address: {account, factor, attempt},
-where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. An unknown login costs
-the same statements as a known one.
+comment on function
+  auth_api.begin_login(text, bigint, text, text[], integer[], integer[], timestamptz, interval) is $$
+Finds the account of a login, or of a user, and reserves an attempt for it in these networks: {account, factor,
+attempt}, where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. There is a
+limit for each network: for attempts at this account, and at all accounts. An unknown login costs the same statements
+as a known one.
 $$;
 
 create or replace function auth_api.reserve_code(user_id bigint, attempts integer, now timestamptz, span interval)
@@ -127,32 +140,32 @@ Reserves an attempt at a code of a second factor, from any IP address: the clien
 $$;
 
 create or replace function auth_api.reserve_registration(
-  address text, attempts integer, now timestamptz, span interval)
+  networks text[], attempts integer[], now timestamptz, span interval)
 returns json
 language sql volatile security definer set search_path = '' as $$
   select auth_api.reserve_attempt(
-    array[auth_private.attempt_key('registration', address)],
-    array[attempts],
+    auth_private.attempt_keys('registration', networks),
+    attempts,
     reserve_registration.now,
     span)
 $$;
 
-comment on function auth_api.reserve_registration(text, integer, timestamptz, interval) is
-  'Reserves the creation of an account from an address.';
+comment on function auth_api.reserve_registration(text[], integer[], timestamptz, interval) is
+  'Reserves the creation of an account from these networks, each with its limit.';
 
 create or replace function auth_api.reserve_response(
-  address text, attempts integer, now timestamptz, span interval)
+  networks text[], attempts integer[], now timestamptz, span interval)
 returns json
 language sql volatile security definer set search_path = '' as $$
   select auth_api.reserve_attempt(
-    array[auth_private.attempt_key('address', address)],
-    array[attempts],
+    auth_private.attempt_keys('address', networks),
+    attempts,
     reserve_response.now,
     span)
 $$;
 
-comment on function auth_api.reserve_response(text, integer, timestamptz, interval) is
-  'Reserves the verification of a provider''s response, which counts like a login from this address.';
+comment on function auth_api.reserve_response(text[], integer[], timestamptz, interval) is
+  'Reserves the verification of a provider''s response, which counts like a login from these networks.';
 
 create or replace function auth_api.settle_attempt(ids bigint[], counts boolean) returns void
 language sql volatile security definer set search_path = '' as $$
