@@ -1,21 +1,15 @@
-import { execFile } from "node:child_process";
 import { randomInt } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { chmod, chown, mkdir, mkdtemp, readdir, realpath, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
-import { promisify } from "node:util";
+import { spawnGuarded } from "./guarded-program.ts";
 import { refuseCopies } from "./host-rules.ts";
-import {
-  isRunning,
-  type Postmaster,
-  SPAWN_OPTIONS,
-  startPostmaster,
-  startTimeOf,
-  stopOrphanedPostmaster,
-} from "./postmaster.ts";
+import { isRunning, type Postmaster, startPostmaster, startTimeOf, stopOrphanedPostmaster } from "./postmaster.ts";
 import { assertReach, findServerUser, type SystemUser } from "./system-user.ts";
 
 export type ClusterOptions = {
@@ -58,6 +52,7 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
     const user = await findServerUser(dataDir);
     if (user) assertReach(user, postgres, dataDir);
     await stopOrphanedPostmaster(dataDir);
+    await removeAborted(dataDir);
     const { password, durable = true, onLog = () => {} } = options;
     if (!(await isCluster(dataDir))) await initCluster({ initdb, dataDir, password, durable, user });
     await refuseCopies(dataDir, user);
@@ -182,7 +177,6 @@ type NewCluster = {
 /** Creates the cluster in a sibling folder and renames it, so that a crash does not leave an incomplete cluster. */
 async function initCluster(cluster: NewCluster): Promise<void> {
   const { dataDir, password, user } = cluster;
-  await removeAborted(dataDir);
   const draft = await mkdtemp(`${dataDir}.new-`);
   try {
     const passwordFile = join(draft, "password");
@@ -195,7 +189,7 @@ async function initCluster(cluster: NewCluster): Promise<void> {
   }
 }
 
-/** Removes the folders of starts that were killed during initdb; they contain a password file. */
+/** Removes the folders of starts that were killed while they created the cluster; they contain a password file. */
 async function removeAborted(dataDir: string): Promise<void> {
   const prefix = `${basename(dataDir)}.new-`;
   for (const name of await readdir(dirname(dataDir))) {
@@ -208,10 +202,12 @@ async function removeAborted(dataDir: string): Promise<void> {
 async function runInitdb({ initdb, durable, user }: NewCluster, folder: string, passwordFile: string): Promise<void> {
   const args = ["-D", folder, "--username=postgres", `--pwfile=${passwordFile}`, "--auth=scram-sha-256"];
   args.push("--encoding=UTF8", "--no-instructions", ...(durable ? [] : ["--no-sync"]));
-  const run = (locale: string) =>
-    promisify(execFile)(initdb, [...args, `--locale=${locale}`], { ...SPAWN_OPTIONS, ...user }).catch((error) => {
-      throw new Error(`initdb failed: ${error.stderr || error.message}`, { cause: error });
-    });
+  const run = async (locale: string) => {
+    const signals = ["SIGTERM", "SIGKILL"] as const;
+    const child = await spawnGuarded({ file: initdb, args: [...args, `--locale=${locale}`], user, signals });
+    const [errors, [status, signal]] = await Promise.all([text(child.stderr!), once(child, "close")]);
+    if (status !== 0) throw new Error(`initdb failed: ${errors || (signal ?? status)}`);
+  };
   await run("C.UTF-8").catch((error: Error) => {
     if (!error.message.includes("invalid locale name")) throw error;
     return run("C");

@@ -1,10 +1,11 @@
-import { type ChildProcess, execFileSync, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout } from "node:timers/promises";
+import { spawnGuarded } from "./guarded-program.ts";
 import type { SystemUser } from "./system-user.ts";
 
 /** How to start the server on an existing cluster. */
@@ -29,10 +30,8 @@ export type Postmaster = {
 
 /** Throws with the last lines of the log when the server ends before it is ready. */
 export async function startPostmaster(command: ServerCommand): Promise<Postmaster> {
-  const child = spawnServer(command);
+  const child = await spawnServer(command);
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  // Rejects when the program cannot be executed.
-  await once(child, "spawn");
   const closed = once(child, "close");
   const lastLines: string[] = [];
   createInterface({ input: child.stderr! }).on("line", (line) => {
@@ -126,17 +125,14 @@ const SCRATCH_SETTINGS = [
   "max_connections=400",
 ];
 
-function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): ChildProcess {
+function spawnServer({ postgres, dataDir, port, durable, user }: ServerCommand): Promise<ChildProcess> {
   const settings = [`port=${port}`, ...SETTINGS, ...(durable ? DURABLE_SETTINGS : SCRATCH_SETTINGS)];
   const args = ["-D", dataDir, ...settings.flatMap((setting) => ["-c", setting])];
-  return spawn(postgres, args, { ...SPAWN_OPTIONS, ...user, detached: true, stdio: ["ignore", "ignore", "pipe"] });
+  return spawnGuarded({ file: postgres, args, user, signals: SIGNALS });
 }
 
-/**
- * The server's user may lack access to the working directory. The environment is minimal, because PG… variables change
- * what PostgreSQL does, and it must not see our secrets.
- */
-export const SPAWN_OPTIONS = { cwd: "/", env: { LC_ALL: "C" } } as const;
+/** PostgreSQL's fast shutdown, its immediate one, and the end of the process; each gets 10 seconds. */
+const SIGNALS = ["SIGINT", "SIGQUIT", "SIGKILL"] as const;
 
 function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
@@ -158,9 +154,8 @@ async function readPidFile(dataDir: string): Promise<string[]> {
   );
 }
 
-/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one; each gets 10 seconds. */
 async function endServer(pid: number, send: (signal: NodeJS.Signals) => void, isGone: () => boolean): Promise<void> {
-  for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
+  for (const signal of SIGNALS) {
     if (isGone()) return;
     send(signal);
     const deadline = Date.now() + 10_000;

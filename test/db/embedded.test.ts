@@ -1,4 +1,5 @@
-import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
@@ -10,6 +11,7 @@ import { type Cluster, type ClusterOptions, startCluster } from "../../db/cluste
 
 const EMBEDDED = new URL("../../db/cluster/embedded.ts", import.meta.url);
 const PASSWORD = "it's a % secret";
+const POLL = { timeout: 30_000 };
 
 const isRoot = process.getuid?.() === 0;
 
@@ -70,17 +72,25 @@ function processesOf(postmaster: number): number[] {
   return [postmaster, ...children.trim().split(/\s+/).map(Number)];
 }
 
-/** Runs a separate service process, which starts a cluster, prints the server's pid and keeps running. */
-async function startService() {
-  const script = `
+/** Runs a separate service process, which starts a cluster, and then the script. */
+function runService(script: string, options: Partial<ClusterOptions> = {}) {
+  const given = JSON.stringify({ dataDir, password: PASSWORD, durable: false, ...options });
+  const begin = `
     const { startCluster } = await import(${JSON.stringify(EMBEDDED)});
-    const cluster = await startCluster(${JSON.stringify({ dataDir, password: PASSWORD, durable: false })});
-    process.once("SIGTERM", () => process.exit());
-    console.log(cluster.pid);`;
-  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    const cluster = await startCluster(${given});
+    ${script}`;
+  const child = spawn(process.execPath, ["--max-old-space-size=64", "--input-type=module", "-e", begin], {
     cwd: "/",
-    stdio: ["ignore", "pipe", "inherit"],
+    detached: true,
+    stdio: ["ignore", "pipe", "ignore"],
   });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  return child;
+}
+
+/** Prints the server's pid and keeps running. */
+async function startService() {
+  const child = runService('process.once("SIGTERM", () => process.exit()); console.log(cluster.pid);');
   const [line] = await once(child.stdout, "data");
   const pid = Number(line);
   onTestFinished(async () => {
@@ -209,6 +219,53 @@ test("a service that exits without stop ends the server", async () => {
   service.child.kill("SIGTERM");
   await expect.poll(() => isListed(service.pid)).toBe(false);
   await expect.poll(() => readdirSync(folder)).toEqual(["postgres"]);
+});
+
+test.each<[string, (service: ChildProcess) => void]>([
+  ["is killed", (service) => service.kill("SIGKILL")],
+  ["is killed with its process group", (service) => process.kill(-service.pid!, "SIGKILL")],
+])("a service that %s leaves no server", async (_, kill) => {
+  const { child, pid } = await startService();
+  const processes = processesOf(pid);
+  kill(child);
+  await expect.poll(() => processes.filter(isListed), POLL).toEqual([]);
+  const cluster = await start();
+  expect(await query(cluster.url("postgres"), "select 1 as one")).toEqual([{ one: 1 }]);
+});
+
+test("a service whose memory is exhausted leaves no server", async () => {
+  const child = runService("console.log(cluster.pid); const all = []; for (;;) all.push(new Array(10_000).fill(all));");
+  const [line] = await once(child.stdout, "data");
+  const [, signal] = await once(child, "exit");
+  expect(signal).toBe("SIGABRT");
+  await expect.poll(() => isListed(Number(line)), POLL).toBe(false);
+});
+
+test("services that are killed at any moment of their start, during initdb too, leave no process and a usable directory", async () => {
+  const other = join(await otherFolder(), "postgres");
+  const named = () =>
+    execFileSync("ps", ["-eww", "-o", "args="], { encoding: "utf8" })
+      .split("\n")
+      .filter((line) => line.includes(other));
+  for (let i = 0; i < 10; i++) {
+    const child = runService("", { dataDir: other });
+    // The moments of a start: the lock, initdb, its end, the server, its readiness.
+    const reached = [
+      () => existsSync(`${other}.lock`),
+      () => named().some((line) => line.includes("initdb")) || existsSync(other),
+      () => named().some((line) => line.includes("--boot")) || existsSync(other),
+      () => existsSync(other),
+      () => named().some((line) => line.includes("/postgres -D")),
+      () => existsSync(join(other, "postmaster.pid")),
+    ][randomInt(6)]!;
+    await expect.poll(reached, { ...POLL, interval: 1 }).toBe(true);
+    child.kill("SIGKILL");
+    await expect.poll(() => named().filter((line) => !line.startsWith(process.execPath)), POLL).toEqual([]);
+  }
+  const cluster = await start({ dataDir: other });
+  expect(await query(cluster.url("postgres"), "select 1 as one")).toEqual([{ one: 1 }]);
+  await cluster.stop();
+  expect(readdirSync(join(other, ".."))).toEqual(["postgres"]);
 });
 
 test("a server that ends at once is reported with its log, and can be started again", async () => {
