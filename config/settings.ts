@@ -526,7 +526,7 @@ export const SETTINGS = {
   WS_MAX_BUFFERED_BYTES: setting(
     integer(1, 1_073_741_824),
     "1048576",
-    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: MAX_UNSENT_BYTES and MAX_UNSENT_BYTES_PER_ADDRESS limit them. At these limits, results that need no database count too. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
+    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: CLIENT_MEMORY limits them. At that limit, results that need no database count too. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
   ),
   CHANGES_MAX_BYTES: setting(
     integer(1024, 1_073_741_824),
@@ -579,15 +579,15 @@ export const SETTINGS = {
     "67108864",
     "Bytes of all caches together: GraphQL documents with their plans, SQL, tokens, keys and sessions. Counted per process.",
   ),
-  MAX_UNSENT_BYTES: setting(
-    integer(0, 1_099_511_627_776),
-    "134217728",
-    "Bytes of results that clients have not read yet. At this total, further requests wait before they reach the database. Counted per process. 0 means no limit.",
+  CLIENT_MEMORY: setting(
+    orUnset(integer(0, 1_099_511_627_776)),
+    "",
+    "Bytes that all clients together may make a process hold: unread responses and messages, request bodies, streams, subscriptions. When unset, a sixteenth of the heap of the process, but up to 64 MiB a quarter of it. 0 means no limit.",
   ),
-  MAX_UNSENT_BYTES_PER_ADDRESS: setting(
-    integer(0, 1_099_511_627_776),
-    "33554432",
-    "Bytes of results that the clients of one IP address have not read yet. At this total, further requests from that address wait. Counted per process. 0 means no limit.",
+  CLIENT_MEMORY_PER_ADDRESS: setting(
+    orUnset(integer(0, 1_099_511_627_776)),
+    "",
+    "The same for the clients of one IP address. Beyond it, their further bodies, subscriptions and messages are refused, and their requests wait. When unset, a quarter of CLIENT_MEMORY. 0 means no limit.",
   ),
   MAX_QUEUE_TIME: setting(
     integer(0, 60_000),

@@ -1,3 +1,4 @@
+import type { ByteBudget, Recipient } from "./byte-budget.ts";
 import {
   ApiError,
   addressReadsTooSlowly,
@@ -7,7 +8,6 @@ import {
   type Problem,
 } from "./errors.ts";
 import { FairQueue, QueueLimit } from "./fair-queue.ts";
-import type { Recipient, UnsentBytes } from "./unsent-bytes.ts";
 
 export type AdmissionOptions = {
   /** The connections of the pool. */
@@ -23,7 +23,7 @@ export type AdmissionOptions = {
    * less than SHORT_WAIT.
    */
   readonly queue: number;
-  readonly unsent: UnsentBytes;
+  readonly budget: ByteBudget;
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
   /** The error for a transaction that gets no slot in time. Default: connectionsBusy. */
@@ -73,7 +73,7 @@ const SHORT_WAIT = 200;
  * - Clients take turns. The transactions of one client run in order.
  * - While a client holds its full share of the connections, other clients overtake it.
  * - At most `short` of the running transactions are short, that is, have run for less than SHORT_RUN.
- * - While too many results for an IP address are unread, its clients wait.
+ * - While the clients of a network hold more memory than they may (`byte-budget.ts`), they wait.
  * - Quick reads (`sharedReads` of Transactions) that are admitted together share a slot.
  * - When more transactions arrive than the slots can run, those that would wait longest are refused at once. Otherwise all would
  *   wait longer and longer.
@@ -99,14 +99,14 @@ export class Admission {
   timeouts = 0;
 
   constructor(options: AdmissionOptions) {
-    const { slots, share, queue, unsent, short = slots, now = () => performance.now() } = options;
+    const { slots, share, queue, budget, short = slots, now = () => performance.now() } = options;
     this.#options = options;
     this.#free = slots;
     this.#maxShort = short;
     this.#now = now;
     this.#limit = new QueueLimit({ least: queue * slots, time: SHORT_WAIT, now });
     this.#share = Math.max(1, Math.floor((slots * share) / 100));
-    unsent.onTaken(() => this.#admitNext());
+    budget.onReturned(() => this.#admitNext());
   }
 
   /** Transactions that wait. */
@@ -126,7 +126,7 @@ export class Admission {
    * refused. Several quick reads may receive the same slot and use it together: call `leave` once for each slot, not for each read.
    */
   enter(recipient: Recipient | null, isQuickRead = false): Slot | Promise<Slot> {
-    if (recipient !== null) this.#options.unsent.refuseTooLarge(recipient);
+    if (recipient !== null) this.#options.budget.refuseTooLarge(recipient.bytes);
     if (!this.#queue.has(nameOf(recipient))) {
       if (isQuickRead && this.#mayJoin(recipient)) return this.#join(recipient);
       if (this.#mayStart(recipient)) return this.#start(recipient, isQuickRead);
@@ -147,7 +147,7 @@ export class Admission {
   #mayStart(recipient: Recipient | null): boolean {
     if (this.#free === 0 || !this.#hasRoomForShort()) return false;
     if (recipient === null) return true;
-    return (this.#used.get(recipient.client) ?? 0) < this.#share && this.#isBelowUnsentLimit(recipient);
+    return (this.#used.get(recipient.client) ?? 0) < this.#share && this.#isWithinBudget(recipient);
   }
 
   #hasRoomForShort(): boolean {
@@ -171,7 +171,7 @@ export class Admission {
   }
 
   #mayJoin(recipient: Recipient | null): boolean {
-    return this.#shared !== null && this.#shared.places > 0 && this.#isBelowUnsentLimit(recipient);
+    return this.#shared !== null && this.#shared.places > 0 && this.#isWithinBudget(recipient);
   }
 
   #join(recipient: Recipient | null): Slot {
@@ -182,13 +182,17 @@ export class Admission {
 
   #admitted(recipient: Recipient | null, slot: Slot): Slot {
     this.#done++;
-    recipient?.open(this.#options.unsent);
+    recipient?.open(this.#options.budget);
     return slot;
   }
 
-  /** Whether the limits of unread results let the recipient start: that of its address, and that of the process. */
-  #isBelowUnsentLimit(recipient: Recipient | null): boolean {
-    return recipient === null || this.#options.unsent.limitReached(recipient) === null;
+  /** Whether the memory of clients lets the recipient start: that of its network, and that of all. */
+  #isWithinBudget(recipient: Recipient | null): boolean {
+    return recipient === null || this.#limitReached(recipient) === null;
+  }
+
+  #limitReached({ network, bytes }: Recipient): "total" | "address" | null {
+    return this.#options.budget.limitReached(network, bytes);
   }
 
   #wait(recipient: Recipient | null, isQuickRead: boolean): Promise<Slot> {
@@ -258,7 +262,7 @@ export class Admission {
   }
 
   #refusal(recipient: Recipient | null, cause: "time" | "queue" = "time"): Problem {
-    const reached = recipient && this.#options.unsent.limitReached(recipient);
+    const reached = recipient && this.#limitReached(recipient);
     if (reached === null && cause === "time") this.timeouts++;
     this.#options.onLimit?.(SETTINGS[reached ?? cause]);
     if (reached === null) return cause === "queue" ? overloaded() : (this.#options.busy ?? connectionsBusy)();
@@ -270,6 +274,6 @@ export class Admission {
 const SETTINGS = {
   time: "DB_POOL_TIMEOUT",
   queue: "DB_POOL_QUEUE",
-  address: "MAX_UNSENT_BYTES_PER_ADDRESS",
-  total: "MAX_UNSENT_BYTES",
+  address: "CLIENT_MEMORY_PER_ADDRESS",
+  total: "CLIENT_MEMORY",
 } as const;

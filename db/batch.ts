@@ -1,9 +1,9 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
+import type { Recipient } from "./byte-budget.ts";
 import type { RawRow } from "./connection.ts";
 import { ApiError, internalError } from "./errors.ts";
 import { MessageWriter } from "./messages.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 /** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
 export type Statement = {

@@ -3,8 +3,8 @@ import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
+import type { Recipient } from "./byte-budget.ts";
 import { ApiError, resultTooLarge } from "./errors.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 const DATA_ROW = 0x44; // "D"
 const COMMAND_COMPLETE = 0x43; // "C"

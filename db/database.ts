@@ -5,13 +5,13 @@ import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { SlowTransactions } from "./activity.ts";
 import { Admission } from "./admission.ts";
+import { type BudgetLimits, ByteBudget, budgetLimits, KINDS } from "./byte-budget.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./live-settings.ts";
 import { type TransactionOptions, Transactions } from "./transaction.ts";
-import { UnsentBytes, type UnsentLimits } from "./unsent-bytes.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;
@@ -25,7 +25,7 @@ export type DatabaseOptions = {
   readonly poolQueue: number;
   /** Maximum percentage of the pool for callers that one client may use at once. */
   readonly poolShare: number;
-  readonly unsent: UnsentLimits;
+  readonly budget: BudgetLimits;
   /** Connections of the pool for callers that may stream results at once; 0 for none. */
   readonly streamConnections: number;
   readonly statementTimeouts: StatementTimeouts;
@@ -60,7 +60,7 @@ export const createDatabase = (
       anonymous: config.dbAnonStatementTimeout,
       anonymousRoles: options.anonymousRoles,
     }),
-    unsent: { total: config.maxUnsentBytes, perAddress: config.maxUnsentBytesPerAddress },
+    budget: budgetLimits(config),
     streamConnections: config.streamConnections,
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
@@ -76,8 +76,8 @@ export class Database {
   /** Ordinary connections, for the catalog and the health check. */
   readonly catalog: pg.Pool;
   readonly auth: Transactions;
-  /** The results that clients have not taken yet. */
-  readonly unsent: UnsentBytes;
+  /** The memory that clients hold. */
+  readonly budget: ByteBudget;
   readonly statementTimeouts: StatementTimeouts;
   /** The transactions of callers that were slow. */
   readonly slow = new SlowTransactions();
@@ -104,7 +104,7 @@ export class Database {
     });
     const statementTimeoutOf = (role: string) => statementTimeouts.of(role);
     const few = Math.min(4, poolSize);
-    const unsent = new UnsentBytes(options.unsent);
+    const budget = new ByteBudget(options.budget);
     const timesOf = options.metrics && transactionTimes(options.metrics);
     const transactions = (
       login: CallerLogin | "auth",
@@ -121,7 +121,7 @@ export class Database {
     const { onLimit = () => {} } = options;
     this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
-    const queue = { timeout: poolTimeout, queue: poolQueue, unsent, onLimit };
+    const queue = { timeout: poolTimeout, queue: poolQueue, budget, onLimit };
     // Admins and callers with the service key are trusted, and may act for many users.
     this.#queues = {
       data: new Admission({ ...queue, slots: poolSize, share: poolShare, short: poolShort }),
@@ -139,7 +139,7 @@ export class Database {
     };
 
     this.statementTimeouts = statementTimeouts;
-    this.unsent = unsent;
+    this.budget = budget;
     this.#logins = logins;
     this.#data = admitted("data", poolSize, poolShare);
     this.#admin = admitted("admin", few, 100);
@@ -184,8 +184,12 @@ export class Database {
     metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.shared) });
     const cancelled = "Statements that exceeded their statement timeout.";
     metrics.counter({ name: "db_statement_timeouts_total", about: cancelled, ...perPool((each) => each.cancelled) });
-    const unsent = "Bytes of results that clients have not read yet.";
-    metrics.gauge({ name: "unsent_bytes", about: unsent, read: () => this.unsent.total });
+    metrics.gauge({
+      name: "client_memory_bytes",
+      about: "Bytes that clients make the service hold, by kind.",
+      labels: ["kind"],
+      read: () => KINDS.map((kind) => ({ labels: { kind }, value: this.budget.kinds[kind] })),
+    });
   }
 
   /** Round trips to the database so far. */

@@ -87,6 +87,16 @@ export const addressReadsTooSlowly = (): Problem => ({
   sqlstate: "53000",
 });
 
+/** The clients of a network may not make the service hold more: request bodies, subscriptions. */
+export const addressHoldsTooMuch = (): Problem => ({
+  status: 429,
+  code: "RATE_LIMITED",
+  message:
+    "your IP address has too much in progress: wait until its requests have ended, or end subscriptions, then try again",
+  sqlstate: "53000",
+  retryAfter: 1,
+});
+
 export const clientsReadTooSlowly = (): Problem => ({
   status: 503,
   code: "RATE_LIMITED",

@@ -3,6 +3,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Span } from "../telemetry/span.ts";
 import type { Slot } from "./admission.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "./batch.ts";
+import type { Recipient } from "./byte-budget.ts";
 import type { Code } from "./catalog/code.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./errors.ts";
@@ -10,7 +11,6 @@ import type { Identity } from "./identity.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Cleaning, Pace } from "./session-state.ts";
 import type { FrameOptions } from "./transaction-plan.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 /** How the statements of a caller are run. */
 export type RunOptions = FrameOptions & {

@@ -1,9 +1,9 @@
 import type { Span } from "../telemetry/span.ts";
 import type { Statement } from "./batch.ts";
+import type { Recipient } from "./byte-budget.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
 import type { Trial } from "./trial.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
 export type RequestContext = {

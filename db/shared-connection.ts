@@ -3,13 +3,13 @@ import type { DatabaseError } from "pg-protocol";
 import type { Span } from "../telemetry/span.ts";
 import { MAX_SHARED, type Slot } from "./admission.ts";
 import { Batch, type NamedStatement, type Result } from "./batch.ts";
+import type { Recipient } from "./byte-budget.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isStalePlan } from "./errors.ts";
 import { type ExecutionOptions, failureOf, type Work } from "./execution.ts";
 import { joinReads, type Read, transactionsOf } from "./joined-reads.ts";
 import type { PooledConnection } from "./pool.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 export type SharedConnectionOptions = Pick<ExecutionOptions, "onSync" | "onEnd" | "onStatementTimeout" | "release"> & {
   readonly pool: pg.ClientConfig;

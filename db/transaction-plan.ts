@@ -1,12 +1,12 @@
 import type { Span } from "../telemetry/span.ts";
 import type { BatchOptions, NamedStatement, Statement } from "./batch.ts";
+import type { Recipient } from "./byte-budget.ts";
 import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { ApiError, unstorableText } from "./errors.ts";
 import type { RunOptions, Work } from "./execution.ts";
 import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
-import type { Recipient } from "./unsent-bytes.ts";
 
 type PlannerOptions = Pick<TransactionOptions, "maxPrepared" | "sharedReads" | "statementTimeoutOf" | "onFailure">;
 

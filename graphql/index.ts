@@ -116,7 +116,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     onIdentityChange: (listener) => notifications.onIdentityChange(listener),
     maxSubscriptions: settings.wsMaxSubscriptions,
     maxBufferedBytes: settings.wsMaxBufferedBytes,
-    unsent: database.unsent,
+    budget: database.budget,
     tracer: options.tracer,
     maxDepth: jsonMaxDepth,
   });

@@ -1,10 +1,10 @@
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
+import type { ByteBudget, Holding } from "../db/byte-budget.ts";
 import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
-import type { UnsentBytes } from "../db/unsent-bytes.ts";
 import { parseJson } from "../http/body.ts";
 import { recipientOf } from "../http/recipient.ts";
 import { contextOf } from "../http/request.ts";
@@ -23,8 +23,8 @@ export type GraphQLSocketOptions = {
   readonly maxSubscriptions: number;
   /** Maximum bytes buffered for a slow client, without the results of queries and mutations. */
   readonly maxBufferedBytes: number;
-  /** Counts all messages, and with them limits the results. */
-  readonly unsent: UnsentBytes;
+  /** Counts what clients make the service hold. */
+  readonly budget: ByteBudget;
   /** Null when operations are not traced. */
   readonly tracer: Tracer | null;
   /** Maximum nesting of brackets in a message. */
@@ -43,7 +43,7 @@ type Session = SocketExchange & {
   /** Null until the client has sent `connection_init`. */
   caller: SocketCaller | null;
   /** Bytes that the client has not taken yet: of results of queries and mutations, and of all other messages. */
-  readonly unread: { results: number; others: number };
+  readonly unread: { readonly results: Holding; readonly others: Holding };
   /** Whether the next message that is sent counts as such a result. */
   sendsResult: boolean;
 };
@@ -105,9 +105,19 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     accept(socket, exchange) {
       const closed = new AbortController();
       socket.once("close", () => closed.abort(new Error("the client has gone away")));
+      const network = networkOf(exchange.identity.address);
+      const holder = { destroy: () => socket.terminate() };
+      const unread = {
+        results: options.budget.hold(network, "responses", holder),
+        others: options.budget.hold(network, "messages", holder),
+      };
+      socket.once("close", () => {
+        unread.results.close();
+        unread.others.close();
+      });
       const session: Session = {
         ...exchange,
-        ...{ socket, closed: closed.signal, caller: null, unread: { results: 0, others: 0 }, sendsResult: false },
+        ...{ socket, closed: closed.signal, caller: null, unread, sendsResult: false },
       };
       const onClose = protocol.opened(
         {
@@ -245,11 +255,8 @@ const resultOf = <T extends object>(session: Session, payload: T, mayWait: () =>
 });
 
 /** Whether the client reads slowly, and the limits of unread results are reached. */
-function isOverLimits(
-  { unread, identity, caller }: Session,
-  { maxBufferedBytes, unsent }: GraphQLSocketOptions,
-): boolean {
-  return unread.results > maxBufferedBytes && unsent.limitReached(recipientOf(identity, caller!.current)) !== null;
+function isOverLimits({ unread, identity }: Session, { maxBufferedBytes, budget }: GraphQLSocketOptions): boolean {
+  return unread.results.bytes > maxBufferedBytes && budget.limitReached(networkOf(identity.address)) !== null;
 }
 
 /**
@@ -257,21 +264,19 @@ function isOverLimits(
  * request events one by one: if it does not take them, it is disconnected. So is a client that requests more and more results that
  * need no database, such as those of introspection, because no other limit applies to them.
  */
-async function send(session: Session, text: string, { maxBufferedBytes, unsent }: GraphQLSocketOptions): Promise<void> {
-  const { socket, unread, identity } = session;
+async function send(session: Session, text: string, { maxBufferedBytes }: GraphQLSocketOptions): Promise<void> {
+  const { socket, unread } = session;
   const kind = session.sendsResult ? "results" : "others";
   session.sendsResult = false;
   if (socket.readyState !== socket.OPEN) return;
   // The socket's own count, `bufferedAmount`, is of characters.
-  if (kind === "others" && unread.others > maxBufferedBytes)
+  if (kind === "others" && unread.others.bytes > maxBufferedBytes)
     return socket.close(TOO_SLOW, "the client reads too slowly");
   const bytes = Buffer.byteLength(text);
-  const take = unsent.message(networkOf(identity.address), bytes);
-  unread[kind] += bytes;
-  socket.send(text, () => {
-    take();
-    unread[kind] -= bytes;
-  });
+  // The limits applied to a result before it was read from the database.
+  if (kind === "results") unread.results.add(bytes);
+  else if (!unread.others.send(bytes)) return;
+  socket.send(text, () => unread[kind].give(bytes));
 }
 
 function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat {

@@ -1,6 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { ApiError } from "../db/errors.ts";
+import type { ByteBudget, Holding } from "../db/byte-budget.ts";
+import { ApiError, addressHoldsTooMuch } from "../db/errors.ts";
+import type { Destination } from "./exchange.ts";
 
 export type BodyLimits = {
   /** Bytes. */ readonly size: number;
@@ -38,21 +40,59 @@ export const wrongMediaType = (type: string | undefined): string =>
     ? "the request has no Content-Type: send Content-Type: application/json"
     : "the body must be sent as Content-Type: application/json";
 
-/** Throws ApiError: 413 above `maxSize` bytes, 415 for a compressed body. */
-export function readBytes(request: IncomingMessage, maxSize: number): Promise<Buffer> {
+/** A body of so many bytes is not refused: an ordinary request waits for its turn at the database instead. */
+const SMALL = 16_384;
+
+type Counted = Destination & { readonly network: string; readonly budget: ByteBudget };
+
+const counted = new WeakMap<IncomingMessage, Counted>();
+
+/** Counts the body of a request, as it arrives, for the network of its client until the response has ended. */
+export function countBody(destination: Destination, network: string, budget: ByteBudget): void {
+  const { headers } = destination.request;
+  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
+  counted.set(destination.request, { ...destination, network, budget });
+}
+
+/** What the body of this request holds; null if it is not counted. */
+function holdingOf(request: IncomingMessage): Holding | null {
+  const found = counted.get(request);
+  if (!found) return null;
+  const { budget, network, response } = found;
+  const holding = budget.hold(network, "bodies", response);
+  if (response.destroyed) holding.close();
+  response.once("close", () => holding.close());
+  return holding;
+}
+
+/**
+ * Throws ApiError: 413 above `maxSize` bytes, 415 for a compressed body, 429 if the clients of the network make the service hold too
+ * much.
+ */
+export function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+  const maxSize = Math.min(mostBytes, counted.get(request)?.budget.share ?? mostBytes);
   if (request.headers["content-encoding"] !== undefined)
     return Promise.reject(unsupported("the body must be sent without Content-Encoding"));
   if (Number(request.headers["content-length"] ?? 0) > maxSize) return Promise.reject(tooLarge(maxSize));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
+    const holding = holdingOf(request);
+    const refuse = (error: ApiError) => {
+      request.removeAllListeners("data");
+      chunks.length = 0;
+      holding?.close();
+      request.resume();
+      reject(error);
+    };
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > maxSize) {
-        request.removeAllListeners("data");
-        request.resume();
-        reject(tooLarge(maxSize));
-      } else chunks.push(chunk);
+      if (size > maxSize) refuse(tooLarge(maxSize));
+      else if (size > SMALL && holding?.take(chunk.length) === false) refuse(new ApiError(addressHoldsTooMuch()));
+      else {
+        if (size <= SMALL) holding?.add(chunk.length);
+        chunks.push(chunk);
+      }
     });
     request.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
     request.on("error", reject);

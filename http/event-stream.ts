@@ -1,5 +1,7 @@
 import type { ServerResponse } from "node:http";
-import type { Destination } from "./exchange.ts";
+import type { ByteBudget, Holding } from "../db/byte-budget.ts";
+import { networkOf } from "../db/network.ts";
+import type { Exchange } from "./exchange.ts";
 import { spreadOut } from "./spread.ts";
 
 /** A client with more unsent bytes than this counts as too slow to receive every event immediately. */
@@ -18,13 +20,15 @@ export type StreamEvent = {
 /** Every response that sends events (`text/event-stream`). They end when the service stops, and clients connect again. */
 export class EventStreams {
   readonly #heartbeat: number;
+  readonly #budget: ByteBudget;
   readonly #open = new Set<EventStream>();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
 
   /** `heartbeat`: milliseconds between two heartbeats. */
-  constructor(heartbeat: number) {
+  constructor(heartbeat: number, budget: ByteBudget) {
     this.#heartbeat = heartbeat;
+    this.#budget = budget;
   }
 
   get size(): number {
@@ -32,13 +36,16 @@ export class EventStreams {
   }
 
   /** Begins the response. `idNow` returns the id of everything that has been sent so far. */
-  open(destination: Destination, idNow: () => string | undefined = () => undefined): EventStream {
-    const stream = new EventStream(destination, idNow);
+  open(exchange: Exchange, idNow: () => string | undefined = () => undefined): EventStream {
+    const { response, identity } = exchange;
+    const unread = this.#budget.hold(networkOf(identity.address), "messages", response);
+    const stream = new EventStream(exchange, unread, idNow);
     this.#open.add(stream);
     // The client connects again, to another process.
     if (this.#isClosed) stream.end();
     this.#timer ??= setInterval(() => this.#beat(), this.#heartbeat).unref();
-    destination.response.once("close", () => {
+    response.once("close", () => {
+      unread.close();
       this.#open.delete(stream);
       if (this.#open.size > 0) return;
       clearInterval(this.#timer);
@@ -65,13 +72,15 @@ export class EventStreams {
 /** Source: WHATWG HTML, "Server-sent events". */
 export class EventStream {
   readonly #response: ServerResponse;
+  readonly #unread: Holding;
   readonly #idNow: () => string | undefined;
   /** The events of this turn of the event loop, which are written together. */
   #text = "";
 
   /** Used by EventStreams only. */
-  constructor({ response, head }: Destination, idNow: () => string | undefined) {
+  constructor({ response, head }: Exchange, unread: Holding, idNow: () => string | undefined) {
     this.#response = response;
+    this.#unread = unread;
     this.#idNow = idNow;
     response.writeHead(200, [
       ...head.headers,
@@ -124,7 +133,9 @@ export class EventStream {
   #write(): void {
     const text = this.#text;
     this.#text = "";
-    if (text !== "" && !this.isClosed) this.#response.write(text);
+    if (text === "" || this.isClosed) return;
+    const bytes = Buffer.byteLength(text);
+    if (this.#unread.send(bytes)) this.#response.write(text, () => this.#unread.give(bytes));
   }
 }
 

@@ -1,9 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import type { ByteBudget } from "../db/byte-budget.ts";
 import { internalError, overloaded, type Problem } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
 import { forRequest, type Span, type Tracer } from "../telemetry/span.ts";
+import { countBody } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
@@ -68,6 +70,8 @@ export type PipelineContext = {
   readonly callers: Pick<CallerResolver, "identify">;
   /** Whether the database is overloaded, so that a request of this caller would be refused. */
   refuses?(identity: RequestIdentity): boolean;
+  /** Counts bodies; absent where only operators send them. */
+  readonly budget?: ByteBudget;
 };
 
 /** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
@@ -169,6 +173,8 @@ export class Pipeline {
         return envelope.reject({ request, response, head }, overloaded());
       if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
+      const { budget } = this.#context!;
+      if (budget) countBody(exchange, networkOf(identity.address), budget);
       const handled = notes.span
         ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
         : served.handle(exchange);

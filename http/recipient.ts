@@ -1,17 +1,17 @@
 import type { ServerResponse } from "node:http";
+import { type Holder, Recipient } from "../db/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Database } from "../db/database.ts";
 import type { RequestContext } from "../db/identity.ts";
 import { networkOf } from "../db/network.ts";
-import { Recipient } from "../db/unsent-bytes.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Exchange } from "./exchange.ts";
 import { contextOf } from "./request.ts";
 
 /** The client of a request, as the limits count it. Close it when the client has received all results. */
-export function recipientOf(identity: RequestIdentity, caller: Caller): Recipient {
+export function recipientOf(identity: RequestIdentity, caller: Caller, holder: Holder | null = null): Recipient {
   const network = networkOf(identity.address);
-  return new Recipient(identity.nameOf(caller) ?? network, network);
+  return new Recipient(identity.nameOf(caller) ?? network, network, holder);
 }
 
 /**
@@ -44,7 +44,7 @@ export const contextOfExchange = (
 
 /** The client that waits for a response. It is closed with the response: when all of it is sent, or the client has disconnected. */
 export function recipientOfResponse(response: ServerResponse, identity: RequestIdentity, caller: Caller): Recipient {
-  const recipient = recipientOf(identity, caller);
+  const recipient = recipientOf(identity, caller, response);
   if (response.destroyed) recipient.close();
   response.once("close", () => recipient.close());
   return recipient;

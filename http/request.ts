@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import express from "express";
+import type { Recipient } from "../db/byte-budget.ts";
 import type { RequestContext } from "../db/identity.ts";
-import type { Recipient } from "../db/unsent-bytes.ts";
 
 const WELL_FORMED_ID = /^[\w.:-]{1,128}$/;
 

@@ -2,6 +2,7 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
+import { budgetLimits } from "../db/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { createFeed } from "../db/changes/mode.ts";
 import { Notifications, SchemaAnnouncement } from "../db/changes/notifications.ts";
@@ -158,7 +159,7 @@ function createContext(
   const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = createFeed(opened, { ...config, log, onConnectionError });
-  const streams = new EventStreams(config.sseHeartbeat * 1000);
+  const streams = new EventStreams(config.sseHeartbeat * 1000, database.budget);
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, hashPassword, onLimit, url, log }) : null;
@@ -177,7 +178,7 @@ function createContext(
       everyone: changed.dbStatementTimeout,
       anonymous: changed.dbAnonStatementTimeout,
     });
-    database.unsent.limitTo({ total: changed.maxUnsentBytes, perAddress: changed.maxUnsentBytesPerAddress });
+    database.budget.limitTo(budgetLimits(changed));
     tokens.useKeys(keysOf(changed, changed.jwtSecret || changed.jwtPrivateKey || secret));
     callers.follow({
       tokens: createVerifier({ config: changed, tokens, clock, log }),

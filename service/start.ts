@@ -41,8 +41,8 @@ export type Started = Running & { readonly tokens: Tokens };
 export type Service = Started & {
   /** Round trips to the database so far. */
   databaseWaits(): number;
-  /** Bytes of results that clients have not taken yet. */
-  unsentBytes(): number;
+  /** Bytes that clients make the service hold. */
+  clientMemory(): number;
   /** Ends all streams of events, as a stop of the service does: their clients connect again. */
   endStreams(): void;
   /** Open WebSockets, their IP addresses, and subscriptions. */
@@ -174,7 +174,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const ofOperators = admin ? [] : [health, operations, ...console];
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
   const refuses = (identity: RequestIdentity) => isRefused(database, identity);
-  pipeline.open([...interfaces, ...ofOperators, site, pages], { callers, refuses });
+  pipeline.open([...interfaces, ...ofOperators, site, pages], { callers, refuses, budget: database.budget });
   let { logLevel } = config;
   cacheMemory.limitTo(config.cacheMemory);
   settings.follow((changed) => {
@@ -217,7 +217,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     url,
     tokens,
     databaseWaits: () => database.waits,
-    unsentBytes: () => database.unsent.total,
+    clientMemory: () => database.budget.total,
     endStreams: () => app?.streams.endAll(),
     open: () => ({ ...sockets.open, subscriptions: graphql?.subscriptions ?? 0 }),
     stop: () => {

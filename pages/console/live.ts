@@ -101,7 +101,7 @@ function overview(numbers: Numbers, waitingTasks: number | null): Html {
     ["Changes missed", count(of("changes_gaps_total"))],
     ["Tasks that run", count(of("tasks_running"))],
     ["Tasks that wait, in all processes", waitingTasks === null ? "–" : count(waitingTasks)],
-    ["Bytes not yet read by clients", megabytes(of("unsent_bytes"))],
+    ["Held for clients", megabytes(of("client_memory_bytes"))],
   ];
   // Absent where other services share the process.
   const ofProcess: typeof rows = [

@@ -31,7 +31,7 @@ export type RealtimeSettings = ChannelSocketOptions["limits"] &
 
 export type RealtimeOptions = {
   readonly settings: RealtimeSettings;
-  readonly database: Pick<Database, "unsent" | "forRole">;
+  readonly database: Pick<Database, "budget" | "forRole">;
   readonly catalog: LiveCatalog;
   readonly changes: ChangeFeed;
   readonly rights: Rights;
@@ -74,7 +74,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const socketOptions: ChannelSocketOptions = {
     limits: settings,
     joins: new JoinLimits(settings),
-    unsent: database.unsent,
+    budget: database.budget,
     needsKey,
     join: (socket, message) => channels.join(socket, message),
     onInternalError,

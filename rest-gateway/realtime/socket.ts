@@ -1,8 +1,8 @@
 import type { RawData, WebSocket } from "ws";
+import type { ByteBudget, Holding } from "../../db/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import { ApiError } from "../../db/errors.ts";
 import { networkOf } from "../../db/network.ts";
-import type { UnsentBytes } from "../../db/unsent-bytes.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
 import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
@@ -17,7 +17,7 @@ export type ChannelSocketOptions = {
     /** Nesting of brackets in a message. */ readonly jsonMaxDepth: number;
   };
   readonly joins: JoinLimits;
-  readonly unsent: UnsentBytes;
+  readonly budget: ByteBudget;
   readonly needsKey: boolean;
   /** Joins a channel and replies. Rejects with ChannelError. */
   join(socket: ChannelSocket, message: ClientMessage): Promise<void>;
@@ -47,6 +47,8 @@ export class ChannelSocket {
   /** The highest reference so far. Clients count across connections. */
   lastRef = 0;
   readonly #websocket: WebSocket;
+  /** The messages that the client has not read. */
+  readonly #unread: Holding;
   readonly #options: ChannelSocketOptions;
   /** By topic: messages are handled in order. */
   readonly #handling = new Map<string, Promise<void>>();
@@ -68,6 +70,7 @@ export class ChannelSocket {
     this.exchange = exchange;
     this.joins = options.joins.open(this.network);
     this.#websocket = websocket;
+    this.#unread = options.budget.hold(this.network, "messages", { destroy: () => websocket.terminate() });
     this.#options = options;
     websocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     websocket.on("pong", (payload) => this.#pong(String(payload)));
@@ -91,15 +94,16 @@ export class ChannelSocket {
   /** Sends a message: text, or the bytes of one. */
   send(message: string | Buffer, isBinary = false): void {
     if (!this.isOpen) return;
-    const { unsent, limits } = this.#options;
+    const { limits } = this.#options;
     if (this.#websocket.bufferedAmount > MAX_BUFFERED * limits.wsMaxBufferedBytes) {
       this.closeSlow();
       return;
     }
-    const taken = unsent.message(this.network, Buffer.byteLength(message));
+    const bytes = Buffer.byteLength(message);
+    if (!this.#unread.send(bytes)) return;
     this.#collect();
     this.#websocket.send(message, { binary: isBinary }, () => {
-      taken();
+      this.#unread.give(bytes);
       if (this.#draining.length > 0) this.#drain();
     });
   }
@@ -250,6 +254,7 @@ export class ChannelSocket {
 
   #close(code: number): void {
     clearTimeout(this.#pingTimer);
+    this.#unread.close();
     for (const channel of [...this.channels.values()]) channel.disconnect(code);
     this.channels.clear();
     this.joins.close();

@@ -38,7 +38,7 @@ import { snapshotRequest, type TableSnapshot, type TableStreams, wantsStream } f
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions & {
-  readonly database: Pick<Database, "forRole" | "unsent">;
+  readonly database: Pick<Database, "forRole" | "budget">;
   readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale">;
   readonly anonymousRole: string;
   /** The maximum size of a body in bytes. */
@@ -127,12 +127,12 @@ export class TableInterface implements HttpInterface {
   }
 
   async #send(exchange: Exchange, answered: StreamedAnswer): Promise<void> {
-    const { unsent } = this.#options.database;
     const network = networkOf(exchange.identity.address);
-    const hold = (bytes: number) => unsent.message(network, bytes);
+    const unread = this.#options.database.budget.hold(network, "streams", exchange.response);
     try {
-      await sendStream(exchange, answered, { gone: exchange.gone!, hold });
+      await sendStream(exchange, answered, { gone: exchange.gone!, unread });
     } finally {
+      unread.close();
       await answered.close();
     }
   }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Holding } from "../../db/byte-budget.ts";
 import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
@@ -72,12 +73,16 @@ function writeHead(
 export async function sendStream(
   destination: Destination,
   { answer, parts }: StreamedAnswer,
-  { gone, hold }: { readonly gone: ClientGone; hold(bytes: number): () => void },
+  {
+    gone,
+    unread,
+  }: { readonly gone: ClientGone /** Counts the parts that the client has not read. */; readonly unread: Holding },
 ): Promise<void> {
   const { response, head, watch } = destination;
   writeHead(response, answer, head.headers, [], watch);
   for await (const part of parts) {
-    const release = hold(part.length);
+    unread.add(part.length);
+    const release = () => unread.give(part.length);
     await gone.unless(new Promise<void>((taken) => response.write(part, () => taken()))).finally(release);
   }
   response.end();
@@ -162,7 +167,7 @@ export function sendTableProblem(
     ...["Content-Type", JSON_TYPE, "Cache-Control", "no-store"],
     ...["Proxy-Status", `content-service; error=${tokenOf(code)}`],
     ...(status === 401 ? ["WWW-Authenticate", "Bearer"] : []),
-    ...(status === 503 ? ["Retry-After", RETRY_SECONDS] : []),
+    ...(status === 503 || status === 429 ? ["Retry-After", RETRY_SECONDS] : []),
     ...(isBodiless ? [] : ["Content-Length", String(body.length)]),
   ];
   if (statusText !== undefined) response.statusMessage = statusText;

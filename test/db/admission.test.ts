@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Admission, SHORT_RUN, Slot } from "../../db/admission.ts";
-import { Recipient, UnsentBytes, type UnsentLimits } from "../../db/unsent-bytes.ts";
+import { type BudgetLimits, ByteBudget, Recipient } from "../../db/byte-budget.ts";
 
-type Options = Partial<UnsentLimits> & {
+type Options = Partial<BudgetLimits> & {
   slots?: number;
   short?: number;
   share?: number;
@@ -13,7 +13,7 @@ type Options = Partial<UnsentLimits> & {
 /** Transactions by name, in the order in which they were admitted. A name is a client and a number: `ada 1`. */
 class Pool {
   readonly admitted: string[] = [];
-  readonly unsent: UnsentBytes;
+  readonly budget: ByteBudget;
   /** Milliseconds. */
   now = 0;
   readonly #admission: Admission;
@@ -22,14 +22,14 @@ class Pool {
 
   constructor(options: Options = {}) {
     const { slots = 2, short = slots, share = 50, timeout = 60_000, queue = 0, total = 0, perAddress = 0 } = options;
-    this.unsent = new UnsentBytes({ total, perAddress });
+    this.budget = new ByteBudget({ total, perAddress });
     this.#admission = new Admission({
       slots,
       short,
       share,
       timeout,
       queue,
-      unsent: this.unsent,
+      budget: this.budget,
       now: () => this.now,
     });
   }
@@ -326,7 +326,7 @@ describe("a queue of two for each connection", () => {
   });
 });
 
-describe("unsent bytes", () => {
+describe("unread results", () => {
   const LIMITS = { slots: 4, share: 100, perAddress: 100, total: 250 };
 
   test("an address at its limit waits until bytes have been taken, and others do not", async () => {
@@ -391,14 +391,6 @@ describe("unsent bytes", () => {
     recipient.close();
     await pool.enterFor("ada 2", recipient);
     recipient.add(1000);
-    expect([pool.unsent.total, pool.unsent.addresses]).toEqual([0, 0]);
-  });
-
-  test("a message of a stream counts until it has been taken", () => {
-    const unsent = new UnsentBytes({ total: 0, perAddress: 0 });
-    const taken = [unsent.message("a", 10), unsent.message("a", 20), unsent.message("b", 30)];
-    expect([unsent.total, unsent.addresses]).toEqual([60, 2]);
-    for (const each of taken) each();
-    expect([unsent.total, unsent.addresses]).toEqual([0, 0]);
+    expect([pool.budget.total, pool.budget.networks]).toEqual([0, 0]);
   });
 });

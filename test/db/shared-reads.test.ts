@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { Admission, Slot } from "../../db/admission.ts";
+import { ByteBudget } from "../../db/byte-budget.ts";
 import { Code } from "../../db/catalog/code.ts";
 import type { Identity } from "../../db/identity.ts";
 import { Pace } from "../../db/session-state.ts";
 import type { RunOptions } from "../../db/transaction.ts";
-import { UnsentBytes } from "../../db/unsent-bytes.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
 import {
   ada,
@@ -38,7 +38,7 @@ function open(options: Parameters<ReturnType<typeof database>["open"]>[0] = {}):
 }
 
 function admissionTo(slots: number, timeout = 60_000): Admission {
-  return new Admission({ slots, share: 100, timeout, queue: 0, unsent: new UnsentBytes({ total: 0, perAddress: 0 }) });
+  return new Admission({ slots, share: 100, timeout, queue: 0, budget: new ByteBudget({ total: 0, perAddress: 0 }) });
 }
 
 const READ = { isRead: true };

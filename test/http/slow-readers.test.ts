@@ -13,7 +13,7 @@ const SETTINGS = {
   DB_POOL: "4",
   DB_POOL_SHARE: "25",
   DB_POOL_TIMEOUT: "2000",
-  MAX_UNSENT_BYTES_PER_ADDRESS: "1000000",
+  CLIENT_MEMORY_PER_ADDRESS: "1000000",
 };
 
 let service: TestService;
@@ -34,15 +34,15 @@ async function withService(settings: Readonly<Record<string, string>>, body: () 
   service = await start(settings);
   try {
     await body();
-    await expect.poll(unsentBytes, POLL).toBe(0);
+    await expect.poll(clientMemory, POLL).toBe(0);
   } finally {
     await service.stop();
     service = usual;
   }
 }
 
-const unsentBytes = () => service.service.unsentBytes();
-afterEach(() => expect.poll(unsentBytes, POLL).toBe(0));
+const clientMemory = () => service.service.clientMemory();
+afterEach(() => expect.poll(clientMemory, POLL).toBe(0));
 
 type Sent = {
   /** The address of the client. */
@@ -70,7 +70,7 @@ async function send(path: string, { from, body = "", as, reads = true }: Sent): 
 /** A client at 127.0.0.2 that does not read; its response has been received from the database. */
 async function slowReader(path = TABLE, body = ""): Promise<RawSocket> {
   const slow = await send(path, { from: "127.0.0.2", body, reads: false });
-  await expect.poll(unsentBytes, POLL).toBeGreaterThan(CONTENT_BYTES);
+  await expect.poll(clientMemory, POLL).toBeGreaterThan(CONTENT_BYTES);
   return slow;
 }
 
@@ -112,7 +112,7 @@ describe.each(INTERFACES)("a client of %s that does not read", (_name, path, bod
   test("is forgotten when it disconnects", async () => {
     const slow = await slowReader(path, body);
     slow.socket.destroy();
-    await expect.poll(unsentBytes, POLL).toBe(0);
+    await expect.poll(clientMemory, POLL).toBe(0);
     expect((await headOf("/rest/v1/users?select=id", { from: "127.0.0.2" })).status).toBe(200);
   });
 });
@@ -120,7 +120,7 @@ describe.each(INTERFACES)("a client of %s that does not read", (_name, path, bod
 test("of many sockets at one address that do not read, only the first reaches the database", async () => {
   const before = service.service.databaseWaits();
   const sockets = await Promise.all(Array.from({ length: 20 }, () => send(TABLE, { from: "127.0.0.2", reads: false })));
-  await expect.poll(unsentBytes, POLL).toBeGreaterThan(CONTENT_BYTES);
+  await expect.poll(clientMemory, POLL).toBeGreaterThan(CONTENT_BYTES);
   // After the timeout of the others.
   expect((await headOf("/rest/v1/users?select=id", { from: "127.0.0.2" })).status).toBe(503);
   expect(service.service.databaseWaits() - before).toBe(1);
@@ -173,7 +173,7 @@ describe("a WebSocket that does not read", () => {
     const other = await openGraphQL(service.url, { localAddress: "127.0.0.2" });
     slow.send(operation("1", query));
     slow.socket.pause();
-    await expect.poll(unsentBytes, POLL).toBeGreaterThan(CONTENT_BYTES);
+    await expect.poll(clientMemory, POLL).toBeGreaterThan(CONTENT_BYTES);
     expect((await headOf("/rest/v1/users", { from: "127.0.0.2" })).status).toBe(503);
 
     other.send(operation("1", "{ users { id } }"));
@@ -192,12 +192,12 @@ describe("a WebSocket that does not read", () => {
   });
 });
 
-test("MAX_UNSENT_BYTES is the limit of all addresses together", () =>
-  withService({ MAX_UNSENT_BYTES: "1000000" }, async () => {
+test("CLIENT_MEMORY is the limit of all addresses together", () =>
+  withService({ CLIENT_MEMORY: "1000000" }, async () => {
     const slow = await slowReader();
     expect((await headOf("/rest/v1/users", { from: "127.0.0.3" })).status).toBe(503);
     expect((await headOf("/health", { from: "127.0.0.3" })).status).toBe(200);
     slow.socket.destroy();
-    await expect.poll(unsentBytes, POLL).toBe(0);
+    await expect.poll(clientMemory, POLL).toBe(0);
     expect((await headOf("/rest/v1/users", { from: "127.0.0.3" })).status).toBe(200);
   }));

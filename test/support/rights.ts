@@ -17,7 +17,7 @@ export async function openRights({ url }: TestDatabase, { timeout = 5000 } = {})
     poolShare: 100,
     poolQueue: 10,
     streamConnections: 0,
-    unsent: { total: 0, perAddress: 0 },
+    budget: { total: 0, perAddress: 0 },
     statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
     maxPrepared: 100,
     maxResultBytes: 0,

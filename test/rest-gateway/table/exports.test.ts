@@ -189,12 +189,12 @@ describe("a stream that fails", () => {
 describe("clients that read slowly", () => {
   test("hold the rest in the database: the service keeps little of it", async () => {
     const response = await open("entries");
-    await expect.poll(() => service().service.unsentBytes(), POLL).toBeGreaterThan(0);
+    await expect.poll(() => service().service.clientMemory(), POLL).toBeGreaterThan(0);
     expect(await transactions()).toBe(1);
-    expect(service().service.unsentBytes()).toBeLessThan(3_000_000);
+    expect(service().service.clientMemory()).toBeLessThan(3_000_000);
     const chunks: Buffer[] = await response.toArray();
     expect(Buffer.concat(chunks).toString().split("\n")).toHaveLength(30_001);
-    await expect.poll(() => service().service.unsentBytes(), POLL).toBe(0);
+    await expect.poll(() => service().service.clientMemory(), POLL).toBe(0);
   });
 
   test("use only STREAM_CONNECTIONS; further streams are refused, and other requests are served", async () => {

@@ -14,7 +14,7 @@ const database = new Database({
   poolSize: 2,
   poolShort: 2,
   poolShare: 100,
-  unsent: { total: 0, perAddress: 0 },
+  budget: { total: 0, perAddress: 0 },
   statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
   maxResultBytes: 0,
   log: pino({ level: "silent" }),

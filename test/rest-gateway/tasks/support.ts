@@ -99,7 +99,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
       statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
       poolShare: 100,
       poolQueue: 10,
-      unsent: { total: 0, perAddress: 0 },
+      budget: { total: 0, perAddress: 0 },
       streamConnections: 0,
       maxPrepared: 100,
       maxResultBytes: 1000,
