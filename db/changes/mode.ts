@@ -1,10 +1,12 @@
 import pg from "pg";
 import type { Config } from "../../config/config.ts";
+import { quoteIfNeeded } from "../catalog/catalog.ts";
 import type { Logins } from "../cluster/provision.ts";
 import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
+import { failureOf, type TableState, tablesQuery, WHOLE } from "./publication-plan.ts";
 import { slotOf } from "./slot.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
@@ -32,14 +34,14 @@ export const PUBLICATION = "content_changes";
  */
 export async function prepareChanges(owner: pg.Client, url: string): Promise<ChangesConfig> {
   const login = new URL(url).username;
-  let reason = await refuseLogical(owner, login);
-  if (reason?.needs === "right") {
+  const refusals = await refusalsOfLogical(owner, login);
+  if (refusals.length === 1 && refusals[0]!.needs === "right") {
     const granted = await owner.query(`alter role ${owner.escapeIdentifier(login)} replication`).catch(() => null);
-    if (granted) reason = null;
+    if (granted) refusals.length = 0;
   }
   return {
-    mode: reason ? "outbox" : "logical",
-    reason: reason?.text ?? "",
+    mode: refusals.length > 0 ? "outbox" : "logical",
+    reason: refusals.map(({ text }) => text).join("; and "),
     publication: PUBLICATION,
     manager: "service",
     url,
@@ -47,23 +49,33 @@ export async function prepareChanges(owner: pg.Client, url: string): Promise<Cha
   };
 }
 
+type FindOptions = {
+  readonly publication: string;
+  /** The served schemas. */
+  readonly schemas: readonly string[];
+};
+
 /**
  * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if its login may replicate and
  * there is a publication.
  */
-export async function findChanges(login: pg.Client, url: string, publication: string): Promise<ChangesConfig> {
+export async function findChanges(
+  login: pg.Client,
+  url: string,
+  { publication, schemas }: FindOptions,
+): Promise<ChangesConfig> {
   const { rows } = await login.query<{ user: string; is_owned: boolean | null }>(
     `select current_user as user,
        (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
     [publication],
   );
   const { user, is_owned: isOwned } = rows[0]!;
-  let reason = (await refuseLogical(login, user))?.text ?? "";
-  if (reason === "" && isOwned === null)
-    reason = `there is no publication: a DBA can run: ${await creationOf(login, publication)}`;
+  const reasons = (await refusalsOfLogical(login, user)).map(({ text }) => text);
+  if (isOwned === null) reasons.push(await creationOf(login, publication, { schemas, logins: [user] }));
+  const reason = reasons.length === 0 ? "" : `changes cannot be read, because ${reasons.join("; and because ")}`;
   return {
     mode: reason === "" ? "logical" : "none",
-    reason: reason && `changes cannot be read, because ${reason}`,
+    reason,
     publication,
     manager: isOwned === false ? "dba" : "login",
     url,
@@ -71,14 +83,27 @@ export async function findChanges(login: pg.Client, url: string, publication: st
   };
 }
 
-/** The statement that creates the publication. The database stays unchanged until a DBA runs it. */
-async function creationOf(client: pg.Client, publication: string): Promise<string> {
-  const { rows } = await client.query(
+/** Why the publication is missing, and the statement that creates it. The database stays unchanged until a DBA runs it. */
+async function creationOf(
+  client: pg.Client,
+  publication: string,
+  { schemas, logins }: { readonly schemas: readonly string[]; readonly logins: readonly string[] },
+): Promise<string> {
+  const { rows } = await client.query<TableState>(tablesQuery, [schemas, logins, publication]);
+  const readable = rows.filter(({ isReadable }) => isReadable);
+  const failures = new Map(readable.map((table) => [table.name, failureOf(table, WHOLE)]));
+  const names = readable.map(({ name }) => name).filter((name) => failures.get(name) === null);
+  const leftOut = [...failures.values()].filter((failure) => failure !== null);
+  const without =
+    leftOut.length === 0 ? "" : ` (it leaves out tables that could no longer be written: ${leftOut.join("; ")})`;
+  const missing = `there is no publication ${publication}`;
+  if (names.length === 0) return `${missing}, and no table that callers may read can be published${without}`;
+  const version = await client.query(
     "select current_setting('server_version_num')::integer >= 180000 as has_generated",
   );
-  const generated = rows[0].has_generated ? ", publish_generated_columns = stored" : "";
-  const name = client.escapeIdentifier(publication);
-  return `create publication ${name} for tables in schema public with (publish_via_partition_root${generated})`;
+  const generated = version.rows[0].has_generated ? ", publish_generated_columns = stored" : "";
+  const name = quoteIfNeeded(publication);
+  return `${missing}: a DBA can run: create publication ${name} for table ${names.join(", ")} with (publish_via_partition_root${generated})${without}`;
 }
 
 async function databaseOf(client: pg.Client): Promise<number> {
@@ -90,8 +115,8 @@ async function databaseOf(client: pg.Client): Promise<number> {
 
 type Refusal = { readonly needs: "setting" | "right"; readonly text: string };
 
-/** Why the login cannot read the write-ahead log, and what to do. */
-async function refuseLogical(client: pg.Client, login: string): Promise<Refusal | null> {
+/** Everything that keeps the login from reading the write-ahead log, and what to do. */
+async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refusal[]> {
   const { rows } = await client.query(
     `select current_setting('wal_level') as level,
        (select rolreplication or rolsuper or exists (
@@ -100,18 +125,19 @@ async function refuseLogical(client: pg.Client, login: string): Promise<Refusal 
     [login],
   );
   const { level, may_replicate: mayReplicate } = rows[0];
+  const refusals: Refusal[] = [];
   if (level !== "logical")
-    return {
+    refusals.push({
       needs: "setting",
       text: `wal_level is ${level}: a DBA can run: alter system set wal_level = logical, and restart the server`,
-    };
+    });
   const role = client.escapeIdentifier(login);
   if (!mayReplicate)
-    return {
+    refusals.push({
       needs: "right",
       text: `the login ${login} may not replicate: a superuser can run: alter role ${role} replication`,
-    };
-  return null;
+    });
+  return refusals;
 }
 
 export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes"> & {

@@ -11,6 +11,7 @@ export type Relation = {
   readonly hasKey: boolean;
   readonly hasIdentityIndex: boolean;
   readonly hasVirtualColumn: boolean;
+  readonly hasStoredColumn: boolean;
   /** Whether it is neither temporary nor unlogged. */
   readonly isLogged: boolean;
 };
@@ -25,31 +26,57 @@ export type TableState = {
   /** Whether a role that callers may become may read it. */
   readonly isReadable: boolean;
   readonly isPublished: boolean;
+  /** Whether it has partitions and no primary key, which a new partition would inherit. */
+  readonly isKeylessParent: boolean;
   /** The table itself, or its partitions. */
   readonly relations: readonly Relation[];
 };
 
+/** What a publication sends, as far as it decides whether writes of its tables fail. */
+export type PublicationState = {
+  readonly publishesUpdates: boolean;
+  readonly publishesDeletes: boolean;
+  /** Whether it has the values of stored generated columns; also true before PostgreSQL 18, where that does not matter. */
+  readonly publishesGenerated: boolean;
+};
+
+/** A publication as the service suggests it. */
+export const WHOLE: PublicationState = { publishesUpdates: true, publishesDeletes: true, publishesGenerated: true };
+
 /**
  * Decides how a table can be published without making its updates and deletes fail: returns the relations whose identity must
  * be changed first, or why the table cannot be published. Whole old rows are preferred, because policies can be checked on them.
- * `mayAlter` is whether identities may be changed.
+ * For a service that may alter tables; its event trigger also keeps later DDL from making writes fail.
  * Source: PostgreSQL documentation, "Replica Identity", and what PostgreSQL 15 and 18 do (docs/realtime.md).
  */
-export function planReplicaIdentities(
-  { relations }: Pick<TableState, "relations">,
-  mayAlter: boolean,
-): string | IdentityChange[] {
+export function planReplicaIdentities({ relations }: Pick<TableState, "relations">): string | IdentityChange[] {
   const changes: IdentityChange[] = [];
   for (const relation of relations) {
     const identity = identityFor(relation);
     if (identity.length > 1) return identity;
     if (identity === relation.identity) continue;
-    if (mayAlter) changes.push({ oid: relation.oid, name: relation.name, identity: identity as Identity });
-    else if (relation.identity !== "d" || !relation.hasKey)
-      return `updates and deletes of ${relation.name} would fail: alter table ${relation.name} replica identity ${identity === "f" ? "full" : "default"}`;
+    changes.push({ oid: relation.oid, name: relation.name, identity: identity as Identity });
   }
   return changes;
 }
+
+/** Why updates and deletes of a table fail while it is in a publication as it is now, and what prevents that. Null if they do not. */
+export function failureOf(
+  { name, relations, isKeylessParent }: Pick<TableState, "name" | "relations" | "isKeylessParent">,
+  { publishesGenerated }: PublicationState,
+): string | null {
+  for (const relation of relations) {
+    const identity = identityFor(relation);
+    if (identity.length > 1) return identity;
+    if (identity !== relation.identity && !(relation.identity === "d" && relation.hasKey))
+      return `${failing(relation.name)}: alter table ${relation.name} replica identity ${identity === "f" ? "full" : "default"}`;
+    if (relation.identity === "f" && relation.hasStoredColumn && !publishesGenerated)
+      return `${failing(relation.name)}, because it has a generated column and whole old rows, and the publication leaves out generated columns: set publish_generated_columns = stored`;
+  }
+  return isKeylessParent ? `${failing(`new partitions of ${name}`)}: add a primary key to ${name}` : null;
+}
+
+const failing = (name: string) => `updates and deletes of ${name} fail while it is published`;
 
 type IdentityChange = { readonly oid: number; readonly name: string; readonly identity: Identity };
 
@@ -63,12 +90,12 @@ function identityFor({
 }: Relation): Identity | string {
   if (!isLogged) return `${name} is unlogged: alter table ${name} set logged`;
   if (identity === "n")
-    return `the replica identity of ${name} is nothing, so its updates and deletes would fail: alter table ${name} replica identity default`;
+    return `the replica identity of ${name} is nothing, so its updates and deletes fail while it is published: alter table ${name} replica identity default`;
   // A DBA has chosen the index.
   if (identity === "i" && hasIdentityIndex) return "i";
   if (!hasVirtualColumn) return "f";
   if (hasKey) return "d";
-  return `${name} has a virtual generated column and no primary key, so its updates and deletes would fail: add a primary key`;
+  return `${name} has a virtual generated column and no primary key, so its updates and deletes fail while it is published: add a primary key`;
 }
 
 /**
@@ -100,6 +127,9 @@ select
     select from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "isPublished",
+  c.relkind = 'p' and not exists (
+    select from pg_catalog.pg_index as i where i.indrelid = c.oid and i.indisprimary and i.indimmediate
+  ) as "isKeylessParent",
   (
     select coalesce(json_agg(json_build_object(
       'oid', leaf.oid::bigint,
@@ -116,6 +146,10 @@ select
         select from pg_catalog.pg_attribute as a
         where a.attrelid = leaf.oid and a.attgenerated = 'v' and not a.attisdropped
       ),
+      'hasStoredColumn', exists (
+        select from pg_catalog.pg_attribute as a
+        where a.attrelid = leaf.oid and a.attgenerated = 's' and not a.attisdropped
+      ),
       'isLogged', leaf.relpersistence = 'p'
     )), '[]')
     from (select c.oid where c.relkind = 'r'
@@ -128,3 +162,11 @@ from pg_catalog.pg_class as c
 join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = any ($1) and c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence <> 't'
 order by n.nspname, c.relname`;
+
+/** A publication as PublicationState, with its name as SQL text and `isOwned`: whether the connection may alter it. $1 is its name. */
+export const publicationQuery = `
+select pubupdate as "publishesUpdates", pubdelete as "publishesDeletes",
+  current_setting('server_version_num')::integer < 180000 or to_jsonb(p) ->> 'pubgencols' = 's' as "publishesGenerated",
+  pg_has_role(pubowner, 'usage') as "isOwned"
+from pg_catalog.pg_publication as p
+where pubname = $1`;

@@ -1,7 +1,14 @@
-import type { Pool } from "pg";
-import { quoteName, type TableName } from "../catalog/catalog.ts";
+import type pg from "pg";
+import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "./debounced.ts";
-import { planReplicaIdentities, type TableState, tablesQuery } from "./publication-plan.ts";
+import {
+  failureOf,
+  type PublicationState,
+  planReplicaIdentities,
+  publicationQuery,
+  type TableState,
+  tablesQuery,
+} from "./publication-plan.ts";
 
 /**
  * Who manages the publication. "service": the service, with the rights of the database's owner. "login": the login of the
@@ -10,7 +17,7 @@ import { planReplicaIdentities, type TableState, tablesQuery } from "./publicati
 export type PublicationManager = "service" | "login" | "dba";
 
 export type PublicationOptions = {
-  readonly pool: Pool;
+  readonly pool: pg.Pool;
   readonly name: string;
   readonly manager: PublicationManager;
   /** The served schemas. Tables of other schemas are left as they are. */
@@ -20,7 +27,7 @@ export type PublicationOptions = {
   /** Whether triggers record the changes of the published tables. */
   readonly usesOutbox: boolean;
   readonly onError: (error: Error) => void;
-  /** Called once for each table that callers may read and that cannot be published. */
+  /** Called once for each table whose changes do not arrive, or that cannot be written while it is published. */
   readonly onWarning: (warning: string) => void;
 };
 
@@ -28,6 +35,8 @@ export type PublicationOptions = {
 const FRESH = 1000;
 /** SQLSTATE of a lock that was not granted in time. */
 const LOCKED = "55P03";
+/** SQLSTATE of a table that the login may not publish, because it does not own it. */
+const FORBIDDEN = "42501";
 
 /**
  * The publication of the tables whose changes subscribers may receive: those that a caller may read. Follows the database, and
@@ -39,6 +48,10 @@ export class Publication {
   #ranAt = 0;
   /** By table: null for those that are published. Tables that callers may not read are missing. */
   #reasons = new Map<string, string | null>();
+  /** Published tables with a fault: why their updates and deletes fail. */
+  #failing = new Map<string, string>();
+  /** The operations that the publication leaves out. */
+  #missing: readonly string[] = [];
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -77,6 +90,8 @@ export class Publication {
       name: this.#options.name,
       tables: this.#reasons.size - refused.length,
       ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
+      ...(this.#failing.size > 0 && { failing: Object.fromEntries(this.#failing) }),
+      ...(this.#missing.length > 0 && { missing: this.#missing }),
     };
   }
 
@@ -88,32 +103,41 @@ export class Publication {
   async #run(): Promise<void> {
     this.#ranAt = Date.now();
     const { pool, name, schemas, logins, manager, usesOutbox, onWarning } = this.#options;
+    const state = (await pool.query<PublicationState>(publicationQuery, [name])).rows[0];
+    if (!state) throw new Error(`the publication ${name} does not exist`);
     const { rows } = await pool.query<TableState>(tablesQuery, [schemas, logins, name]);
-    const known = this.#reasons;
+    const writes = [...(state.publishesUpdates ? ["UPDATE"] : []), ...(state.publishesDeletes ? ["DELETE"] : [])];
     const reasons = new Map<string, string | null>();
+    const failing = new Map<string, string>();
     let isLocked = false;
     for (const table of rows) {
-      const reason = await this.#apply(table).catch((error: Error & { code?: string }) => {
+      const reason = await this.#apply(table, state).catch((error: Error & { code?: string }) => {
         isLocked ||= error.code === LOCKED;
+        if (error.code === FORBIDDEN) return this.#adviceFor(table);
         return error.code === LOCKED ? "another transaction has locked it: the service tries again" : error.message;
       });
       const key = quoteName({ schema: table.schema, name: table.table });
+      const failure = manager === "dba" && table.isPublished && writes.length > 0 ? failureOf(table, state) : null;
+      if (failure !== null) failing.set(key, failure);
+      if (failure !== null && this.#failing.get(key) !== failure) onWarning(failure);
       if (!table.isReadable) continue;
       reasons.set(key, reason);
-      if (reason !== null && known.get(key) !== reason)
+      if (reason !== null && this.#reasons.get(key) !== reason)
         onWarning(`subscribers receive no changes of ${table.name}: ${reason}`);
     }
-    this.#reasons = reasons;
+    const missing = ["UPDATE", "DELETE"].filter((operation) => !writes.includes(operation));
+    if (missing.length > 0 && this.#missing.join() !== missing.join())
+      onWarning(`subscribers receive no ${missing.join(" and no ")}: the publication ${name} leaves them out`);
+    [this.#reasons, this.#failing, this.#missing] = [reasons, failing, missing];
     if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
     if (isLocked) this.#runs.later();
   }
 
   /** Returns why a table that callers may read is not published. */
-  async #apply(table: TableState): Promise<string | null> {
-    const { manager, name } = this.#options;
-    if (manager === "dba")
-      return table.isPublished ? null : `a DBA can publish it: alter publication ${name} add table ${table.name}`;
-    const plan = planReplicaIdentities(table, manager === "service");
+  async #apply(table: TableState, state: PublicationState): Promise<string | null> {
+    const { manager } = this.#options;
+    if (manager === "dba") return table.isPublished ? null : (failureOf(table, state) ?? this.#adviceFor(table));
+    const plan = manager === "service" ? planReplicaIdentities(table) : (failureOf(table, state) ?? []);
     if (!table.isReadable || typeof plan === "string") {
       if (table.isPublished) await this.#execute("unpublish_table", table);
       return typeof plan === "string" ? plan : null;
@@ -124,6 +148,9 @@ export class Publication {
     return null;
   }
 
+  #adviceFor = ({ name }: TableState): string =>
+    `a DBA can publish it: alter publication ${quoteIfNeeded(this.#options.name)} add table ${name}`;
+
   async #execute(
     action: "set_identity" | "publish_table" | "unpublish_table",
     { oid, name, identity }: { readonly oid: number; readonly name: string; readonly identity?: string },
@@ -131,7 +158,7 @@ export class Publication {
     const { pool, manager, name: publication } = this.#options;
     if (manager === "login") {
       const verb = action === "publish_table" ? "add" : "drop";
-      await pool.query(`alter publication ${publication} ${verb} table ${name}`);
+      await pool.query(`alter publication ${quoteIfNeeded(publication)} ${verb} table ${name}`);
     } else {
       // By OID: the role of the connection may have no rights on the schema.
       const values = identity === undefined ? [oid] : [oid, identity];

@@ -77,7 +77,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {
     await withClient(url, (client) => refuseUnservable(client, options));
-    const changes = await withClient(directUrl, (client) => findChanges(client, directUrl, options.changesPublication));
+    const { changesPublication: publication, schemas } = options;
+    const changes = await withClient(directUrl, (client) => findChanges(client, directUrl, { publication, schemas }));
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
     return { logins, listenUrl: directUrl, tasksUrl: null, changes };
   }

@@ -50,7 +50,9 @@ describe("with MIGRATE=off, changes", () => {
   test("are not read by a login that may not replicate, and /health says what a DBA can run", async () => {
     expect(await healthOf(await startForeign())).toEqual({
       mode: "none",
-      reason: `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+      reason: expect.stringContaining(
+        `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+      ),
     });
   });
 
@@ -59,7 +61,7 @@ describe("with MIGRATE=off, changes", () => {
     expect(await healthOf(await startForeign())).toEqual({
       mode: "none",
       reason: expect.stringContaining(
-        'a DBA can run: create publication "content_changes" for tables in schema public with (publish_via_partition_root',
+        "a DBA can run: create publication content_changes for table public.notes with (publish_via_partition_root",
       ),
     });
     expect((await owner.query("select from pg_publication")).rowCount).toBe(0);

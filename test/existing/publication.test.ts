@@ -1,0 +1,89 @@
+import pino from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { startTrackit, type Trackit } from "./trackit.ts";
+
+/** The service on the application, after `change`, and the warnings of its log. */
+async function start(change = "", settings: Readonly<Record<string, string>> = {}) {
+  const warnings: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => warnings.push(JSON.parse(line).msg) });
+  const trackit = await startTrackit(settings, log, change);
+  onTestFinished(() => trackit.stop());
+  return { trackit, warnings };
+}
+
+async function changesOf({ url }: Trackit): Promise<any> {
+  return ((await (await fetch(`${url}/health`)).json()) as any).details.changes;
+}
+
+/** Tables that can no longer be deleted from. Postgres checks the replica identity of a table before it looks for rows. */
+async function unwritable({ database }: Trackit): Promise<string[]> {
+  const { rows } = await database.owner.query(
+    `select oid::regclass::text as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace`,
+  );
+  const failed: string[] = [];
+  for (const { name } of rows) {
+    await database.owner.query(`delete from ${name} where false`).catch(() => failed.push(name));
+  }
+  return failed;
+}
+
+const statementIn = (text: string) => /create publication .*? with \([^)]*\)/.exec(text)![0];
+
+test("everything that is missing for changes is named at once, and the statement makes no write fail", async () => {
+  const { trackit, warnings } = await start();
+  const { mode, reason } = await changesOf(trackit);
+  expect(mode).toBe("none");
+  expect(warnings).toContain(reason);
+  expect(reason).toContain("may not replicate");
+  const statement = statementIn(reason);
+  expect(statement).toContain(" for table public.");
+  expect(statement).not.toContain("import_staging");
+  expect(reason).toContain(
+    "updates and deletes of public.import_staging fail while it is published: alter table public.import_staging replica identity full",
+  );
+  await trackit.database.owner.query(statement);
+  expect(await unwritable(trackit)).toEqual([]);
+  await trackit.database.owner.query("alter table import_staging replica identity full");
+  await trackit.database.owner.query("alter publication content_changes add table public.import_staging");
+  expect(await unwritable(trackit)).toEqual([]);
+});
+
+test("a table without a key is never suggested for the publication of a DBA", async () => {
+  const { trackit, warnings } = await start(`
+    alter role trackit_api replication;
+    create publication content_changes for table tasks, plans with (publish_via_partition_root)`);
+  await expect.poll(() => changesOf(trackit)).toMatchObject({ mode: "logical", publication: { tables: 2 } });
+  const { publication } = await changesOf(trackit);
+  expect(publication.refused).toMatchObject({
+    '"public"."comments"': "a DBA can publish it: alter publication content_changes add table public.comments",
+    '"public"."import_staging"':
+      "updates and deletes of public.import_staging fail while it is published: alter table public.import_staging replica identity full",
+  });
+  expect(warnings.join("\n")).not.toContain("add table public.import_staging");
+  expect(warnings.join("\n")).toContain("subscribers receive no changes of public.import_staging");
+});
+
+test("tables that cannot be written while they are published, and operations that are left out, are named", async () => {
+  const { trackit, warnings } = await start(`
+    alter role trackit_api replication;
+    create publication content_changes for tables in schema public with (publish = 'insert, update')`);
+  const failure =
+    "updates and deletes of public.import_staging fail while it is published: alter table public.import_staging replica identity full";
+  await expect
+    .poll(async () => (await changesOf(trackit)).publication)
+    .toMatchObject({ failing: { '"public"."import_staging"': failure }, missing: ["DELETE"] });
+  expect(warnings).toEqual(
+    expect.arrayContaining([failure, "subscribers receive no DELETE: the publication content_changes leaves them out"]),
+  );
+});
+
+test("a table with partitions and no key, whose new partitions could not be written, is left out", async () => {
+  const { trackit } = await start(`
+    create table readings (at timestamptz not null, value int) partition by range (at);
+    create table readings_2026 partition of readings for values from ('2026-01-01') to ('2027-01-01');
+    alter table readings_2026 replica identity full;
+    grant select on readings to trackit_user`);
+  const { reason } = await changesOf(trackit);
+  expect(statementIn(reason)).not.toContain("readings");
+  expect(reason).toContain("new partitions of public.readings fail while it is published: add a primary key");
+});
