@@ -543,6 +543,11 @@ export const SETTINGS = {
     "15",
     "Seconds between heartbeats on streams of events (text/event-stream), so that proxies keep them open.",
   ),
+  CHANGES_URL: setting(
+    orUnset(postgresUrl),
+    "",
+    "Connection URL of a login that only reads committed changes (attribute replication), with MIGRATE=off, past any pooler. When unset, the login of DATABASE_URL must have this attribute, with which it could copy the whole server.",
+  ),
   CHANGES_PUBLICATION: setting(
     publicationName,
     "content_changes",

@@ -3,7 +3,7 @@ import { type Config, ConfigError } from "../config/config.ts";
 import { DATABASE_SETTINGS, type DatabaseSetting, withDatabaseSettings } from "../config/database-settings.ts";
 import { quoteName, type Role } from "./catalog/catalog.ts";
 import { Debounced } from "./changes/debounced.ts";
-import { withClient } from "./cluster/open.ts";
+import { withClient } from "./cluster/client.ts";
 
 export type LiveSettingsOptions = {
   /** The settings of the environment. */

@@ -1,20 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TableName } from "../catalog/catalog.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
-import { oldestOf, parseSnapshot, parseStart, type Start, textOfStart } from "./position.ts";
+import { parseStart, type Start, startAfter, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
-
-/**
- * The position of a query: a reader that starts there gets exactly the changes that the query has not seen. `mark` was read before
- * the query, and `snapshot` is its pg_current_snapshot().
- */
-export function startAfter({ position }: Mark, snapshot: string): Start {
-  const seen = parseSnapshot(snapshot);
-  return { ...(position ?? { lsn: oldestOf(seen), index: 0 }), snapshot: seen };
-}
+import { type FoundSource, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
 
 /** Changes cannot be read at the moment. */
 export class FeedUnavailable extends Error {}
@@ -26,6 +18,8 @@ export type ChangeFeedOptions = {
   readonly reason?: string;
   /** The tables whose changes are read; null for those of a publication that a DBA manages. */
   readonly publication?: Publication | null;
+  /** Looks for the source while there is none. */
+  readonly search?: SourceSearchOptions;
   /** Maximum size in bytes of the changes that are kept. */
   readonly maxBytes: number;
   /** Milliseconds that `open` waits. */
@@ -52,9 +46,10 @@ const MAX_UNREAD = 1 / 4;
  * and each reader has a position in them.
  */
 export class ChangeFeed implements ChangeSink {
-  readonly #source: ChangeSource | null;
+  readonly #search: SourceSearch | undefined;
+  #source: ChangeSource | null = null;
   readonly #reason: string;
-  readonly #publication: Publication | null;
+  #publication: Publication | null = null;
   readonly #maxUnread: number;
   readonly #openTimeout: number;
   readonly #ring: Ring;
@@ -74,18 +69,16 @@ export class ChangeFeed implements ChangeSink {
   #capacity: PromiseWithResolvers<void> | null = null;
   #isWaking = false;
   #restTimer: NodeJS.Timeout | undefined;
-  readonly #published: Promise<void> | undefined;
+  #published: Promise<void> | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor({ source, reason, publication, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
+  constructor({ source, reason, publication, search, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
     this.#reason = reason || "this service does not read changes";
-    this.#publication = publication ?? null;
     this.#openTimeout = openTimeout;
-    this.#source = source;
     this.#ring = new Ring(maxBytes, MAX_AGE);
     this.#maxUnread = maxBytes * MAX_UNREAD;
-    source?.start();
-    this.#published = publication?.start();
+    if (source) this.#connect({ source, publication: publication ?? null });
+    if (search) this.#search = new SourceSearch(search, (found) => this.#connect(found));
   }
 
   /** The number of subscriptions to changes, of all interfaces. */
@@ -105,7 +98,7 @@ export class ChangeFeed implements ChangeSink {
 
   /** For `/health`. */
   get health() {
-    if (!this.#source) return { mode: "none", reason: this.#reason };
+    if (!this.#source) return { mode: "none", reason: this.#missing };
     const { since } = this.#ring;
     return {
       ...this.#source.health,
@@ -134,17 +127,19 @@ export class ChangeFeed implements ChangeSink {
   /** To be called after DDL: publishes the tables that callers may now read. */
   followSchema(): void {
     this.#publication?.soon();
+    this.#search?.soon();
   }
 
   /** Why no changes of the table can be received; null if they can. */
   async reasonAgainst(table: TableName): Promise<string | null> {
-    if (!this.#source) return this.#reason;
+    if (!this.#source) await this.#search?.now();
+    if (!this.#source) return this.#missing;
     return this.#publication?.reasonAgainst(table) ?? null;
   }
 
   /** Resolves when every later commit will be received. Rejects with FeedUnavailable if that takes too long. */
   async open(): Promise<void> {
-    if (!this.#source) throw new FeedUnavailable(this.#reason);
+    if (!this.#source) throw new FeedUnavailable(this.#missing);
     if (!this.#isOpen) {
       this.#isOpen = true;
       this.#source.open(this);
@@ -203,7 +198,9 @@ export class ChangeFeed implements ChangeSink {
   close(): Promise<void> {
     for (const reader of [...this.#readers]) reader.close();
     clearTimeout(this.#restTimer);
-    this.#closed ??= Promise.all([this.#publication?.close(), this.#source?.close()]).then(() => {});
+    this.#closed ??= Promise.resolve(this.#search?.close())
+      .then(() => Promise.all([this.#publication?.close(), this.#source?.close()]))
+      .then(() => {});
     return this.#closed;
   }
 
@@ -248,6 +245,17 @@ export class ChangeFeed implements ChangeSink {
     if (!this.#isLive) return;
     this.#isLive = false;
     this.#beginning = Promise.withResolvers();
+  }
+
+  #connect({ source, publication }: FoundSource): void {
+    this.#source = source;
+    this.#publication = publication;
+    source.start();
+    this.#published = publication?.start();
+  }
+
+  get #missing(): string {
+    return this.#search?.reason ?? this.#reason;
   }
 
   #isFull(): boolean {

@@ -1,6 +1,7 @@
 import pg from "pg";
 import type { Config } from "../../config/config.ts";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
+import { withClient } from "../cluster/client.ts";
 import type { Logins } from "../cluster/provision.ts";
 import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
@@ -8,6 +9,7 @@ import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
 import { failureOf, type TableState, tablesQuery, WHOLE } from "./publication-plan.ts";
 import { slotOf } from "./slot.ts";
+import { ChangesMissing, type FoundSource } from "./source-search.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
 export type ChangeMode = "logical" | "outbox" | "none";
@@ -23,6 +25,8 @@ export type ChangesConfig = {
   readonly url: string;
   /** The OID of the database. */
   readonly database: number;
+  /** Looks again for what is missing. Undefined if only a restart of the service, or of the server, can change the mode. */
+  readonly findAgain?: () => Promise<ChangesConfig>;
 };
 
 /** The publication of the service (db/schema/changes/publication.sql). */
@@ -49,47 +53,82 @@ export async function prepareChanges(owner: pg.Client, url: string): Promise<Cha
   };
 }
 
-type FindOptions = {
+export type FindOptions = {
   readonly publication: string;
   /** The served schemas. */
   readonly schemas: readonly string[];
+  /** The connection string of the login for changes; "" if there is none. */
+  readonly changesUrl: string;
 };
 
 /**
- * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if its login may replicate and
- * there is a publication.
+ * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if the login for changes may replicate
+ * and there is a publication. `url` has the login of requests.
  */
-export async function findChanges(
-  login: pg.Client,
-  url: string,
-  { publication, schemas }: FindOptions,
-): Promise<ChangesConfig> {
-  const { rows } = await login.query<{ user: string; is_owned: boolean | null }>(
-    `select current_user as user,
-       (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
-    [publication],
-  );
-  const { user, is_owned: isOwned } = rows[0]!;
-  const reasons = (await refusalsOfLogical(login, user)).map(({ text }) => text);
-  if (isOwned === null) reasons.push(await creationOf(login, publication, { schemas, logins: [user] }));
+export async function findChanges(url: string, options: FindOptions): Promise<ChangesConfig> {
+  const found = await withClient(url, async (client) => {
+    const { rows } = await client.query<{ user: string; database: string; oid: number; isPublished: boolean }>(
+      `select current_user as user, datname as database, oid,
+         exists (select from pg_publication where pubname = $1) as "isPublished"
+       from pg_database where datname = current_database()`,
+      [options.publication],
+    );
+    const { user, database, oid, isPublished } = rows[0]!;
+    const reading = options.changesUrl
+      ? await withClient(options.changesUrl, (reader) => inspect(reader, database, options)).catch(refusalOfLogin)
+      : await inspect(client, database, options);
+    const missing = isPublished ? [] : [await creationOf(client, options, user)];
+    return { ...reading, reasons: [...reading.reasons, ...missing], oid };
+  });
+  const { reasons, isOwned, oid } = found;
   const reason = reasons.length === 0 ? "" : `changes cannot be read, because ${reasons.join("; and because ")}`;
   return {
     mode: reason === "" ? "logical" : "none",
     reason,
-    publication,
-    manager: isOwned === false ? "dba" : "login",
-    url,
-    database: await databaseOf(login),
+    publication: options.publication,
+    manager: isOwned ? "login" : "dba",
+    url: options.changesUrl || url,
+    database: oid,
+    findAgain: () => findChanges(url, options),
   };
 }
 
-/** Why the publication is missing, and the statement that creates it. The database stays unchanged until a DBA runs it. */
-async function creationOf(
+/** What a login finds that is to read changes. */
+type Reading = { readonly reasons: readonly string[]; readonly isOwned: boolean };
+
+async function inspect(
   client: pg.Client,
-  publication: string,
-  { schemas, logins }: { readonly schemas: readonly string[]; readonly logins: readonly string[] },
-): Promise<string> {
-  const { rows } = await client.query<TableState>(tablesQuery, [schemas, logins, publication]);
+  database: string,
+  { publication, changesUrl }: FindOptions,
+): Promise<Reading> {
+  const { rows } = await client.query(
+    `select current_user as user, current_database() as database,
+       (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
+    [publication],
+  );
+  const { user, database: own, is_owned: isOwned } = rows[0]!;
+  if (own !== database)
+    return { reasons: [`CHANGES_URL names the database ${own} instead of ${database}`], isOwned: false };
+  const hasOwnLogin = changesUrl !== "";
+  const reasons = (await refusalsOfLogical(client, user)).map(({ needs, text }) =>
+    needs === "right" && !hasOwnLogin ? adviceForLogin(user, database) : text,
+  );
+  return { reasons, isOwned: isOwned === true };
+}
+
+/** A login that serves requests should not replicate: it could copy the whole server, with all its databases. */
+const adviceForLogin = (user: string, database: string) =>
+  `the login ${user} may not replicate, and should not, because it serves requests. A superuser can create another login: ` +
+  `create role ${quoteIfNeeded(`${database}_changes`)} login replication password '…'; its connection URL is the setting CHANGES_URL`;
+
+const refusalOfLogin = ({ message }: Error): Reading => ({
+  reasons: [`the login of CHANGES_URL is refused: ${message}`],
+  isOwned: false,
+});
+
+/** Why the publication is missing, and the statement that creates it. The database stays unchanged until a DBA runs it. */
+async function creationOf(client: pg.Client, { publication, schemas }: FindOptions, login: string): Promise<string> {
+  const { rows } = await client.query<TableState>(tablesQuery, [schemas, [login], publication]);
   const readable = rows.filter(({ isReadable }) => isReadable);
   const failures = new Map(readable.map((table) => [table.name, failureOf(table, WHOLE)]));
   const names = readable.map(({ name }) => name).filter((name) => failures.get(name) === null);
@@ -151,13 +190,28 @@ type Opened = { readonly changes: ChangesConfig; readonly logins: Pick<Logins, "
 
 /** The feed of the changes of a database that has been opened. */
 export function createFeed({ changes, logins }: Opened, options: FeedOptions): ChangeFeed {
-  const { changesMaxBytes: maxBytes, log } = options;
-  const { mode, reason } = changes;
-  if (mode === "logical") log.info("changes are read from the write-ahead log");
-  else log.warn(mode === "outbox" ? `changes are read from an outbox table, because ${reason}` : reason);
-  if (mode === "none") return new ChangeFeed({ source: null, reason, maxBytes });
+  const { changesMaxBytes: maxBytes, log, onConnectionError } = options;
+  const { mode, reason, findAgain } = changes;
+  if (mode === "outbox") log.warn(`changes are read from an outbox table, because ${reason}`);
+  if (mode !== "none") return new ChangeFeed({ ...openSource({ changes, logins }, options), maxBytes });
+  log.warn(reason);
+  const find = async () => {
+    const found = await findAgain!();
+    if (found.mode === "none") throw new ChangesMissing(found.reason);
+    return openSource({ changes: found, logins }, options);
+  };
+  const search = findAgain && {
+    find,
+    onMissing: (missing: string) => missing !== reason && log.warn(missing),
+    onError: onConnectionError,
+  };
+  return new ChangeFeed({ source: null, reason, ...(search && { search }), maxBytes });
+}
+
+function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSource {
+  if (changes.mode === "logical") options.log.info("changes are read from the write-ahead log");
   const publication = publicationOf(changes, [logins.data, logins.admin, logins.service], options);
-  return new ChangeFeed({ source: sourceOf(changes, options), publication, maxBytes });
+  return { source: sourceOf(changes, options), publication };
 }
 
 function sourceOf({ mode, url, database, publication, manager }: ChangesConfig, options: FeedOptions) {

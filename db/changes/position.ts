@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Change, comparePositions, type Position } from "./change.ts";
+import type { Mark } from "./source.ts";
 
 /**
  * The transactions that a query sees: of those below `end`, all but the `running` ones.
@@ -21,6 +22,15 @@ export type Start = Position & { readonly snapshot?: Snapshot };
 export function parseSnapshot(text: string): Snapshot {
   const [, end = "0", running = ""] = text.split(":");
   return { end: BigInt(end), running: new Set(running.split(",").filter(Boolean).map(BigInt)) };
+}
+
+/**
+ * The position of a query: a reader that starts there gets exactly the changes that the query has not seen. `mark` was read before
+ * the query, and `snapshot` is its pg_current_snapshot().
+ */
+export function startAfter({ position }: Mark, snapshot: string): Start {
+  const seen = parseSnapshot(snapshot);
+  return { ...(position ?? { lsn: oldestOf(seen), index: 0 }), snapshot: seen };
 }
 
 /** Whether a query sees a committed transaction. `xid` is its number modulo 2³². */

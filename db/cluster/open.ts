@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import pg from "pg";
+import type pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
+import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
@@ -29,6 +30,8 @@ export type OpenOptions = {
   readonly schemas: readonly string[];
   /** The publication of a database that is not migrated. */
   readonly changesPublication: string;
+  /** The login that reads its changes; "" if that of `databaseUrl` does. */
+  readonly changesUrl: string;
   /** Runs as the owner after the migrations. */
   readonly afterMigrations: (owner: pg.Client) => Promise<void>;
   readonly log: MigrationLog;
@@ -49,7 +52,6 @@ export type OpenedDatabase = {
 const DATABASE = "content";
 /** The oldest supported version of PostgreSQL. */
 const OLDEST = 15;
-const CONNECT_MILLISECONDS = 10_000;
 const UNCOMMITTED =
   "db/migrations/current.sql is not committed, and a start does not run it: npm run db:apply does, npm run db:commit commits it";
 const SEED = new URL("../seed.sql", import.meta.url);
@@ -77,8 +79,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {
     await withClient(url, (client) => refuseUnservable(client, options));
-    const { changesPublication: publication, schemas } = options;
-    const changes = await withClient(directUrl, (client) => findChanges(client, directUrl, { publication, schemas }));
+    const { changesPublication: publication, schemas, changesUrl } = options;
+    const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
     return { logins, listenUrl: directUrl, tasksUrl: null, changes };
   }
@@ -138,26 +140,6 @@ async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
     await client.query(`alter database ${DATABASE} set log_error_verbosity = 'terse'`);
   });
   return cluster;
-}
-
-/** Calls back with a connection that is closed afterwards. */
-export async function withClient<T>(connectionString: string, callback: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
-  await client.connect().catch((error: Error) => {
-    throw new Error(`cannot connect to the database: ${reasonOf(error)}`, { cause: error });
-  });
-  try {
-    return await callback(client);
-  } finally {
-    await client.end();
-  }
-}
-
-/** A host name with several addresses fails with an AggregateError, which has no message itself. */
-function reasonOf(error: Error): string {
-  return error instanceof AggregateError
-    ? [...new Set(error.errors.map(({ message }) => message))].join("; ")
-    : error.message;
 }
 
 /** `databaseUrl` with the user name and password of `login`. */

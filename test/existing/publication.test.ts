@@ -1,5 +1,7 @@
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
+import { EventStreamClient } from "../support/event-stream.ts";
+import { healthOf, startTestService, type TestService } from "../support/service.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";
 
 /** The service on the application, after `change`, and the warnings of its log. */
@@ -11,9 +13,7 @@ async function start(change = "", settings: Readonly<Record<string, string>> = {
   return { trackit, warnings };
 }
 
-async function changesOf({ url }: Trackit): Promise<any> {
-  return ((await (await fetch(`${url}/health`)).json()) as any).details.changes;
-}
+const changesOf = async ({ service }: Trackit): Promise<any> => (await healthOf(service)).details.changes;
 
 /** Tables that can no longer be deleted from. Postgres checks the replica identity of a table before it looks for rows. */
 async function unwritable({ database }: Trackit): Promise<string[]> {
@@ -86,4 +86,80 @@ test("a table with partitions and no key, whose new partitions could not be writ
   const { reason } = await changesOf(trackit);
   expect(statementIn(reason)).not.toContain("readings");
   expect(reason).toContain("new partitions of public.readings fail while it is published: add a primary key");
+});
+
+/** A second service on the database, whose changes another login reads. */
+async function startWithFeed(trackit: Trackit, login: string): Promise<TestService> {
+  const changesUrl = new URL(trackit.loginUrl);
+  Object.assign(changesUrl, { username: login, password: "feed" });
+  const settings = {
+    DATABASE_URL: trackit.loginUrl,
+    CHANGES_URL: changesUrl.href,
+    MIGRATE: "off",
+    DB_ANON_ROLE: trackit.role("anon"),
+    API_KEY_REQUIRED: "off",
+  };
+  const service = await startTestService(settings, { ...trackit.database, drop: async () => {} });
+  onTestFinished(() => service.stop());
+  return service;
+}
+
+test("the login that serves requests need not replicate: another one does, and is noticed without a restart", async () => {
+  const { trackit } = await start();
+  const { owner, name } = trackit.database;
+  const login = `${name}_changes`;
+  const { reason } = await changesOf(trackit);
+  expect(reason).toContain(`create role ${login} login replication password`);
+  expect(reason).not.toContain("alter role");
+
+  const { url, service } = await startWithFeed(trackit, login);
+  const reasonNow = async () => (await healthOf(service)).details.changes.reason;
+  expect(await reasonNow()).toMatch(/the login of CHANGES_URL is refused: .*there is no publication content_changes/s);
+  await owner.query(`create role ${login} login password 'feed'`);
+  onTestFinished(async () => void (await owner.query(`drop role ${login}`)));
+  await expect
+    .poll(reasonNow, { timeout: 20_000 })
+    .toContain(`the login ${login} may not replicate: a superuser can run: alter role`);
+  await owner.query(`alter role ${login} replication`);
+  await owner.query(statementIn(reason));
+
+  // A client that subscribes makes the service look again.
+  const subscribe = async () => {
+    const stream = new EventStreamClient(`${url}/rest/v1/plans?select=code`);
+    await expect.poll(() => stream.status).not.toBe(0);
+    return stream.status === 200 ? stream : null;
+  };
+  let stream: EventStreamClient | null = null;
+  await expect
+    .poll(
+      async () => {
+        stream = await subscribe();
+        return stream !== null;
+      },
+      { timeout: 20_000 },
+    )
+    .toBe(true);
+  await stream!.take(1, "snapshot");
+  await owner.query("insert into plans (code, title, price_cents) values ('new', 'New', 1)");
+  expect((await stream!.take(1, "INSERT"))[0]!.data.new).toEqual({ code: "new" });
+  expect(await healthOf(service)).toMatchObject({ details: { changes: { mode: "logical" } } });
+});
+
+test("a login for the changes of another database is refused", async () => {
+  const { trackit } = await start();
+  const changesUrl = new URL(trackit.loginUrl);
+  changesUrl.pathname = "/postgres";
+  const service = await startTestService(
+    {
+      DATABASE_URL: trackit.loginUrl,
+      CHANGES_URL: changesUrl.href,
+      MIGRATE: "off",
+      DB_ANON_ROLE: trackit.role("anon"),
+    },
+    { ...trackit.database, drop: async () => {} },
+  );
+  onTestFinished(() => service.stop());
+  expect((await healthOf(service.service)).details.changes.reason).toContain(
+    `CHANGES_URL names the database postgres instead of ${trackit.database.name}`,
+  );
 });

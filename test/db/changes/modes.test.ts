@@ -51,7 +51,7 @@ describe("with MIGRATE=off, changes", () => {
     expect(await healthOf(await startForeign())).toEqual({
       mode: "none",
       reason: expect.stringContaining(
-        `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+        `changes cannot be read, because the login ${login} may not replicate, and should not, because it serves requests. A superuser can create another login: create role ${name}_changes login replication`,
       ),
     });
   });
