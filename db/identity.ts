@@ -19,6 +19,8 @@ export type RequestContext = {
   readonly span?: Span;
   /** Absent unless an operator tries the request. */
   readonly trial?: Trial | undefined;
+  /** Who acts as the caller: `user 3`. SQL reads it as `request.operator`. Absent unless an operator tries the request. */
+  readonly operator?: string;
   /** The id of the request in the log; absent when the request is not traced. */
   readonly requestId?: string;
 };
@@ -77,8 +79,13 @@ function requestValues({ request }: Identity, { given }: TransactionSettings): s
   return values;
 }
 
-const allSettings = (identity: Identity) =>
-  identity.request.span ? tracedSettings(identity) : (identity.settings ?? NO_SETTINGS);
+function allSettings(identity: Identity): TransactionSettings {
+  const { span, operator } = identity.request;
+  const settings = span ? tracedSettings(identity) : (identity.settings ?? NO_SETTINGS);
+  return operator === undefined
+    ? settings
+    : { ...settings, given: [...settings.given, ["request.operator", operator]] };
+}
 
 /** Postgres cuts longer names. */
 const MAX_APPLICATION_NAME = 63;

@@ -21,9 +21,12 @@ type Run = (statements: readonly Statement[], options: RunOptions) => Promise<Re
 /** A request that an operator tries: its statements are also explained, and its changes are rolled back unless they are kept. */
 export class Trial {
   readonly transactions: TriedTransaction[] = [];
+  /** Who tries it: `user 3` */
+  readonly operator: string;
   readonly #keepsChanges: boolean;
 
-  constructor(keepsChanges: boolean) {
+  constructor(operator: string, keepsChanges: boolean) {
+    this.operator = operator;
     this.#keepsChanges = keepsChanges;
   }
 

@@ -37,7 +37,7 @@ export const contextOfExchange = (
   const recipient = recipientOfResponse(response, identity, caller);
   const { showsCredentials, trial } = identity;
   const plain = contextOf(request, path, { recipient, showsCredentials });
-  const context = trial ? { ...plain, trial } : plain;
+  const context = trial ? { ...plain, trial, operator: trial.operator } : plain;
   const { span } = head.notes;
   return span === null ? context : { ...context, span, requestId: head.requestId };
 };

@@ -105,8 +105,8 @@ function trialSender({ app, log, onInternalError }: TrialOptions) {
   const { rest, graphql, callers } = app;
   const nothing = new ExpressInterface({ routers: [], onInternalError });
   const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, nothing];
-  return async (request: InProcessRequest, caller: Caller, keepsChanges: boolean): Promise<Tried> => {
-    const trial = new Trial(keepsChanges);
+  return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
+    const trial = new Trial(operator, keepsChanges);
     const phases = new Phases();
     const pipeline = new Pipeline({
       log,

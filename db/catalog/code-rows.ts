@@ -22,7 +22,8 @@ const FIRST_USER_OID = 16_384;
  * - `table_to_xml(oid, …)`, `schema_to_xml` and the like read the tables and views that they get.
  * Those that execute a query which they get as text, such as `query_to_xml` and `ts_rewrite`, are volatile.
  */
-const RUN_UNNAMED_CODE = String.raw`^(pg_input_(is_valid|error_info)|(array|domain|record|range|multirange)_(in|recv)|satisfies_hash_partition|.*_to_xml.*)$`;
+const RUN_UNNAMED_CODE =
+  "^(pg_input_(is_valid|error_info)|(array|domain|record|range|multirange)_(in|recv)|satisfies_hash_partition|.*_to_xml.*)$";
 
 /** Functions of the service, such as those of its triggers. Whether their writes run code follows from the tables that they name. */
 const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'changes')

@@ -1,6 +1,6 @@
 import { anonymous, type Caller } from "../../db/caller.ts";
 import type { Role } from "../../db/catalog/catalog.ts";
-import { type Account, callerOfAccount } from "../../identity/account.ts";
+import { type Account, callerOfAccount, SIGN_IN_CLAIMS } from "../../identity/account.ts";
 import { Html, html } from "../html.ts";
 import type { Operator } from "./session.ts";
 
@@ -47,7 +47,7 @@ export async function callerIn(form: URLSearchParams, operator: Operator, option
     throw new FormFault(
       "Choose one of the roles. Only the service key may use one that row-level security does not restrict.",
     );
-  return { ...anonymous(role.name), claims: { ...claimsIn(form), role: role.name }, ...expiring };
+  return { ...anonymous(role.name), claims: { ...claimsIn(form, options), role: role.name }, ...expiring };
 }
 
 async function userIn(form: URLSearchParams, { findAccount }: AsOptions): Promise<Caller> {
@@ -64,14 +64,24 @@ async function userIn(form: URLSearchParams, { findAccount }: AsOptions): Promis
   return callerOfAccount(account, null);
 }
 
-function claimsIn(form: URLSearchParams): Record<string, unknown> {
+function claimsIn(form: URLSearchParams, { findAccount }: AsOptions): Record<string, unknown> {
+  const claims = claimsObjectIn(form);
+  for (const name of SIGN_IN_CLAIMS)
+    if (Object.hasOwn(claims, name))
+      throw new FormFault(`Only a sign-in sets the claim “${name}”, and an operator does not sign in for a caller.`);
+  if (findAccount !== null && Object.hasOwn(claims, "sub"))
+    throw new FormFault("To act as a user, choose “a user” instead of the claim “sub”.");
+  return claims;
+}
+
+function claimsObjectIn(form: URLSearchParams): Record<string, unknown> {
   const text = form.get("claims")?.trim() || "{}";
   if (text.length > MAX_CLAIMS) throw new FormFault(`The claims must not have more than ${MAX_CLAIMS} characters.`);
   try {
     const claims = JSON.parse(text);
     if (typeof claims === "object" && claims !== null && !Array.isArray(claims)) return claims;
   } catch {}
-  throw new FormFault('The claims must be a JSON object, such as {"sub": "7"}.');
+  throw new FormFault('The claims must be a JSON object, such as {"permissions": ["publish"]}.');
 }
 
 /** Row-level security also restricts administrators, so only the service role may use roles that bypass it. */
@@ -89,7 +99,7 @@ export function asFields(form: URLSearchParams | null, operator: Operator, optio
 <div class="row">${choice("anonymous", `an anonymous caller (${options.anonymousRole || "none"})`)}</div>
 ${options.findAccount && user}
 <div class="row">${choice("role", "a role")}${selectField({ name: "role", label: "Role", values: roles, value: form?.get("role") ?? "authenticated" })}
-<label for="claims">with the claims</label><input id="claims" name="claims" class="code" size="32" placeholder="{&quot;sub&quot;: &quot;7&quot;}" value="${form?.get("claims") ?? ""}" maxlength="${MAX_CLAIMS}"></div>
+<label for="claims">with the claims</label><input id="claims" name="claims" class="code" size="32" placeholder="{&quot;permissions&quot;: []}" value="${form?.get("claims") ?? ""}" maxlength="${MAX_CLAIMS}"></div>
 </fieldset>`;
 }
 

@@ -11,6 +11,8 @@ export type Operator = {
   readonly caller: Caller;
   /** `Administrator`, or `the service key` */
   readonly name: string;
+  /** `user 3` or `role service_role`, as security events name who acted for a user. */
+  readonly id: string;
   /** Every form of the console has it. */
   readonly csrf: string;
 };
@@ -63,7 +65,7 @@ export class ConsoleSessions {
     if (!cookie || !text) return null;
     const { credential, until } = JSON.parse(text) as { credential: KeptCredential; until: number };
     const caller = until > Date.now() ? await this.#callerOf(credential, request) : null;
-    return caller && { caller, name: nameOf(caller), csrf: this.#csrf.of(cookie) };
+    return caller && { caller, name: nameOf(caller), id: idOf(caller), csrf: this.#csrf.of(cookie) };
   }
 
   /** Whether a form comes from a page of this operator. */
@@ -85,3 +87,5 @@ export class ConsoleSessions {
 
 const nameOf = ({ role, claims }: Caller): string =>
   typeof claims.name === "string" ? claims.name : role === "service_role" ? "the service key" : `the role ${role}`;
+
+const idOf = ({ role, claims: { sub } }: Caller): string => (typeof sub === "string" ? `user ${sub}` : `role ${role}`);

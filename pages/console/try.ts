@@ -16,8 +16,8 @@ export type Tried = {
 };
 
 export type TryOptions = AsOptions & {
-  /** Sends the request through the interfaces of the service. */
-  send(request: InProcessRequest, caller: Caller, keepsChanges: boolean): Promise<Tried>;
+  /** Sends the request through the interfaces of the service, for the operator with this id. */
+  send(request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried>;
   /** Records what an operator has tried. */
   onTried(operator: string, as: string, request: InProcessRequest, keepsChanges: boolean): void;
   readonly hasGraphQL: boolean;
@@ -75,9 +75,9 @@ async function outcome(form: URLSearchParams, { operator }: ViewInput, options: 
   const caller = await callerIn(form, operator, options);
   const request = form.get("kind") === "graphql" ? graphqlRequest(form) : restRequest(form);
   const keepsChanges = form.has("keep");
-  refuseUntried(request, keepsChanges);
+  refuseUntried(request);
   options.onTried(operator.name, nameOfCaller(caller), request, keepsChanges);
-  const tried = await options.send(request, caller, keepsChanges);
+  const tried = await options.send(request, caller, operator.id, keepsChanges);
   const { response, transactions, phases, milliseconds } = tried;
   const isChange = transactions.some(({ isRead }) => !isRead);
   return html`<section aria-labelledby="response">
@@ -159,16 +159,12 @@ function graphqlRequest(form: URLSearchParams): InProcessRequest {
   };
 }
 
-/** What would not be rolled back. */
-function refuseUntried({ method, path, headers }: InProcessRequest, keepsChanges: boolean): void {
+/** What would run outside of the trial, or without end. */
+function refuseUntried({ headers }: InProcessRequest): void {
   if (/respond-async/i.test(headers.prefer ?? ""))
     throw new FormFault("A task runs later, outside of the trial: leave out Prefer: respond-async.");
   if (/event-stream/i.test(headers.accept ?? ""))
     throw new FormFault("A stream does not end, so it cannot be tried: leave out Accept: text/event-stream.");
-  if (!keepsChanges && method === "POST" && /^(\/api\/v\d+)?\/users(?:$|\?)/.test(path))
-    throw new FormFault(
-      "POST /users may create an account, which cannot be rolled back: try POST /rest/v1/users, or keep the changes.",
-    );
 }
 
 /** JSON objects as a table; everything else as text. */

@@ -93,14 +93,15 @@ type NewAccount = {
 };
 
 /**
- * Creates the user and the account. Returns the request that reads the new user, whose id is its only value. Rejects with
- * RestError if too many accounts were created from the address, and with the errors of `Runner.run`.
+ * Creates the user and the account, in a transaction of its own. Returns the request that reads the new user, whose id is its only value. Rejects with
+ * RestError if too many accounts were created from the address or an operator tries the request, and with the errors of `Runner.run`.
  */
 export async function createAccount(
   { request, account, identity, address }: NewAccount,
   registration: Registration,
   runner: Runner,
 ): Promise<ResourceRequest> {
+  if (identity.request.operator !== undefined) throw notInTrial();
   const user = { columns: request.body!.records[0] as NewUser["columns"], username: account.username };
   const id = await registration.register(user, account.password, address).catch(async (error) => {
     throw await runner.explained(error, request, identity);
@@ -108,3 +109,6 @@ export async function createAccount(
   const operation = { kind: "read", key: { id: 0, parent: null } } as const;
   return { ...request, operation, values: [id], shape: `made ${request.shape}` };
 }
+
+const notInTrial = () =>
+  restError(403, "PERMISSION_DENIED", "the console creates no accounts: leave out the password, or use npm run user");

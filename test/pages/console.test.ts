@@ -25,7 +25,9 @@ const SCHEMA = `
   create policy "teams delete their closed plans" on public.plans for delete to authenticated using (not is_open);
   create function public.waits() returns text language sql volatile set search_path = '' as
     $$ select pg_advisory_xact_lock(4711)::text || '<b>' $$;
-  grant execute on function public.waits() to anon;`;
+  grant execute on function public.waits() to anon;
+  create function public.claims() returns jsonb language sql stable set search_path = '' as $$ select auth.claims() $$;
+  grant execute on function public.claims() to authenticated;`;
 
 let service: TestService;
 let operator: ConsoleClient;
@@ -96,6 +98,7 @@ describe("/console", () => {
     expect(await status()).toBe(200);
     await sql("update auth_private.accounts set disabled_at = now() where user_id = 2");
     await expect.poll(status).toBe(303);
+    await sql("update auth_private.accounts set role = 'authenticated', disabled_at = null where user_id = 2");
   });
 
   test("accepts forms only from its own pages", async () => {
@@ -203,8 +206,9 @@ describe("/console/try", () => {
     const me = "/rest/v1/rpc/me?select=name";
     for (const user of ["ada", "ada@example.com", "1"])
       expect(await rest(me, { as: "user", user })).toContain("To user 1, Ada Lovelace, in the role authenticated");
-    expect(await rest(me, { as: "role", role: "authenticated", claims: '{"sub": "1"}' })).toContain(
-      '"name": "Ada Lovelace"',
+    const claims = '{"permissions": ["publish"]}';
+    expect(await rest("/rest/v1/rpc/claims", { as: "role", role: "authenticated", claims })).toContain(
+      '"permissions": [ "publish" ]',
     );
     expect(await rest(me)).toContain("Response: 401");
     const operation = "query Me($yes: Boolean!) { me { name @include(if: $yes) } }";
@@ -276,7 +280,8 @@ describe("/console/try", () => {
     ["The header Authorization is set by the caller", { headers: "Authorization: Bearer x" }],
     ["A task runs later", { method: "POST", headers: "Prefer: respond-async" }],
     ["A stream does not end", { headers: "Accept: text/event-stream" }],
-    ["POST /users may create an account", { method: "POST", path: "/users" }],
+    ["Only a sign-in sets the claim “auth_time”", { as: "role", role: "anon", claims: '{"auth_time": 1}' }],
+    ["To act as a user, choose “a user”", { as: "role", role: "anon", claims: '{"sub": "1"}' }],
     ["The variables must be a JSON object", { kind: "graphql", operation: "{ me { id } }", variables: "{" }],
   ])("says what to correct: %s", async (message, fields) => {
     expect(await rest("/rest/v1/users", fields)).toContain(message);
@@ -310,15 +315,15 @@ describe("/console/why", () => {
     const two = await ask({ table: "public.plans", key: "2", as: "user", user: "ada" });
     expect(two).toContain("read no the policy “teams see their plans” is false for this row: (EXISTS");
     expect(two).toContain("the restrictive policy “open plans change” is null for this row: is_open");
-    expect(
-      await ask({ table: "public.plans", key: "1", as: "role", role: "authenticated", claims: '{"sub": "2"}' }),
-    ).toContain("read no the policy “teams see");
+    expect(await ask({ table: "public.plans", key: "1", as: "user", user: "bob" })).toContain(
+      "read no the policy “teams see",
+    );
   });
 
   test("agrees with what the caller can do", async () => {
     const bodies = { 1: "one", 2: "two", 3: "three" };
-    for (const sub of ["1", "2"]) {
-      const as = { as: "role", role: "authenticated", claims: JSON.stringify({ sub }) };
+    for (const user of ["ada", "bob"]) {
+      const as = { as: "user", user };
       for (const [key, body] of Object.entries(bodies)) {
         const path = `/rest/v1/plans?id=eq.${key}`;
         const request = { ...as, kind: "rest", path, headers: "Prefer: count=exact", body: JSON.stringify({ body }) };
@@ -329,7 +334,7 @@ describe("/console/why", () => {
         const done = [await count("GET"), await count("PATCH"), await count("DELETE")];
         const page = await ask({ table: "plans", key, ...as });
         const said = ["read", "update", "delete"].map((name) => new RegExp(` ${name} (yes|no) `).exec(page)?.[1]);
-        expect([sub, key, said]).toEqual([sub, key, done]);
+        expect([user, key, said]).toEqual([user, key, done]);
       }
     }
     const service = await ask({ table: "plans", key: "2", as: "role", role: "service_role" });

@@ -246,7 +246,8 @@ create table public.security_events (
   event   text not null,
   user_id bigint, -- null if unknown; no foreign key: events outlive users
   address inet, -- null if no client caused it
-  detail  jsonb not null default '{}'
+  detail  jsonb not null default '{}',
+  operator text -- null if the user acted
 );
 -- Events of a user, newest first.
 create index security_events_user_id_at_idx on public.security_events (user_id, at desc);
@@ -264,3 +265,5 @@ comment on column public.security_events.event is
 comment on column public.security_events.user_id is 'The user whose account it is.';
 comment on column public.security_events.address is 'The IP address of the client.';
 comment on column public.security_events.detail is 'Further details; no secrets.';
+comment on column public.security_events.operator is
+  'Who acted instead of the user: "user 3", "role service_role", or "login content" for SQL; null if the user acted.';

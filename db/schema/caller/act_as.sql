@@ -16,7 +16,7 @@ begin
       hint = 'begin; select auth.act_as(…); …; rollback;';
   end if;
   select jsonb_build_object('sub', u.id::text, 'name', u.name, 'role', coalesce(a.role, 'authenticated'),
-      'permissions', coalesce(to_jsonb(a.permissions), '[]'), 'type', 'access', 'auth_time', extract(epoch from now()))
+      'permissions', coalesce(to_jsonb(a.permissions), '[]'), 'type', 'access')
     into claims
   from public.users as u
   left join auth_private.accounts as a on a.user_id = u.id
@@ -30,6 +30,7 @@ begin
     raise no_data_found using message = format('no user has the username, e-mail or id %s', login),
       hint = 'Also possible: anon, service_role.';
   end if;
+  perform set_config('request.operator', 'login ' || session_user, true);
   perform set_config('request.jwt.claims', coalesce(claims::text, ''), true);
   perform set_config('role', coalesce(claims ->> 'role', 'anon'), true);
   -- Not every client lets SQL see whether it has begun a transaction.
@@ -43,5 +44,5 @@ end $$;
 comment on function auth.act_as(text) is $$
 @accept function-sets-role only superusers and the owner may call it
 For psql: `begin; select auth.act_as('ada');` takes on role and claims of a user (username, e-mail or id), of anon, or
-of service_role, until the transaction ends.
+of service_role, until the transaction ends. It is no recent sign-in, and security events name the login as operator.
 $$;

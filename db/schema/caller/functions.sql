@@ -21,7 +21,8 @@ comment on function auth.is_admin() is 'Whether the caller''s role is admin.';
 
 create or replace function auth.has_recent_sign_in() returns boolean
 language sql stable parallel safe
-return coalesce(
+-- An operator who acts as the user has not signed in as the user.
+return coalesce(pg_catalog.current_setting('request.operator', true), '') = '' and coalesce(
   case when jsonb_typeof(auth.claims() -> 'auth_time') = 'number' then
     (auth.claims() ->> 'auth_time')::numeric > extract(epoch from now())
       - (select value::integer from internal.settings where name = 'recent_sign_in')
@@ -30,7 +31,7 @@ return coalesce(
 
 comment on function auth.has_recent_sign_in() is $$
 Whether the caller has proved the password, and the second factor, within the last RECENT_SIGN_IN seconds. Refreshing a
-token does not count; false for API keys and anonymous callers.
+token does not count; false for API keys, anonymous callers, and operators who act as a user.
 $$;
 
 create or replace function auth.require_recent_sign_in() returns void

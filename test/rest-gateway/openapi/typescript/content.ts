@@ -132,6 +132,7 @@ export type Database = {
           detail: NonNullable<Json>
           event: string
           id: number
+          operator: string | null
           user_id: number | null
         }
         ComputedFields: never
@@ -141,6 +142,7 @@ export type Database = {
           detail?: NonNullable<Json>
           event: string
           id?: never
+          operator?: string | null
           user_id?: number | null
         }
         Update: {
@@ -149,6 +151,7 @@ export type Database = {
           detail?: NonNullable<Json>
           event?: string
           id?: never
+          operator?: string | null
           user_id?: number | null
         }
         Relationships: []
