@@ -252,7 +252,7 @@ export class UpgradeGate {
 type Network = { sockets: number; readonly messages: MessageCount };
 
 /** Counts the messages of the current second. */
-class MessageCount {
+export class MessageCount {
   #second = 0;
   #count = 0;
 

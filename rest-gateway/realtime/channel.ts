@@ -1,11 +1,12 @@
 import { WatchEnded } from "../../db/changes/delivery.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
+import { MessageCount } from "../../http/upgrade-gate.ts";
 import type { SocketCaller } from "../../identity/socket-caller.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import { type JoinRequest, parseToken } from "./join.ts";
 import type { ChannelRights } from "./private-channels.ts";
-import { ChannelError, internal, mayNotWrite, notPossible } from "./problem.ts";
+import { ChannelError, internal, mayNotWrite, notPossible, tooManyPresenceMessages } from "./problem.ts";
 import { type ClientMessage, isObject, writeText } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
 import type { Subscription } from "./subscription.ts";
@@ -29,6 +30,8 @@ export type ChannelOptions = {
 
 /** The client goes to another page, and does not come back. */
 const GOING_AWAY = 1001;
+/** Maximum messages about its presence that a channel may send per second. */
+const MAX_PRESENCE_MESSAGES = 10;
 type Extension = "postgres_changes" | "presence" | "broadcast" | "system";
 
 /** A channel that a client has joined. */
@@ -42,6 +45,7 @@ export class Channel implements Member {
   caller: SocketCaller | null = null;
   readonly presenceKey: string;
   readonly #options: ChannelOptions;
+  readonly #presenceMessages = new MessageCount();
   #isOpen = true;
 
   constructor(options: ChannelOptions) {
@@ -170,7 +174,7 @@ export class Channel implements Member {
     const { payload, body } = message;
     const event = typeof payload.event === "string" ? payload.event : "";
     const { ack, self } = this.request.broadcast;
-    if (!this.rights.broadcast.write) return this.#refuse(message, "broadcast");
+    if (!this.rights.broadcast.write) return this.#refuse(message, "broadcast", mayNotWrite(this.request.name));
     const broadcast: Broadcast = { event, body: body ?? bodyOf(payload.payload) };
     const fault = faultOf(broadcast, this.socket.maxDepth);
     if (fault !== null) {
@@ -183,26 +187,37 @@ export class Channel implements Member {
   }
 
   #presence(message: ClientMessage): undefined {
-    const { event, payload } = message.payload;
-    const { topic } = this.#options;
-    if (!this.rights.presence.write) return this.#refuse(message, "presence");
-    if (event === "track") topic.presences.track(this, isObject(payload) ? payload : {});
-    else if (event === "untrack") topic.presences.untrack(this);
-    else {
+    const { event } = message.payload;
+    if (!this.rights.presence.write) return this.#refuse(message, "presence", mayNotWrite(this.request.name));
+    if (event !== "track" && event !== "untrack") {
       this.socket.reply(message, "error", { reason: "the event of a presence must be track or untrack" });
       return undefined;
+    }
+    try {
+      this.#track(event, message.payload.payload);
+    } catch (error) {
+      if (error instanceof ChannelError) return this.#refuse(message, "presence", error);
+      throw error;
     }
     // A client may request presence after it has joined.
     if (!this.receivesPresence && this.rights.presence.read) {
       this.receivesPresence = true;
-      this.send("presence_state", topic.presences.state());
+      this.#options.topic.sendPresences(this);
     }
     this.socket.reply(message, "ok");
     return undefined;
   }
 
-  #refuse(message: ClientMessage, extension: "broadcast" | "presence"): undefined {
-    const { reason } = mayNotWrite(this.request.name);
+  /** Throws ChannelError. */
+  #track(event: "track" | "untrack", payload: unknown): void {
+    const { presences } = this.#options.topic;
+    if (this.#presenceMessages.add(Math.floor(Date.now() / 1000)) > MAX_PRESENCE_MESSAGES)
+      throw tooManyPresenceMessages(MAX_PRESENCE_MESSAGES);
+    if (event === "track") presences.track(this, isObject(payload) ? payload : {});
+    else presences.untrack(this);
+  }
+
+  #refuse(message: ClientMessage, extension: "broadcast" | "presence", { reason }: ChannelError): undefined {
     this.socket.reply(message, "error", { reason });
     this.system(extension, "error", reason);
     return undefined;

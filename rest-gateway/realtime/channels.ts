@@ -155,7 +155,7 @@ export class Channels {
     const { topics, anonymousRole, feed } = this.#options;
     const { request, rights } = channel;
     if (channel.receivesPresence && rights.presence.read)
-      channel.send("presence_state", topics.open(request.topic, request.isPrivate).presences.state());
+      topics.open(request.topic, request.isPrivate).sendPresences(channel);
     if (!begun) return;
     if (begun.isGap) channel.system("postgres_changes", "error", gap().reason, { gap: true });
     const position = feed.textOf(begun.position);

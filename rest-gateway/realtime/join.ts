@@ -42,11 +42,14 @@ export type ChangesOptions = {
 };
 
 export const PREFIX = "realtime:";
+/** Maximum bytes of a topic, with its prefix, and of the key of a presence: binary messages have one byte for the length. */
+const MAX_NAME_BYTES = 255;
 const EVENTS: ReadonlySet<unknown> = new Set<BindingRequest["event"]>(["INSERT", "UPDATE", "DELETE", "*"]);
 
 /** Throws ChannelError. */
 export function parseJoin(topic: string, payload: Readonly<Record<string, unknown>>, maxBindings: number): JoinRequest {
   if (!topic.startsWith(PREFIX) || topic.length === PREFIX.length) throw topicRequired();
+  checkName(topic, "the topic");
   const config = objectOf(payload.config, "config");
   const broadcast = objectOf(config.broadcast, "config.broadcast");
   const presence = objectOf(config.presence, "config.presence");
@@ -60,7 +63,7 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
     name: topic.slice(PREFIX.length),
     isPrivate: config.private === true,
     broadcast: { ack: broadcast.ack === true, self: broadcast.self === true },
-    presence: { isEnabled: presence.enabled === true, key: stringOf(presence.key, "config.presence.key") },
+    presence: { isEnabled: presence.enabled === true, key: nameOf(presence.key, "config.presence.key") },
     bindings: changes.map(parseBinding),
     options: {
       since: stringOf(options.since, "postgres_changes_options.since") || null,
@@ -111,6 +114,17 @@ function stringOf(value: unknown, name: string): string {
   if (value === undefined || value === null) return "";
   if (typeof value !== "string") throw malformed(`${name} must be a string`);
   return value;
+}
+
+/** A short string that may be left out. */
+function nameOf(value: unknown, name: string): string {
+  const text = stringOf(value, name);
+  checkName(text, name);
+  return text;
+}
+
+function checkName(text: string, name: string): void {
+  if (Buffer.byteLength(text) > MAX_NAME_BYTES) throw malformed(`${name} must have at most ${MAX_NAME_BYTES} bytes`);
 }
 
 /** The names are those of the service's settings. */

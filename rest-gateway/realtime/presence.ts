@@ -1,124 +1,210 @@
+import { presenceTooLarge, tooManyPresences } from "./problem.ts";
+
 /** Whose presence is tracked. */
-type Tracked = { readonly presenceKey: string };
+export type Tracked = { readonly presenceKey: string };
 
-/** What a client says about itself, with a reference that is new with each change. */
-type Meta = { readonly phx_ref: string } & Readonly<Record<string, unknown>>;
+/** What a client says about itself. `ref` is new with each change, and unique in the topic; the JSON contains it as `phx_ref`. */
+type Meta = { readonly ref: string; readonly json: string; readonly bytes: number };
 
-/** By key: `{ "ada": { "metas": [{ "phx_ref": "…", … }] } }` */
-type Keys = Record<string, { metas: Meta[] }>;
+/** The presence of one client. */
+type Presence = {
+  /** Unique among the processes of the service. */
+  readonly id: string;
+  readonly key: string;
+  /** The process of the client; null for this one. */
+  readonly from: number | null;
+  /** As the members of the topic know it. */
+  announced: Meta | null;
+  /** As it is. */
+  current: Meta | null;
+};
+
+/** The JSON of `presence.current` in another process; null if the client has gone. */
+export type PresenceChange = {
+  readonly id: string;
+  readonly key: string;
+  readonly meta: { readonly ref: string; readonly json: string } | null;
+};
+
+/** Maximum bytes of what a client says about itself, as JSON. */
+export const MAX_META_BYTES = 4096;
+/** Maximum bytes of all keys and metas of a topic: a member that joins receives them in one message. */
+export const MAX_TOPIC_BYTES = 1_048_576;
 
 /** Milliseconds in which changes are collected, so that many clients that come or go at once do not cause a message each. */
 const DELAY = 50;
-
-/** A client that has come, or gone if `meta` is null. `ref` is the phx_ref, which is unique in the topic. */
-export type PresenceChange = { readonly ref: string; readonly key: string; readonly meta: Meta | null };
+/** The messages about changes of a topic, to all members together: at most so many for each millisecond, */
+const MESSAGES = 10;
+/** and so many bytes for each millisecond, */
+const BYTES = 100_000;
+/** and so many bytes at once. Further changes wait for the next messages. */
+const BYTES_AT_ONCE = 16_000_000;
 
 export type PresencesOptions = {
-  /** The beginning of the references of this process. */
-  readonly prefix: string;
+  /** A reference that is new in all processes. */
+  newRef(): string;
+  /** The number of members that receive changes. */
+  audience(): number;
   /** Called with the JSON of `{ joins, leaves }`. */
   send(diff: string): void;
   /** Called with each change by a client of this process. */
   share(change: PresenceChange): void;
 };
 
-/** Who is present in a topic: clients of this process, and of others. */
+/**
+ * Who is present in a topic: clients of this process, and of others. All members know the same: what `state` returns, which is also the
+ * sum of the changes that were sent. The more members, the more changes are sent together.
+ */
 export class Presences {
-  readonly #metas = new Map<Tracked, Meta>();
   readonly #options: PresencesOptions;
-  /** Those of other processes, by reference. */
-  readonly #remote = new Map<string, Tracked & { readonly from: number }>();
-  readonly #joined = new Map<Meta, string>();
-  readonly #left = new Map<Meta, string>();
+  readonly #own = new Map<Tracked, Presence>();
+  /** Those of other processes, by id. */
+  readonly #remote = new Map<string, Presence>();
+  /** Those that the members know, by key. */
+  readonly #announced = new Map<string, Set<Presence>>();
+  /** Those that have changed since, in the order of their first change. */
+  readonly #changed = new Set<Presence>();
+  #state: string | null = "{}";
+  #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
-  #count = 0;
+  /** When the next changes may be sent, in milliseconds. */
+  #nextAt = 0;
 
   constructor(options: PresencesOptions) {
     this.#options = options;
   }
 
+  /** The number of clients that are present. */
   get size(): number {
-    return this.#metas.size;
+    return this.#own.size + this.#remote.size;
   }
 
+  /** Throws ChannelError, and changes nothing, if the payload is too large or the topic has too many presences. */
   track(member: Tracked, payload: Readonly<Record<string, unknown>>): void {
-    this.untrack(member);
-    const ref = `${this.#options.prefix}${++this.#count}`;
-    const meta = { ...payload, phx_ref: ref };
-    this.#add(member, meta);
-    this.#options.share({ ref, key: member.presenceKey, meta });
+    const ref = this.#options.newRef();
+    const meta = metaOf(ref, JSON.stringify({ ...payload, phx_ref: ref }));
+    if (meta.bytes > MAX_META_BYTES) throw presenceTooLarge(MAX_META_BYTES);
+    const { presenceKey: key } = member;
+    const known = this.#own.get(member);
+    const presence = known ?? { id: ref, key, from: null, announced: null, current: null };
+    if (this.#bytes + meta.bytes + Buffer.byteLength(key) - sizeOf(presence) > MAX_TOPIC_BYTES)
+      throw tooManyPresences(MAX_TOPIC_BYTES);
+    this.#own.set(member, presence);
+    this.#set(presence, meta);
+    this.#options.share(changeOf(presence));
   }
 
   untrack(member: Tracked): void {
-    const meta = this.#delete(member);
-    if (meta) this.#options.share({ ref: meta.phx_ref, key: member.presenceKey, meta: null });
+    const presence = this.#own.get(member);
+    if (!presence) return;
+    this.#own.delete(member);
+    this.#set(presence, null);
+    this.#options.share(changeOf(presence));
   }
 
-  /** A client of the process with the number `from` has come or gone. */
-  receive({ ref, key, meta }: PresenceChange, from: number): void {
-    const known = this.#remote.get(ref);
-    if (known && meta === null) {
-      this.#remote.delete(ref);
-      this.#delete(known);
-    } else if (!known && meta !== null) {
-      const tracked = { presenceKey: key, from };
-      this.#remote.set(ref, tracked);
-      this.#add(tracked, meta);
+  /** A client of the process with the number `from` has come, changed or gone. */
+  receive({ id, key, meta }: PresenceChange, from: number): void {
+    const known = this.#remote.get(id);
+    if (meta === null) {
+      this.#remote.delete(id);
+      if (known) this.#set(known, null);
+    } else if (known?.current?.ref !== meta.ref) {
+      const presence = known ?? { id, key, from, announced: null, current: null };
+      this.#remote.set(id, presence);
+      this.#set(presence, metaOf(meta.ref, meta.json));
     }
   }
 
   /** The process with this number has ended. */
   forget(from: number): void {
-    for (const [ref, { presenceKey: key, from: own }] of this.#remote)
-      if (own === from) this.receive({ ref, key, meta: null }, from);
+    for (const presence of [...this.#remote.values()])
+      if (presence.from === from) this.receive({ ...presence, meta: null }, from);
   }
 
   /** The clients of this process. */
   get own(): PresenceChange[] {
-    return [...this.#metas]
-      .filter(([, { phx_ref }]) => !this.#remote.has(phx_ref))
-      .map(([{ presenceKey }, meta]) => ({ ref: meta.phx_ref, key: presenceKey, meta }));
+    return [...this.#own.values()].map(changeOf);
   }
 
-  /** The JSON of who is present. */
+  /** The JSON of what the members know. The same text until something else is sent. */
   state(): string {
-    return JSON.stringify(byKey([...this.#metas].map(([{ presenceKey }, meta]) => [meta, presenceKey])));
+    this.#state ??= jsonOf(
+      [...this.#announced.values()].flatMap((all) => [...all]),
+      "announced",
+    );
+    return this.#state;
   }
 
-  #add(member: Tracked, meta: Meta): void {
-    this.#metas.set(member, meta);
-    this.#joined.set(meta, member.presenceKey);
+  #set(presence: Presence, meta: Meta | null): void {
+    this.#bytes -= sizeOf(presence);
+    presence.current = meta;
+    this.#bytes += sizeOf(presence);
+    if (presence.announced === null && meta === null) this.#changed.delete(presence);
+    else this.#changed.add(presence);
     this.#sendSoon();
-  }
-
-  #delete(member: Tracked): Meta | undefined {
-    const meta = this.#metas.get(member);
-    if (!meta) return undefined;
-    this.#metas.delete(member);
-    // The others do not know it yet.
-    if (!this.#joined.delete(meta)) this.#left.set(meta, member.presenceKey);
-    this.#sendSoon();
-    return meta;
   }
 
   #sendSoon(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      if (this.#joined.size === 0 && this.#left.size === 0) return;
-      const diff = JSON.stringify({ joins: byKey(this.#joined), leaves: byKey(this.#left) });
-      this.#joined.clear();
-      this.#left.clear();
-      this.#options.send(diff);
-    }, DELAY);
+    if (this.#changed.size === 0) return;
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#send();
+      },
+      Math.max(DELAY, this.#nextAt - performance.now()),
+    ).unref();
+  }
+
+  #send(): void {
+    const audience = this.#options.audience();
+    const changed = this.#takeChanged(BYTES_AT_ONCE / audience);
+    if (changed.length === 0) return;
+    const left = changed.filter(({ announced }) => announced !== null);
+    const joined = changed.filter(({ current }) => current !== null);
+    const diff = audience === 0 ? "" : `{"joins":${jsonOf(joined, "current")},"leaves":${jsonOf(left, "announced")}}`;
+    for (const presence of changed) this.#announce(presence);
+    this.#state = null;
+    if (audience > 0) this.#options.send(diff);
+    this.#nextAt = performance.now() + Math.max(audience / MESSAGES, (audience * diff.length) / BYTES);
+    this.#sendSoon();
+  }
+
+  /** Takes the oldest changes, at least one, and together about `maxBytes`. */
+  #takeChanged(maxBytes: number): Presence[] {
+    const taken: Presence[] = [];
+    let bytes = 0;
+    for (const presence of this.#changed) {
+      if (taken.length > 0 && bytes >= maxBytes) break;
+      taken.push(presence);
+      this.#changed.delete(presence);
+      bytes += (presence.announced?.bytes ?? 0) + sizeOf(presence);
+    }
+    return taken;
+  }
+
+  #announce(presence: Presence): void {
+    const { key, current } = presence;
+    presence.announced = current;
+    const all = this.#announced.get(key) ?? new Set();
+    if (current !== null) this.#announced.set(key, all.add(presence));
+    else if (all.delete(presence) && all.size === 0) this.#announced.delete(key);
   }
 }
 
-function byKey(metas: Iterable<readonly [Meta, string]>): Keys {
-  // A key may be any text, such as __proto__.
-  const keys: Keys = Object.create(null);
-  for (const [meta, key] of metas) {
-    keys[key] ??= { metas: [] };
-    keys[key].metas.push(meta);
-  }
-  return keys;
+const metaOf = (ref: string, json: string): Meta => ({ ref, json, bytes: Buffer.byteLength(json) });
+
+const sizeOf = ({ key, current }: Presence): number => (current ? current.bytes + Buffer.byteLength(key) : 0);
+
+const changeOf = ({ id, key, current }: Presence): PresenceChange => ({
+  ...{ id, key },
+  meta: current && { ref: current.ref, json: current.json },
+});
+
+/** By key: `{ "ada": { "metas": [{ "phx_ref": "…", … }] } }` */
+function jsonOf(presences: readonly Presence[], which: "announced" | "current"): string {
+  const keys = Map.groupBy(presences, ({ key }) => key);
+  const members = [...keys].map(
+    ([key, all]) => `${JSON.stringify(key)}:{"metas":[${all.map((each) => each[which]!.json).join()}]}`,
+  );
+  return `{${members.join()}}`;
 }

@@ -10,6 +10,9 @@ export const REASON_CODES = [
   "RealtimeDisabledForConfiguration",
   "ChannelRateLimitReached",
   "ClientJoinRateLimitReached",
+  "ClientPresenceRateLimitReached",
+  "PresenceTooLarge",
+  "PresenceLimitReached",
   "ChangesUnavailable",
   "Gap",
   "InternalError",
@@ -41,6 +44,15 @@ export const tooManyChannels = (max: number, of: "socket" | "IP address") =>
   new ChannelError("ChannelRateLimitReached", `too many channels: the maximum for each ${of} is ${max}`);
 export const tooManyJoins = () =>
   new ChannelError("ClientJoinRateLimitReached", "too many joins per second: try again");
+export const tooManyPresenceMessages = (max: number) =>
+  new ChannelError(
+    "ClientPresenceRateLimitReached",
+    `too many messages: the maximum is ${max} per second on a channel`,
+  );
+export const presenceTooLarge = (max: number) =>
+  new ChannelError("PresenceTooLarge", `a presence has at most ${max} bytes`);
+export const tooManyPresences = (max: number) =>
+  new ChannelError("PresenceLimitReached", `the presences of a topic have at most ${max} bytes together`);
 export const changesUnavailable = (why: string) => new ChannelError("ChangesUnavailable", why);
 export const internal = (message: string) => new ChannelError("InternalError", message);
 export const gap = () =>

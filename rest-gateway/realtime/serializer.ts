@@ -126,6 +126,24 @@ type ServerMessage = {
   readonly event: string;
 };
 
+/** A message to several clients, written once for each version. `payload` is JSON. */
+export class SharedText {
+  readonly #message: ServerMessage;
+  readonly #payload: string;
+  readonly #written = new Map<Version, Buffer>();
+
+  constructor(message: ServerMessage, payload: string) {
+    this.#message = message;
+    this.#payload = payload;
+  }
+
+  of(version: Version): Buffer {
+    const written = this.#written.get(version) ?? Buffer.from(writeText(version, this.#message, this.#payload));
+    this.#written.set(version, written);
+    return written;
+  }
+}
+
 /** A broadcast whose body is not JSON. Version 1 cannot carry it. */
 export function writeBinary(topic: string, event: string, body: Buffer): Buffer {
   const [t, e] = [Buffer.from(topic), Buffer.from(event)];

@@ -2,7 +2,7 @@ import type { Peers } from "../../http/workers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import { type PresenceChange, Presences } from "./presence.ts";
 import type { ChannelRights } from "./private-channels.ts";
-import type { Version } from "./serializer.ts";
+import { SharedText, type Version } from "./serializer.ts";
 
 /** A channel, for the others with the same topic. */
 export interface Member {
@@ -10,8 +10,6 @@ export interface Member {
   readonly receivesPresence: boolean;
   readonly rights: ChannelRights;
   readonly socket: { readonly version: Version; send(message: Buffer, isBinary: boolean): void };
-  /** `payload` is JSON. */
-  send(event: string, payload: string): void;
 }
 
 /** What happens in a topic, for the other processes of the service. `bytes` is base64. */
@@ -28,7 +26,7 @@ type TopicOptions = {
   /** It begins with `realtime:`. */
   readonly name: string;
   /** See PresencesOptions. */
-  readonly prefix: string;
+  newRef(): string;
   share(event: TopicEvent): void;
   onEmpty(): void;
 };
@@ -38,13 +36,16 @@ export class Topic {
   readonly presences: Presences;
   readonly #members = new Set<Member>();
   readonly #options: TopicOptions;
+  /** The last message that says who is present. */
+  #state: { readonly payload: string; readonly message: SharedText } | null = null;
 
   constructor(options: TopicOptions) {
-    const { prefix, share } = options;
+    const { newRef, share } = options;
     this.#options = options;
     this.presences = new Presences({
-      prefix,
-      send: (diff) => this.#sendPresences(diff),
+      newRef,
+      audience: () => this.#audience().length,
+      send: (diff) => this.#sendDiff(diff),
       share: (change) => share({ kind: "presence", change }),
     });
   }
@@ -72,7 +73,18 @@ export class Topic {
     this.#closeIfEmpty();
   }
 
-  /** Tells the others who is present. */
+  /** Tells the member who is present. */
+  sendPresences({ socket }: Member): void {
+    const payload = this.presences.state();
+    if (this.#state?.payload !== payload)
+      this.#state = {
+        payload,
+        message: new SharedText({ topic: this.#options.name, event: "presence_state" }, payload),
+      };
+    socket.send(this.#state.message.of(socket.version), false);
+  }
+
+  /** Tells the other processes who is present. */
   sharePresences(): void {
     for (const change of this.presences.own) this.#options.share({ kind: "presence", change });
   }
@@ -90,10 +102,13 @@ export class Topic {
     }
   }
 
-  #sendPresences(diff: string): void {
-    for (const member of this.#members) {
-      if (member.receivesPresence && member.rights.presence.read) member.send("presence_diff", diff);
-    }
+  #audience(): Member[] {
+    return [...this.#members].filter(({ receivesPresence, rights }) => receivesPresence && rights.presence.read);
+  }
+
+  #sendDiff(diff: string): void {
+    const message = new SharedText({ topic: this.#options.name, event: "presence_diff" }, diff);
+    for (const { socket } of this.#audience()) socket.send(message.of(socket.version), false);
   }
 }
 
@@ -113,6 +128,7 @@ const broadcastOf = ({ event, isJson, bytes }: ReturnType<typeof eventOf>): Broa
 export class Topics {
   readonly #topics = new Map<string, Topic>();
   readonly #peers: Peers<TopicMessage> | null;
+  #refs = 0;
 
   /** `peers` are the other processes of the service. */
   constructor(peers: Peers<TopicMessage> | null) {
@@ -147,7 +163,7 @@ export class Topics {
   #create(name: string, isPrivate: boolean): Topic {
     return new Topic({
       name,
-      prefix: this.#peers ? `${this.#peers.own}.` : "",
+      newRef: () => `${this.#peers ? `${this.#peers.own}.` : ""}${++this.#refs}`,
       share: (event) => this.#peers?.send({ ...event, name, isPrivate }),
       onEmpty: () => this.#topics.delete(keyOf(name, isPrivate)),
     });

@@ -1,0 +1,240 @@
+import { randomUUID } from "node:crypto";
+import { Presence } from "@supabase/phoenix";
+import fc from "fast-check";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import {
+  MAX_META_BYTES,
+  MAX_TOPIC_BYTES,
+  type PresenceChange,
+  Presences,
+} from "../../../rest-gateway/realtime/presence.ts";
+import { type Member, Topics } from "../../../rest-gateway/realtime/topic.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const none = () => {};
+type View = ReturnType<typeof Presence.syncState>;
+
+/** The processes of a service with one topic. Messages between them arrive in order, and late. */
+class Processes {
+  readonly running: Process[] = [];
+  #count = 0;
+
+  start(): void {
+    const number = ++this.#count;
+    const process = new Process(number, (change) => this.#share(number, (other) => other.receive(change, number)));
+    for (const other of this.running) {
+      // A process that has started asks who is present.
+      other.inbox.push(() => {
+        for (const change of other.presences.own)
+          process.inbox.push(() => process.presences.receive(change, other.number));
+      });
+    }
+    this.running.push(process);
+  }
+
+  end(process: Process): void {
+    this.running.splice(this.running.indexOf(process), 1);
+    this.#share(process.number, (other) => other.forget(process.number));
+  }
+
+  #share(from: number, act: (presences: Presences) => void): void {
+    for (const other of this.running) if (other.number !== from) other.inbox.push(() => act(other.presences));
+  }
+}
+
+class Process {
+  readonly number: number;
+  readonly presences: Presences;
+  /** Messages that have not arrived. */
+  readonly inbox: (() => void)[] = [];
+  readonly members: { presenceKey: string; mood: string | null }[] = [];
+  readonly views: View[] = [];
+  audience = 1;
+  #refs = 0;
+
+  constructor(number: number, share: (change: PresenceChange) => void) {
+    this.number = number;
+    this.presences = new Presences({
+      newRef: () => `${number}.${++this.#refs}`,
+      audience: () => this.audience,
+      send: (diff) => {
+        for (const [i, view] of this.views.entries())
+          this.views[i] = Presence.syncDiff(view, JSON.parse(diff), none, none);
+      },
+      share: (change) => share(JSON.parse(JSON.stringify(change))),
+    });
+  }
+
+  /** A member that begins to receive presences. */
+  view(): void {
+    this.views.push(Presence.syncState({}, JSON.parse(this.presences.state()), none, none));
+  }
+
+  deliver(count = this.inbox.length): void {
+    for (const arrive of this.inbox.splice(0, count)) arrive();
+  }
+}
+
+/** `["ada: calm", "ada: glad", "bob: sad"]` */
+const textOf = (view: View) =>
+  Object.getOwnPropertyNames(view)
+    .flatMap((key) => (view[key] as any).metas.map(({ mood }: { mood: string }) => `${key}: ${mood}`))
+    .sort();
+
+const KEYS = ["ada", "bob", "__proto__"];
+
+type Step = {
+  readonly act: "start" | "end" | "join" | "track" | "untrack" | "leave" | "view" | "deliver" | "wait" | "audience";
+  readonly n: number;
+  readonly m: number;
+};
+
+const STEP: fc.Arbitrary<Step> = fc.record({
+  act: fc.constantFrom<Step["act"][]>(
+    ...(["start", "end", "join", "join", "track", "track", "track", "untrack", "leave"] as const),
+    ...(["view", "deliver", "deliver", "wait", "audience"] as const),
+  ),
+  n: fc.nat(1000),
+  m: fc.nat(1000),
+});
+
+function run(processes: Processes, { act, n, m }: Step): void {
+  const process = processes.running[n % processes.running.length];
+  if (act === "start" || !process) {
+    processes.start();
+    return;
+  }
+  const at = m % Math.max(1, process.members.length);
+  const member = process.members[at];
+  if (act === "end") processes.end(process);
+  else if (act === "join") process.members.push({ presenceKey: KEYS[m % KEYS.length]!, mood: null });
+  else if (act === "view") process.view();
+  else if (act === "deliver") process.deliver(m % 5);
+  else if (act === "wait") vi.advanceTimersByTime(m);
+  // With so many members, one presence is sent at a time.
+  else if (act === "audience") process.audience = [0, 1, 60_000_000][m % 3]!;
+  else if (member && act === "track") {
+    member.mood = `${n} ${m}`;
+    process.presences.track(member, { mood: member.mood });
+  } else if (member) {
+    member.mood = null;
+    process.presences.untrack(member);
+    if (act === "leave") process.members.splice(at, 1);
+  }
+}
+
+test("after any order of events in any process, what a member has received is who is present", () => {
+  fc.assert(
+    fc.property(fc.array(STEP, { maxLength: 80, size: "max" }), (steps) => {
+      const processes = new Processes();
+      for (const step of steps) {
+        run(processes, step);
+        // At any time, the members of a process know the same.
+        for (const { audience, views, presences } of processes.running) {
+          if (audience === 0) views.splice(0);
+          for (const view of views) expect(textOf(view)).toEqual(textOf(JSON.parse(presences.state())));
+        }
+      }
+      while (processes.running.some(({ inbox }) => inbox.length > 0))
+        for (const process of processes.running) process.deliver();
+      vi.runAllTimers();
+      const all = processes.running.flatMap(({ members }) => members);
+      const present = all.filter(({ mood }) => mood !== null).map(({ presenceKey, mood }) => `${presenceKey}: ${mood}`);
+      for (const process of processes.running) {
+        process.view();
+        for (const view of process.views) expect(textOf(view)).toEqual(present.toSorted());
+        expect(process.presences.size).toBe(present.length);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+/** A member of a topic that records what it receives. */
+function memberOf(presenceKey: string, version: 1 | 2 = 2) {
+  const received: Buffer[] = [];
+  const rights = { broadcast: { read: true, write: true }, presence: { read: true, write: true } };
+  const socket = { version, send: (message: Buffer) => void received.push(message) };
+  const member: Member = { presenceKey, receivesPresence: true, rights, socket };
+  return { member, received };
+}
+
+test("a message about presences is one buffer for all members with the same version", () => {
+  const topic = new Topics(null).open("realtime:room", false);
+  const members = Array.from({ length: 300 }, (_, i) => memberOf(`member ${i}`, i % 3 === 0 ? 1 : 2));
+  for (const { member } of members) {
+    topic.add(member);
+    topic.sendPresences(member);
+  }
+  expect(new Set(members.flatMap(({ received }) => received)).size).toBe(2);
+  for (const { member } of members) topic.presences.track(member, { mood: "calm" });
+  vi.runAllTimers();
+  for (const { received } of members) expect(received).toHaveLength(2);
+  expect(new Set(members.flatMap(({ received }) => received)).size).toBe(4);
+  for (const { member } of members) topic.sendPresences(member);
+  expect(new Set(members.flatMap(({ received }) => received)).size).toBe(6);
+});
+
+test("the messages about the presences of a topic grow with its members, however many come", () => {
+  const messagesOf = (count: number): number => {
+    const topic = new Topics(null).open("realtime:room", false);
+    const members = Array.from({ length: count }, (_, i) => memberOf(`member ${i}`));
+    for (const { member } of members) {
+      topic.add(member);
+      topic.presences.track(member, { mood: "calm" });
+      // A member comes each millisecond.
+      vi.advanceTimersByTime(1);
+    }
+    vi.runAllTimers();
+    const present = members.map(({ received }) => {
+      const joined = received.map((message) => Object.keys(JSON.parse(String(message))[4].joins).length);
+      return joined.reduce((sum, each) => sum + each, 0);
+    });
+    expect(present[0]).toBe(count);
+    return members.reduce((sum, { received }) => sum + received.length, 0);
+  };
+  const counts = [250, 500, 1000];
+  // At most ten for each millisecond, and the last ones.
+  for (const count of counts) expect(messagesOf(count)).toBeLessThanOrEqual(count * 10 + 2 * count);
+});
+
+test("the messages about the presences of a topic have few bytes at once, and few each second", () => {
+  const audience = 3000;
+  const sent: [at: number, bytes: number][] = [];
+  const send = (diff: string) => void sent.push([performance.now(), audience * diff.length]);
+  const presences = new Presences({ newRef: randomUUID, audience: () => audience, send, share() {} });
+  const members = Array.from({ length: 500 }, (_, i) => ({ presenceKey: `member ${i}` }));
+  for (const member of members) presences.track(member, { text: "x".repeat(1000) });
+  vi.runAllTimers();
+  expect(sent.reduce((sum, [, bytes]) => sum + bytes, 0)).toBeGreaterThan(1_500_000_000);
+  for (const [i, [at, bytes]] of sent.entries()) {
+    expect(bytes).toBeLessThan(20_000_000);
+    const after = sent[i + 1]?.[0];
+    // 100 MB and 10,000 messages each second.
+    if (after !== undefined) expect(after - at).toBeGreaterThanOrEqual(Math.max(bytes / 100_000, audience / 10) - 1);
+  }
+});
+
+test("a presence may have as many bytes as its limit, and a topic too", () => {
+  const presences = new Presences({ newRef: () => "0", audience: () => 0, send() {}, share() {} });
+  const overhead = JSON.stringify({ mood: "", phx_ref: "0" }).length;
+  const ofBytes = (bytes: number) => ({ mood: "x".repeat(bytes - overhead) });
+  const ada = { presenceKey: "" };
+  presences.track(ada, ofBytes(MAX_META_BYTES));
+  expect(() => presences.track(ada, ofBytes(MAX_META_BYTES + 1))).toThrow("a presence has at most 4096 bytes");
+  expect(() => presences.track(ada, { mood: "é".repeat(MAX_META_BYTES / 2) })).toThrow("a presence has at most");
+  const others = Array.from({ length: MAX_TOPIC_BYTES / MAX_META_BYTES - 1 }, () => ({ presenceKey: "" }));
+  for (const other of others) presences.track(other, ofBytes(MAX_META_BYTES));
+  const last = { presenceKey: "" };
+  expect(() => presences.track(last, {})).toThrow("the presences of a topic have at most 1048576 bytes together");
+  expect(presences.size).toBe(256);
+  // One that changes replaces itself.
+  presences.track(ada, { mood: "calm" });
+  presences.track(last, {});
+  expect(presences.size).toBe(257);
+  for (const member of [ada, last, ...others]) presences.untrack(member);
+  expect(presences.size).toBe(0);
+  for (const member of [ada, ...others]) presences.track(member, ofBytes(MAX_META_BYTES));
+});
