@@ -571,7 +571,7 @@ export const SETTINGS = {
   ),
   REALTIME_JOIN_RATE_PER_ADDRESS: setting(
     integer(1, 10_000_000),
-    "1000",
+    "200",
     "Maximum joins of channels per second on all realtime WebSockets from one IP address.",
   ),
   REALTIME_MAX_CHANGE_BYTES: setting(

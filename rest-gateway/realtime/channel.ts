@@ -23,7 +23,7 @@ export type ChannelOptions = {
   textOf(position: Start): string;
   /** Gives the channel the rights of a new token. Rejects with ChannelError. */
   authorize(token: string): Promise<void>;
-  /** Stores the position, so that the channel can be resumed: the connection was lost, or the client joins again. */
+  /** Stores the position, so that the channel can be resumed: the connection was lost, or the channel has failed. */
   keep(): void;
   onClosed(): void;
 };
@@ -124,9 +124,8 @@ export class Channel implements Member {
     this.#close();
   }
 
-  /** Another join of the same client replaces this one. */
+  /** Another join of the same client replaces this one, and continues where it was. */
   replace(): void {
-    this.#options.keep();
     this.#close();
     this.#sendWithRef("phx_close");
   }

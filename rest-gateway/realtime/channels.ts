@@ -58,14 +58,17 @@ export class Channels {
     const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request, () => channel);
     const watches = await this.#watches(subscription, numbered, caller);
     const identity = identityOf(socket, request, caller);
-    if (subscription) await resumption.recall(identity);
+    const replaced = socket.channels.get(request.topic);
+    const continued = replaced && this.#isSame(replaced, identity) ? replaced.subscription : null;
+    if (subscription && !continued) await resumption.recall(identity);
     if (!socket.isOpen) return;
 
     // From here on, nothing is awaited: the reply precedes the first change.
     socket.channels.get(request.topic)?.replace();
     socket.joins.admitChannel();
     const joinRef = message.joinRef ?? message.ref ?? "";
-    const begun = subscription && this.#begin(subscription, request, watches, identity, Number(joinRef));
+    const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
+    const begun = subscription && this.#begin(subscription, request, watches, lost());
     const topic = topics.open(request.topic, request.isPrivate);
     const channel = new Channel({
       ...{ socket, joinRef, request, rights, subscription, topic },
@@ -125,22 +128,31 @@ export class Channels {
     return this.#options.bindings.watches(bindings, caller, subscription);
   }
 
+  /** Where a channel with this identity was when its connection was lost. */
+  #lost(identity: ChannelIdentity, ref: number): Start | undefined {
+    const { feed, resumption } = this.#options;
+    const lost = resumption.take(identity, ref).map((text) => feed.startOf(text)!);
+    return lost.sort(comparePositions)[0];
+  }
+
+  #isSame(channel: Channel, { client, channel: digest }: ChannelIdentity): boolean {
+    const known = this.#identities.get(channel);
+    return known?.client === client && known.channel === digest;
+  }
+
   /** Begins at the position that the client sends or at which the connection was lost, whichever is later; without either, now. */
   #begin(
     subscription: Subscription,
     { options: { since } }: JoinRequest,
     watches: Awaited<ReturnType<Bindings["watches"]>>,
-    identity: ChannelIdentity,
-    ref: number,
+    lost: Start | undefined,
   ): Beginning {
-    const { feed, resumption } = this.#options;
+    const { feed } = this.#options;
     const given = since === null ? null : feed.startOf(since);
     if (since !== null && given === null) throw malformed("postgres_changes_options.since is not a position");
-    const lost = resumption.take(identity, ref).map((text) => feed.startOf(text)!);
-    const earliest = lost.sort(comparePositions)[0];
     // The client sends `since` again with each join.
-    const isLater = given !== null && earliest !== undefined && comparePositions(earliest, given) > 0;
-    const start = given === null || isLater ? earliest : given;
+    const isLater = given !== null && lost !== undefined && comparePositions(lost, given) > 0;
+    const start = given === null || isLater ? lost : given;
     try {
       return { position: subscription.start(watches, start), isResumed: start !== undefined, isGap: false };
     } catch (error) {

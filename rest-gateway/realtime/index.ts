@@ -65,7 +65,11 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     feed,
     router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
     bindings,
-    resumption: new Resumption({ textOf: (position) => feed.textOf(position), shared: lostChannels }),
+    resumption: new Resumption({
+      textOf: (position) => feed.textOf(position),
+      startOf: (text) => feed.startOf(text),
+      shared: lostChannels,
+    }),
     topics,
     privateChannels,
     callers: new SocketCallers(options.onIdentityChange),

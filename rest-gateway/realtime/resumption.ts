@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
+import { comparePositions } from "../../db/changes/change.ts";
 import type { Start } from "../../db/changes/position.ts";
 
 /** What identifies a channel of a client across connections. */
@@ -12,22 +13,31 @@ export type ChannelIdentity = {
   readonly channel: string;
 };
 
-/** Milliseconds that a channel can be resumed. */
+/** Milliseconds that a channel can be resumed, at least. */
 const MAX_AGE = 60_000;
+/** Channels of one identity that are lost within so many milliseconds are kept as one, so that the number of positions is limited. */
+const SPAN = 6000;
 /** Maximum number of identities. Beyond it, the oldest are dropped. */
 const MAX_LOST = 100_000;
 
 type ResumptionOptions = {
   textOf(position: Start): string;
+  startOf(text: string): Start | null;
   /** Those of all processes; null where the database has no table for them. */
   readonly shared: Pick<LostChannels, "add" | "take"> | null;
+};
+
+/** Channels of one identity that were lost in one span. */
+type Lost = LostChannel & {
+  /** Whether they were several. */
+  readonly isSeveral: boolean;
 };
 
 /** The channels that have lost their connections, and how far their clients had received changes. */
 export class Resumption {
   readonly #options: ResumptionOptions;
   /** Those of this process, and those that it has taken over, in the order of their loss. */
-  readonly #lost = new Map<string, readonly LostChannel[]>();
+  readonly #lost = new Map<string, readonly Lost[]>();
 
   constructor(options: ResumptionOptions) {
     this.#options = options;
@@ -41,10 +51,12 @@ export class Resumption {
   keep(identity: ChannelIdentity, position: Start, lastRef: number): void {
     this.#forgetExpired();
     const key = keyOf(identity);
-    const lost = { position: this.#options.textOf(position), lastRef, expiresAt: Date.now() + MAX_AGE };
+    const expiresAt = Math.ceil((Date.now() + MAX_AGE) / SPAN) * SPAN;
+    const lost = { position: this.#options.textOf(position), lastRef, expiresAt, isSeveral: false };
     const others = identity.isExact ? [] : (this.#lost.get(key) ?? []);
+    const known = others.find((other) => other.expiresAt === expiresAt);
     this.#lost.delete(key);
-    this.#lost.set(key, [...others, lost]);
+    this.#lost.set(key, [...others.filter((other) => other !== known), known ? this.#merge(known, lost) : lost]);
     this.#options.shared?.add(key, lost);
   }
 
@@ -53,9 +65,18 @@ export class Resumption {
     const key = keyOf(identity);
     const shared = (await this.#options.shared?.take(key)) ?? [];
     if (shared.length === 0) return;
-    const isShared = ({ position }: LostChannel) => shared.some((other) => other.position === position);
-    const others = identity.isExact ? [] : (this.#lost.get(key) ?? []).filter((own) => !isShared(own));
-    this.#lost.set(key, [...others, ...shared]);
+    const all = new Map((identity.isExact ? [] : (this.#lost.get(key) ?? [])).map((own) => [own.expiresAt, own]));
+    for (const [expiresAt, stored] of Map.groupBy(shared, (each) => each.expiresAt)) {
+      const taken = stored
+        .map((each) => ({ ...each, isSeveral: false }))
+        .reduce((one, other) => this.#merge(one, other));
+      const own = all.get(expiresAt);
+      // One of this process is in the table too.
+      const isSeveral = taken.isSeveral || own?.isSeveral === true;
+      all.set(expiresAt, own && !isEqual(own, taken) ? this.#merge(own, taken) : { ...taken, isSeveral });
+    }
+    const byAge = [...all.values()].sort((one, other) => one.expiresAt - other.expiresAt);
+    this.#lost.set(key, byAge);
   }
 
   /**
@@ -69,8 +90,21 @@ export class Resumption {
     const lost = (this.#lost.get(key) ?? []).filter(({ expiresAt }) => expiresAt > now);
     const fitting = lost.filter(({ lastRef }) => identity.isExact || ref > lastRef);
     // Another client may be the one that continues.
-    if (fitting.length === 1 && lost.length === 1) this.#lost.delete(key);
+    const isOnlyOne = fitting.length === 1 && lost.length === 1 && !fitting[0]!.isSeveral;
+    if (identity.isExact || isOnlyOne) this.#lost.delete(key);
     return fitting.map(({ position }) => position);
+  }
+
+  /** Loses nothing for any of them, but some may get changes twice. */
+  #merge(one: Lost, other: Lost): Lost {
+    const { textOf, startOf } = this.#options;
+    const isFirst = comparePositions(startOf(one.position)!, startOf(other.position)!) <= 0;
+    const { position: earliest } = isFirst ? one : other;
+    const { snapshot, ...start } = startOf(earliest)!;
+    // Another client may not have seen what the snapshot sees.
+    const position = snapshot && one.position !== other.position ? textOf(start) : earliest;
+    const lastRef = Math.min(one.lastRef, other.lastRef);
+    return { position, lastRef, expiresAt: one.expiresAt, isSeveral: true };
   }
 
   #forgetExpired(): void {
@@ -81,6 +115,9 @@ export class Resumption {
     }
   }
 }
+
+const isEqual = (one: LostChannel, other: LostChannel): boolean =>
+  one.position === other.position && one.lastRef === other.lastRef;
 
 /** A digest, because IP addresses are not stored. */
 const keyOf = ({ client, channel }: ChannelIdentity) =>

@@ -170,7 +170,8 @@ export class ChannelSocket {
     try {
       const bytes = data as Buffer;
       const message = isBinary ? parseBinary(bytes, this.version) : parseText(bytes, this.version, this.maxDepth);
-      this.lastRef = Math.max(this.lastRef, Number(message.ref) || 0);
+      const ref = Number(message.ref);
+      if (Number.isSafeInteger(ref)) this.lastRef = Math.max(this.lastRef, ref);
       this.#enqueue(message);
     } catch (error) {
       if (error instanceof MalformedMessage) this.#websocket.close(MALFORMED, error.message);

@@ -175,7 +175,7 @@ test("without settings the service uses an embedded database with demo data and 
     realtimeMaxChannels: 100,
     realtimeJoinRate: 100,
     realtimeMaxChannelsPerAddress: 5000,
-    realtimeJoinRatePerAddress: 1000,
+    realtimeJoinRatePerAddress: 200,
     realtimeMaxChangeBytes: 1_048_576,
     wsMaxSubscriptions: 100,
     wsMaxBufferedBytes: 1_048_576,

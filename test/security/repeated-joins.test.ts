@@ -1,0 +1,74 @@
+import { once } from "node:events";
+import { expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
+import { Resumption } from "../../rest-gateway/realtime/resumption.ts";
+import { useRealtime } from "../support/realtime.ts";
+
+const { sql, url } = useRealtime();
+
+const NOTES = { config: { postgres_changes: [{ event: "INSERT", schema: "public", table: "notes" }] } };
+
+/** A client of our own. */
+async function connect() {
+  const socket = new WebSocket(url());
+  onTestFinished(() => socket.terminate());
+  const received: [event: string, payload: any][] = [];
+  socket.on("message", (data) => {
+    const [, , , event, payload] = JSON.parse(String(data));
+    received.push([event, payload]);
+  });
+  await once(socket, "open");
+  const of = (wanted: string) => received.filter(([event]) => event === wanted).map(([, payload]) => payload);
+  const join = (topic: string, payload: object = {}, ref = "0") =>
+    socket.send(JSON.stringify([ref, ref, `realtime:${topic}`, "phx_join", payload]));
+  return { socket, join, of };
+}
+
+/** What the table keeps. */
+const lost = async () => (await sql("select count(*)::int as count from changes.lost_channels"))[0].count as number;
+
+test("a channel that is joined again and again continues where it was, and no position is kept for it", async () => {
+  const { join, of } = await connect();
+  const ids = () => of("postgres_changes").map(({ data }) => data.record.id);
+  for (let n = 1; n <= 50; n++) {
+    join("again", NOTES);
+    await expect.poll(() => of("phx_reply").length).toBe(n);
+    if (n % 10 === 0) await sql("insert into notes (id) values ($1)", n);
+  }
+  await expect.poll(() => [...new Set(ids())]).toEqual([10, 20, 30, 40, 50]);
+  expect(of("system").filter(({ resumed }) => resumed)).toHaveLength(49);
+  expect(await lost()).toBe(0);
+});
+
+test("a reference that is no integer does not keep the position of its channel from being stored", async () => {
+  const { socket, join, of } = await connect();
+  join("fraction", NOTES, "0.5");
+  await expect.poll(() => of("phx_reply")).toHaveLength(1);
+  socket.terminate();
+  await expect.poll(lost).toBe(1);
+});
+
+test("however many positions an identity has, at most eleven are kept, and none of them is later than its own", () => {
+  const identity = { client: "one network", isExact: false, channel: "a channel" };
+  const positions = { textOf: ({ index }: { index: number }) => String(index), startOf: startOf };
+  const resumption = new Resumption({ ...positions, shared: null });
+  for (let n = 0; n < 10_000; n++) resumption.keep(identity, { lsn: 1n, index: 10_000 - (n % 100) }, n % 50);
+  const kept = resumption.take(identity, 10_000);
+  expect(kept.length).toBeLessThanOrEqual(11);
+  expect(kept.map(Number)).toContain(9901);
+  // Another client may be the one that has continued.
+  expect(resumption.take(identity, 10_000)).toEqual(kept);
+});
+
+const startOf = (text: string) => ({ lsn: 1n, index: Number(text) });
+
+test("more than 200 joins in a second are refused to the sockets of one address", async () => {
+  const clients: Awaited<ReturnType<typeof connect>>[] = [];
+  for (let n = 0; n < 6; n++) clients.push(await connect());
+  for (let n = 0; n < 95; n++) for (const { join } of clients) join(`many ${n}`);
+  const replies = () => clients.flatMap(({ of }) => of("phx_reply"));
+  await expect.poll(() => replies().length).toBe(570);
+  const refused = replies().filter(({ status }) => status === "error");
+  expect(refused.length).toBeGreaterThan(0);
+  expect(refused[0].response.reason).toBe("ClientJoinRateLimitReached: too many joins per second: try again");
+});
