@@ -6,6 +6,7 @@ import { heading, list, table } from "../report.ts";
 import type { Bench, BenchOptions } from "../rounds.ts";
 import { ourCommand, type Program, startServer } from "../servers.ts";
 import { startBareReader } from "./bare-reader.ts";
+import { MEMBERS, measurePresence, type PresenceSample, presenceGoals, presenceReport } from "./presence.ts";
 import { openSubscribers } from "./subscribers.ts";
 import { type Row, Writers } from "./writers.ts";
 
@@ -94,13 +95,14 @@ type Measurements = {
   /** kB for each idle socket. */
   readonly socket: number | null;
   readonly writers: readonly WriterSample[];
+  readonly presences: readonly PresenceSample[];
 };
 
 export const REALTIME: Bench = {
   name: "realtime",
   about:
     "Measures channels: changes/s, time from commit to client, CPU for each delivery, memory for each socket, cost to writers.",
-  cases: [...CASES.map(({ name }) => name), "memory", "writers"],
+  cases: [...CASES.map(({ name }) => name), "memory", "writers", "presence"],
   run: async (options, command) => report(await measureAll(options), options, command),
 };
 
@@ -129,6 +131,7 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
   );
   const idle: number[] = [];
   const writers: WriterSample[] = [];
+  const presences: PresenceSample[] = [];
   for (let round = 1; round <= rounds; round++) {
     for (const each of measured) {
       options.signal.throwIfAborted();
@@ -140,9 +143,14 @@ async function measureAll(options: BenchOptions): Promise<Measurements> {
       writers.push(await measureWriters(database, options));
       progress(`round ${round}/${rounds}, rows/s: ${JSON.stringify(writers.at(-1))}`);
     }
+    for (const members of isWanted("presence") ? MEMBERS : []) {
+      options.signal.throwIfAborted();
+      presences.push(await measurePresence(PROGRAM, database, members));
+      progress(`round ${round}/${rounds}, presence: ${JSON.stringify(presences.at(-1))}`);
+    }
   }
   const socket = isWanted("memory") ? await measureMemory(database, options) : null;
-  return { databaseVersion: database.version, measured, idle, socket, writers };
+  return { databaseVersion: database.version, measured, idle, socket, writers, presences };
 }
 
 let lastId = 0;
@@ -289,7 +297,7 @@ const textOf = ({ p50, p95, lost, cpu, fullSpeed }: Sample) =>
 
 /** Formats the measurements as Markdown. */
 function report(
-  { databaseVersion, measured, idle, socket, writers }: Measurements,
+  { databaseVersion, measured, idle, socket, writers, presences }: Measurements,
   options: BenchOptions,
   command: string,
 ): string {
@@ -322,7 +330,7 @@ function report(
       `service and Postgres share the cores. Rounds: ${options.rounds}, ${options.seconds} s; each measurement has a new process.`,
     "### Goals",
     "A goal is reached if the median of the rounds reaches it.",
-    goalsTable([...measured.flatMap(goalsOf), ...more]),
+    goalsTable([...measured.flatMap(goalsOf), ...more, ...presenceGoals(presences)]),
     "### All numbers",
     "Medians (minimum–maximum).",
     table(
@@ -331,6 +339,7 @@ function report(
     ),
     `Rows/s of 8 writers: ${spreadOf(writers, "without")} without a subscriber, ${spreadOf(writers, "bare")} while a process reads ` +
       `the changes and discards them, ${spreadOf(writers, "with")} with a subscriber.`,
+    ...presenceReport(presences),
   ].join("\n\n");
 }
 
