@@ -382,6 +382,11 @@ export const SETTINGS = {
     "off",
     "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy.",
   ),
+  GRAPHQL_ROLES: setting(
+    list,
+    "",
+    "Roles whose privileges form the GraphQL schema, separated by commas. When unset, those that callers may have, without roles that bypass policies: with bypassrls, or as owners of tables.",
+  ),
   GRAPHQL_NODE: setting(
     onOff,
     "off",

@@ -1,5 +1,3 @@
-import { AsyncLocalStorage } from "node:async_hooks";
-import { format } from "node:util";
 import type { Pool } from "pg";
 import { makeSchema } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
@@ -8,10 +6,12 @@ import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchem
 import type { Config } from "../config/config.ts";
 import type { Finding } from "../db/advisor/finding.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
+import { type SchemaRoles, schemaRoles } from "../db/catalog/exposure.ts";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
 import { contractPreset } from "../plugins/index.ts";
 import { manyToManyPlugin } from "../plugins/ManyToManyPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
+import { privilegesPlugin } from "../plugins/PrivilegesPlugin.ts";
 import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
 import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
@@ -20,10 +20,12 @@ import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { sendQueriesTogether } from "./plan-phases.ts";
+import { withoutConsole } from "./without-console.ts";
 
 export type SchemaOptions = {
-  /** Connections of the login role. Its grants decide what the schema contains. */
+  /** Connections of the login role. The roles that it may become decide what the schema contains. */
   readonly catalog: Pool;
+  readonly roles: SchemaRoles;
   readonly schemas: readonly string[];
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
@@ -40,10 +42,12 @@ export type SchemaOptions = {
 
 export type SchemaSettings = Pick<
   Config,
+  | "dbAnonRole"
   | "dbSchemas"
   | "graphqlDeleteAnonymous"
   | "graphqlMaxPageSize"
   | "graphqlNode"
+  | "graphqlRoles"
   | "graphqlTimeScalar"
   | "graphqlUnindexedFilters"
 >;
@@ -52,6 +56,7 @@ export const schemaSettings = (
   settings: SchemaSettings,
 ): Omit<SchemaOptions, "catalog" | "relations" | "readRelations"> => ({
   schemas: settings.dbSchemas,
+  roles: { anonymous: settings.dbAnonRole, named: settings.graphqlRoles },
   timeScalar: settings.graphqlTimeScalar,
   maxPageSize: settings.graphqlMaxPageSize,
   deleteAnonymous: settings.graphqlDeleteAnonymous,
@@ -136,7 +141,12 @@ async function attempt(
     extends: [contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
     plugins: [
       leftOut.plugin,
-      viewKeysPlugin(options.relations, options.readRelations),
+      privilegesPlugin({
+        catalog: options.relations,
+        readCatalog: options.readRelations,
+        rolesOf: (login) => schemaRoles(options.relations(), login, options.roles),
+      }),
+      viewKeysPlugin(options.relations),
       manyToManyPlugin(options.relations),
       tableSubscriptionsPlugin(options.relations),
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
@@ -243,45 +253,5 @@ export function shareAbortReason(): void {
   const aborted = new DOMException("This operation was aborted", "AbortError");
   prototype.abort = function (reason = aborted) {
     abort.call(this, reason);
-  };
-}
-
-const METHODS = ["log", "info", "warn", "error"] as const;
-
-/** Receives what the current work would print. */
-const collecting = new AsyncLocalStorage<(line: string) => void>();
-/** The number of calls of `withoutConsole` that have not ended. */
-let running = 0;
-let restore: () => void;
-
-/**
- * Runs `work`, and passes what it would print on the console to `collect`: the libraries that build the schema print
- * warnings, which do not belong between the lines of the log.
- */
-export async function withoutConsole<Result>(
-  work: () => Promise<Result>,
-  collect: (line: string) => void,
-): Promise<Result> {
-  if (running++ === 0) restore = replaceConsole();
-  try {
-    return await collecting.run(collect, work);
-  } finally {
-    if (--running === 0) restore();
-  }
-}
-
-/** Returns a function that restores the console. What other work prints is printed. */
-function replaceConsole(): () => void {
-  const replaced = METHODS.map((method) => [method, console[method]] as const);
-  for (const [method, print] of replaced) {
-    console[method] = (...args: unknown[]) => {
-      const collect = collecting.getStore();
-      // Objects are dumps of PostGraphile's models.
-      if (collect) collect(format(...args.filter((arg) => typeof arg !== "object")));
-      else print.apply(console, args);
-    };
-  }
-  return () => {
-    for (const [method, print] of replaced) console[method] = print;
   };
 }

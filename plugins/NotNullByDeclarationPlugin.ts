@@ -36,10 +36,15 @@ function withNonNullItems<T extends GraphQLOutputType | GraphQLInputType>(build:
   return (isNonNullType(type) ? new GraphQLNonNull(nonNullItems) : nonNullItems) as unknown as T;
 }
 
-/** Whether all columns of the foreign key are NOT NULL. */
+/**
+ * Whether all columns of the foreign key are NOT NULL, and every caller can read the row that they refer to. With `@notNull` the DBA
+ * promises it.
+ */
 function alwaysReferencesRow(details: any): boolean {
   if (!details) return false;
   const { registry, codec, relationName } = details;
-  const relation = registry.pgRelations[codec.name][relationName];
-  return !relation.isReferencee && relation.localAttributes.every((column: string) => codec.attributes[column].notNull);
+  const { isReferencee, extensions, localAttributes } = registry.pgRelations[codec.name][relationName];
+  if (isReferencee) return false;
+  if (extensions?.tags?.notNull) return true;
+  return extensions?.findsRow === true && localAttributes.every((column: string) => codec.attributes[column].notNull);
 }

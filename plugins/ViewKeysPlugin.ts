@@ -7,16 +7,14 @@ type Tags = Record<string, string | true | (string | true)[] | undefined>;
  * A view has the keys and foreign keys of the tables that it selects from, as in the table interface: `filmTitle(id:)`,
  * `FilmLabel.film`. They become the smart tags `@primaryKey` and `@foreignKey`, unless the view has these tags.
  */
-export const viewKeysPlugin = (catalog: () => Catalog, readCatalog: () => Promise<unknown>): GraphileConfig.Plugin => ({
+export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "ViewKeysPlugin",
   version: "1.0.0",
   after: ["smart-tags"],
   before: ["PgFakeConstraintsPlugin"],
   gather: {
     hooks: {
-      async pgIntrospection_introspection(_info, { introspection }) {
-        // DDL that was committed after the catalog was read: without the catalog, its views would have no keys.
-        if (introspection.classes.some((each) => isMissing(each, catalog()))) await readCatalog();
+      pgIntrospection_introspection(_info, { introspection }) {
         const { schemas } = catalog();
         const tableOf = ({ schema, name }: TableName) => schemas.get(schema)?.tables.get(name);
         // The catalog may have been read at another time, and parts of the database may be left out.
@@ -44,13 +42,6 @@ export const viewKeysPlugin = (catalog: () => Catalog, readCatalog: () => Promis
     },
   },
 });
-
-type Relation = { readonly relkind: string; readonly relname: string; getNamespace(): { nspname: string } | undefined };
-
-/** Whether a view of a served schema is not in the catalog. */
-const isMissing = (relation: Relation, { schemas }: Catalog): boolean =>
-  ["v", "m"].includes(relation.relkind) &&
-  schemas.get(relation.getNamespace()?.nspname ?? "")?.tables.has(relation.relname) === false;
 
 /** `(author_id) references public.users (id)`. References to other views would repeat those to tables. */
 function foreignKeysOf(

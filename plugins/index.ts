@@ -10,6 +10,7 @@ import { ContractNamesPlugin } from "./ContractNamesPlugin.ts";
 import { DefaultsPlugin } from "./DefaultsPlugin.ts";
 import { DescriptionsPlugin } from "./DescriptionsPlugin.ts";
 import { FieldSourcesPlugin } from "./FieldSourcesPlugin.ts";
+import { FilledColumnsPlugin } from "./FilledColumnsPlugin.ts";
 import { FilterArgumentsPlugin } from "./FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FiniteFloatsPlugin } from "./FiniteFloatsPlugin.ts";
@@ -37,6 +38,8 @@ export const contractPreset: GraphileConfig.Preset = {
     "ClientMutationIdDescriptionPlugin",
     "MutationPayloadQueryPlugin",
     "QueryQueryPlugin",
+    // Replaced by PrivilegesPlugin.
+    "PgRBACPlugin",
     // Cursors have the type String.
     "CursorTypePlugin",
     "BuiltinScalarConnectionsPlugin",
@@ -59,6 +62,7 @@ export const contractPreset: GraphileConfig.Preset = {
     IdColumnsPlugin,
     HideForeignKeyColumnsPlugin,
     GeneratedColumnsPlugin,
+    FilledColumnsPlugin,
     NotNullByDeclarationPlugin,
     NullRecordArraysPlugin,
     FiniteFloatsPlugin,

@@ -24,6 +24,7 @@ async function ours(pool: pg.Pool) {
   return buildSchema({
     catalog: pool,
     schemas: scope.schemas,
+    roles: { anonymous: "anon", named: [] },
     timeScalar: "Time",
     maxPageSize: 1000,
     deleteAnonymous: "error",

@@ -60,3 +60,54 @@ export function callerRoles(
     ({ name, isSuperuser }) => reached.has(name) && !logins.includes(name) && !isSuperuser && !name.startsWith("pg_"),
   );
 }
+
+export type SchemaRoles = {
+  /** The role of callers without credentials. */
+  readonly anonymous: string;
+  /** Roles that are chosen by a setting; empty for those that `login` may become. */
+  readonly named: readonly string[];
+};
+
+/**
+ * The roles whose privileges form the GraphQL schema, which all callers share. Without a setting they are those that `login` may
+ * become, except roles that bypass policies: with the attribute, as owners of served tables, or as members of such owners. What only
+ * they may use would be shown to everyone.
+ */
+export function schemaRoles(catalog: Catalog, login: string, { anonymous, named }: SchemaRoles): readonly Role[] {
+  if (named.length > 0) return named.flatMap((name) => catalog.roles.get(name) ?? []);
+  const owners = new Set(
+    [...catalog.schemas.values()].flatMap(({ tables }) => [...tables.values()]).map(({ owner }) => owner),
+  );
+  const reached = callerRoles(catalog, [login]).filter(
+    ({ bypassesRowSecurity, inherits }) => !bypassesRowSecurity && inherits.isDisjointFrom(owners),
+  );
+  const nobody = catalog.roles.get(anonymous);
+  return nobody && !reached.includes(nobody) ? [...reached, nobody] : reached;
+}
+
+/** Whether the role can read these columns of every row of the table. */
+export function readsEveryRow(catalog: Catalog, role: Role, table: Table, columns: readonly string[]): boolean {
+  return readsColumns(catalog, role.name, table, columns) && seesEveryRow(role, table);
+}
+
+/** Whether the role can read these columns of the rows that it sees. */
+export function readsColumns(catalog: Catalog, role: string, table: Table, columns: readonly string[]): boolean {
+  const schema = catalog.schemas.get(table.schema)!;
+  const mayRead = (name: string) => {
+    const column = table.columns.get(name);
+    return column !== undefined && mayUseColumn(catalog, role, table, column, "select");
+  };
+  return mayUseSchema(catalog, role, schema) && columns.every(mayRead);
+}
+
+/** Whether no policy hides a row of the table from the role: only the condition `true` is certain to hold. */
+function seesEveryRow({ bypassesRowSecurity, inherits }: Role, { rowSecurity, owner }: Table): boolean {
+  const { isEnabled, isForced, policies } = rowSecurity;
+  if (!isEnabled || bypassesRowSecurity || (!isForced && inherits.has(owner))) return true;
+  const applied = policies.filter(({ roles }) => !roles.isDisjointFrom(inherits));
+  const certain = applied.filter(({ condition }) => condition === "true");
+  return (
+    certain.some(({ isPermissive }) => isPermissive) &&
+    applied.every((policy) => policy.isPermissive || certain.includes(policy))
+  );
+}

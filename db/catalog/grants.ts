@@ -195,7 +195,11 @@ export function mayUseSchema(catalog: Catalog, role: string, { owner, usage }: S
   return isSuperuser || names.has(owner) || names.has(ON_ALL_TABLES.select) || !names.isDisjointFrom(usage);
 }
 
-export function mayExecute(catalog: Catalog, role: string, { owner, grantees }: DatabaseFunction): boolean {
+export function mayExecute(
+  catalog: Catalog,
+  role: string,
+  { owner, grantees }: Pick<DatabaseFunction, "owner" | "grantees">,
+): boolean {
   const { names, isSuperuser } = holderOf(catalog, role);
   return isSuperuser || names.has(owner) || !names.isDisjointFrom(grantees);
 }

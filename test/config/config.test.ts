@@ -135,6 +135,7 @@ test("without settings the service uses an embedded database with demo data and 
     changesPublication: "content_changes",
     graphqlTimeScalar: "Time",
     graphqlUnindexedFilters: false,
+    graphqlRoles: [],
     graphqlNode: false,
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",

@@ -29,6 +29,8 @@ export type Trackit = Pick<TestService, "url" | "service" | "database"> & {
   gql(query: string, options?: TrackitOptions): Promise<Answer>;
   /** `rest("tasks?select=id", { as: 1 })`: GET, or POST with a body. */
   rest(path: string, sent?: { method?: string; body?: unknown; as?: number; headers?: object }): Promise<Reply>;
+  /** Runs SQL as the owner of the cluster, with roles named as in trackit/*.sql, and announces the change to the service. */
+  change(sql: string): Promise<void>;
   /** Stops the service and drops the database and its roles. */
   stop(): Promise<void>;
 };
@@ -39,7 +41,7 @@ export const userId = id("b");
 export const projectId = id("c");
 export const taskId = id("d");
 
-/** `settings` are environment variables. */
+/** `settings` are environment variables, with roles named as in trackit/*.sql. */
 export async function startTrackit(
   settings: Readonly<Record<string, string>> = {},
   log?: Logger,
@@ -61,7 +63,7 @@ export async function startTrackit(
     DB_ANON_ROLE: role("anon"),
     JWT_SECRET: SECRET,
     API_KEY_REQUIRED: "off",
-    ...settings,
+    ...Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, withRoles(value)])),
   };
   const { url, service, gql } = await startTestService(environment, database, log);
   const token = (n: number, name: Role = "user") => jwt.sign({ role: role(name), sub: userId(n) }, SECRET);
@@ -84,6 +86,9 @@ export async function startTrackit(
       });
       const text = await response.text();
       return { status: response.status, headers: response.headers, json: text && JSON.parse(text) };
+    },
+    async change(sql) {
+      await database.owner.query(`${withRoles(sql)}; notify pgrst, 'reload schema'`);
     },
     async stop() {
       await service.stop();

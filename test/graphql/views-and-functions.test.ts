@@ -115,10 +115,11 @@ test("a view that is created while the schema is built has the key of its table"
   const read = async () =>
     buildCatalog(await parseCatalog(await readCatalog(pool, { schemas: ["public"], extraSearchPath: [] })), 1);
   let catalog = await read();
-  await sql("create view public.late_films with (security_invoker = true) as select id, title from public.films");
+  await sql(`create view public.late_films with (security_invoker = true) as select id, title from public.films;
+    grant select on public.late_films to anon`);
   const { schema } = await buildSchema({
     ...{ catalog: pool, schemas: ["public"], timeScalar: "DateTime", maxPageSize: 100, deleteAnonymous: "error" },
-    ...{ nodeIds: false, unindexedFilters: true },
+    ...{ nodeIds: false, unindexedFilters: true, roles: { anonymous: "anon", named: [] } },
     relations: () => catalog,
     readRelations: async () => {
       catalog = await read();

@@ -1,0 +1,55 @@
+import { withPgClientFromPgService } from "postgraphile/graphile-build-pg";
+
+/** A function that runs before each insert into a table. */
+type Filler = { readonly relation: string; readonly language: string; readonly source: string };
+
+// 1 is FOR EACH ROW, 2 is BEFORE, 4 is INSERT.
+const FILLERS = `
+  select t.tgrelid::text as relation, l.lanname as language, p.prosrc as source
+  from pg_catalog.pg_trigger as t
+  join pg_catalog.pg_proc as p on p.oid = t.tgfoid
+  join pg_catalog.pg_language as l on l.oid = p.prolang
+  where t.tgtype & 7 = 7 and not t.tgisinternal and t.tgenabled <> 'D'`;
+
+/** `CreateTaskInput.number: Int`: a column that a trigger may fill before the insert is not required, as if it had a default. */
+export const FilledColumnsPlugin: GraphileConfig.Plugin = {
+  name: "FilledColumnsPlugin",
+  version: "1.0.0",
+  gather: {
+    hooks: {
+      async pgIntrospection_introspection(info, { introspection, serviceName }) {
+        const service = info.resolvedPreset.pgServices!.find(({ name }) => name === serviceName)!;
+        const fillers = await withPgClientFromPgService(service, null, (client) =>
+          client.query<Filler>({ text: FILLERS }),
+        );
+        const byTable = Map.groupBy(fillers.rows, ({ relation }) => relation);
+        for (const attribute of introspection.attributes) {
+          const ofTable = byTable.get(attribute.attrelid) ?? [];
+          attribute.isFilled = ofTable.some((filler) => mayFill(filler, attribute.attname));
+        }
+      },
+      pgCodecs_attribute(_info, { pgAttribute, attribute }) {
+        if (pgAttribute.isFilled) attribute.hasDefault = true;
+      },
+    },
+  },
+};
+
+/**
+ * Whether a trigger function may give the column a value: it names the column, or it uses the whole row for more than to return it.
+ *
+ *   begin new.number := 1; return new; end                       -- number
+ *   begin new := jsonb_populate_record(new, …); return new; end  -- every column
+ */
+function mayFill({ language, source }: Filler, column: string): boolean {
+  const rest = source.replace(/\breturn\s+(new|null)\s*;/gi, "");
+  const usesRow = /\bnew\b(?!\s*\.)|\breturn\b/i.test(rest);
+  return language !== "plpgsql" || usesRow || rest.toLowerCase().includes(column.toLowerCase());
+}
+
+declare module "pg-introspection" {
+  interface PgAttribute {
+    /** Whether a trigger may give it a value before an insert. */
+    isFilled?: boolean;
+  }
+}
