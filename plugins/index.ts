@@ -16,7 +16,6 @@ import { FilterOperatorsPlugin } from "./FilterOperatorsPlugin.ts";
 import { FiniteFloatsPlugin } from "./FiniteFloatsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./GeneratedColumnsPlugin.ts";
 import { HavingPlugin } from "./HavingPlugin.ts";
-import { HideForeignKeyColumnsPlugin } from "./HideForeignKeyColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./IdColumnsPlugin.ts";
 import { InputColumnsPlugin } from "./InputColumnsPlugin.ts";
 import { ListShapePlugin } from "./ListShapePlugin.ts";
@@ -60,7 +59,6 @@ export const contractPreset: GraphileConfig.Preset = {
     SpelledNamesPlugin,
     UnloggedTablesPlugin,
     IdColumnsPlugin,
-    HideForeignKeyColumnsPlugin,
     GeneratedColumnsPlugin,
     FilledColumnsPlugin,
     NotNullByDeclarationPlugin,

@@ -110,7 +110,14 @@ test("a table that a DBA adds is served in the shapes of the contract, and no re
   await expect.poll(() => requests.outcome.requests, POLL).toBeGreaterThan(20);
   expect((await requests.stop()).faults).toEqual([]);
 
-  expect(await fieldsOf("Bookmark")).toEqual({ id: "ID!", note: "String", user: "User!", article: "Article!" });
+  expect(await fieldsOf("Bookmark")).toEqual({
+    id: "ID!",
+    note: "String",
+    userId: "ID!",
+    user: "User!",
+    articleId: "ID!",
+    article: "Article!",
+  });
   expect(await fieldsOf("BookmarkConnection")).toEqual({
     edges: "[BookmarkEdge!]!",
     pageInfo: "PageInfo!",

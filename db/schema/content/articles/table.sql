@@ -62,7 +62,7 @@ An article written by a user.
 $$;
 comment on type public.article_status is 'The stage of an article.';
 comment on column public.articles.id is 'Assigned by the service, increasing.';
-comment on column public.articles.author_id is 'The user who wrote the article.';
+comment on column public.articles.author_id is E'@behavior -select\nThe user who wrote the article.';
 comment on column public.articles.title is E'@behavior +filterBy +orderBy\nAt least 5 characters.';
 comment on column public.articles.content is 'The text, at most 1 MiB.';
 comment on column public.articles.status is E'@filterable\nDRAFT until the article is published.';

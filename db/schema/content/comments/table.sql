@@ -20,8 +20,8 @@ comment on table public.comments is $$
 A comment by a user on an article.
 $$;
 comment on column public.comments.id is 'Assigned by the service, increasing.';
-comment on column public.comments.article_id is 'The article that the comment is about.';
-comment on column public.comments.author_id is 'The user who wrote the comment.';
+comment on column public.comments.article_id is E'@behavior -select\nThe article that the comment is about.';
+comment on column public.comments.author_id is E'@behavior -select\nThe user who wrote the comment.';
 comment on column public.comments.content is 'The text, at most 1 MiB.';
 comment on column public.comments.created_at is 'When the comment was created.';
 comment on constraint comments_content_length on public.comments is 'content must not be empty, nor longer than 1 MiB';

@@ -11,7 +11,7 @@ create table public.article_translations (
 );
 
 comment on table public.article_translations is 'The title of an article in another language.';
-comment on column public.article_translations.article_id is 'The article.';
+comment on column public.article_translations.article_id is E'@behavior -select\nThe article.';
 comment on column public.article_translations.language is 'A language tag in lower case, such as de or pt-br.';
 comment on column public.article_translations.title is 'At least 5 characters.';
 comment on constraint article_translations_language_format on public.article_translations is
