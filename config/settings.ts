@@ -378,9 +378,9 @@ export const SETTINGS = {
     "Maximum number of tables in the database. If it has more, GraphQL is not served. 0 turns GraphQL off.",
   ),
   GRAPHQL_UNINDEXED_FILTERS: setting(
-    onOff,
-    "off",
-    "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy.",
+    orUnset(onOff),
+    "",
+    "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy. When unset, off, and with MIGRATE=off on for tables of at most 10,000 rows.",
   ),
   GRAPHQL_ROLES: setting(
     list,

@@ -5,6 +5,7 @@ import { SeenTexts } from "../cache/text-cache.ts";
 import type { TrustedDocuments } from "../config/trusted-documents.ts";
 import { followKeptSql } from "./compiled-queries.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
+import { explainUnindexed } from "./unindexed.ts";
 
 export type DocumentLimits = SizeLimits & {
   /** Maximum number of tokens. */ readonly tokens: number;
@@ -69,7 +70,7 @@ export class DocumentCache {
       // Before validation: its rules are slow on documents that exceed the limits.
       const sizes = refuseLargeOperations(document, this.limits);
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
-      if (errors.length > 0) return { errors: errors.map(withCode) };
+      if (errors.length > 0) return { errors: errors.map((each) => withCode(explainUnindexed(each, this.#schema))) };
       const fields = [...sizes.values()].reduce((sum, size) => sum + size.fields, 0);
       return { document, sizes, fields, keptSql: 0 };
     } catch (error) {

@@ -23,6 +23,7 @@ import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
 import { SubscriptionEvents } from "./stream.ts";
+import { explainUnindexed } from "./unindexed.ts";
 
 export type EngineOptions = {
   readonly database: Database;
@@ -114,7 +115,7 @@ export class Engine {
       const statement = operation.kind === "query" ? traced(request.span ?? null, "compile", compile) : null;
       if (statement) return this.#executeCompiled(statement, operation, identity, signal);
       const result = await this.#executeFields(operation, identity, signal);
-      return this.#withFields(result, operation, identity);
+      return this.#explained(result, operation, identity);
     });
   }
 
@@ -160,7 +161,7 @@ export class Engine {
     if (operation.kind !== "subscription") {
       const args = this.#args(operation, identity, signal);
       const result = await metrics.measure(operation, () => planned(identity, () => execute(args)));
-      return this.#withFields(result, operation, identity);
+      return this.#explained(result, operation, identity);
     }
     let events: ChangeEvents | undefined;
     const changes = {
@@ -187,7 +188,9 @@ export class Engine {
     return known;
   }
 
-  async #withFields(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
+  /** Errors say which fields of an input are invalid, and why a column cannot be filtered by. */
+  async #explained(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
+    for (const error of result.errors ?? []) explainUnindexed(error, this.schema);
     if (result.errors === undefined || operation.kind !== "mutation") return result;
     const { database, catalog } = this.#options;
     const transactions = database.forRole(identity.caller.role);

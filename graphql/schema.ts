@@ -13,7 +13,7 @@ import { manyToManyPlugin } from "../plugins/ManyToManyPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../plugins/NodeIdsPlugin.ts";
 import { privilegesPlugin } from "../plugins/PrivilegesPlugin.ts";
 import { tableSubscriptionsPlugin } from "../plugins/TableSubscriptionsPlugin.ts";
-import { UnindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
+import { type UnindexedFilters, unindexedFiltersPlugin } from "../plugins/UnindexedFiltersPlugin.ts";
 import { viewKeysPlugin } from "../plugins/ViewKeysPlugin.ts";
 import { type Attempt, buildWithoutCulprits, type Culprits } from "./culprit-search.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
@@ -36,8 +36,8 @@ export type SchemaOptions = {
   relations(): Catalog;
   /** Resolves when `relations` knows everything that was committed before the call. */
   readRelations(): Promise<unknown>;
-  /** Whether columns without an index can be filtered and ordered by. */
-  readonly unindexedFilters: boolean;
+  /** The tables whose columns can be filtered and ordered by without an index. */
+  readonly unindexedFilters: UnindexedFilters;
 };
 
 export type SchemaSettings = Pick<
@@ -50,6 +50,7 @@ export type SchemaSettings = Pick<
   | "graphqlRoles"
   | "graphqlTimeScalar"
   | "graphqlUnindexedFilters"
+  | "migrate"
 >;
 
 export const schemaSettings = (
@@ -61,8 +62,13 @@ export const schemaSettings = (
   maxPageSize: settings.graphqlMaxPageSize,
   deleteAnonymous: settings.graphqlDeleteAnonymous,
   nodeIds: settings.graphqlNode,
-  unindexedFilters: settings.graphqlUnindexedFilters,
+  unindexedFilters: unindexedFilters(settings),
 });
+
+function unindexedFilters({ graphqlUnindexedFilters: chosen, migrate }: SchemaSettings): UnindexedFilters {
+  if (chosen === "") return migrate ? "none" : "small";
+  return chosen ? "all" : "none";
+}
 
 export type BuiltSchema = {
   readonly schema: GraphQLSchema;
@@ -150,13 +156,13 @@ async function attempt(
       manyToManyPlugin(options.relations),
       tableSubscriptionsPlugin(options.relations),
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
-      ...(options.unindexedFilters ? [UnindexedFiltersPlugin] : []),
+      unindexedFiltersPlugin(options.unindexedFilters),
     ],
     pgServices: [{ ...pgService, adaptor: introspection.adaptor(objects) }],
     schema: {
       timeScalar: options.timeScalar,
       maxPageSize: options.maxPageSize,
-      connectionFilterComputedColumns: options.unindexedFilters,
+      connectionFilterComputedColumns: options.unindexedFilters === "all",
     },
   };
   const made: Pick<BuiltSchema, "schema" | "resolvedPreset"> | { error: Error } = await withoutConsole(

@@ -29,7 +29,7 @@ async function ours(pool: pg.Pool) {
     maxPageSize: 1000,
     deleteAnonymous: "error",
     nodeIds: false,
-    unindexedFilters: false,
+    unindexedFilters: "none",
     relations: () => catalog,
     readRelations: async () => {},
   });

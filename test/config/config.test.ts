@@ -134,7 +134,7 @@ test("without settings the service uses an embedded database with demo data and 
     changesUrl: "",
     changesPublication: "content_changes",
     graphqlTimeScalar: "Time",
-    graphqlUnindexedFilters: false,
+    graphqlUnindexedFilters: "",
     graphqlRoles: [],
     graphqlNode: false,
     graphqlInternalStatus: 200,

@@ -119,7 +119,7 @@ test("a view that is created while the schema is built has the key of its table"
     grant select on public.late_films to anon`);
   const { schema } = await buildSchema({
     ...{ catalog: pool, schemas: ["public"], timeScalar: "DateTime", maxPageSize: 100, deleteAnonymous: "error" },
-    ...{ nodeIds: false, unindexedFilters: true, roles: { anonymous: "anon", named: [] } },
+    ...{ nodeIds: false, unindexedFilters: "all", roles: { anonymous: "anon", named: [] } },
     relations: () => catalog,
     readRelations: async () => {
       catalog = await read();
