@@ -216,7 +216,7 @@ export class Holding {
   /** Counts further bytes if the network may hold them; otherwise counts nothing and returns false. */
   take(bytes: number): boolean {
     if (this.#account === null) return true;
-    if (!this.#budget!.admits(this.#account, bytes)) return false;
+    if (bytes > 0 && !this.#budget!.admits(this.#account, bytes)) return false;
     this.add(bytes);
     return true;
   }

@@ -200,5 +200,5 @@ function identityOf(
   const channel = JSON.stringify([identity.credentials.keys, role, claims.sub, topic, isPrivate, sent, options.leave]);
   const client = clientId === null ? `${network} ${request.headers["user-agent"]}` : `client ${clientId}`;
   const digest = createHash("sha256").update(channel).digest("base64");
-  return { client, isExact: clientId !== null, channel: digest };
+  return { client, isExact: clientId !== null, channel: digest, network };
 }

@@ -56,7 +56,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const { settings, changes: feed, rights, database, onInternalError } = options;
   const needsKey = settings.apiKeyRequired;
   const bindings = new Bindings({ feed, rights });
-  const topics = new Topics(peersOf());
+  const topics = new Topics(peersOf(), database.budget);
   const privateChannels = new PrivateChannels({ database, migrate: settings.migrate });
   const lostChannels = settings.migrate
     ? new LostChannels({ connectionString: options.changesUrl, onError: options.onConnectionError })
@@ -66,6 +66,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
     bindings,
     resumption: new Resumption({
+      budget: database.budget,
       textOf: (position) => feed.textOf(position),
       startOf: (text) => feed.startOf(text),
       shared: lostChannels,

@@ -1,7 +1,8 @@
-import { presenceTooLarge, tooManyPresences } from "./problem.ts";
+import type { ByteBudget, Holding } from "../../db/byte-budget.ts";
+import { presenceTooLarge, shortOfMemory, tooManyPresences } from "./problem.ts";
 
 /** Whose presence is tracked. */
-export type Tracked = { readonly presenceKey: string };
+export type Tracked = { readonly presenceKey: string; readonly socket: { readonly network: string } };
 
 /** What a client says about itself. `ref` is new with each change, and unique in the topic; the JSON contains it as `phx_ref`. */
 type Meta = { readonly ref: string; readonly json: string; readonly bytes: number };
@@ -11,8 +12,8 @@ type Presence = {
   /** Unique among the processes of the service. */
   readonly id: string;
   readonly key: string;
-  /** The process of the client; null for this one. */
-  readonly from: number | null;
+  /** What a client of this process makes it hold, or the process of the client. */
+  readonly from: Holding | number;
   /** As the members of the topic know it. */
   announced: Meta | null;
   /** As it is. */
@@ -37,10 +38,15 @@ const DELAY = 50;
 const MESSAGES = 10;
 /** and so many bytes for each millisecond, */
 const BYTES = 100_000;
-/** and so many bytes at once. Further changes wait for the next messages. */
+/** and so many bytes at once, or this part of what one network may hold. Further changes wait for the next messages. */
 const BYTES_AT_ONCE = 16_000_000;
+const PART_AT_ONCE = 1 / 4;
+/** What a presence makes the service hold: its text, as members know it, in the message of the state and its buffers. */
+const COPIES = 4;
+const OVERHEAD = 1000;
 
 export type PresencesOptions = {
+  readonly budget: Pick<ByteBudget, "hold" | "share">;
   /** A reference that is new in all processes. */
   newRef(): string;
   /** The number of members that receive changes. */
@@ -86,9 +92,10 @@ export class Presences {
     if (meta.bytes > MAX_META_BYTES) throw presenceTooLarge(MAX_META_BYTES);
     const { presenceKey: key } = member;
     const known = this.#own.get(member);
-    const presence = known ?? { id: ref, key, from: null, announced: null, current: null };
-    if (this.#bytes + meta.bytes + Buffer.byteLength(key) - sizeOf(presence) > MAX_TOPIC_BYTES)
-      throw tooManyPresences(MAX_TOPIC_BYTES);
+    const bytes = meta.bytes + Buffer.byteLength(key);
+    if (this.#bytes + bytes - (known ? sizeOf(known) : 0) > MAX_TOPIC_BYTES) throw tooManyPresences(MAX_TOPIC_BYTES);
+    const holding = this.#hold(member, known, OVERHEAD + COPIES * bytes);
+    const presence = known ?? { id: ref, key, from: holding, announced: null, current: null };
     this.#own.set(member, presence);
     this.#set(presence, meta);
     this.#options.share(changeOf(presence));
@@ -98,6 +105,7 @@ export class Presences {
     const presence = this.#own.get(member);
     if (!presence) return;
     this.#own.delete(member);
+    (presence.from as Holding).close();
     this.#set(presence, null);
     this.#options.share(changeOf(presence));
   }
@@ -135,6 +143,14 @@ export class Presences {
     return this.#state;
   }
 
+  /** Throws ChannelError if the network of the member may not hold so many bytes. */
+  #hold({ socket }: Tracked, known: Presence | undefined, bytes: number): Holding {
+    const holding = (known?.from as Holding | undefined) ?? this.#options.budget.hold(socket.network, "presences");
+    if (holding.take(bytes - holding.bytes)) return holding;
+    if (!known) holding.close();
+    throw shortOfMemory();
+  }
+
   #set(presence: Presence, meta: Meta | null): void {
     this.#bytes -= sizeOf(presence);
     presence.current = meta;
@@ -157,7 +173,8 @@ export class Presences {
 
   #send(): void {
     const audience = this.#options.audience();
-    const changed = this.#takeChanged(BYTES_AT_ONCE / audience);
+    const atOnce = Math.min(BYTES_AT_ONCE, this.#options.budget.share * PART_AT_ONCE);
+    const changed = this.#takeChanged(atOnce / audience);
     if (changed.length === 0) return;
     const left = changed.filter(({ announced }) => announced !== null);
     const joined = changed.filter(({ current }) => current !== null);

@@ -53,6 +53,11 @@ export const presenceTooLarge = (max: number) =>
   new ChannelError("PresenceTooLarge", `a presence has at most ${max} bytes`);
 export const tooManyPresences = (max: number) =>
   new ChannelError("PresenceLimitReached", `the presences of a topic have at most ${max} bytes together`);
+export const shortOfMemory = () =>
+  new ChannelError(
+    "PresenceLimitReached",
+    "the clients of this network make the service hold too much: try again later",
+  );
 export const changesUnavailable = (why: string) => new ChannelError("ChangesUnavailable", why);
 export const internal = (message: string) => new ChannelError("InternalError", message);
 export const gap = () =>

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import pg from "pg";
+import type { ByteBudget, Holding } from "../../db/byte-budget.ts";
 import { comparePositions } from "../../db/changes/change.ts";
 import type { Start } from "../../db/changes/position.ts";
 
@@ -11,16 +12,20 @@ export type ChannelIdentity = {
   readonly isExact: boolean;
   /** Credentials, topic and bindings as text. */
   readonly channel: string;
+  /** That of the client: its positions count as held by it. */
+  readonly network: string;
 };
 
 /** Milliseconds that a channel can be resumed, at least. */
 const MAX_AGE = 60_000;
 /** Channels of one identity that are lost within so many milliseconds are kept as one, so that the number of positions is limited. */
 const SPAN = 6000;
-/** Maximum number of identities. Beyond it, the oldest are dropped. */
-const MAX_LOST = 100_000;
+/** Estimated bytes of an identity, and of each of its positions. */
+const IDENTITY_BYTES = 400;
+const POSITION_BYTES = 300;
 
 type ResumptionOptions = {
+  readonly budget: Pick<ByteBudget, "hold">;
   textOf(position: Start): string;
   startOf(text: string): Start | null;
   /** Those of all processes; null where the database has no table for them. */
@@ -37,7 +42,8 @@ type Lost = LostChannel & {
 export class Resumption {
   readonly #options: ResumptionOptions;
   /** Those of this process, and those that it has taken over, in the order of their loss. */
-  readonly #lost = new Map<string, readonly Lost[]>();
+  readonly #lost = new Map<string, { readonly lost: readonly Lost[]; readonly holding: Holding }>();
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: ResumptionOptions) {
     this.#options = options;
@@ -48,15 +54,16 @@ export class Resumption {
     return this.#lost.size;
   }
 
+  /** Keeps nothing if the network of the client makes the service hold too much. The channel then starts over. */
   keep(identity: ChannelIdentity, position: Start, lastRef: number): void {
     this.#forgetExpired();
     const key = keyOf(identity);
     const expiresAt = Math.ceil((Date.now() + MAX_AGE) / SPAN) * SPAN;
     const lost = { position: this.#options.textOf(position), lastRef, expiresAt, isSeveral: false };
-    const others = identity.isExact ? [] : (this.#lost.get(key) ?? []);
+    const others = identity.isExact ? [] : this.#lostOf(key);
     const known = others.find((other) => other.expiresAt === expiresAt);
-    this.#lost.delete(key);
-    this.#lost.set(key, [...others.filter((other) => other !== known), known ? this.#merge(known, lost) : lost]);
+    const all = [...others.filter((other) => other !== known), known ? this.#merge(known, lost) : lost];
+    if (!this.#put(key, identity, all)) return;
     this.#options.shared?.add(key, lost);
   }
 
@@ -65,7 +72,7 @@ export class Resumption {
     const key = keyOf(identity);
     const shared = (await this.#options.shared?.take(key)) ?? [];
     if (shared.length === 0) return;
-    const all = new Map((identity.isExact ? [] : (this.#lost.get(key) ?? [])).map((own) => [own.expiresAt, own]));
+    const all = new Map((identity.isExact ? [] : this.#lostOf(key)).map((own) => [own.expiresAt, own]));
     for (const [expiresAt, stored] of Map.groupBy(shared, (each) => each.expiresAt)) {
       const taken = stored
         .map((each) => ({ ...each, isSeveral: false }))
@@ -76,7 +83,7 @@ export class Resumption {
       all.set(expiresAt, own && !isEqual(own, taken) ? this.#merge(own, taken) : { ...taken, isSeveral });
     }
     const byAge = [...all.values()].sort((one, other) => one.expiresAt - other.expiresAt);
-    this.#lost.set(key, byAge);
+    this.#put(key, identity, byAge);
   }
 
   /**
@@ -87,11 +94,11 @@ export class Resumption {
     this.#forgetExpired();
     const key = keyOf(identity);
     const now = Date.now();
-    const lost = (this.#lost.get(key) ?? []).filter(({ expiresAt }) => expiresAt > now);
+    const lost = this.#lostOf(key).filter(({ expiresAt }) => expiresAt > now);
     const fitting = lost.filter(({ lastRef }) => identity.isExact || ref > lastRef);
     // Another client may be the one that continues.
     const isOnlyOne = fitting.length === 1 && lost.length === 1 && !fitting[0]!.isSeveral;
-    if (identity.isExact || isOnlyOne) this.#lost.delete(key);
+    if (identity.isExact || isOnlyOne) this.#delete(key);
     return fitting.map(({ position }) => position);
   }
 
@@ -107,12 +114,43 @@ export class Resumption {
     return { position, lastRef, expiresAt: one.expiresAt, isSeveral: true };
   }
 
+  #lostOf(key: string): readonly Lost[] {
+    return this.#lost.get(key)?.lost ?? [];
+  }
+
+  /** Returns false, and changes nothing, if the network may not hold it. */
+  #put(key: string, { network }: ChannelIdentity, lost: readonly Lost[]): boolean {
+    const known = this.#lost.get(key);
+    const holding = known?.holding ?? this.#options.budget.hold(network, "resumption");
+    if (!holding.take(IDENTITY_BYTES + lost.length * POSITION_BYTES - holding.bytes)) {
+      if (!known) holding.close();
+      return false;
+    }
+    this.#lost.delete(key);
+    this.#lost.set(key, { lost, holding });
+    this.#forgetLater();
+    return true;
+  }
+
+  #delete(key: string): void {
+    this.#lost.get(key)?.holding.close();
+    this.#lost.delete(key);
+  }
+
   #forgetExpired(): void {
     const now = Date.now();
-    for (const [key, lost] of this.#lost) {
-      if (this.#lost.size <= MAX_LOST && lost.at(-1)!.expiresAt > now) return;
-      this.#lost.delete(key);
+    for (const [key, { lost }] of this.#lost) {
+      if (lost.at(-1)!.expiresAt > now) return;
+      this.#delete(key);
     }
+  }
+
+  #forgetLater(): void {
+    this.#timer ??= setTimeout(() => {
+      this.#timer = undefined;
+      this.#forgetExpired();
+      if (this.#lost.size > 0) this.#forgetLater();
+    }, SPAN).unref();
   }
 }
 

@@ -1,3 +1,4 @@
+import type { ByteBudget } from "../../db/byte-budget.ts";
 import type { Peers } from "../../http/workers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import { type PresenceChange, Presences } from "./presence.ts";
@@ -9,7 +10,11 @@ export interface Member {
   readonly presenceKey: string;
   readonly receivesPresence: boolean;
   readonly rights: ChannelRights;
-  readonly socket: { readonly version: Version; send(message: Buffer, isBinary: boolean): void };
+  readonly socket: {
+    readonly version: Version;
+    readonly network: string;
+    send(message: Buffer, isBinary: boolean): void;
+  };
 }
 
 /** What happens in a topic, for the other processes of the service. `bytes` is base64. */
@@ -25,6 +30,7 @@ export type TopicMessage =
 type TopicOptions = {
   /** It begins with `realtime:`. */
   readonly name: string;
+  readonly budget: ByteBudget;
   /** See PresencesOptions. */
   newRef(): string;
   share(event: TopicEvent): void;
@@ -40,9 +46,10 @@ export class Topic {
   #state: { readonly payload: string; readonly message: SharedText } | null = null;
 
   constructor(options: TopicOptions) {
-    const { newRef, share } = options;
+    const { budget, newRef, share } = options;
     this.#options = options;
     this.presences = new Presences({
+      budget,
       newRef,
       audience: () => this.#audience().length,
       send: (diff) => this.#sendDiff(diff),
@@ -128,11 +135,13 @@ const broadcastOf = ({ event, isJson, bytes }: ReturnType<typeof eventOf>): Broa
 export class Topics {
   readonly #topics = new Map<string, Topic>();
   readonly #peers: Peers<TopicMessage> | null;
+  readonly #budget: ByteBudget;
   #refs = 0;
 
   /** `peers` are the other processes of the service. */
-  constructor(peers: Peers<TopicMessage> | null) {
+  constructor(peers: Peers<TopicMessage> | null, budget: ByteBudget) {
     this.#peers = peers;
+    this.#budget = budget;
     peers?.listen(
       (message, from) => this.#receive(message, from),
       (from) => this.#each((topic) => topic.receive(null, from)),
@@ -163,6 +172,7 @@ export class Topics {
   #create(name: string, isPrivate: boolean): Topic {
     return new Topic({
       name,
+      budget: this.#budget,
       newRef: () => `${this.#peers ? `${this.#peers.own}.` : ""}${++this.#refs}`,
       share: (event) => this.#peers?.send({ ...event, name, isPrivate }),
       onEmpty: () => this.#topics.delete(keyOf(name, isPrivate)),

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
+import { ByteBudget } from "../../db/byte-budget.ts";
 import { Resumption } from "../../rest-gateway/realtime/resumption.ts";
 import { useRealtime } from "../support/realtime.ts";
 
@@ -48,19 +49,43 @@ test("a reference that is no integer does not keep the position of its channel f
   await expect.poll(lost).toBe(1);
 });
 
+const IDENTITY = { client: "one network", isExact: false, channel: "a channel", network: "203.0.113.7" };
+
+/** Positions as text: `"7"` */
+function resumptionWith(budget: ByteBudget): Resumption {
+  const textOf = ({ index }: { index: number }) => String(index);
+  const startOf = (text: string) => ({ lsn: 1n, index: Number(text) });
+  return new Resumption({ budget, textOf, startOf, shared: null });
+}
+
 test("however many positions an identity has, at most eleven are kept, and none of them is later than its own", () => {
-  const identity = { client: "one network", isExact: false, channel: "a channel" };
-  const positions = { textOf: ({ index }: { index: number }) => String(index), startOf: startOf };
-  const resumption = new Resumption({ ...positions, shared: null });
-  for (let n = 0; n < 10_000; n++) resumption.keep(identity, { lsn: 1n, index: 10_000 - (n % 100) }, n % 50);
-  const kept = resumption.take(identity, 10_000);
+  const budget = new ByteBudget({ total: 0, perAddress: 0 });
+  const resumption = resumptionWith(budget);
+  for (let n = 0; n < 10_000; n++) resumption.keep(IDENTITY, { lsn: 1n, index: 10_000 - (n % 100) }, n % 50);
+  const kept = resumption.take(IDENTITY, 10_000);
   expect(kept.length).toBeLessThanOrEqual(11);
   expect(kept.map(Number)).toContain(9901);
   // Another client may be the one that has continued.
-  expect(resumption.take(identity, 10_000)).toEqual(kept);
+  expect(resumption.take(IDENTITY, 10_000)).toEqual(kept);
 });
 
-const startOf = (text: string) => ({ lsn: 1n, index: Number(text) });
+test("positions count for the network of the client until they are taken or too old, and none is kept beyond its share", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const budget = new ByteBudget({ total: 1_000_000, perAddress: 10_000 });
+  const resumption = resumptionWith(budget);
+  for (let n = 0; n < 100; n++) resumption.keep({ ...IDENTITY, channel: `channel ${n}` }, { lsn: 1n, index: n }, n);
+  expect(budget.kinds.resumption).toBe(budget.heldBy(IDENTITY.network));
+  expect(resumption.size).toBeGreaterThan(10);
+  expect(resumption.size).toBeLessThan(20);
+  const other = { ...IDENTITY, network: "203.0.113.8", channel: "another channel" };
+  resumption.keep(other, { lsn: 1n, index: 5 }, 5);
+  expect(resumption.take(other, 6)).toEqual(["5"]);
+  expect(budget.heldBy(other.network)).toBe(0);
+  // Nothing else happens meanwhile.
+  vi.advanceTimersByTime(80_000);
+  expect([budget.total, budget.networks, resumption.size]).toEqual([0, 0, 0]);
+});
 
 test("more than 200 joins in a second are refused to the sockets of one address", async () => {
   const clients: Awaited<ReturnType<typeof connect>>[] = [];

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Presence } from "@supabase/phoenix";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { ByteBudget } from "../../../db/byte-budget.ts";
 import {
   MAX_META_BYTES,
   MAX_TOPIC_BYTES,
@@ -14,6 +15,8 @@ beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
 const none = () => {};
+const SOCKET = { network: "127.0.0.1" };
+const NO_LIMITS = { total: 0, perAddress: 0 };
 type View = ReturnType<typeof Presence.syncState>;
 
 /** The processes of a service with one topic. Messages between them arrive in order, and late. */
@@ -49,14 +52,16 @@ class Process {
   readonly presences: Presences;
   /** Messages that have not arrived. */
   readonly inbox: (() => void)[] = [];
-  readonly members: { presenceKey: string; mood: string | null }[] = [];
+  readonly members: { presenceKey: string; mood: string | null; socket: { network: string } }[] = [];
   readonly views: View[] = [];
+  readonly budget = new ByteBudget(NO_LIMITS);
   audience = 1;
   #refs = 0;
 
   constructor(number: number, share: (change: PresenceChange) => void) {
     this.number = number;
     this.presences = new Presences({
+      budget: this.budget,
       newRef: () => `${number}.${++this.#refs}`,
       audience: () => this.audience,
       send: (diff) => {
@@ -109,7 +114,7 @@ function run(processes: Processes, { act, n, m }: Step): void {
   const at = m % Math.max(1, process.members.length);
   const member = process.members[at];
   if (act === "end") processes.end(process);
-  else if (act === "join") process.members.push({ presenceKey: KEYS[m % KEYS.length]!, mood: null });
+  else if (act === "join") process.members.push({ presenceKey: KEYS[m % KEYS.length]!, mood: null, socket: SOCKET });
   else if (act === "view") process.view();
   else if (act === "deliver") process.deliver(m % 5);
   else if (act === "wait") vi.advanceTimersByTime(m);
@@ -146,6 +151,8 @@ test("after any order of events in any process, what a member has received is wh
         process.view();
         for (const view of process.views) expect(textOf(view)).toEqual(present.toSorted());
         expect(process.presences.size).toBe(present.length);
+        for (const member of process.members) process.presences.untrack(member);
+        expect([process.budget.total, process.budget.networks]).toEqual([0, 0]);
       }
     }),
     { numRuns: 300 },
@@ -156,13 +163,13 @@ test("after any order of events in any process, what a member has received is wh
 function memberOf(presenceKey: string, version: 1 | 2 = 2) {
   const received: Buffer[] = [];
   const rights = { broadcast: { read: true, write: true }, presence: { read: true, write: true } };
-  const socket = { version, send: (message: Buffer) => void received.push(message) };
+  const socket = { ...SOCKET, version, send: (message: Buffer) => void received.push(message) };
   const member: Member = { presenceKey, receivesPresence: true, rights, socket };
   return { member, received };
 }
 
 test("a message about presences is one buffer for all members with the same version", () => {
-  const topic = new Topics(null).open("realtime:room", false);
+  const topic = new Topics(null, new ByteBudget(NO_LIMITS)).open("realtime:room", false);
   const members = Array.from({ length: 300 }, (_, i) => memberOf(`member ${i}`, i % 3 === 0 ? 1 : 2));
   for (const { member } of members) {
     topic.add(member);
@@ -179,7 +186,7 @@ test("a message about presences is one buffer for all members with the same vers
 
 test("the messages about the presences of a topic grow with its members, however many come", () => {
   const messagesOf = (count: number): number => {
-    const topic = new Topics(null).open("realtime:room", false);
+    const topic = new Topics(null, new ByteBudget(NO_LIMITS)).open("realtime:room", false);
     const members = Array.from({ length: count }, (_, i) => memberOf(`member ${i}`));
     for (const { member } of members) {
       topic.add(member);
@@ -201,11 +208,12 @@ test("the messages about the presences of a topic grow with its members, however
 });
 
 test("the messages about the presences of a topic have few bytes at once, and few each second", () => {
+  const budget = new ByteBudget(NO_LIMITS);
   const audience = 3000;
   const sent: [at: number, bytes: number][] = [];
   const send = (diff: string) => void sent.push([performance.now(), audience * diff.length]);
-  const presences = new Presences({ newRef: randomUUID, audience: () => audience, send, share() {} });
-  const members = Array.from({ length: 500 }, (_, i) => ({ presenceKey: `member ${i}` }));
+  const presences = new Presences({ budget, newRef: randomUUID, audience: () => audience, send, share() {} });
+  const members = Array.from({ length: 500 }, (_, i) => ({ presenceKey: `member ${i}`, socket: SOCKET }));
   for (const member of members) presences.track(member, { text: "x".repeat(1000) });
   vi.runAllTimers();
   expect(sent.reduce((sum, [, bytes]) => sum + bytes, 0)).toBeGreaterThan(1_500_000_000);
@@ -218,16 +226,20 @@ test("the messages about the presences of a topic have few bytes at once, and fe
 });
 
 test("a presence may have as many bytes as its limit, and a topic too", () => {
-  const presences = new Presences({ newRef: () => "0", audience: () => 0, send() {}, share() {} });
+  const budget = new ByteBudget(NO_LIMITS);
+  const presences = new Presences({ budget, newRef: () => "0", audience: () => 0, send() {}, share() {} });
   const overhead = JSON.stringify({ mood: "", phx_ref: "0" }).length;
   const ofBytes = (bytes: number) => ({ mood: "x".repeat(bytes - overhead) });
-  const ada = { presenceKey: "" };
+  const ada = { presenceKey: "", socket: SOCKET };
   presences.track(ada, ofBytes(MAX_META_BYTES));
   expect(() => presences.track(ada, ofBytes(MAX_META_BYTES + 1))).toThrow("a presence has at most 4096 bytes");
   expect(() => presences.track(ada, { mood: "é".repeat(MAX_META_BYTES / 2) })).toThrow("a presence has at most");
-  const others = Array.from({ length: MAX_TOPIC_BYTES / MAX_META_BYTES - 1 }, () => ({ presenceKey: "" }));
+  const others = Array.from({ length: MAX_TOPIC_BYTES / MAX_META_BYTES - 1 }, () => ({
+    presenceKey: "",
+    socket: SOCKET,
+  }));
   for (const other of others) presences.track(other, ofBytes(MAX_META_BYTES));
-  const last = { presenceKey: "" };
+  const last = { presenceKey: "", socket: SOCKET };
   expect(() => presences.track(last, {})).toThrow("the presences of a topic have at most 1048576 bytes together");
   expect(presences.size).toBe(256);
   // One that changes replaces itself.
@@ -237,4 +249,32 @@ test("a presence may have as many bytes as its limit, and a topic too", () => {
   for (const member of [ada, last, ...others]) presences.untrack(member);
   expect(presences.size).toBe(0);
   for (const member of [ada, ...others]) presences.track(member, ofBytes(MAX_META_BYTES));
+});
+
+test("presences count for the network of the client, and those of one whose share is used up are refused", () => {
+  const budget = new ByteBudget({ total: 100_000, perAddress: 10_000 });
+  const presences = new Presences({ budget, newRef: randomUUID, audience: () => 0, send() {}, share() {} });
+  const membersAt = (network: string) => Array.from({ length: 10 }, () => ({ presenceKey: "k", socket: { network } }));
+  const [members, others] = [membersAt("203.0.113.7"), membersAt("203.0.113.8").slice(5)];
+  const refused = members.filter((member) => {
+    try {
+      presences.track(member, { text: "x".repeat(500) });
+      return false;
+    } catch (error) {
+      expect((error as Error).message).toBe(
+        "the clients of this network make the service hold too much: try again later",
+      );
+      return true;
+    }
+  });
+  expect(refused.length).toBeGreaterThan(0);
+  expect(presences.size).toBe(members.length - refused.length);
+  expect(budget.kinds.presences).toBe(budget.heldBy("203.0.113.7"));
+  for (const other of others) presences.track(other, {});
+  // One that becomes smaller is accepted, and larger ones are refused without losing the one before.
+  presences.track(members[0]!, {});
+  expect(() => presences.track(members[1]!, { text: "x".repeat(2000) })).toThrow("try again later");
+  expect(presences.size).toBe(members.length - refused.length + others.length);
+  for (const member of [...members, ...others]) presences.untrack(member);
+  expect([budget.total, budget.networks]).toEqual([0, 0]);
 });
