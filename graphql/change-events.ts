@@ -7,7 +7,7 @@ import { imageJson } from "../db/changes/json.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import { type Filter, FilterError } from "../db/changes/rights/filter.ts";
-import type { Rights } from "../db/changes/rights/rights.ts";
+import { columnsRead, type Rights } from "../db/changes/rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../db/changes/rights/watches.ts";
 import { ApiError } from "../db/errors.ts";
 
@@ -82,8 +82,9 @@ export class Subscriptions {
     const { table, caller } = events;
     const view = await this.#rights.view(table, caller.role);
     if ("refusal" in view) throw refused(view.refusal);
-    const reason = await this.#feed.reasonAgainst(table);
-    if (reason !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${reason}`);
+    const { all, deletes } = await this.#feed.lostChanges(table, columnsRead(view, Object.keys(events.wanted.where)));
+    const lost = all ?? (events.wanted.operation === "DELETE" ? deletes : null);
+    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}`);
     try {
       events.filter = await this.#filterOf(events);
     } catch (error) {

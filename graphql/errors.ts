@@ -13,8 +13,9 @@ export type ErrorFormat = ErrorContext & {
   onInternalError(error: unknown): void;
 };
 
-/** Formats an error for the client. The cause of an internal error is logged and not sent. */
-export function formatError(error: GraphQLError, format: ErrorFormat): GraphQLFormattedError {
+/** Formats an error for the client; one that ends the events of a subscription has neither path nor extensions. The cause of an internal error is logged and not sent. */
+export function formatError(thrown: Error, format: ErrorFormat): GraphQLFormattedError {
+  const error = thrown instanceof GraphQLError ? thrown : new GraphQLError(thrown.message, { originalError: thrown });
   const formatted = withCode(error, format);
   format.onFormatted?.(String(formatted.extensions!.code));
   return formatted;

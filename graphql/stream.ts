@@ -1,4 +1,4 @@
-import type { ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import type { ExecutionResult } from "postgraphile/graphql";
 import type { Caller } from "../db/caller.ts";
 import { laterOf } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
@@ -79,7 +79,7 @@ export async function sendEvents(
       if (stream.isBehind) return stream.end();
     }
   } catch (error) {
-    if (!stream.isClosed) sendResult(stream, { errors: [error as GraphQLError] }, format);
+    if (!stream.isClosed) sendResult(stream, { errors: [error as Error] }, format);
   } finally {
     if (!stream.isClosed) complete(stream);
   }
@@ -87,7 +87,7 @@ export async function sendEvents(
 
 function sendResult(
   stream: EventStream,
-  { errors, ...result }: Pick<ExecutionResult, "data"> & { readonly errors?: readonly GraphQLError[] | undefined },
+  { errors, ...result }: Pick<ExecutionResult, "data"> & { readonly errors?: readonly Error[] | undefined },
   format: ErrorFormat,
   id?: string,
 ): void {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TableName } from "../catalog/catalog.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
+import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
 import { parseStart, type Start, startAfter, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader } from "./reader.ts";
@@ -98,7 +99,7 @@ export class ChangeFeed implements ChangeSink {
 
   /** For `/health`. */
   get health() {
-    if (!this.#source) return { mode: "none", reason: this.#missing };
+    if (!this.#source) return { mode: "none", reason: this.#missing() };
     const { since } = this.#ring;
     return {
       ...this.#source.health,
@@ -130,16 +131,16 @@ export class ChangeFeed implements ChangeSink {
     this.#search?.soon();
   }
 
-  /** Why no changes of the table can be received; null if they can. */
-  async reasonAgainst(table: TableName): Promise<string | null> {
+  /** What a subscriber to the table does not receive whose policies and filter read these columns. */
+  async lostChanges(table: TableName, read: ReadonlySet<string>): Promise<LostChanges> {
     if (!this.#source) await this.#search?.now();
-    if (!this.#source) return this.#missing;
-    return this.#publication?.reasonAgainst(table) ?? null;
+    if (!this.#source) return { all: this.#missing(), deletes: null };
+    return this.#publication?.lostChanges(table, read) ?? NOTHING_LOST;
   }
 
   /** Resolves when every later commit will be received. Rejects with FeedUnavailable if that takes too long. */
   async open(): Promise<void> {
-    if (!this.#source) throw new FeedUnavailable(this.#missing);
+    if (!this.#source) throw new FeedUnavailable(this.#missing());
     if (!this.#isOpen) {
       this.#isOpen = true;
       this.#source.open(this);
@@ -254,9 +255,7 @@ export class ChangeFeed implements ChangeSink {
     this.#published = publication?.start();
   }
 
-  get #missing(): string {
-    return this.#search?.reason ?? this.#reason;
-  }
+  #missing = (): string => this.#search?.reason ?? this.#reason;
 
   #isFull(): boolean {
     for (const { mayFallBehind, unread } of this.#readers) if (!mayFallBehind && unread > this.#maxUnread) return true;

@@ -12,6 +12,8 @@ export type Relation = {
   readonly hasIdentityIndex: boolean;
   readonly hasVirtualColumn: boolean;
   readonly hasStoredColumn: boolean;
+  /** The columns that are logged of old rows. */
+  readonly oldColumns: readonly string[];
   /** Whether it is neither temporary nor unlogged. */
   readonly isLogged: boolean;
 };
@@ -26,6 +28,11 @@ export type TableState = {
   /** Whether a role that callers may become may read it. */
   readonly isReadable: boolean;
   readonly isPublished: boolean;
+  /** The columns of new rows that are published; null if it is not published. */
+  readonly publishedColumns: readonly string[] | null;
+  /** The columns that the policies for reading by callers read. */
+  readonly policyColumns: readonly string[];
+  readonly comment: string | null;
   /** Whether it has partitions and no primary key, which a new partition would inherit. */
   readonly isKeylessParent: boolean;
   /** The table itself, or its partitions. */
@@ -127,6 +134,35 @@ select
     select from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "isPublished",
+  (
+    select p.attnames::text[] from pg_catalog.pg_publication_tables as p
+    where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
+  ) as "publishedColumns",
+  array(
+    select a.attname::text
+    from pg_catalog.pg_attribute as a
+    where a.attrelid = c.oid and c.relrowsecurity and a.attnum > 0 and not a.attisdropped
+      and exists (
+        select from pg_catalog.pg_policy as p
+        where p.polrelid = c.oid and p.polcmd in ('r', '*')
+          and exists (
+            select from callers, pg_catalog.unnest(p.polroles) as role
+            where role = 0 or pg_has_role(callers.oid, nullif(role, 0), 'usage')
+          )
+          and (
+            -- A reference to the whole row.
+            p.polqual::text ~ ':varno 1 :varattno 0 '
+            -- Postgres records the columns of USING and WITH CHECK together.
+            or p.polqual::text ~ pg_catalog.format(':varno 1 :varattno %s ', a.attnum) and exists (
+              select from pg_catalog.pg_depend as d
+              where d.classid = 'pg_catalog.pg_policy'::regclass and d.objid = p.oid and d.refobjid = c.oid
+                and d.refclassid = 'pg_catalog.pg_class'::regclass and d.refobjsubid = a.attnum
+            )
+          )
+      )
+    order by a.attnum
+  ) as "policyColumns",
+  pg_catalog.obj_description(c.oid, 'pg_class') as comment,
   c.relkind = 'p' and not exists (
     select from pg_catalog.pg_index as i where i.indrelid = c.oid and i.indisprimary and i.indimmediate
   ) as "isKeylessParent",
@@ -149,6 +185,16 @@ select
       'hasStoredColumn', exists (
         select from pg_catalog.pg_attribute as a
         where a.attrelid = leaf.oid and a.attgenerated = 's' and not a.attisdropped
+      ),
+      'oldColumns', array(
+        select a.attname
+        from pg_catalog.pg_attribute as a
+        where a.attrelid = leaf.oid and a.attnum > 0 and not a.attisdropped
+          and (leaf.relreplident = 'f' or exists (
+            select from pg_catalog.pg_index as i
+            where i.indrelid = leaf.oid and a.attnum = any (i.indkey)
+              and case leaf.relreplident when 'd' then i.indisprimary when 'i' then i.indisreplident end
+          ))
       ),
       'isLogged', leaf.relpersistence = 'p'
     )), '[]')

@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "./debounced.ts";
+import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
 import {
   failureOf,
   type PublicationState,
@@ -8,6 +9,7 @@ import {
   publicationQuery,
   type TableState,
   tablesQuery,
+  WHOLE,
 } from "./publication-plan.ts";
 
 /**
@@ -50,8 +52,13 @@ export class Publication {
   #reasons = new Map<string, string | null>();
   /** Published tables with a fault: why their updates and deletes fail. */
   #failing = new Map<string, string>();
+  /** Tables whose changes arrive in part: what the policies of callers cannot be checked on, and why. */
+  #partial = new Map<string, string>();
   /** The operations that the publication leaves out. */
   #missing: readonly string[] = [];
+  /** As the last run has left them. */
+  #tables = new Map<string, TableState>();
+  #state: PublicationState = WHOLE;
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -83,6 +90,14 @@ export class Publication {
     return this.#reasonOf(table);
   }
 
+  /** What a subscriber to the table does not receive whose policies and filter read these columns. */
+  async lostChanges(table: TableName, read: ReadonlySet<string>): Promise<LostChanges> {
+    const reason = await this.reasonAgainst(table);
+    if (reason !== null) return { all: reason, deletes: null };
+    if (this.#lostOf(table, read) !== NOTHING_LOST && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
+    return this.#lostOf(table, read);
+  }
+
   /** For `/health`. */
   get health() {
     const refused = [...this.#reasons].filter(([, reason]) => reason !== null);
@@ -91,8 +106,17 @@ export class Publication {
       tables: this.#reasons.size - refused.length,
       ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
       ...(this.#failing.size > 0 && { failing: Object.fromEntries(this.#failing) }),
+      ...(this.#partial.size > 0 && { partial: Object.fromEntries(this.#partial) }),
       ...(this.#missing.length > 0 && { missing: this.#missing }),
     };
+  }
+
+  #lostOf(table: TableName, read: Iterable<string>): LostChanges {
+    const { name, usesOutbox } = this.#options;
+    const state = this.#tables.get(quoteName(table));
+    // Triggers record whole rows.
+    if (usesOutbox || !state?.isPublished) return NOTHING_LOST;
+    return lostChangesOf(state, read, { ...this.#state, name });
   }
 
   #reasonOf(table: TableName): string | null {
@@ -102,35 +126,57 @@ export class Publication {
 
   async #run(): Promise<void> {
     this.#ranAt = Date.now();
-    const { pool, name, schemas, logins, manager, usesOutbox, onWarning } = this.#options;
+    const { pool, name, manager, usesOutbox } = this.#options;
     const state = (await pool.query<PublicationState>(publicationQuery, [name])).rows[0];
     if (!state) throw new Error(`the publication ${name} does not exist`);
-    const { rows } = await pool.query<TableState>(tablesQuery, [schemas, logins, name]);
-    const writes = [...(state.publishesUpdates ? ["UPDATE"] : []), ...(state.publishesDeletes ? ["DELETE"] : [])];
+    this.#state = state;
     const reasons = new Map<string, string | null>();
-    const failing = new Map<string, string>();
     let isLocked = false;
-    for (const table of rows) {
+    for (const table of await this.#read()) {
       const reason = await this.#apply(table, state).catch((error: Error & { code?: string }) => {
         isLocked ||= error.code === LOCKED;
         if (error.code === FORBIDDEN) return this.#adviceFor(table);
         return error.code === LOCKED ? "another transaction has locked it: the service tries again" : error.message;
       });
-      const key = quoteName({ schema: table.schema, name: table.table });
+      if (table.isReadable) reasons.set(keyOf(table), reason);
+    }
+    const tables = await this.#read();
+    this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
+    this.#report(tables, reasons, state);
+    if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
+    if (isLocked) this.#runs.later();
+  }
+
+  async #read(): Promise<readonly TableState[]> {
+    const { pool, name, schemas, logins } = this.#options;
+    return (await pool.query<TableState>(tablesQuery, [schemas, logins, name])).rows;
+  }
+
+  /** Keeps what does not arrive, for `/health`, and warns of what is new. */
+  #report(tables: readonly TableState[], reasons: Map<string, string | null>, state: PublicationState): void {
+    const { name, manager, onWarning } = this.#options;
+    const writes = [...(state.publishesUpdates ? ["UPDATE"] : []), ...(state.publishesDeletes ? ["DELETE"] : [])];
+    const failing = new Map<string, string>();
+    const partial = new Map<string, string>();
+    for (const table of tables) {
+      const key = keyOf(table);
+      const reason = reasons.get(key) ?? null;
+      if (reason !== null && this.#reasons.get(key) !== reason)
+        onWarning(`subscribers receive no changes of ${table.name}: ${reason}`);
       const failure = manager === "dba" && table.isPublished && writes.length > 0 ? failureOf(table, state) : null;
       if (failure !== null) failing.set(key, failure);
       if (failure !== null && this.#failing.get(key) !== failure) onWarning(failure);
-      if (!table.isReadable) continue;
-      reasons.set(key, reason);
-      if (reason !== null && this.#reasons.get(key) !== reason)
-        onWarning(`subscribers receive no changes of ${table.name}: ${reason}`);
+      const { all, deletes } = this.#lostOf({ schema: table.schema, name: table.table }, table.policyColumns);
+      const lost = all ?? deletes;
+      if (lost === null || !table.isReadable || writes.length < 2) continue;
+      partial.set(key, lost);
+      if (this.#partial.get(key) !== lost)
+        onWarning(`subscribers receive no ${all ? "changes" : "DELETE"} of ${table.name}: ${lost}`);
     }
     const missing = ["UPDATE", "DELETE"].filter((operation) => !writes.includes(operation));
     if (missing.length > 0 && this.#missing.join() !== missing.join())
       onWarning(`subscribers receive no ${missing.join(" and no ")}: the publication ${name} leaves them out`);
-    [this.#reasons, this.#failing, this.#missing] = [reasons, failing, missing];
-    if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
-    if (isLocked) this.#runs.later();
+    [this.#reasons, this.#failing, this.#partial, this.#missing] = [reasons, failing, partial, missing];
   }
 
   /** Returns why a table that callers may read is not published. */
@@ -166,3 +212,5 @@ export class Publication {
     }
   }
 }
+
+const keyOf = ({ schema, table }: TableState): string => quoteName({ schema, name: table });

@@ -4,7 +4,7 @@ import { type Catalog, quoteName, type Table, type TableName, tableOf } from "..
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FilterError } from "../../db/changes/rights/filter.ts";
-import type { Rights, View } from "../../db/changes/rights/rights.ts";
+import { columnsRead, type Rights, type View } from "../../db/changes/rights/rights.ts";
 import type { VisibleChange, Watch } from "../../db/changes/rights/watches.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
@@ -18,6 +18,8 @@ export type ChangeWatch = Watch & {
   /** What the role may read according to `catalog`. */
   view: ChangeView;
   catalog: Catalog;
+  /** Why no DELETE of the table arrives; null if they arrive. */
+  readonly lost: string | null;
 };
 
 /** Receives the changes of a channel. */
@@ -46,7 +48,7 @@ export type ChangeView = {
 };
 
 export type BindingsOptions = {
-  readonly feed: Pick<ChangeFeed, "reasonAgainst">;
+  readonly feed: Pick<ChangeFeed, "lostChanges">;
   readonly rights: Pick<Rights, "view" | "viewOf" | "prepareFilter" | "catalog">;
 };
 
@@ -100,21 +102,25 @@ export class Bindings {
 
   async #watchTable(binding: Binding, name: TableName, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch> {
     const { catalog } = this.#options.rights;
-    const { filter, select } = binding.request;
+    const { event, filter, select, isPartial } = binding.request;
     const table = tableOf(catalog, name);
     if (!table) throw notPossible(absence(catalog, name));
     const view = await this.#options.rights.view(name, caller.role);
     if ("refusal" in view) throw mayNotSee(view.refusal);
-    const reason = await this.#options.feed.reasonAgainst(name);
-    if (reason !== null) throw notPossible(`subscribers receive no changes of ${name.schema}.${name.name}: ${reason}`);
     for (const column of select ?? []) {
       if (!table.columns.has(column))
         throw malformed(`${name.schema}.${name.name} has no column "${column}" to select`);
       if (!view.columns.has(column)) throw mayNotSee(`the role ${caller.role} may not read the column ${column}`);
     }
     const prepared = await this.#prepareFilter(filter, name, view, caller.role);
+    const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view, prepared?.columns.keys()));
+    if (all !== null) throw notPossible(`subscribers receive no changes of ${name.schema}.${name.name}: ${all}`);
+    const lost = deletes && lostDeletes(name, deletes);
+    if (lost !== null && event === "DELETE" && !isPartial)
+      throw notPossible(`${lost}. To subscribe nevertheless, set postgres_changes_options.partial`);
     return {
       table: name,
+      lost,
       caller,
       filter: prepared,
       binding,
@@ -160,9 +166,21 @@ export class Bindings {
   ): Promise<ChangeWatch | null> {
     const name = { schema: table.schema, name: table.name };
     const view = await this.#options.rights.view(name, caller.role);
-    if ("refusal" in view || (await this.#options.feed.reasonAgainst(name)) !== null) return null;
+    if ("refusal" in view) return null;
+    const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view));
+    if (all !== null) return null;
+    const lost = deletes && lostDeletes(name, deletes);
     const { catalog } = this.#options.rights;
-    return { table: name, caller, filter: null, binding, subscriber, view: this.#viewOf(view, table, null), catalog };
+    return {
+      table: name,
+      lost,
+      caller,
+      filter: null,
+      binding,
+      subscriber,
+      view: this.#viewOf(view, table, null),
+      catalog,
+    };
   }
 
   /** The selected columns and the primary key, as far as the role may read them. */
@@ -176,6 +194,9 @@ export class Bindings {
     return known;
   }
 }
+
+const lostDeletes = ({ schema, name }: TableName, reason: string) =>
+  `subscribers receive no DELETE of ${schema}.${name}: ${reason}`;
 
 const NONE: ReadonlySet<string> = new Set();
 const NOTHING: ChangeView = { name: "", columns: NONE, key: NONE };

@@ -172,6 +172,8 @@ export class Channels {
     if (begun.isGap) channel.system("postgres_changes", "error", gap().reason, { gap: true });
     const position = feed.textOf(begun.position);
     channel.system("postgres_changes", "ok", "Subscribed to PostgreSQL", { position, resumed: begun.isResumed });
+    for (const lost of channel.subscription?.losses ?? [])
+      channel.system("postgres_changes", "ok", lost, { partial: true });
     if (request.token === null && caller.role === anonymousRole)
       channel.system("system", "ok", `the channel has no access token: it has the rights of the role ${anonymousRole}`);
   }

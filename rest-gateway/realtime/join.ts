@@ -29,6 +29,8 @@ export type BindingRequest = {
   readonly filter: string;
   /** Null for all columns. */
   readonly select: readonly string[] | null;
+  /** Whether the channel accepts that deletions do not arrive. */
+  readonly isPartial: boolean;
 };
 
 /** `config.postgres_changes_options`: settings that Supabase does not have. */
@@ -64,7 +66,7 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
     isPrivate: config.private === true,
     broadcast: { ack: broadcast.ack === true, self: broadcast.self === true },
     presence: { isEnabled: presence.enabled === true, key: nameOf(presence.key, "config.presence.key") },
-    bindings: changes.map(parseBinding),
+    bindings: changes.map((sent, index) => parseBinding(sent, index, options.partial === true)),
     options: {
       since: stringOf(options.since, "postgres_changes_options.since") || null,
       leave: options.leave === true,
@@ -79,7 +81,7 @@ export function parseToken(value: unknown): string | null {
   return typeof value === "string" && value !== "" && !value.startsWith("sb_") ? value : null;
 }
 
-function parseBinding(sent: unknown, index: number): BindingRequest {
+function parseBinding(sent: unknown, index: number, isPartial: boolean): BindingRequest {
   const name = `postgres_changes[${index}]`;
   if (!isObject(sent)) throw malformed(`${name} must be an object`);
   const { select } = sent;
@@ -96,6 +98,7 @@ function parseBinding(sent: unknown, index: number): BindingRequest {
     table: table === "*" || schema === "*" ? null : table,
     filter: stringOf(sent.filter, `${name}.filter`),
     select: isStrings(select) && select.length > 0 ? select : null,
+    isPartial,
   };
 }
 

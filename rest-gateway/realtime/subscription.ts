@@ -66,6 +66,12 @@ export class Subscription implements Subscriber {
     this.#watches = [];
   }
 
+  /** What the channel does not receive, although its bindings ask for it. */
+  get losses(): ReadonlySet<string> {
+    const wanting = this.#watches.filter(({ binding }) => ["*", "DELETE"].includes(binding.request.event));
+    return new Set(wanting.flatMap(({ lost }) => lost ?? []));
+  }
+
   /** Everything up to here has been sent. */
   get sent(): Start {
     if (this.#end ?? this.#pausedAt) return (this.#end ?? this.#pausedAt)!;

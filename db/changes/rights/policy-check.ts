@@ -31,21 +31,21 @@ export type PolicyCheckOptions = {
 export class PolicyCheck {
   /** The query for many callers; null if there is none. */
   shared: SharedCheck | null = null;
-  readonly #options: PolicyCheckOptions;
   /** The columns that the policy may read. */
-  readonly #columns: ReadonlySet<string>;
+  readonly columns: ReadonlySet<string>;
+  readonly #options: PolicyCheckOptions;
   readonly #ownQuery: string;
 
   constructor(options: PolicyCheckOptions) {
     this.#options = options;
-    this.#columns = columnsOfExpression(options.sql, options.table);
+    this.columns = columnsOfExpression(options.sql, options.table);
     this.#ownQuery = writeOwnQuery(options);
   }
 
   /** Who sees each of the rows. Rows without a column that the policy reads are not seen. */
   async run(callers: CallersToCheck, all: readonly Row[]): Promise<RowVisibility[]> {
     const found = all.map((): OpenRowVisibility => ({ by: new Set(), errors: new Map() }));
-    const indexes = all.flatMap((row, i) => (hasColumns(row, this.#columns) ? [i] : []));
+    const indexes = all.flatMap((row, i) => (hasColumns(row, this.columns) ? [i] : []));
     const [rows, among] = [indexes.map((i) => all[i]!), indexes.map((i) => found[i]!)];
     if (rows.length > 0) await this.#find(callers, rows, among);
     return found;

@@ -51,6 +51,11 @@ export class Policy {
     this.#check = new PolicyCheck(options);
   }
 
+  /** The columns that it may read. A row without one of them is not seen. */
+  get columns(): ReadonlySet<string> {
+    return this.#check.columns;
+  }
+
   /** Prepares the decision for these callers. A caller for whom a term raises an error gets their own query. */
   async prepare(callers: readonly Caller[]): Promise<void> {
     this.#ready ??= this.#classify();

@@ -25,6 +25,10 @@ export type View = {
   readonly policy: Policy | null;
 };
 
+/** The columns of which a change must have values so that it can be checked for a subscriber. */
+export const columnsRead = ({ policy }: View, ofFilter: Iterable<string> = []): ReadonlySet<string> =>
+  new Set([...(policy?.columns ?? []), ...ofFilter]);
+
 /** Who sees which changes, by the table's own grants and policies: an event is visible if a SELECT would return its row. */
 export class Rights {
   readonly checker: Checker;

@@ -4,7 +4,7 @@ import { type ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import { type Filter, FilterError } from "../../../db/changes/rights/filter.ts";
-import type { Rights } from "../../../db/changes/rights/rights.ts";
+import { columnsRead, type Rights } from "../../../db/changes/rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../../../db/changes/rights/watches.ts";
 import type { EventStream, EventStreams } from "../../../http/event-stream.ts";
 import type { Exchange } from "../../../http/exchange.ts";
@@ -85,7 +85,7 @@ export class TableStreams {
   /** Rejects with TableError if the request cannot be served. */
   async serve({ exchange, request, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
     const { feed, streams, callers } = this.#options;
-    const described = await this.#describe(request, plan, caller);
+    const { watched, warning } = await this.#describe(request, plan, caller);
     const since = await this.#sinceOf(exchange);
     // The errors of the first read are ordinary responses.
     const first = since === null ? await read() : null;
@@ -95,7 +95,8 @@ export class TableStreams {
       const position = this.#delivery.positionOf(watch);
       return position && feed.textOf(position);
     });
-    const watch: TableWatch = { ...described, caller, stream, read, requestId: exchange.head.requestId };
+    if (warning !== null) stream.send({ event: "warning", data: JSON.stringify({ message: warning }) });
+    const watch: TableWatch = { ...watched, caller, stream, read, requestId: exchange.head.requestId };
     const onEnded = (message: string) => this.#end(watch, new Error(message));
     const watching = callers.open(caller, { resolve: () => exchange.identity.caller(callerRules), onEnded });
     stream.onceClosed(() => {
@@ -201,13 +202,14 @@ export class TableStreams {
     const table = { schema, name };
     const view = await rights.view(table, role);
     if ("refusal" in view) throw streamRefused(view.refusal);
-    const reason = await feed.reasonAgainst(table);
-    if (reason !== null) throw streamNotPossible(`changes of ${schema}.${name} cannot be streamed: ${reason}`);
     const selected = selectedColumns(plan);
     refuseHidden(role, selected ?? [], view.columns);
     const filter = await this.#filterOf(request, plan, role);
     refuseHidden(role, filter?.columns.keys() ?? [], view.columns);
-    return { table, selected, key: new Set(primaryKey), filter };
+    const { all, deletes } = await feed.lostChanges(table, columnsRead(view, filter?.columns.keys()));
+    if (all !== null) throw streamNotPossible(`changes of ${schema}.${name} cannot be streamed: ${all}`);
+    const warning = deletes && `the stream has no DELETE of ${schema}.${name}: ${deletes}`;
+    return { watched: { table, selected, key: new Set(primaryKey), filter }, warning };
   }
 
   async #filterOf({ query, values }: TableRequest, { table }: ReadPlan, role: string): Promise<Filter | null> {

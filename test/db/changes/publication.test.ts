@@ -299,6 +299,7 @@ const RELATION: Relation = {
   hasIdentityIndex: false,
   hasVirtualColumn: false,
   hasStoredColumn: false,
+  oldColumns: ["id"],
   isLogged: true,
 };
 
