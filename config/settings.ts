@@ -607,7 +607,7 @@ export const SETTINGS = {
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
     "600",
-    "Requests per minute for each user or key, otherwise for each IP address. Counted per process. 0 means no limit.",
+    "Requests per minute, and operations on WebSockets, for each user or key, otherwise for each IP address. Counted per process. 0 means no limit.",
   ),
   CORS_ORIGINS: setting(
     origins,

@@ -72,6 +72,8 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const protocol = makeServer<Record<string, unknown>, Session>({
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
+      const refusal = extra.countOperation(extra.identity.nameOf(extra.caller!.current));
+      if (refusal !== null) return [new GraphQLError(refusal.message, { extensions: { code: refusal.code } })];
       if (Object.keys(subscriptions).length > options.maxSubscriptions) return [tooMany(options.maxSubscriptions)];
       const operation = prepare(engine, payload);
       if ("errors" in operation) return operation.errors;

@@ -1,11 +1,13 @@
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { networkOf } from "../db/network.ts";
+import type { Client, Clients } from "./clients.ts";
+import type { LimitReport } from "./limit-log.ts";
 import { closingResponse, RETRY_SECONDS } from "./response.ts";
 
 type ConnectionLimits = {
   /** Open connections in total. */ readonly maxConnections: number;
-  /** Open connections from one IP address, or from one IPv6 network. */ readonly maxConnectionsPerAddress: number;
+  /** Open connections from one network. */ readonly maxConnectionsPerAddress: number;
 };
 
 type ConnectionLimitOptions = {
@@ -13,9 +15,8 @@ type ConnectionLimitOptions = {
   limits(): ConnectionLimits;
   /** A proxy has many clients: the limit per address does not apply to it. */
   isProxy(address: string): boolean;
-  /** Called with the name of the setting whose limit has rejected a connection. */
-  onLimit?(setting: string): void;
-  readonly log: Logger;
+  readonly clients: Clients;
+  readonly onLimit?: LimitReport;
 };
 
 type Limit = { readonly setting: string; readonly response: string };
@@ -41,18 +42,12 @@ const PER_ADDRESS = rejection(
 const MAX_REJECTING = 100;
 /** Milliseconds. */
 const REJECTING = 1000;
-/** Milliseconds between two log lines about rejected connections. */
-const LOG_INTERVAL = 60_000;
 
 /** Limits open connections, WebSockets included. Counts those of this process. */
 export class ConnectionLimit {
   readonly #options: ConnectionLimitOptions;
-  readonly #perNetwork = new Map<string, number>();
   #open = 0;
   #rejecting = 0;
-  /** Since the last log line. */
-  #rejected = 0;
-  #loggedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ConnectionLimitOptions) {
     this.#options = options;
@@ -67,34 +62,31 @@ export class ConnectionLimit {
   admits(socket: Socket): boolean {
     // Without an address, the client has already closed the connection.
     const address = socket.remoteAddress ?? "";
-    const limit = this.#exceeded(address);
-    if (limit === null) this.#count(socket, networkOf(address));
-    else this.#reject(socket, address, limit);
+    const client = this.#options.clients.of(networkOf(address));
+    const limit = this.#exceeded(address, client);
+    if (limit === null) this.#count(socket, client);
+    else this.#reject(socket, client, limit);
     return limit === null;
   }
 
-  #exceeded(address: string): Limit | null {
+  #exceeded(address: string, client: Client): Limit | null {
     const { limits, isProxy } = this.#options;
     const { maxConnections, maxConnectionsPerAddress } = limits();
     if (this.#open >= maxConnections) return IN_TOTAL;
-    const count = this.#perNetwork.get(networkOf(address)) ?? 0;
-    return count >= maxConnectionsPerAddress && !isProxy(address) ? PER_ADDRESS : null;
+    return client.isFull("connections", maxConnectionsPerAddress) && !isProxy(address) ? PER_ADDRESS : null;
   }
 
-  #count(socket: Socket, network: string): void {
+  #count(socket: Socket, client: Client): void {
     this.#open++;
-    this.#perNetwork.set(network, (this.#perNetwork.get(network) ?? 0) + 1);
+    const release = client.hold("connections");
     socket.once("close", () => {
       this.#open--;
-      const count = this.#perNetwork.get(network)! - 1;
-      if (count > 0) this.#perNetwork.set(network, count);
-      else this.#perNetwork.delete(network);
+      release();
     });
   }
 
-  #reject(socket: Socket, address: string, { setting, response }: Limit): void {
-    this.#options.onLimit?.(setting);
-    this.#report(address, setting);
+  #reject(socket: Socket, client: Client, { setting, response }: Limit): void {
+    this.#options.onLimit?.(setting, client);
     // Without this listener, a reset by the client would end the process.
     socket.on("error", () => {});
     if (this.#rejecting >= MAX_REJECTING) return void socket.destroy();
@@ -107,15 +99,6 @@ export class ConnectionLimit {
       this.#rejecting--;
       clearTimeout(timer);
     });
-  }
-
-  #report(address: string, setting: string): void {
-    this.#rejected++;
-    const now = performance.now();
-    if (now - this.#loggedAt < LOG_INTERVAL) return;
-    this.#options.log.warn({ address, rejected: this.#rejected }, `connections over ${setting} are rejected`);
-    this.#loggedAt = now;
-    this.#rejected = 0;
   }
 }
 

@@ -6,11 +6,12 @@ import { networkOf } from "../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
 import { forRequest, type Span, type Tracer } from "../telemetry/span.ts";
 import { countBody } from "./body.ts";
+import type { Taken } from "./clients.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import type { ServiceState } from "./health.ts";
 import type { RequestMetrics } from "./metrics.ts";
-import type { RateLimit, Taken } from "./rate-limit.ts";
+import { type RateLimit, tooManyRequests } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import { RequestQueue, type RequestQueueOptions } from "./request-queue.ts";
 import { DATA_HEADERS } from "./security-headers.ts";
@@ -167,7 +168,6 @@ export class Pipeline {
     this.#cors.handle(request, response, () => {
       const envelope = served ?? this.#envelopeAt(url);
       const rejection = rejectionOf(request, taken);
-      if (taken?.isOver) this.#options.onLimit?.("RATE_LIMIT");
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       if (served?.needsDatabase && this.#context!.refuses?.(identity!))
         return envelope.reject({ request, response, head }, overloaded());
@@ -233,13 +233,6 @@ function rejectionOf(request: IncomingMessage, taken: Taken | null): Problem | n
   const ambiguity = ambiguityOf(request);
   return ambiguity === null ? null : { status: 400, code: "VALIDATION_ERROR", message: ambiguity };
 }
-
-const tooManyRequests = ({ retryAfter }: Taken): Problem => ({
-  status: 429,
-  code: "RATE_LIMITED",
-  message: `too many requests: try again in ${retryAfter} s`,
-  retryAfter,
-});
 
 const serviceUnavailable = (state: ServiceState): Problem => ({
   status: 503,

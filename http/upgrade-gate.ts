@@ -2,9 +2,12 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { Problem } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
 import type { CallerResolver, RequestIdentity } from "../identity/caller-resolver.ts";
-import type { RateLimit } from "./rate-limit.ts";
+import { type Client, type Clients, IntervalCount } from "./clients.ts";
+import type { LimitReport } from "./limit-log.ts";
+import { type RateLimit, tooManyRequests } from "./rate-limit.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import { RETRY_SECONDS } from "./response.ts";
 import { spreadOut } from "./spread.ts";
@@ -12,10 +15,10 @@ import { spreadOut } from "./spread.ts";
 /** The names are those of the service's settings. */
 export type SocketLimits = {
   /** Open sockets in total. */ readonly wsMaxConnections: number;
-  /** Open sockets from one IP address, or from one IPv6 network. */ readonly wsMaxConnectionsPerAddress: number;
+  /** Open sockets from one network. */ readonly wsMaxConnectionsPerAddress: number;
   /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
   /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
-  /** Messages per second that the sockets from one IP address, or from one IPv6 network, may send. */
+  /** Messages per second that the sockets from one network may send. */
   readonly wsMessageRatePerAddress: number;
 };
 
@@ -28,6 +31,13 @@ export type UpgradeRequest = {
 
 /** The same when the socket is open. */
 export type SocketExchange = UpgradeRequest & {
+  /** The network of the client. */
+  readonly client: Client;
+  /**
+   * Counts an operation like a request, for a known caller or else for the network. Returns why it is refused, or null. A socket that
+   * sends many operations that are refused is closed.
+   */
+  countOperation(knownName: string | null): Problem | null;
   /** Sends a ping, whose pong is not counted as a message of the client. */
   ping(payload: string): void;
 };
@@ -57,10 +67,10 @@ export type UpgradeGateOptions = {
   /** Whether a page from this origin may connect; programs send no origin. */
   isAllowedOrigin(origin: string): boolean;
   readonly addressOf: AddressReader;
+  readonly clients: Clients;
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
-  /** Called with the name of the setting whose limit has rejected or closed a socket. */
-  onLimit?(setting: string): void;
+  readonly onLimit?: LimitReport;
   onSocketError(error: Error): void;
 };
 
@@ -70,12 +80,14 @@ const CLOSE_TIMEOUT = 2000;
 const HEARTBEAT = 30_000;
 const SERVICE_RESTART = 1012;
 const TOO_MANY_MESSAGES = 4429;
+const MINUTE = 60_000;
+/** Operations of a socket that may be refused within a minute. */
+const MAX_REFUSED = 100;
 
 /** Accepts WebSockets: rejects upgrades with an HTTP status, limits sockets and messages, and survives malformed frames. */
 export class UpgradeGate {
   readonly #options: UpgradeGateOptions;
   readonly #websockets: WebSocketServer;
-  readonly #networks = new Map<string, Network>();
   /** Sockets that have not sent anything since the last ping. */
   readonly #silent = new WeakSet<WebSocket>();
   /** The number of pings that each socket has not answered yet. */
@@ -97,9 +109,9 @@ export class UpgradeGate {
     this.#heartbeat = setInterval(() => this.#beat(), options.heartbeat ?? HEARTBEAT).unref();
   }
 
-  /** Open sockets and the number of their IP addresses. */
+  /** Open sockets and the number of their networks. */
   get open(): { readonly sockets: number; readonly addresses: number } {
-    return { sockets: this.#websockets.clients.size, addresses: this.#networks.size };
+    return { sockets: this.#websockets.clients.size, addresses: this.#options.clients.holding("sockets") };
   }
 
   /** Rejects new sockets, and within `spread` milliseconds asks the clients of the others to connect again. */
@@ -128,7 +140,6 @@ export class UpgradeGate {
     const taken = rateLimit?.count(request, identity.knownName) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const refusal = this.#refuse(request, route);
-    if (taken?.isOver) this.#options.onLimit?.("RATE_LIMIT");
     const upgrade = { request, requestId: requestIdOf(request), identity };
     if (taken?.isOver) respond(socket, 429, [...limits, "Retry-After", String(taken.retryAfter)]);
     else if (refusal !== null || !route) respond(socket, refusal ?? 404, limits);
@@ -162,11 +173,14 @@ export class UpgradeGate {
 
   #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, route: SocketRoute): void {
     const { request } = upgrade;
-    const address = networkOf(this.#options.addressOf(request));
+    const client = this.#options.clients.of(networkOf(this.#options.addressOf(request)));
     this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
       websocket.on("error", this.#options.onSocketError);
-      this.#limit(websocket, this.#enter(websocket, address));
-      route.accept(websocket, { ...upgrade, ping: (payload) => this.#ping(websocket, payload) });
+      websocket.once("close", client.hold("sockets"));
+      this.#limit(websocket, client);
+      const countOperation = this.#operationCounter(websocket, client);
+      const ping = (payload: string) => this.#ping(websocket, payload);
+      route.accept(websocket, { ...upgrade, client, countOperation, ping });
     });
   }
 
@@ -181,42 +195,41 @@ export class UpgradeGate {
     if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
     if (route.protocol !== null && !offered.includes(route.protocol)) return 400;
-    if (this.#websockets.clients.size >= limits.wsMaxConnections) return this.#over("WS_MAX_CONNECTIONS", 503);
-    const network = this.#networks.get(networkOf(addressOf(request)));
-    const isFull = (network?.sockets ?? 0) >= limits.wsMaxConnectionsPerAddress;
-    return isFull ? this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", 429) : null;
+    const client = this.#options.clients.of(networkOf(addressOf(request)));
+    if (this.#websockets.clients.size >= limits.wsMaxConnections) return this.#over("WS_MAX_CONNECTIONS", client, 503);
+    const isFull = client.isFull("sockets", limits.wsMaxConnectionsPerAddress);
+    return isFull ? this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", client, 429) : null;
   }
 
-  #over(setting: string, status: number): number {
-    this.#options.onLimit?.(setting);
+  #over(setting: string, client: Client, status: number): number {
+    this.#options.onLimit?.(setting, client);
     return status;
   }
 
-  /** Counts a socket until it is closed. */
-  #enter(websocket: WebSocket, address: string): Network {
-    const network = this.#networks.get(address) ?? { sockets: 0, messages: new MessageCount() };
-    this.#networks.set(address, network);
-    network.sockets++;
-    websocket.once("close", () => {
-      if (--network.sockets === 0) this.#networks.delete(address);
-    });
-    return network;
+  #operationCounter(websocket: WebSocket, client: Client): SocketExchange["countOperation"] {
+    const { rateLimit } = this.#options;
+    const refused = new IntervalCount(MINUTE);
+    return (knownName) => {
+      const taken = rateLimit?.countOperation(client, knownName) ?? null;
+      if (!taken?.isOver) return null;
+      if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
+      return tooManyRequests(taken);
+    };
   }
 
-  #limit(websocket: WebSocket, network: Network): void {
+  #limit(websocket: WebSocket, client: Client): void {
     const { wsMessageRate, wsMessageRatePerAddress } = this.#options.limits();
-    const messages = new MessageCount();
+    const messages = new IntervalCount();
     const count = () => {
       this.#silent.delete(websocket);
-      const now = Math.floor(Date.now() / 1000);
       const over =
-        messages.add(now) > wsMessageRate
+        messages.add() > wsMessageRate
           ? "WS_MESSAGE_RATE"
-          : network.messages.add(now) > wsMessageRatePerAddress
+          : client.exceeds("messages", wsMessageRatePerAddress)
             ? "WS_MESSAGE_RATE_PER_ADDRESS"
             : null;
       if (over === null) return;
-      if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.(over);
+      if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.(over, client);
       websocket.close(TOO_MANY_MESSAGES, "too many messages");
     };
     websocket.on("message", count);
@@ -245,24 +258,6 @@ export class UpgradeGate {
         this.#ping(socket);
       }
     }
-  }
-}
-
-/** The sockets of one IP address or IPv6 network. */
-type Network = { sockets: number; readonly messages: MessageCount };
-
-/** Counts the messages of the current second. */
-export class MessageCount {
-  #second = 0;
-  #count = 0;
-
-  /** Returns the number of messages in this second. */
-  add(second: number): number {
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#count = 0;
-    }
-    return ++this.#count;
   }
 }
 

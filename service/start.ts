@@ -10,9 +10,11 @@ import { registerFeedMetrics } from "../db/changes/feed-metrics.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { GRAPHQL } from "../graphql/envelope.ts";
 import { adminInterface } from "../http/admin.ts";
+import { Clients } from "../http/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/connection-limits.ts";
 import { allowsOrigin } from "../http/cors.ts";
 import { healthInterface, reportOf } from "../http/health.ts";
+import { LimitLog } from "../http/limit-log.ts";
 import { metricsText, RequestMetrics } from "../http/metrics.ts";
 import { Pipeline } from "../http/pipeline.ts";
 import { RateLimit } from "../http/rate-limit.ts";
@@ -27,7 +29,7 @@ import { createSite } from "../pages/site.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { ExpressInterface, REST } from "../rest-gateway/express-interface.ts";
 import { TABLES } from "../rest-gateway/table/send.ts";
-import { Metrics, Tally } from "../telemetry/metrics.ts";
+import { Metrics } from "../telemetry/metrics.ts";
 import { addProcess } from "../telemetry/process.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
@@ -71,7 +73,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const listensLast = isShared || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
   const addressOf = addressReader(config.trustProxy);
-  const rateLimit = new RateLimit({ limit: config.rateLimit, addressOf });
+  const clients = new Clients();
+  const limitLog = new LimitLog(log);
+  const onLimit = limitLog.report;
+  const rateLimit = new RateLimit({ limit: config.rateLimit, clients, addressOf, onLimit });
   const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
   const access = config.adminPort !== 0 ? "open" : config.embedded ? "local" : "operators";
   const health = healthInterface(
@@ -93,8 +98,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const metrics = new Metrics();
   if (options.ownsProcess) addProcess(metrics);
   const tracer = config.tracing ? await createTracer(log) : null;
-  const limits = new Tally("limit", 50);
-  const onLimit = (setting: string) => limits.add(setting);
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   const probes = admin ? [] : [health];
   const siteOf = (hasConsole: boolean) =>
@@ -116,8 +119,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const connections = new ConnectionLimit({
     limits: () => app?.settings.current ?? config,
     isProxy: (address) => isProxy(address, 0),
+    clients,
     onLimit,
-    log,
   });
   const server = new HttpServer(pipeline.listener, (socket) => {
     const isAdmitted = connections.admits(socket);
@@ -154,6 +157,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     callers,
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
     addressOf,
+    clients,
     rateLimit,
     onLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),
@@ -184,7 +188,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
     rateLimit.follow(changed.rateLimit);
     cacheMemory.limitTo(changed.cacheMemory);
   });
-  registerMetrics(metrics, { connections, sockets, changes, limits });
+  registerMetrics(metrics, { connections, sockets, changes });
+  clients.registerMetrics(metrics, () => rateLimit.limit);
+  limitLog.registerMetrics(metrics);
   const loaded = config.graphqlBuild === "ready" ? graphql?.loadInBackground() : null;
   if (options.ownsProcess)
     void Promise.resolve(loaded).then(() => setTimeout(freeMemoryOfStart, SETTLE_MILLISECONDS).unref());
@@ -251,21 +257,14 @@ type Measured = {
   readonly connections: ConnectionLimit;
   readonly sockets: UpgradeGate;
   readonly changes: ChangeFeed;
-  readonly limits: Tally;
 };
 
 /** Registers the metrics that no other module registers. */
-function registerMetrics(metrics: Metrics, { connections, sockets, changes, limits }: Measured): void {
+function registerMetrics(metrics: Metrics, { connections, sockets, changes }: Measured): void {
   metrics.gauge({ name: "connections_open", about: "Open connections of clients.", read: () => connections.open });
   metrics.gauge({ name: "websockets_open", about: "Open WebSockets.", read: () => sockets.open.sockets });
   registerFeedMetrics(metrics, changes);
   cacheMemory.registerMetrics(metrics);
-  metrics.counter({
-    name: "limits_hit_total",
-    about: "Requests, connections and messages that a limit has rejected, by the setting of the limit.",
-    labels: ["limit"],
-    read: () => limits.samples,
-  });
 }
 
 /** Loaded only where requests are traced. */

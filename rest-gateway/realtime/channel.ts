@@ -1,7 +1,7 @@
 import { WatchEnded } from "../../db/changes/delivery.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
-import { MessageCount } from "../../http/upgrade-gate.ts";
+import { IntervalCount } from "../../http/clients.ts";
 import type { SocketCaller } from "../../identity/socket-caller.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import { type JoinRequest, parseToken } from "./join.ts";
@@ -45,7 +45,7 @@ export class Channel implements Member {
   caller: SocketCaller | null = null;
   readonly presenceKey: string;
   readonly #options: ChannelOptions;
-  readonly #presenceMessages = new MessageCount();
+  readonly #presenceMessages = new IntervalCount();
   #isOpen = true;
 
   constructor(options: ChannelOptions) {
@@ -210,8 +210,7 @@ export class Channel implements Member {
   /** Throws ChannelError. */
   #track(event: "track" | "untrack", payload: unknown): void {
     const { presences } = this.#options.topic;
-    if (this.#presenceMessages.add(Math.floor(Date.now() / 1000)) > MAX_PRESENCE_MESSAGES)
-      throw tooManyPresenceMessages(MAX_PRESENCE_MESSAGES);
+    if (this.#presenceMessages.add() > MAX_PRESENCE_MESSAGES) throw tooManyPresenceMessages(MAX_PRESENCE_MESSAGES);
     if (event === "track") presences.track(this, isObject(payload) ? payload : {});
     else presences.untrack(this);
   }

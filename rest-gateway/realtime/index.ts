@@ -11,7 +11,7 @@ import { SocketCallers } from "../../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast.ts";
 import { Channels } from "./channels.ts";
-import { type JoinLimitSettings, JoinLimits } from "./join.ts";
+import type { JoinLimitSettings } from "./join.ts";
 import { PrivateChannels } from "./private-channels.ts";
 import { LostChannels, Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
@@ -78,7 +78,6 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   });
   const socketOptions: ChannelSocketOptions = {
     limits: settings,
-    joins: new JoinLimits(settings),
     budget: database.budget,
     needsKey,
     join: (socket, message) => channels.join(socket, message),

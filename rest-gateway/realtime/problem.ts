@@ -13,6 +13,7 @@ export const REASON_CODES = [
   "ClientPresenceRateLimitReached",
   "PresenceTooLarge",
   "PresenceLimitReached",
+  "RATE_LIMITED",
   "ChangesUnavailable",
   "Gap",
   "InternalError",
@@ -58,6 +59,8 @@ export const shortOfMemory = () =>
     "PresenceLimitReached",
     "the clients of this network make the service hold too much: try again later",
   );
+/** The code of the other interfaces: Supabase has no limit on requests. */
+export const rateLimited = (message: string) => new ChannelError("RATE_LIMITED", message);
 export const changesUnavailable = (why: string) => new ChannelError("ChangesUnavailable", why);
 export const internal = (message: string) => new ChannelError("InternalError", message);
 export const gap = () =>

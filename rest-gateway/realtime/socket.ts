@@ -2,12 +2,12 @@ import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holding } from "../../db/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import { ApiError } from "../../db/errors.ts";
-import { networkOf } from "../../db/network.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
+import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
-import type { JoinLimits, SocketJoins } from "./join.ts";
-import { badToken, ChannelError, internal } from "./problem.ts";
+import { type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
+import { badToken, ChannelError, internal, rateLimited } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -15,8 +15,7 @@ export type ChannelSocketOptions = {
   readonly limits: {
     /** Bytes buffered for a client that reads slowly, before changes wait in the feed. */ readonly wsMaxBufferedBytes: number;
     /** Nesting of brackets in a message. */ readonly jsonMaxDepth: number;
-  };
-  readonly joins: JoinLimits;
+  } & JoinLimitSettings;
   readonly budget: ByteBudget;
   readonly needsKey: boolean;
   /** Joins a channel and replies. Rejects with ChannelError. */
@@ -41,7 +40,7 @@ export class ChannelSocket {
   readonly channels = new Map<string, Channel>();
   /** The parameter `client_id` of the URL: identifies the client across connections. */
   readonly clientId: string | null;
-  /** The IP address, or the IPv6 network. */
+  /** The network of the client. */
   readonly network: string;
   readonly joins: SocketJoins;
   /** The highest reference so far. Clients count across connections. */
@@ -66,9 +65,9 @@ export class ChannelSocket {
     const parameters = new URL(exchange.request.url!, "http://localhost").searchParams;
     this.version = parameters.get("vsn")?.startsWith("1.") ? 1 : 2;
     this.clientId = parameters.get("client_id");
-    this.network = networkOf(exchange.identity.address);
+    this.network = exchange.client.name;
     this.exchange = exchange;
-    this.joins = options.joins.open(this.network);
+    this.joins = new SocketJoins(options.limits, exchange.client);
     this.#websocket = websocket;
     this.#unread = options.budget.hold(this.network, "messages", { destroy: () => websocket.terminate() });
     this.#options = options;
@@ -160,8 +159,11 @@ export class ChannelSocket {
 
   /** The same. Throws, or rejects with, RefusedError or ApiError. */
   resolve(token: string | null): Caller | Promise<Caller> {
-    const headers = token === null ? {} : { authorization: `Bearer ${token}` };
-    return this.exchange.identity.onSocket(headers).caller({ needsKey: this.#options.needsKey });
+    return this.#identityOf(token).caller({ needsKey: this.#options.needsKey });
+  }
+
+  #identityOf(token: string | null): RequestIdentity {
+    return this.exchange.identity.onSocket(token === null ? {} : { authorization: `Bearer ${token}` });
   }
 
   #receive(data: RawData, isBinary: boolean): void {
@@ -204,7 +206,20 @@ export class ChannelSocket {
       this.reply(message, isLeaving ? "ok" : "error", isLeaving ? {} : { reason: "unmatched topic" });
       return undefined;
     }
+    if (event !== "phx_leave" && this.#isRefused(message, this.#nameOf(channel))) return undefined;
     return channel.receive(message);
+  }
+
+  /** For the limits; null for an anonymous caller. */
+  #nameOf({ caller }: Channel): string | null {
+    return caller === null ? null : this.exchange.identity.nameOf(caller.current);
+  }
+
+  /** Counts a message towards RATE_LIMIT, and answers it if it is refused. */
+  #isRefused(message: ClientMessage, knownName: string | null): boolean {
+    const problem = this.exchange.countOperation(knownName);
+    if (problem !== null) this.reply(message, "error", { reason: rateLimited(problem.message).reason });
+    return problem !== null;
   }
 
   #heartbeat(message: ClientMessage): undefined {
@@ -213,6 +228,7 @@ export class ChannelSocket {
   }
 
   async #join(message: ClientMessage): Promise<void> {
+    if (this.#isRefused(message, this.#identityOf(parseToken(message.payload.access_token)).knownName)) return;
     try {
       this.joins.countJoin();
       await this.#options.join(this, message);
@@ -258,6 +274,5 @@ export class ChannelSocket {
     this.#unread.close();
     for (const channel of [...this.channels.values()]) channel.disconnect(code);
     this.channels.clear();
-    this.joins.close();
   }
 }

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import pino from "pino";
 import { beforeAll, describe, expect, test } from "vitest";
+import { Clients } from "../../http/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../../http/connection-limits.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
@@ -172,9 +173,12 @@ describe("with limits on connections,", () => {
     await expect.poll(() => statusOf("127.0.0.3"), POLL).toBe(200);
   });
 
-  test("rejections are logged once a minute", async () => {
+  test("rejections are logged once a minute for each limit, with the client", async () => {
     const rejections = small_log.lines.filter(({ msg }) => msg.includes("MAX_CONNECTIONS"));
-    expect(rejections).toMatchObject([{ level: 40, address: "127.0.0.1", rejected: 1 }]);
+    expect(rejections).toMatchObject([
+      { level: 40, limit: "MAX_CONNECTIONS_PER_ADDRESS", client: "127.0.0.1", connections: 2, rejected: 1 },
+      { level: 40, limit: "MAX_CONNECTIONS", client: "127.0.0.9", connections: 4, rejected: 1 },
+    ]);
   });
 });
 
@@ -182,7 +186,7 @@ test("connections from one IPv6 network count together", () => {
   const limit = new ConnectionLimit({
     limits: () => ({ maxConnections: 10, maxConnectionsPerAddress: 1 }),
     isProxy: () => false,
-    log: pino({ level: "silent" }),
+    clients: new Clients(),
   });
   const from = (remoteAddress: string) => {
     const socket = { remoteAddress, on() {}, once() {}, resume: () => socket, end() {}, destroy() {} };
