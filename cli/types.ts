@@ -13,6 +13,7 @@ Prints TypeScript types for the database, for createClient<Database>() of @supab
 
   npm run -s types > database.types.ts         types for the schemas in DB_SCHEMAS
   npm run -s types -- --schema public,sales    types for these schemas
+  npm run -s types -- --role authenticated     types of what this role may use
   npm run -s types -- --help                   show this help
 
 The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
@@ -33,16 +34,24 @@ export async function types(args: string[], environment?: Environment): Promise<
   );
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
   if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);
-  return typesOf(catalog);
+  if (options.role !== null && !catalog.roles.has(options.role))
+    throw new CommandError(1, `no such role: ${options.role}`);
+  return typesOf(catalog, options.role);
 }
 
-function readOptions(args: string[]): { readonly help: boolean; readonly schemas: string[] | null } {
-  const options = { help: { type: "boolean", short: "h" }, schema: { type: "string", multiple: true } } as const;
+type Options = { readonly help: boolean; readonly schemas: string[] | null; readonly role: string | null };
+
+function readOptions(args: string[]): Options {
+  const options = {
+    help: { type: "boolean", short: "h" },
+    schema: { type: "string", multiple: true },
+    role: { type: "string" },
+  } as const;
   try {
-    const { help = false, schema } = parseArgs({ args, options }).values;
+    const { help = false, schema, role = null } = parseArgs({ args, options }).values;
     const schemas = schema?.flatMap((names) => names.split(",")).map((name) => name.trim());
     if (schemas?.includes("")) throw new Error("--schema must be names separated by commas");
-    return { help, schemas: schemas ?? null };
+    return { help, schemas: schemas ?? null, role };
   } catch (error) {
     throw new CommandError(2, `${(error as Error).message}; see npm run -s types -- --help`);
   }

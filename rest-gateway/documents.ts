@@ -34,7 +34,7 @@ export function documentAt(
   if (path === "types.ts")
     return document(
       "text/plain; charset=utf-8",
-      typesOf(catalog, caller.role === "service_role" ? "service" : "others"),
+      typesOf(catalog, options.openApi === "ignore-privileges" ? null : caller.role),
     );
   if (options.openApi === "off") throw descriptionOff();
   const schema = parseProfile(headers["accept-profile"]) ?? catalog.schemas.keys().next().value ?? "";

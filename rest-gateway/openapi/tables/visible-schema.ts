@@ -54,7 +54,11 @@ export function visibleSchema(catalog: Catalog, viewer: Viewer): VisibleSchema {
   };
 }
 
-function tableAccess(catalog: Catalog, table: Table, { role, ignorePrivileges = false }: Viewer): TableAccess {
+export function tableAccess(
+  catalog: Catalog,
+  table: Table,
+  { role, ignorePrivileges = false }: Omit<Viewer, "schema">,
+): TableAccess {
   const mayUse = (privilege: TablePrivilege) => ignorePrivileges || mayUseTable(catalog, role, table, privilege);
   const columns = (privilege: TablePrivilege) =>
     [...table.columns.values()].filter(
@@ -73,7 +77,8 @@ function tableAccess(catalog: Catalog, table: Table, { role, ignorePrivileges = 
   };
 }
 
-const isVisible = (table: TableAccess) =>
+/** Whether the role may use the table for anything. */
+export const isVisible = (table: TableAccess) =>
   table.isReadable || table.isInsertable || table.isUpdatable || table.isDeletable;
 
 const isExecutable = (catalog: Catalog, fn: DatabaseFunction, { role, ignorePrivileges = false }: Viewer) =>

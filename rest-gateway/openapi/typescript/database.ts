@@ -1,6 +1,7 @@
-import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
+import type { Catalog, Schema } from "../../../db/catalog/catalog.ts";
 import { functionType } from "./function.ts";
 import { layOut } from "./layout.ts";
+import { catalogFor, type ShownCatalog, wholeCatalog } from "./role-catalog.ts";
 import { tableType } from "./table.ts";
 import {
   byName,
@@ -19,22 +20,23 @@ import {
 /**
  * TypeScript types of all served schemas, with the structure and layout of `supabase gen types typescript`, for
  * `createClient<Database>(…)`. The output depends only on the catalog. The types are more precise than those of the Supabase
- * CLI: columns of views and results of functions include null, and some types are string instead of unknown. Only the
- * service sees tables that are granted to it alone.
+ * CLI: columns of views and results of functions include null, and some types are string instead of unknown. With a role they
+ * have only what it may use.
  */
-export function typesOf(catalog: Catalog, reader: Reader = "service"): string {
-  const cached = cache[reader].get(catalog);
+export function typesOf(catalog: Catalog, role: string | null = null): string {
+  const texts = cache.get(catalog) ?? new Map();
+  cache.set(catalog, texts);
+  const cached = texts.get(role);
   if (cached !== undefined) return cached;
-  const parts = [JSON_TYPE, databaseType(catalog, reader), helpers(defaultSchema(catalog)), constants(catalog)];
+  const shown = role === null ? wholeCatalog(catalog) : catalogFor(catalog, role);
+  const parts = [JSON_TYPE, databaseType(shown), helpers(defaultSchema(shown.catalog)), constants(shown.catalog)];
   const text = parts.join("\n");
-  cache[reader].set(catalog, text);
+  texts.set(role, text);
   return text;
 }
 
-type Reader = "service" | "others";
-
 /** Without a cache, each request would block the event loop for some tenths of a second in a database with 1000 tables. */
-const cache: Readonly<Record<Reader, WeakMap<Catalog, string>>> = { service: new WeakMap(), others: new WeakMap() };
+const cache = new WeakMap<Catalog, Map<string | null, string>>();
 
 /** The default schema of the client if it is served, otherwise that of the service. */
 const defaultSchema = ({ schemas }: Catalog): string =>
@@ -56,18 +58,18 @@ const INTERNAL: Member = {
   type: openObject([{ name: "PostgrestVersion", type: literal("14") }]),
 };
 
-function databaseType(catalog: Catalog, reader: Reader): string {
-  const schemas = byName(catalog.schemas.values()).map((schema) => ({
+function databaseType(shown: ShownCatalog): string {
+  const schemas = byName(shown.catalog.schemas.values()).map((schema) => ({
     name: schema.name,
-    type: schemaType(schema, catalog, reader),
+    type: schemaType(schema, shown),
   }));
   return `export type Database = ${layOut(openObject([INTERNAL, ...schemas]), 0, 0)}\n`;
 }
 
-function schemaType(schema: Schema, catalog: Catalog, reader: Reader): Type {
-  const tables = byName(schema.tables.values()).filter((table) => reader === "service" || !isOfService(table));
+function schemaType(schema: Schema, { catalog, accessOf }: ShownCatalog): Type {
+  const tables = byName(schema.tables.values());
   const membersOf = (group: typeof tables) =>
-    group.map((table) => ({ name: table.name, type: tableType(table, catalog) }));
+    group.map((table) => ({ name: table.name, type: tableType(table, accessOf(table), catalog) }));
   return openObject([
     { name: "Tables", type: openObject(membersOf(tables.filter((table) => !isView(table)))) },
     { name: "Views", type: openObject(membersOf(tables.filter(isView))) },
@@ -76,11 +78,6 @@ function schemaType(schema: Schema, catalog: Catalog, reader: Reader): Type {
     { name: "CompositeTypes", type: openObject(compositeMembers(schema, catalog)) },
   ]);
 }
-
-/** Whether only the service may use the table. auth_owner is not a role of callers. */
-const isOfService = ({ grants, owner }: Table) =>
-  grants.has("service_role") &&
-  [...grants.keys()].every((role) => ["service_role", "auth_owner", owner].includes(role));
 
 const sorted = <Value>(map: ReadonlyMap<string, Value>) => inOrder(map, ([name]) => name);
 

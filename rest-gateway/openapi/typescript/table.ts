@@ -1,4 +1,5 @@
 import type { Catalog, Column, Relationship, Table } from "../../../db/catalog/catalog.ts";
+import type { TableAccess } from "../tables/visible-schema.ts";
 import {
   byName,
   computedFieldsOf,
@@ -15,16 +16,16 @@ import {
   valueType,
 } from "./type.ts";
 
-/** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. */
-export function tableType(table: Table, catalog: Catalog): Type {
+/** The entry of a table in `Tables` or `Views`. A read-only view has no Insert or Update. `access` is that of the reader. */
+export function tableType(table: Table, access: TableAccess, catalog: Catalog): Type {
   const columns = rowMembers(table, catalog);
   const computed = computedMembers(table, catalog);
   const isWritable = { insert: !isView(table) || table.isInsertable, update: !isView(table) || table.isUpdatable };
   return openObject([
     { name: "Row", type: openObject([...columns, ...computed]) },
     { name: "ComputedFields", type: union(computed.map(({ name }) => literal(name))) },
-    ...(isWritable.insert ? [{ name: "Insert", type: insertType(table, catalog) }] : []),
-    ...(isWritable.update ? [{ name: "Update", type: updateType(table, catalog) }] : []),
+    ...(isWritable.insert ? [{ name: "Insert", type: insertType(table, access, catalog) }] : []),
+    ...(isWritable.update ? [{ name: "Update", type: updateType(access, catalog) }] : []),
     { name: "Relationships", type: relationshipsType(table) },
   ]);
 }
@@ -40,17 +41,26 @@ const computedMembers = (table: Table, catalog: Catalog): Member[] =>
   computedFieldsOf(table).map(({ name, shape }) => ({ name, type: nullableType(shape, catalog) }));
 
 /** Every column of a view is optional, because a trigger may supply the value. */
-const insertType = (table: Table, catalog: Catalog): Type =>
-  writtenType(table, catalog, ({ isNullable, hasDefault }) => isNullable || hasDefault || isView(table));
+const insertType = (table: Table, { readable, insertable }: TableAccess, catalog: Catalog): Type =>
+  writtenType(
+    [readable, insertable],
+    catalog,
+    ({ isNullable, hasDefault }) => isNullable || hasDefault || isView(table),
+  );
 
-const updateType = (table: Table, catalog: Catalog): Type => writtenType(table, catalog, () => true);
+const updateType = ({ readable, updatable }: TableAccess, catalog: Catalog): Type =>
+  writtenType([readable, updatable], catalog, () => true);
 
-/** Generated columns are `never`, because they cannot be written. */
-const writtenType = ({ columns }: Table, catalog: Catalog, isOptional: (column: Column) => boolean): Type =>
+/** Columns that cannot be written, such as generated ones, are `never`. */
+const writtenType = (
+  [readable, writable]: readonly (readonly Column[])[],
+  catalog: Catalog,
+  isOptional: (column: Column) => boolean,
+): Type =>
   openObject(
-    byName(columns.values()).map((column) => {
-      const { name, casts, shape, generated } = column;
-      if (generated === "always") return { name, type: "never", isOptional: true };
+    byName(new Set([...readable!, ...writable!])).map((column) => {
+      const { name, casts, shape } = column;
+      if (!writable!.includes(column)) return { name, type: "never", isOptional: true };
       const type = columnType(column, casts?.fromJson ? "Json" : valueType(shape, catalog));
       return { name, type, isOptional: isOptional(column) };
     }),
