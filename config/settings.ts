@@ -387,6 +387,11 @@ export const SETTINGS = {
     "",
     "Roles whose privileges form the GraphQL schema, separated by commas. When unset, those that callers may have, without roles that bypass policies: with bypassrls, or as owners of tables.",
   ),
+  GRAPHQL_INTROSPECTION: setting(
+    oneOf("on", "authenticated", "off"),
+    "on",
+    "Who can read the GraphQL schema by introspection (__schema and __type). on: every caller. authenticated: callers who are signed in. off: no one.",
+  ),
   GRAPHQL_NODE: setting(
     onOff,
     "off",

@@ -1,5 +1,13 @@
 import { createHash } from "node:crypto";
-import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, validate } from "postgraphile/graphql";
+import {
+  BREAK,
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  parse,
+  validate,
+  visit,
+} from "postgraphile/graphql";
 import { bytesOf, Cache, type CacheMemory, cacheMemory } from "../cache/cache.ts";
 import { SeenTexts } from "../cache/text-cache.ts";
 import type { TrustedDocuments } from "../config/trusted-documents.ts";
@@ -18,6 +26,8 @@ type ValidDocument = {
   readonly sizes: OperationSizes;
   /** Of all operations. */
   readonly fields: number;
+  /** Whether it reads the schema. */
+  readonly introspects: boolean;
   /** Characters of the statements that it is compiled to. */
   keptSql: number;
 };
@@ -72,12 +82,24 @@ export class DocumentCache {
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
       if (errors.length > 0) return { errors: errors.map((each) => withCode(explainUnindexed(each, this.#schema))) };
       const fields = [...sizes.values()].reduce((sum, size) => sum + size.fields, 0);
-      return { document, sizes, fields, keptSql: 0 };
+      return { document, sizes, fields, introspects: readsSchema(document), keptSql: 0 };
     } catch (error) {
       if (error instanceof GraphQLError) return { errors: [withCode(error)] };
       throw error;
     }
   }
+}
+
+function readsSchema(document: DocumentNode): boolean {
+  let found = false;
+  visit(document, {
+    Field({ name }) {
+      if (name.value !== "__schema" && name.value !== "__type") return undefined;
+      found = true;
+      return BREAK;
+    },
+  });
+  return found;
 }
 
 const withCode = (error: GraphQLError): GraphQLError => {

@@ -1,5 +1,5 @@
 import { execute, subscribe } from "postgraphile/grafast";
-import type { ExecutionResult } from "postgraphile/graphql";
+import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
 import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
 import { type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
@@ -32,6 +32,8 @@ export type EngineOptions = {
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
   readonly documents: DocumentStore;
+  /** Who can read the schema. */
+  readonly introspection: Introspection;
   /** Maximum number of rows that one operation may read in one transaction. */
   readonly maxRows: number;
   /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
@@ -42,6 +44,8 @@ export type EngineOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly metrics: OperationMetrics;
 };
+
+export type Introspection = "on" | "authenticated" | "off";
 
 type ServedSchema = BuiltSchema & { readonly documents: DocumentCache; readonly compiled: CompiledQueries };
 
@@ -108,7 +112,9 @@ export class Engine {
   }
 
   /** Executes a query or mutation. `data` of the result is JSON text. */
-  execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
+  async execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
+    const refused = this.#refusedIntrospection(operation, identity);
+    if (refused) return { errors: [refused] };
     return this.#options.metrics.measure(operation, async () => {
       const { request } = identity;
       const compile = () => this.#current().compiled.statementOf(operation);
@@ -117,6 +123,17 @@ export class Engine {
       const result = await this.#executeFields(operation, identity, signal);
       return this.#explained(result, operation, identity);
     });
+  }
+
+  #refusedIntrospection({ introspects }: Operation, { caller }: Identity): GraphQLError | null {
+    const { introspection, anonymousRole } = this.#options;
+    if (!introspects || introspection === "on") return null;
+    if (introspection === "authenticated" && caller.role !== anonymousRole) return null;
+    const [code, message] =
+      introspection === "off"
+        ? ["PERMISSION_DENIED", "introspection is turned off: GRAPHQL_INTROSPECTION=off"]
+        : ["AUTH_REQUIRED", "introspection requires that you sign in: GRAPHQL_INTROSPECTION=authenticated"];
+    return new GraphQLError(message, { extensions: { code } });
   }
 
   async #executeCompiled(
@@ -158,6 +175,8 @@ export class Engine {
     since: string | null = null,
   ): Promise<ExecutionResult | SubscriptionEvents> {
     const { subscriptions, metrics } = this.#options;
+    const refused = this.#refusedIntrospection(operation, identity);
+    if (refused) return { errors: [refused] };
     if (operation.kind !== "subscription") {
       const args = this.#args(operation, identity, signal);
       const result = await metrics.measure(operation, () => planned(identity, () => execute(args)));

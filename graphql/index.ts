@@ -28,6 +28,7 @@ export type GraphQLSettings = SchemaSettings &
     | "embedded"
     | "graphqlDocuments"
     | "graphqlDocumentsMode"
+    | "graphqlIntrospection"
     | "graphqlInternalStatus"
     | "graphqlMaxComplexity"
     | "graphqlMaxSearches"
@@ -86,6 +87,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     },
     limits: limitsOf(settings),
     documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
+    introspection: settings.graphqlIntrospection,
     maxRows: settings.graphqlMaxRows,
     maxTables: settings.graphqlMaxTables,
     readDatabase: () => catalog.refreshIfStale(),

@@ -136,6 +136,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlTimeScalar: "Time",
     graphqlUnindexedFilters: "",
     graphqlRoles: [],
+    graphqlIntrospection: "on",
     graphqlNode: false,
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",
