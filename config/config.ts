@@ -237,6 +237,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
       "STREAM_CONNECTIONS must be less than DB_POOL",
     ],
     [migrate && parsed.changesUrl !== "", "CHANGES_URL requires MIGRATE=off"],
+    [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],

@@ -284,6 +284,11 @@ export const SETTINGS = {
     "",
     "Console for operators at /console, behind the service key or the sign-in of an administrator; with ADMIN_PORT, on that port. When unset, on with the embedded database, otherwise off.",
   ),
+  CONSOLE_ROLES: setting(
+    list,
+    "",
+    "Roles of operators with MIGRATE=off, separated by commas: callers with such a role may use the console and read /config, /schema_cache and the details of /health. When empty, only those with the service key.",
+  ),
   CLIENT_ERROR_VERBOSITY: setting(
     oneOf("verbose", "minimal"),
     "verbose",

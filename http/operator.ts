@@ -1,27 +1,42 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Problem } from "../db/errors.ts";
 import { RefusedError } from "../identity/refusals.ts";
+import { isServiceKey } from "../identity/tokens.ts";
 import type { Exchange } from "./exchange.ts";
 
-/** The roles of operators: the service key, and administrators. */
-const ROLES: ReadonlySet<string> = new Set(["service_role", "admin"]);
+/** Who may read what is for operators. */
+export type OperatorAccess = {
+  /** "everyone": on ADMIN_PORT. "local": requests from this machine too, on the embedded database. */
+  readonly openTo: "everyone" | "local" | "operators";
+  isOperator(caller: Caller): boolean;
+};
 
-export const isOperator = ({ role }: Caller): boolean => ROLES.has(role);
+type OperatorSettings = Pick<Config, "adminPort" | "embedded" | "migrate" | "consoleRoles">;
 
 /**
- * Who may read what is for operators. "open" (on ADMIN_PORT): everyone. "local" (embedded database): requests from this machine, and
- * operators. "operators": only callers with the service key or the role admin.
+ * In a database that the service migrates, operators have the service key or are administrators. In any other, the issuer of the
+ * tokens decides what a role means, so no role is one of operators unless CONSOLE_ROLES names it.
  */
-export type OperatorAccess = "open" | "local" | "operators";
+export const operatorAccess = ({ adminPort, embedded, migrate, consoleRoles }: OperatorSettings): OperatorAccess => ({
+  openTo: adminPort !== 0 ? "everyone" : embedded ? "local" : "operators",
+  isOperator: (caller) =>
+    migrate
+      ? caller.role === "service_role" || caller.role === "admin"
+      : isServiceKey(caller) || consoleRoles.includes(caller.role),
+});
 
 /** Why a request is refused at a URL for operators; null if it is allowed. */
-export async function refusalForOperators(exchange: Exchange, access: OperatorAccess): Promise<Problem | null> {
+export async function refusalForOperators(
+  exchange: Exchange,
+  { openTo, isOperator }: OperatorAccess,
+): Promise<Problem | null> {
   const { request, identity } = exchange;
-  if (access === "open") return null;
+  if (openTo === "everyone") return null;
   if (isOfOtherSite(request)) return OTHER_SITE;
-  if (access === "local" && isLocal(request)) return null;
+  if (openTo === "local" && isLocal(request)) return null;
   try {
     return isOperator(await identity.caller()) ? null : SIGN_IN;
   } catch (error) {

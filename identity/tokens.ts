@@ -80,6 +80,9 @@ const ISSUER = "content-service";
 /** Roles of API keys, which identify no user. */
 const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
 
+/** Whether the caller has a key of `issueKey`, and not a token of another issuer that has the same role. */
+export const isServiceKey = ({ role, claims }: Caller): boolean => role === "service_role" && claims.iss === ISSUER;
+
 export type TokenKeys = {
   /** At least 32 bytes. Ignored if there is a private key. */
   readonly secret: string;

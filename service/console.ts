@@ -9,6 +9,7 @@ import { RowAccessCheck } from "../db/row-access.ts";
 import { Trial } from "../db/trial.ts";
 import { GRAPHQL } from "../graphql/envelope.ts";
 import { type InProcessRequest, sendInProcess } from "../http/in-process.ts";
+import { operatorAccess } from "../http/operator.ts";
 import { type HttpInterface, Pipeline } from "../http/pipeline.ts";
 import { accessView } from "../pages/console/access.ts";
 import type { AsOptions } from "../pages/console/caller-form.ts";
@@ -71,15 +72,19 @@ export function createConsole({
       ),
   });
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
-  const why = whyView({ ...as, catalog, check, policies });
+  const why = whyView({
+    ...{ ...as, catalog, check, policies },
+    loginOf: (role) => decodeURIComponent(new URL(opened.logins[database.loginOf(role)]).username),
+  });
   const live = liveView({
     metrics,
     activity: () => readActivity(database.catalog),
     slow: () => database.slow.all,
     waitingTasks: async () => tasks?.countWaiting() ?? null,
   });
+  const { isOperator } = operatorAccess(config);
   const router = consolePages({
-    sessions: new ConsoleSessions({ callers, secret, isSecure: url.startsWith("https:") }),
+    sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
     views: [access, trial, why, live],
     links: linksOf(config, true),
   });

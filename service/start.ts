@@ -16,6 +16,7 @@ import { allowsOrigin } from "../http/cors.ts";
 import { healthInterface, reportOf } from "../http/health.ts";
 import { LimitLog } from "../http/limit-log.ts";
 import { metricsText, RequestMetrics } from "../http/metrics.ts";
+import { operatorAccess } from "../http/operator.ts";
 import { Pipeline } from "../http/pipeline.ts";
 import { RateLimit } from "../http/rate-limit.ts";
 import { isRefused } from "../http/recipient.ts";
@@ -78,7 +79,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const onLimit = limitLog.report;
   const rateLimit = new RateLimit({ limit: config.rateLimit, clients, addressOf, onLimit });
   const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
-  const access = config.adminPort !== 0 ? "open" : config.embedded ? "local" : "operators";
+  const access = operatorAccess(config);
   const health = healthInterface(
     {
       state: () => pipeline.state,

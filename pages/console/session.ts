@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
-import { isOperator } from "../../http/operator.ts";
+import type { OperatorAccess } from "../../http/operator.ts";
 import type { CallerResolver, KeptCredential } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";
 import { RefusedError } from "../../identity/refusals.ts";
@@ -19,6 +19,7 @@ export type Operator = {
 
 export type ConsoleSessionsOptions = {
   readonly callers: Pick<CallerResolver, "callerOf">;
+  readonly isOperator: OperatorAccess["isOperator"];
   /** The secret of the service. */
   readonly secret: string;
   /** Whether browsers may send the cookie only over https. */
@@ -77,7 +78,7 @@ export class ConsoleSessions {
   async #callerOf(credential: KeptCredential, request: IncomingMessage): Promise<Caller | null> {
     try {
       const caller = await this.#options.callers.callerOf(credential, request);
-      return caller !== null && isOperator(caller) ? caller : null;
+      return caller !== null && this.#options.isOperator(caller) ? caller : null;
     } catch (error) {
       if (error instanceof RefusedError) return null;
       throw error;

@@ -12,6 +12,8 @@ export type WhyOptions = AsOptions & {
   catalog(): Catalog;
   readonly check: RowAccessCheck;
   policies(): Promise<readonly Policy[]>;
+  /** The login role that takes on this role in requests. */
+  loginOf(role: string): string;
 };
 
 const MAX_KEY = 1000;
@@ -86,9 +88,11 @@ async function rowFor(
   { caller }: Operator,
   found: Table,
   key: readonly string[],
-  { check, catalog }: WhyOptions,
+  options: WhyOptions,
 ): Promise<string> {
+  const { check, catalog } = options;
   const name = `${found.schema}.${found.name}`;
+  refuseUnreachable(caller, found, options);
   const row = await check.find(found, key, caller).catch((error: Error & { code?: string }) => {
     if (error.code === "42501") throw new FormFault(unreadable(found, caller, error.message));
     if (error.code?.startsWith("22")) throw new FormFault(`This is not a key of ${name}: ${error.message}.`);
@@ -100,6 +104,22 @@ async function rowFor(
     catalog().roles.get(caller.role)?.bypassesRowSecurity
       ? `There is no row with this key in ${name}.`
       : `You see no row with this key in ${name}: there is none, or policies hide it from you too. The service key sees every row.`,
+  );
+}
+
+/** Only a role that exists, and that the login may become, can read the row. */
+function refuseUnreachable({ role }: Caller, { schema, name }: Table, { catalog, loginOf }: WhyOptions): void {
+  const { roles } = catalog();
+  const login = loginOf(role);
+  const { isSuperuser = false, mayBecome = new Set() } = roles.get(login) ?? {};
+  const table = `${quoteIfNeeded(schema)}.${quoteIfNeeded(name)}`;
+  if (!roles.has(role))
+    throw new FormFault(
+      `The row is read with your own role ${role}, which does not exist in this database: sign in with a token of a role that may read ${table}, and that CONSOLE_ROLES names.`,
+    );
+  if (isSuperuser || login === role || mayBecome.has(role)) return;
+  throw new FormFault(
+    `The row is read with your own role ${role}, which the login of the service may not become: grant ${quoteIfNeeded(role)} to ${quoteIfNeeded(login)};`,
   );
 }
 

@@ -15,7 +15,7 @@ async function serve(
   state: ServiceState,
   ping: () => Promise<void> = async () => {},
   fault: string | null = null,
-  access: OperatorAccess = "open",
+  openTo: OperatorAccess["openTo"] = "everyone",
 ): Promise<string> {
   const log = pino({ level: "silent" });
   const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
@@ -25,7 +25,7 @@ async function serve(
       ping,
       fault: () => fault,
       report: () => ({ isDegraded: false, details: { secret: "public.orders" } }),
-      access,
+      access: { openTo, isOperator: () => false },
     },
     REST.reject,
   );
