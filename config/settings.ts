@@ -551,7 +551,7 @@ export const SETTINGS = {
   CHANGES_POLICY_TIMEOUT: setting(
     integer(10, 600_000),
     "2000",
-    "Maximum duration in milliseconds of a query that decides which subscribers see changes. If a policy or filter takes longer, the subscribers that it applies to do not receive the change; others are not affected.",
+    "Maximum duration in milliseconds of a query that decides which subscribers see changes. If a policy or filter takes longer for a subscriber, the subscription ends with this reason; others are not affected.",
   ),
   SSE_HEARTBEAT: setting(
     integer(1, 3600),

@@ -9,6 +9,7 @@ import { FeedGap } from "../db/changes/reader.ts";
 import { type Filter, FilterError } from "../db/changes/rights/filter.ts";
 import { columnsRead, type Rights } from "../db/changes/rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../db/changes/rights/watches.ts";
+import { WatchEnded } from "../db/changes/watch-group.ts";
 import { ApiError } from "../db/errors.ts";
 
 /** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
@@ -47,7 +48,7 @@ export class Subscriptions {
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
       deliver: (results) => this.#deliver(results),
-      end: (events, error) => events.end(error),
+      end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
     });
   }
 

@@ -120,6 +120,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     timeout: settings.changesPolicyTimeout,
     searchPath: [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath],
     appSettings: settings.appSettings,
+    onInternalError: (error) => log.error({ err: error }, "a batch of changes could not be delivered"),
   });
   const streams = tableStreams(options, rights);
   let tables = tableInterface(options, catalog, streams);

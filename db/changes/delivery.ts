@@ -1,9 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Change, comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
-import { follows, isCommittedAfter, type Start } from "./position.ts";
+import type { Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
 import type { Rights } from "./rights/rights.ts";
-import type { ChangeVisibility, Watch, Watches } from "./rights/watches.ts";
+import type { ChangeVisibility, Watch } from "./rights/watches.ts";
+import { type Apart, batchSize, Difficulties, hasTimeout, tooSlow, WatchEnded, WatchGroup } from "./watch-group.ts";
 
 export type DeliveryHandler<W extends Watch> = {
   /** Receives a batch of changes and who sees them. The next batch is processed after the promise is resolved. */
@@ -15,22 +17,14 @@ export type DeliveryHandler<W extends Watch> = {
   end(watch: W, error: Error, position: Start): void;
 };
 
-/** Watches that share one reader: all live watches, or all that are catching up. */
-type WatchGroup<W extends Watch> = {
-  readonly reader: ChangeReader;
-  readonly watches: Watches<W>;
-  /** The start of each watch that does not get every change of the group. */
-  readonly starts: Map<W, Start>;
-  /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
-  delivered: Start | null;
-};
-
-/** The right to see a table has ended. The message is for the subscriber. */
-export class WatchEnded extends Error {}
-
+/** How often a batch is tried for a watch that is apart, and what the milliseconds between depend on. */
+const ATTEMPTS = 3;
+const PAUSE = 5;
 /**
- * Delivers changes to the watches that see them, in commit order. All live watches share one reader and are checked together. Watches
- * that resume from an earlier position catch up together, and then join the live ones, without a gap or a duplicate.
+ * Delivers changes to the watches that see them, in commit order. All live watches share one reader and are decided together: first
+ * those that this process decides, then the others, for which Postgres is asked. Those for which that takes too long or fails are
+ * set apart: each with a reader for itself, until it has caught up. Watches that resume from an earlier position catch up together,
+ * and then join the live ones, without a gap or a duplicate.
  */
 export class Delivery<W extends Watch> {
   readonly #feed: ChangeFeed;
@@ -42,6 +36,7 @@ export class Delivery<W extends Watch> {
   /** The watches that catch up. */
   #catchingUp: WatchGroup<W> | null = null;
   readonly #waiting = new Map<W, Start>();
+  readonly #difficulties = new Difficulties<W>();
 
   constructor(feed: ChangeFeed, rights: Rights, handler: DeliveryHandler<W>) {
     this.#feed = feed;
@@ -90,7 +85,7 @@ export class Delivery<W extends Watch> {
     const group = this.#groups.get(watch);
     this.#groups.delete(watch);
     this.#waiting.delete(watch);
-    if (group) this.#leave(group, watch);
+    group?.delete(watch);
   }
 
   get size(): number {
@@ -99,17 +94,12 @@ export class Delivery<W extends Watch> {
 
   /** The position at which a watch resumes after this change. */
   positionAfter(watch: W, { position }: Change): Start {
-    return withSnapshot(position, this.#groups.get(watch)?.starts.get(watch));
+    return this.#groups.get(watch)?.positionAfter(watch, position) ?? position;
   }
 
   /** Every change up to here that the watch sees has been delivered to it; undefined while it waits. */
   positionOf(watch: W): Start | undefined {
-    const group = this.#groups.get(watch);
-    if (!group) return this.#waiting.get(watch);
-    const start = group.starts.get(watch);
-    const delivered = group.delivered ?? group.reader.position;
-    if (!start || comparePositions(start, delivered) <= 0) return withSnapshot(delivered, start);
-    return start;
+    return this.#groups.get(watch)?.positionOf(watch) ?? this.#waiting.get(watch);
   }
 
   close(): void {
@@ -133,7 +123,7 @@ export class Delivery<W extends Watch> {
     try {
       reader = this.#feed.read({ since: withoutSnapshot(first), mayFallBehind: true });
     } catch (error) {
-      for (const [watch] of starts) this.#end(watch, error as Error);
+      for (const [watch, start] of starts) this.#end(watch, error as Error, start);
       return;
     }
     this.#catchingUp = this.#startGroup(reader, (group) => {
@@ -143,12 +133,15 @@ export class Delivery<W extends Watch> {
     for (const [watch, start] of starts) this.#enter(this.#catchingUp, watch, start);
   }
 
-  #startGroup(reader: ChangeReader, onEnd: (group: WatchGroup<W>) => void): WatchGroup<W> {
-    const watches = this.#rights.watches<W>();
-    const group: WatchGroup<W> = { reader, watches, starts: new Map(), delivered: null };
+  #startGroup(
+    reader: ChangeReader,
+    onEnd: (group: WatchGroup<W>) => void,
+    apart: Apart<W> | null = null,
+  ): WatchGroup<W> {
+    const group = new WatchGroup(reader, this.#rights.watches<W>(), apart);
     this.#run(group)
       .catch((error: Error) => {
-        for (const [watch, own] of this.#groups) if (own === group) this.#end(watch, error);
+        for (const watch of this.#watchesOf(group)) this.#end(watch, error);
       })
       .finally(() => {
         reader.close();
@@ -157,38 +150,133 @@ export class Delivery<W extends Watch> {
     return group;
   }
 
+  #watchesOf(group: WatchGroup<W>): W[] {
+    return [...this.#groups].flatMap(([watch, own]) => (own === group ? [watch] : []));
+  }
+
   async #run(group: WatchGroup<W>): Promise<void> {
-    const { reader, watches } = group;
+    const { reader } = group;
+    let size = batchSize(1);
     // Yields once, because the callers add the watches after this call.
     await null;
     while (!reader.isClosed) {
       const delivered = reader.position;
-      const changes = reader.take();
+      const changes = reader.take(size);
       if (changes.length > 0) {
         group.delivered = delivered;
-        const { results, ended } = await watches.findVisible(changes);
-        for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
-        await this.#handler.deliver(this.#present(group, results));
-        group.delivered = null;
+        const { apart } = group;
+        const isAsked = await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
+        size = batchSize(isAsked ? group.watches.size : 1);
+        group.finishBatch();
+        if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watch);
       }
       if (group === this.#catchingUp && this.#merge(group)) return;
       if (changes.length === 0) await reader.wait();
     }
   }
 
-  /** Without watches that have been deleted meanwhile or start after the change. */
-  #present(group: WatchGroup<W>, results: readonly ChangeVisibility<W>[]): ChangeVisibility<W>[] {
-    const { starts } = group;
-    return results.map(({ change, visible, failures }) => {
-      const gets = ({ watch }: { readonly watch: W }) => {
-        if (this.#groups.get(watch) !== group) return false;
-        const start = starts.get(watch);
-        if (!start) return true;
-        if (isCommittedAfter(change, start)) starts.delete(watch);
-        return follows(change, start);
-      };
-      return { change, visible: visible.filter(gets), failures: failures.filter(gets) };
-    });
+  /** Returns whether Postgres was asked. After an internal error, the batch is tried again for each of its watches alone. */
+  async #process(group: WatchGroup<W>, changes: readonly Change[]): Promise<boolean> {
+    const { watches } = group;
+    try {
+      const { ended, decided, ask } = watches.decide(changes);
+      for (const { watch, reason } of ended) this.#end(watch, new WatchEnded(reason));
+      await this.#deliver(group, decided);
+      if (ask === null) return false;
+      group.isAsking = true;
+      const { results, undecided } = await ask(this.#rights.checker.inquiry("together"));
+      for (const watch of undecided) this.#setApart(watch, group);
+      await this.#deliver(group, results);
+    } catch (error) {
+      this.#report(error);
+      const open = this.#watchesOf(group).filter((watch) => !group.isAsking || watches.isOpen(watch));
+      for (const watch of open) this.#setApart(watch, group);
+    }
+    return true;
+  }
+
+  /** The same for a watch that is apart. It ends if it cannot be decided. */
+  async #processApart(group: WatchGroup<W>, apart: Apart<W>, changes: readonly Change[]): Promise<boolean> {
+    const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
+    const found = await this.#try(() => group.watches.findVisible(changes, inquiry));
+    if (!apart.isSlow && found.results.some(hasTimeout)) {
+      apart.isSlow = true;
+      return this.#processApart(group, apart, changes);
+    }
+    apart.isSlow = inquiry.wasDifficult;
+    for (const { watch, reason } of found.ended) this.#end(watch, new WatchEnded(reason));
+    const { watch } = apart;
+    const end = found.results.findIndex(hasTimeout);
+    await this.#deliver(group, end < 0 ? found.results : found.results.slice(0, end));
+    if (end >= 0 && this.#groups.get(watch) === group) {
+      const position = end === 0 ? group.positionOf(watch) : group.positionAfter(watch, changes[end - 1]!.position);
+      this.#end(watch, tooSlow(watch), position);
+    }
+    if (inquiry.wasDifficult) apart.remaining = this.#difficulties.note(watch);
+    else apart.remaining -= changes.length;
+    return true;
+  }
+
+  /** Tries work again after internal errors. Rejects if it fails again and again. */
+  async #try<T>(work: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await work();
+      } catch (error) {
+        this.#report(error);
+        if (attempt === ATTEMPTS) throw new Error("internal error");
+        await sleep(PAUSE * 4 ** attempt, null, { ref: false });
+      }
+    }
+  }
+
+  /** Logs an internal error. Throws it if the service is stopping. */
+  #report(error: unknown): void {
+    if (this.#rights.checker.isClosed) throw error;
+    this.#rights.onInternalError(error);
+  }
+
+  /** The others do not wait for this watch: it continues with a reader for itself. */
+  #setApart(watch: W, group: WatchGroup<W>): void {
+    if (this.#groups.get(watch) !== group) return;
+    const position = this.positionOf(watch)!;
+    let reader: ChangeReader;
+    try {
+      reader = this.#feed.read({ since: withoutSnapshot(position), mayFallBehind: true });
+    } catch (error) {
+      this.#end(watch, error as Error);
+      return;
+    }
+    group.delete(watch);
+    const apart = { watch, remaining: this.#difficulties.note(watch), isSlow: false };
+    this.#enter(
+      this.#startGroup(reader, () => {}, apart),
+      watch,
+      position,
+    );
+  }
+
+  #rejoin(group: WatchGroup<W>, watch: W): void {
+    if (this.#groups.get(watch) !== group) return;
+    const position = this.positionOf(watch)!;
+    group.delete(watch);
+    this.#groups.set(watch, null);
+    this.#waiting.set(watch, position);
+    this.#startCatchUp();
+  }
+
+  /** An internal error may have kept the changes from some of these watches, so they end. */
+  async #deliver(group: WatchGroup<W>, results: readonly ChangeVisibility<W>[]): Promise<void> {
+    const presented = group.present(results);
+    if (presented.length === 0) return;
+    try {
+      await this.#handler.deliver(presented);
+    } catch (error) {
+      this.#report(error);
+      const watches = presented.flatMap(({ visible, failures }) => [...visible, ...failures].map(({ watch }) => watch));
+      for (const watch of new Set(watches))
+        if (this.#groups.get(watch) === group) this.#end(watch, new Error("internal error"));
+    }
   }
 
   /** When the group that catches up has delivered everything that the live group has taken, its watches go live. */
@@ -200,25 +288,13 @@ export class Delivery<W extends Watch> {
 
   #enter(group: WatchGroup<W>, watch: W, start?: Start): void {
     this.#groups.set(watch, group);
-    if (start) group.starts.set(watch, start);
-    group.watches.add(watch);
+    group.add(watch, start);
   }
 
-  #leave(group: WatchGroup<W>, watch: W): void {
-    group.watches.delete(watch);
-    group.starts.delete(watch);
-    if (group.watches.size === 0) group.reader.close();
-  }
-
-  #end(watch: W, error: Error): void {
-    const position = this.positionOf(watch)!;
+  #end(watch: W, error: Error, position = this.positionOf(watch)!): void {
     this.delete(watch);
     this.#handler.end(watch, error, position);
   }
 }
-
-/** The position, with the snapshot of `start` if it still matters. */
-const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
-  start?.snapshot ? { lsn, index, snapshot: start.snapshot } : { lsn, index };
 
 const withoutSnapshot = ({ lsn, index }: Start): Start => ({ lsn, index });

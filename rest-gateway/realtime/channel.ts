@@ -1,6 +1,6 @@
-import { WatchEnded } from "../../db/changes/delivery.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
+import { WatchEnded } from "../../db/changes/watch-group.ts";
 import { IntervalCount } from "../../http/clients.ts";
 import type { SocketCaller } from "../../identity/socket-caller.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";

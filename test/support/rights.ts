@@ -8,7 +8,10 @@ import { StatementTimeouts } from "../../db/live-settings.ts";
 import type { TestDatabase } from "./database.ts";
 
 /** Rights on the changes of `database`, whose queries run as the owner's login in the role of each caller. */
-export async function openRights({ url }: TestDatabase, { timeout = 5000 } = {}): Promise<OpenRights> {
+export async function openRights(
+  { url }: TestDatabase,
+  { timeout = 5000, onInternalError = (_: unknown) => {} } = {},
+): Promise<OpenRights> {
   const database = new Database({
     logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
     poolSize: 5,
@@ -29,7 +32,7 @@ export async function openRights({ url }: TestDatabase, { timeout = 5000 } = {})
   const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
   catalog.onChange((changed) => database.follow(changed));
   await catalog.start();
-  const rights = new Rights({ database, catalog, timeout, searchPath: ["public"], appSettings: [] });
+  const rights = new Rights({ database, catalog, timeout, searchPath: ["public"], appSettings: [], onInternalError });
   const close = async () => {
     rights.close();
     await catalog.close();

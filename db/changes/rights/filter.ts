@@ -216,10 +216,12 @@ async function answer(questions: readonly Question[], role: string, checker: Che
   const texts = questions.map(({ sql }, i) => sql(`$${i + 1}`));
   const operators = questions.map(({ operator }) => operator);
   try {
-    const [row] = await checker.once(role, {
-      text: `select ${[...texts, ...operators].join(", ")}`,
-      values: questions.map(({ value }) => value),
-    });
+    const [row] = await checker.once(role, [
+      {
+        text: `select ${[...texts, ...operators].join(", ")}`,
+        values: questions.map(({ value }) => value),
+      },
+    ]);
     return row!.slice(0, questions.length).map((field) => (field === null ? null : field.toString()));
   } catch (error) {
     throw error instanceof CheckError ? new FilterError(error.message) : error;

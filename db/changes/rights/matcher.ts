@@ -1,7 +1,7 @@
 import { writeArray } from "../../array-text.ts";
 import type { Table } from "../../catalog/catalog.ts";
 import type { ChangedTable } from "../change.ts";
-import { CheckError, type Checker } from "./checker.ts";
+import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { type Condition, columnsIn, compile, type Decide, type Operand, type Term } from "./condition.ts";
 import { sharedFilter } from "./filter.ts";
 import { Lookup } from "./lookup.ts";
@@ -20,11 +20,17 @@ type Group<W> = {
   readonly columns: ReadonlySet<string>;
 };
 
-/** The watches for each row. `errors`: by watch and index of the row, the error that left it open whether the row fulfils the filter. */
-export type Found<W> = {
-  readonly watches: readonly Set<W>[];
-  readonly errors: ReadonlyMap<W, ReadonlyMap<number, CheckError>>;
+/** What this process knows about rows. */
+export type Match<W> = {
+  readonly rows: readonly Row[];
+  /** The watches for each row. */
+  readonly certain: readonly Set<W>[];
+  /** The watches for which Postgres must decide, with the indexes of those rows. */
+  readonly doubtful: ReadonlyMap<Group<W>, ReadonlyMap<W, readonly number[]>>;
 };
+
+/** By watch and index of the row, the error that left it open whether the row fulfils the filter. */
+export type MatchErrors<W> = ReadonlyMap<W, ReadonlyMap<number, CheckError>>;
 
 /** Finds the watches for which a row fulfils the filter and the part of the policy that this process decides. */
 export class Matcher<W extends Watch> {
@@ -52,26 +58,34 @@ export class Matcher<W extends Watch> {
     this.#places.delete(watch);
   }
 
-  /** The watches of a row include those with an error for it. */
-  async find(rows: readonly Row[]): Promise<Found<W>> {
-    const found = rows.map(() => new Set<W>());
-    const errors = new Map<W, Map<number, CheckError>>();
+  match(rows: readonly Row[]): Match<W> {
+    const certain = rows.map(() => new Set<W>());
     const doubtful = new Map<Group<W>, Map<W, number[]>>();
     for (const [i, row] of rows.entries()) {
       for (const group of this.#groups.values()) {
         group.lookup.find(namesOf(row.table), row.image, (watch, isCertain) => {
-          if (isCertain) found[i]!.add(watch);
+          if (isCertain) certain[i]!.add(watch);
           else if (hasColumns(row, group.columns)) listAt(mapAt(doubtful, group), watch).push(i);
         });
       }
     }
-    await Promise.all([...doubtful].map(([group, watches]) => this.#ask(group, watches, rows, found, errors)));
-    return { watches: found, errors };
+    return { rows, certain, doubtful };
+  }
+
+  /** Lets Postgres decide what is doubtful, and adds the watches to those found for each row, with those of errors. */
+  async ask({ rows, doubtful }: Match<W>, found: readonly Set<W>[], inquiry: Inquiry): Promise<MatchErrors<W>> {
+    const errors = new Map<W, Map<number, CheckError>>();
+    const asking = [...doubtful].map(([group, watches]) => this.#ask(group, watches, { rows, found, errors }, inquiry));
+    await Promise.all(asking);
+    return errors;
   }
 
   /** Whether the part of the policy that is decided in process holds for the row. */
   mayInProcess(watch: W, { table, image }: Row): boolean {
-    const { condition, terms } = this.#places.get(watch)!.part;
+    const place = this.#places.get(watch);
+    // It has left while it was decided.
+    if (!place) return false;
+    const { condition, terms } = place.part;
     return condition === null || decideOf(condition, table)(image, terms) === true;
   }
 
@@ -95,9 +109,8 @@ export class Matcher<W extends Watch> {
   async #ask(
     { check }: Group<W>,
     doubtful: ReadonlyMap<W, readonly number[]>,
-    rows: readonly Row[],
-    found: readonly Set<W>[],
-    errors: Map<W, Map<number, CheckError>>,
+    { rows, found, errors }: Answers<W>,
+    inquiry: Inquiry,
   ): Promise<void> {
     const indexes = [...new Set([...doubtful.values()].flat())];
     const texts = rowsText(
@@ -106,7 +119,7 @@ export class Matcher<W extends Watch> {
     );
     const watches = [...doubtful.keys()];
     const lists = watches.map(({ filter }) => filter!.terms.map(textOf));
-    const matching = await findEach(check!, lists, texts);
+    const matching = await findEach(check!, lists, texts, inquiry);
     for (const [i, watch] of watches.entries()) {
       const result = matching[i]!;
       const own = new Set(doubtful.get(watch)!);
@@ -120,24 +133,36 @@ export class Matcher<W extends Watch> {
   }
 }
 
+/** The rows of a match, and what is found for them. */
+type Answers<W> = {
+  readonly rows: readonly Row[];
+  readonly found: readonly Set<W>[];
+  readonly errors: Map<W, Map<number, CheckError>>;
+};
+
 const NO_COLUMNS: ReadonlySet<string> = new Set();
 
-/** A filter that raises an error, such as a comparison that overflows, matches no row. One that takes too long yields a CheckError. */
+/**
+ * The indexes of the rows that match each list of terms. After an error, a shared inquiry leaves all lists undecided; otherwise each is
+ * asked about alone. A filter that raises an error, such as a comparison that overflows, then matches no row, and one that takes too
+ * long yields a CheckError.
+ */
 async function findEach(
   check: SharedCheck,
   lists: readonly (readonly (string | null)[])[],
   rows: string,
+  inquiry: Inquiry,
 ): Promise<readonly (readonly number[] | CheckError)[]> {
   try {
     const matching: number[][] = lists.map(() => []);
-    for (const [row, places] of await check.find(lists, rows)) for (const place of places) matching[place]!.push(row);
+    for (const [row, places] of await check.find(lists, rows, inquiry))
+      for (const place of places) matching[place]!.push(row);
     return matching;
   } catch (error) {
     if (!(error instanceof CheckError)) throw error;
+    if (inquiry.isShared) return lists.map(() => error);
     if (lists.length === 1) return [error.isTimeout ? error : []];
-    const middle = lists.length >> 1;
-    const halves = [lists.slice(0, middle), lists.slice(middle)];
-    return (await Promise.all(halves.map((half) => findEach(check, half, rows)))).flat();
+    return (await Promise.all(lists.map((list) => findEach(check, [list], rows, inquiry)))).flat();
   }
 }
 

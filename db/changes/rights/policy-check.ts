@@ -1,6 +1,6 @@
 import type { Caller } from "../../caller.ts";
 import type { Table } from "../../catalog/catalog.ts";
-import { CheckError, type Checker } from "./checker.ts";
+import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import { columnsOfExpression, hasColumns, NUMBER, type Row, rowSource, rowsText } from "./row-source.ts";
 import type { SharedCheck, Terms } from "./shared-check.ts";
 
@@ -43,20 +43,29 @@ export class PolicyCheck {
   }
 
   /** Who sees each of the rows. Rows without a column that the policy reads are not seen. */
-  async run(callers: CallersToCheck, all: readonly Row[]): Promise<RowVisibility[]> {
+  async run(callers: CallersToCheck, all: readonly Row[], inquiry: Inquiry): Promise<RowVisibility[]> {
     const found = all.map((): OpenRowVisibility => ({ by: new Set(), errors: new Map() }));
     const indexes = all.flatMap((row, i) => (hasColumns(row, this.columns) ? [i] : []));
     const [rows, among] = [indexes.map((i) => all[i]!), indexes.map((i) => found[i]!)];
-    if (rows.length > 0) await this.#find(callers, rows, among);
+    if (rows.length > 0) await this.#find(callers, rows, among, inquiry);
     return found;
   }
 
-  async #find(callers: CallersToCheck, rows: readonly Row[], found: readonly OpenRowVisibility[]): Promise<void> {
+  async #find(
+    callers: CallersToCheck,
+    rows: readonly Row[],
+    found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
+  ): Promise<void> {
     const text = rowsText(rows, this.#options.table);
-    await Promise.all([this.#findShared(callers, text, found), this.#findOwn(callers.own, text, found)]);
+    await Promise.all([
+      this.#findShared(callers, text, found, inquiry),
+      this.#findOwn(callers.own, text, found, inquiry),
+    ]);
+    if (inquiry.isShared) return;
     const failed = [...found[0]!.errors].filter(([, { isTimeout }]) => !isTimeout).map(([caller]) => caller);
     const isFew = failed.length <= MAX_SEPARATE && rows.length <= MAX_SEPARATE && rows.length > 1;
-    if (failed.length > 0 && isFew) await this.#findSeparately(failed, rows, found);
+    if (failed.length > 0 && isFew) await this.#findSeparately(failed, rows, found, inquiry);
   }
 
   /** For callers with an error for all rows: whether each row alone raises it. */
@@ -64,32 +73,42 @@ export class PolicyCheck {
     callers: readonly Caller[],
     rows: readonly Row[],
     found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
   ): Promise<void> {
     const finding = rows.map((row, i) => {
       for (const caller of callers) found[i]!.errors.delete(caller);
-      return this.#findOwn(callers, rowsText([row], this.#options.table), [found[i]!]);
+      return this.#findOwn(callers, rowsText([row], this.#options.table), [found[i]!], inquiry);
     });
     await Promise.all(finding);
   }
 
-  /** One query for all callers; if it raises an error, one for each. */
+  /** One query for all callers. After an error, all are undecided, or one query for each decides. */
   async #findShared(
     { shared, terms }: CallersToCheck,
     rows: string,
     found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
   ): Promise<void> {
     if (shared.length === 0) return;
     try {
-      const seen = await this.shared!.find(terms, rows);
+      const seen = await this.shared!.find(terms, rows, inquiry);
       for (const [row, places] of seen) for (const place of places) found[row]!.by.add(shared[place]!);
     } catch (error) {
       if (!(error instanceof CheckError)) throw error;
-      await this.#findOwn(shared, rows, found);
+      // A slow policy is not asked twice about one caller.
+      const isDecided = inquiry.isShared || (error.isTimeout && shared.length === 1);
+      if (!isDecided) return this.#findOwn(shared, rows, found, inquiry);
+      for (const { errors } of found) for (const caller of shared) errors.set(caller, error);
     }
   }
 
-  async #findOwn(callers: readonly Caller[], rows: string, found: readonly OpenRowVisibility[]): Promise<void> {
-    const outcomes = await this.#options.checker.each(callers, { text: this.#ownQuery, values: [rows] });
+  async #findOwn(
+    callers: readonly Caller[],
+    rows: string,
+    found: readonly OpenRowVisibility[],
+    inquiry: Inquiry,
+  ): Promise<void> {
+    const outcomes = await this.#options.checker.each(callers, { text: this.#ownQuery, values: [rows] }, inquiry);
     for (const [i, caller] of callers.entries()) {
       const outcome = outcomes[i]!;
       if (outcome instanceof CheckError) for (const { errors } of found) errors.set(caller, outcome);

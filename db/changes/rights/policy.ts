@@ -4,7 +4,7 @@ import type { CallerDependence } from "../../catalog/caller-dependence.ts";
 import type { Catalog, Table } from "../../catalog/catalog.ts";
 import { type Token, tokensOf } from "../../catalog/sql-tokens.ts";
 import type { RawRow } from "../../connection.ts";
-import { CheckError, type Checker } from "./checker.ts";
+import { CheckError, type Checker, type Inquiry } from "./checker.ts";
 import type { Condition, Term } from "./condition.ts";
 import { type CallersToCheck, PolicyCheck, type RowVisibility } from "./policy-check.ts";
 import { type PolicyContext, readPolicy, termsOf } from "./policy-condition.ts";
@@ -56,38 +56,45 @@ export class Policy {
     return this.#check.columns;
   }
 
-  /** Prepares the decision for these callers. A caller for whom a term raises an error gets their own query. */
-  async prepare(callers: readonly Caller[]): Promise<void> {
-    this.#ready ??= this.#classify();
-    await this.#ready;
+  /**
+   * Prepares the decision for these callers. A caller for whom a term raises an error gets their own query; a shared inquiry leaves
+   * such callers without a decision. Rejects with CheckError if none is prepared in time.
+   */
+  async prepare(callers: readonly Caller[], inquiry: Inquiry): Promise<void> {
+    this.#ready ??= this.#classify().catch((error) => {
+      // Postgres cannot read the policy without a row. Its own query has the same error, for each caller.
+      if (!(error instanceof CheckError)) throw error;
+    });
+    await inquiry.wait(this.#ready);
     const unknown = callers.filter((caller) => !this.#decisions.has(caller));
     if (unknown.length === 0) return;
     const statement = { text: `select ${this.#terms.map((term) => `(${term})`).join(", ")}`, values: [] };
-    const outcomes = this.#terms.length === 0 ? [] : await this.#options.checker.each(unknown, statement);
+    const outcomes = this.#terms.length === 0 ? [] : await this.#options.checker.each(unknown, statement, inquiry);
     for (const [i, caller] of unknown.entries()) {
       const outcome = outcomes[i] ?? [[]];
-      this.#decisions.set(caller, outcome instanceof CheckError ? OWN_QUERY : this.#decisionOf(outcome[0]!));
+      if (!(outcome instanceof CheckError)) this.#decisions.set(caller, this.#decisionOf(outcome[0]!));
+      else if (!inquiry.isShared) this.#decisions.set(caller, OWN_QUERY);
     }
   }
 
-  /** After `prepare`. */
-  decisionFor(caller: Caller): PolicyDecision {
-    return this.#decisions.get(caller)!;
+  /** Undefined before `prepare`. */
+  decisionFor(caller: Caller): PolicyDecision | undefined {
+    return this.#decisions.get(caller);
   }
 
   /**
    * Which of these callers see each of the rows, by queries. Of callers with equal terms, only one is checked. Rows without a column
    * that the policy reads are not seen.
    */
-  check(callers: readonly Caller[], rows: readonly Row[]): Promise<RowVisibility[]> {
+  check(callers: readonly Caller[], rows: readonly Row[], inquiry: Inquiry): Promise<RowVisibility[]> {
     const toCheck = this.#toCheck.get(callers) ?? this.#callersToCheck(callers);
     this.#toCheck.set(callers, toCheck);
-    return this.#check.run(toCheck, rows);
+    return this.#check.run(toCheck, rows, inquiry);
   }
 
   #callersToCheck(callers: readonly Caller[]): CallersToCheck {
-    const own = callers.filter((caller) => this.decisionFor(caller).kind === "own query");
-    const shared = callers.map((caller) => [caller, this.decisionFor(caller)] as const).filter(isShared);
+    const own = callers.filter((caller) => this.decisionFor(caller)!.kind === "own query");
+    const shared = callers.map((caller) => [caller, this.decisionFor(caller)!] as const).filter(isShared);
     return { own, shared: shared.map(([caller]) => caller), terms: shared.map(([, { terms }]) => terms) };
   }
 
@@ -124,7 +131,7 @@ export class Policy {
     );
     const { checker, role } = this.#options;
     const path = { text: "select pg_catalog.set_config('search_path', '', true)", values: [] };
-    const [row] = await checker.once(role, path, { text: `select ${types.join(", ")}`, values: [] });
+    const [row] = await checker.once(role, [path, { text: `select ${types.join(", ")}`, values: [] }]);
     return row!.map(String);
   }
 

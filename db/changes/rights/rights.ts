@@ -15,6 +15,8 @@ import { type Watch, Watches } from "./watches.ts";
 
 type RightsOptions = Omit<CheckerOptions, "catalog"> & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
+  /** Changes could not be delivered, because of a fault of this service. */
+  onInternalError(error: unknown): void;
 };
 
 /** What a role may see of the changes of a table. */
@@ -32,6 +34,7 @@ export const columnsRead = ({ policy }: View, ofFilter: Iterable<string> = []): 
 /** Who sees which changes, by the table's own grants and policies: an event is visible if a SELECT would return its row. */
 export class Rights {
   readonly checker: Checker;
+  readonly onInternalError: RightsOptions["onInternalError"];
   readonly #catalog: RightsOptions["catalog"];
   /** The views of the current catalog, by table and role. Undefined while policies cannot be read. */
   readonly #views = new WeakMap<Catalog, Map<string, View | Refusal | undefined>>();
@@ -39,6 +42,7 @@ export class Rights {
   #nextCatalog = Promise.withResolvers<void>();
 
   constructor(options: RightsOptions) {
+    this.onInternalError = options.onInternalError;
     this.#catalog = options.catalog;
     this.checker = new Checker(options);
     options.catalog.onChange(() => {

@@ -1,6 +1,6 @@
 import { writeArray } from "../../array-text.ts";
 import type { Table } from "../../catalog/catalog.ts";
-import type { Checker } from "./checker.ts";
+import type { Checker, Inquiry } from "./checker.ts";
 import { NUMBER, rowSource } from "./row-source.ts";
 
 /** A condition on rows and terms as SQL. */
@@ -33,10 +33,10 @@ export class SharedCheck {
    * The indexes of the lists of terms for which a row matches, by the index of the row; rows without any are left out. Rejects with
    * CheckError if the condition raises an error for one of them.
    */
-  async find(lists: readonly Terms[], rows: string): Promise<ReadonlyMap<number, readonly number[]>> {
+  async find(lists: readonly Terms[], rows: string, inquiry: Inquiry): Promise<ReadonlyMap<number, readonly number[]>> {
     const parameters = this.#parameters.get(lists) ?? parametersOf(lists);
     this.#parameters.set(lists, parameters);
-    const result = await this.#checker.once(this.#role, { text: this.#text, values: [rows, ...parameters] });
+    const result = await this.#checker.once(this.#role, [{ text: this.#text, values: [rows, ...parameters] }], inquiry);
     const all = lists.map((_, i) => i);
     return new Map(result.map(([number, matching]) => [Number(number) - 1, matching ? placesIn(matching) : all]));
   }

@@ -1,9 +1,10 @@
 import type { Caller } from "../../caller.ts";
 import type { Table } from "../../catalog/catalog.ts";
 import type { Change } from "../change.ts";
-import type { CheckError, Checker } from "./checker.ts";
-import { Matcher, type PolicyPart } from "./matcher.ts";
-import type { Policy, PolicyDecision } from "./policy.ts";
+import { CallerGroups } from "./caller-groups.ts";
+import { CheckError, type Checker, type Inquiry } from "./checker.ts";
+import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
+import type { Policy } from "./policy.ts";
 import type { RowVisibility } from "./policy-check.ts";
 import type { Row } from "./row-source.ts";
 import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./watches.ts";
@@ -14,6 +15,18 @@ type TableWatchesOptions = {
   /** Null if the role sees every row. */
   readonly policy: Policy | null;
   readonly checker: Checker;
+};
+
+/** Who sees the changes of a batch. `ask` lets Postgres decide for the other watches; null if there are none. */
+export type TableDecision<W extends Watch> = {
+  readonly decided: readonly ChangeVisibility<W>[];
+  readonly ask: ((inquiry: Inquiry) => Promise<TableAnswer<W>>) | null;
+};
+
+/** What Postgres has decided, and the watches for which it has not, because the answer was an error or came too late. */
+export type TableAnswer<W extends Watch> = {
+  readonly results: readonly ChangeVisibility<W>[];
+  readonly undecided: ReadonlySet<W>;
 };
 
 /** The rows of a batch. The n-th change has the rows at `current[n]` and `previous[n]`; -1 if the stream has none. */
@@ -34,6 +47,8 @@ export class TableWatches<W extends Watch> {
   readonly #waiting = new Set<W>();
   /** Those whose policy is decided by queries. */
   readonly #asking = new CallerGroups<W>();
+  /** Those that wait for an answer about the current batch, besides those of `#asking`. */
+  #open: ReadonlySet<W> = new Set();
 
   constructor({ table, role, policy, checker }: TableWatchesOptions) {
     this.#policy = policy;
@@ -57,12 +72,38 @@ export class TableWatches<W extends Watch> {
     this.#asking.delete(watch);
   }
 
-  /** Who sees which of the changes, in order. */
-  async findVisible(changes: readonly Change[]): Promise<ChangeVisibility<W>[]> {
-    await this.#admit();
+  /** Who sees which of the changes, in order, as far as this process decides. The others wait for `ask`. */
+  decide(changes: readonly Change[]): TableDecision<W> {
+    this.#admit();
     const rows = rowsOf(changes);
-    const { watches: found, errors } = await this.#matcher.find(rows.all);
-    const seen = await this.#ask(rows, found);
+    const match = this.#matcher.match(rows.all);
+    this.#open = new Set([...this.#waiting, ...[...match.doubtful.values()].flatMap((watches) => [...watches.keys()])]);
+    const isComplete = this.#open.size === 0 && this.#asking.isEmpty;
+    const certain = match.certain.map((watches) =>
+      isComplete ? watches : new Set([...watches].filter((watch) => !this.isOpen(watch))),
+    );
+    const may: May<W> = (watch, row) => row >= 0 && this.#matcher.mayInProcess(watch, rows.all[row]!);
+    const decided = resultsOf(changes, rows, {
+      found: certain,
+      may,
+      truncated: () => [...this.#watches].filter((watch) => !this.isOpen(watch)),
+    });
+    return { decided, ask: isComplete ? null : (inquiry) => this.#ask(changes, rows, match, inquiry) };
+  }
+
+  /** Whether the changes of the batch are not decided yet for a watch of it, as far as queries decide. */
+  isOpen(watch: W): boolean {
+    return this.#open.has(watch) || this.#asking.has(watch);
+  }
+
+  async #ask(changes: readonly Change[], rows: Rows, known: Match<W>, inquiry: Inquiry): Promise<TableAnswer<W>> {
+    const open = this.#open;
+    const isOpen = (watch: W) => open.has(watch) || this.#asking.has(watch);
+    const match = (await this.#prepare(inquiry)) ? this.#matcher.match(rows.all) : known;
+    const undecided = new Set(this.#waiting);
+    const found = match.certain.map((watches) => new Set([...watches].filter(isOpen)));
+    const errors = await this.#matcher.ask(match, found, inquiry);
+    const seen = await this.#check(rows, found, inquiry);
     const may: May<W> = (watch, row) => {
       if (row < 0) return false;
       const error = errors.get(watch)?.get(row);
@@ -72,21 +113,18 @@ export class TableWatches<W extends Watch> {
       const ofRow = seen.get(row);
       return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
     };
-    return changes.map((change, i) =>
-      change.operation === "TRUNCATE"
-        ? { change, visible: [...this.#watches].map(truncation), failures: [] }
-        : findVisible(change, [rows.previous[i]!, rows.current[i]!], found, may),
-    );
+    const results = resultsOf(changes, rows, { found, may, truncated: () => [...this.#watches].filter(isOpen) });
+    if (!inquiry.isShared) return { results, undecided };
+    for (const { failures } of results) for (const { watch } of failures) undecided.add(watch);
+    return { results: results.map((result) => without(undecided, result)), undecided };
   }
 
-  async #admit(): Promise<void> {
-    if (this.#waiting.size === 0) return;
-    const watches = [...this.#waiting];
-    await this.#policy?.prepare([...new Set(watches.map(({ caller }) => caller))]);
-    for (const watch of watches) {
-      // It may have been deleted meanwhile.
-      if (!this.#waiting.delete(watch)) continue;
+  /** Admits the watches whose callers are prepared. */
+  #admit(): void {
+    for (const watch of [...this.#waiting]) {
       const decision = this.#policy?.decisionFor(watch.caller);
+      if (this.#policy && !decision) continue;
+      this.#waiting.delete(watch);
       const isInProcess = decision?.kind === "in process";
       if (decision && !isInProcess) this.#asking.add(watch, decision);
       if (isInProcess) this.#matcher.add(watch, { condition: this.#policy!.condition, terms: decision.terms });
@@ -94,8 +132,24 @@ export class TableWatches<W extends Watch> {
     }
   }
 
+  /** Prepares the callers of waiting watches. Returns false if there were none. */
+  async #prepare(inquiry: Inquiry): Promise<boolean> {
+    if (this.#waiting.size === 0) return false;
+    try {
+      await this.#policy!.prepare([...new Set([...this.#waiting].map(({ caller }) => caller))], inquiry);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+    }
+    this.#admit();
+    return true;
+  }
+
   /** Who sees the rows, by their indexes, as far as queries decide. Adds the watches without a filter to those found. */
-  async #ask({ all, current, previous }: Rows, found: readonly Set<W>[]): Promise<ReadonlyMap<number, RowVisibility>> {
+  async #check(
+    { all, current, previous }: Rows,
+    found: readonly Set<W>[],
+    inquiry: Inquiry,
+  ): Promise<ReadonlyMap<number, RowVisibility>> {
     const open = this.#asking.openCallers;
     const callers = new Set<Caller>();
     const indexes = new Set<number>();
@@ -111,6 +165,7 @@ export class TableWatches<W extends Watch> {
     const seen = await this.#policy!.check(
       callers.size === 0 ? open : [...callers.union(new Set(open))],
       asked.map((i) => all[i]!),
+      inquiry,
     );
     for (const [i, { by, errors }] of seen.entries()) {
       for (const caller of [...by, ...errors.keys()])
@@ -120,12 +175,40 @@ export class TableWatches<W extends Watch> {
   }
 }
 
+/** The result without these watches. */
+const without = <W extends Watch>(
+  watches: ReadonlySet<W>,
+  { change, visible, failures }: ChangeVisibility<W>,
+): ChangeVisibility<W> => ({
+  change,
+  visible: visible.filter(({ watch }) => !watches.has(watch)),
+  failures: failures.filter(({ watch }) => !watches.has(watch)),
+});
+
 function rowsOf(changes: readonly Change[]): Rows {
   const all: Row[] = [];
   const add = ({ table }: Change, image: Change["new"]) => (image === null ? -1 : all.push({ table, image }) - 1);
   const current = changes.map((change) => add(change, change.new));
   return { all, current, previous: changes.map((change) => add(change, change.old)) };
 }
+
+/** The watches found for each row, who of them may see it, and those of a TRUNCATE. */
+type Found<W> = {
+  readonly found: readonly ReadonlySet<W>[];
+  readonly may: May<W>;
+  truncated(): readonly W[];
+};
+
+const resultsOf = <W extends Watch>(
+  changes: readonly Change[],
+  { previous, current }: Rows,
+  { found, may, truncated }: Found<W>,
+): ChangeVisibility<W>[] =>
+  changes.map((change, i) =>
+    change.operation === "TRUNCATE"
+      ? { change, visible: truncated().map(truncation), failures: [] }
+      : findVisible(change, [previous[i]!, current[i]!], found, may),
+  );
 
 const truncation = <W extends Watch>(watch: W): VisibleChange<W> => ({
   watch,
@@ -164,64 +247,4 @@ function findVisible<W extends Watch>(
     else visible.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
   }
   return { change, visible, failures };
-}
-
-/** Watches whose callers see the same rows: those of one caller, or of callers for whom the terms of a policy are equal. */
-type CallerGroup<W> = {
-  readonly key: Caller | string;
-  /** The caller that the queries check for the whole group. */
-  readonly caller: Caller;
-  readonly watches: Set<W>;
-  /** Those without a filter. */
-  readonly open: Set<W>;
-};
-
-/**
- * The watches whose policy is decided by queries. Those without a filter are found by who sees a row, so that the time for a change
- * does not depend on how many do not see it.
- */
-class CallerGroups<W extends Watch> {
-  readonly #byKey = new Map<Caller | string, CallerGroup<W>>();
-  readonly #byCaller = new Map<Caller, CallerGroup<W>>();
-  /** It also has those that were deleted while they were checked. */
-  readonly #byWatch = new WeakMap<W, CallerGroup<W>>();
-  #openCallers: readonly Caller[] | null = null;
-
-  add(watch: W, decision: Exclude<PolicyDecision, { kind: "in process" }>): void {
-    const key = decision.kind === "own query" ? watch.caller : JSON.stringify(decision.terms);
-    const group = this.#byKey.get(key) ?? { key, caller: watch.caller, watches: new Set(), open: new Set() };
-    this.#byKey.set(key, group);
-    this.#byCaller.set(group.caller, group);
-    this.#byWatch.set(watch, group);
-    group.watches.add(watch);
-    if (watch.filter !== null) return;
-    if (group.open.size === 0) this.#openCallers = null;
-    group.open.add(watch);
-  }
-
-  delete(watch: W): void {
-    const group = this.#byWatch.get(watch);
-    if (!group) return;
-    group.watches.delete(watch);
-    if (group.open.delete(watch) && group.open.size === 0) this.#openCallers = null;
-    if (group.watches.size > 0) return;
-    this.#byKey.delete(group.key);
-    this.#byCaller.delete(group.caller);
-  }
-
-  /** The caller that the queries check for the watch; undefined for a watch that is in no group. */
-  callerOf(watch: W): Caller | undefined {
-    return this.#byWatch.get(watch)?.caller;
-  }
-
-  /** The callers that the queries check for the watches without a filter: the same array as long as the callers are the same. */
-  get openCallers(): readonly Caller[] {
-    this.#openCallers ??= [...this.#byKey.values()].filter(({ open }) => open.size > 0).map(({ caller }) => caller);
-    return this.#openCallers;
-  }
-
-  /** The watches without a filter for which the queries check this caller. */
-  openOf(caller: Caller): Iterable<W> {
-    return this.#byCaller.get(caller)?.open ?? [];
-  }
 }

@@ -1,0 +1,109 @@
+import { comparePositions } from "./change.ts";
+import { follows, isCommittedAfter, type Start } from "./position.ts";
+import type { ChangeReader } from "./reader.ts";
+import type { ChangeVisibility, Watch, Watches } from "./rights/watches.ts";
+
+/** The right to see a table has ended, or it cannot be decided. The message is for the subscriber. */
+export class WatchEnded extends Error {}
+
+/** A watch for itself. */
+export type Apart<W> = {
+  readonly watch: W;
+  /** After so many further changes, if none of them is difficult to decide, it joins the others again. */
+  remaining: number;
+  /** Whether it was difficult to decide last time, so that it waits with other slow ones. */
+  isSlow: boolean;
+};
+
+/** Watches that share one reader: all live watches, all that are catching up, or one that is apart. */
+export class WatchGroup<W extends Watch> {
+  readonly reader: ChangeReader;
+  readonly watches: Watches<W>;
+  /** The watch that is apart; null for a group of several. */
+  readonly apart: Apart<W> | null;
+  /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
+  delivered: Start | null = null;
+  /** Whether the changes have been delivered to the watches that are decided, and Postgres is asked about the others. */
+  isAsking = false;
+  /** The start of each watch that does not get every change of the group. */
+  readonly #starts = new Map<W, Start>();
+
+  constructor(reader: ChangeReader, watches: Watches<W>, apart: Apart<W> | null = null) {
+    this.reader = reader;
+    this.watches = watches;
+    this.apart = apart;
+  }
+
+  add(watch: W, start?: Start): void {
+    if (start) this.#starts.set(watch, start);
+    this.watches.add(watch);
+  }
+
+  delete(watch: W): void {
+    this.watches.delete(watch);
+    this.#starts.delete(watch);
+    if (this.watches.size === 0) this.reader.close();
+  }
+
+  finishBatch(): void {
+    this.delivered = null;
+    this.isAsking = false;
+  }
+
+  /** Every change up to here that the watch sees has been delivered to it. */
+  positionOf(watch: W): Start {
+    const start = this.#starts.get(watch);
+    const isDelivered = this.delivered === null || (this.isAsking && !this.watches.isOpen(watch));
+    const delivered = isDelivered ? this.reader.position : this.delivered!;
+    if (!start || comparePositions(start, delivered) <= 0) return withSnapshot(delivered, start);
+    return start;
+  }
+
+  /** The position after a change that was delivered to the watch. */
+  positionAfter(watch: W, position: Start): Start {
+    return withSnapshot(position, this.#starts.get(watch));
+  }
+
+  /** Without watches that have been deleted meanwhile or start after the change, and without changes that no watch sees. */
+  present(results: readonly ChangeVisibility<W>[]): ChangeVisibility<W>[] {
+    return results.flatMap(({ change, visible, failures }) => {
+      const gets = ({ watch }: { readonly watch: W }) => {
+        if (!this.watches.has(watch)) return false;
+        const start = this.#starts.get(watch);
+        if (!start) return true;
+        if (isCommittedAfter(change, start)) this.#starts.delete(watch);
+        return follows(change, start);
+      };
+      const present = { change, visible: visible.filter(gets), failures: failures.filter(gets) };
+      return present.visible.length + present.failures.length > 0 ? [present] : [];
+    });
+  }
+}
+
+/** The position, with the snapshot of `start` if it still matters. */
+const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
+  start?.snapshot ? { lsn, index, snapshot: start.snapshot } : { lsn, index };
+
+/** How often each watch was difficult to decide. */
+export class Difficulties<W extends Watch> {
+  readonly #counts = new WeakMap<W, number>();
+
+  /** The changes after which the watch may join the others again: each time twice as many, so that n changes set it apart log n times. */
+  note(watch: W): number {
+    const count = (this.#counts.get(watch) ?? 0) + 1;
+    this.#counts.set(watch, count);
+    return 2 ** count;
+  }
+}
+
+/** Maximum changes of a batch, and maximum pairs of changes and watches in a batch about which Postgres was asked. */
+const BATCH = 256;
+const PAIRS = 100_000;
+
+/** How many changes are taken at once if Postgres is asked about each for so many watches. */
+export const batchSize = (asked: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / asked)));
+
+export const hasTimeout = ({ failures }: ChangeVisibility<Watch>) => failures.some(({ error }) => error.isTimeout);
+
+export const tooSlow = ({ table: { schema, name } }: Watch) =>
+  new WatchEnded(`the filter, or a policy of ${schema}.${name}, takes longer than CHANGES_POLICY_TIMEOUT`);
