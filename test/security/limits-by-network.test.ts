@@ -1,0 +1,137 @@
+import { globSync, readFileSync } from "node:fs";
+import { describe, expect, test } from "vitest";
+import { SETTINGS } from "../../config/settings.ts";
+import { anonymous } from "../../db/caller.ts";
+import { recipientOf } from "../../http/recipient.ts";
+import type { RequestIdentity } from "../../identity/caller-resolver.ts";
+import { POLL } from "../support/graphql-client.ts";
+import { useService } from "../support/http-client.ts";
+import { type RawSocket, upgrade } from "../support/raw-socket.ts";
+
+/** Every setting that limits what one client does. The tests here, and in the files that are named, reach them from one network. */
+const LIMITS = [
+  ...["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "REGISTRATIONS_PER_ADDRESS"], // attempts-by-network.test.ts
+  ...["MAX_CONNECTIONS_PER_ADDRESS"], // test/http/connections.test.ts
+  ...["WS_MAX_CONNECTIONS_PER_ADDRESS", "WS_MESSAGE_RATE_PER_ADDRESS"],
+  ...["REALTIME_MAX_CHANNELS_PER_ADDRESS", "REALTIME_JOIN_RATE_PER_ADDRESS"],
+  ...["RATE_LIMIT"], // test/http/rate-limit.test.ts, operations-on-sockets.test.ts
+  ...["CLIENT_MEMORY_PER_ADDRESS", "DB_POOL_SHARE"],
+  ...["TASK_MAX_PENDING", "TASK_MAX_STORED_BYTES_PER_OWNER"],
+];
+
+/** Settings that have an address, or count regardless of it. */
+const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "MFA_ATTEMPTS"];
+
+test("every setting that counts by client is in the list", () => {
+  const counting = Object.entries(SETTINGS)
+    .filter(([name, { about }]) => name.endsWith("_PER_ADDRESS") || about.includes("IP address"))
+    .map(([name]) => name);
+  expect(counting.sort()).toEqual([...LIMITS, ...NO_LIMITS].sort());
+});
+
+/** The files that read the IP address itself. All others pass it to `networkOf`, as db/network.ts does for attempts. */
+const READERS = {
+  "http/request.ts": "finds it",
+  "http/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
+  "http/operator.ts": "compares it with loopback addresses",
+  "identity/caller-resolver.ts": "passes it on",
+  "identity/proofs.ts": "passes it to basic-sign-ins.ts, which counts networks",
+  "rest-gateway/auth/": "writes it to security events; repository.ts counts networks",
+  "rest-gateway/resources/": "passes it to the registration",
+};
+
+test("no other file reads the address of a client without its network", () => {
+  const sources = globSync("{db,identity,http,graphql,plugins,rest-gateway,pages,service}/**/*.ts");
+  const reading = sources.filter((file) =>
+    readFileSync(file, "utf8")
+      .split("\n")
+      .some((line) => /addressOf\(|identity\.address|remoteAddress/.test(line) && !line.includes("networkOf(")),
+  );
+  const isKnown = (file: string) => Object.keys(READERS).some((known) => file.startsWith(known));
+  expect(reading.length).toBeGreaterThan(0);
+  expect(reading.filter((file) => !isKnown(file))).toEqual([]);
+});
+
+test("no key of an attempt in the database has an address", () => {
+  const sql = globSync("db/schema/**/*.sql")
+    .map((file) => readFileSync(file, "utf8"))
+    .join("\n");
+  const keys = [...sql.matchAll(/attempt_keys?\(([^()]*(?:\([^()]*\)[^()]*)*)\)/g)].map(([, parts]) => parts!);
+  expect(keys.length).toBeGreaterThan(4);
+  expect(keys.filter((parts) => /(?<!')\baddress\b(?!')/.test(parts))).toEqual([]);
+});
+
+test("anonymous callers of one network share the connections of the database, and the limit on memory", () => {
+  const of = (address: string) =>
+    recipientOf({ address, nameOf: () => null } as unknown as RequestIdentity, anonymous("anon"));
+  const [one, neighbour, other] = [of("2001:db8:0:1::1"), of("2001:db8:0:1::2"), of("2001:db8:0:2::1")];
+  expect([one.client, one.network]).toEqual([neighbour.client, neighbour.network]);
+  expect([one.client, one.network]).not.toEqual([other.client, other.network]);
+});
+
+describe("from the addresses of one IPv6 network,", () => {
+  const client = useService({
+    ...{ TRUST_PROXY: "loopback", WS_MAX_CONNECTIONS_PER_ADDRESS: "3", WS_MESSAGE_RATE_PER_ADDRESS: "60" },
+    ...{ REALTIME_MAX_CHANNELS_PER_ADDRESS: "2", REALTIME_JOIN_RATE_PER_ADDRESS: "4" },
+    ...{ TASK_ANONYMOUS: "on", TASK_MAX_PENDING: "1", CHANGES_MAX_BYTES: "1048576" },
+  });
+  let count = 0;
+  /** Clients at different addresses of a network that no other test uses. */
+  const newNetwork = () => {
+    const network = `2001:db8:${++count}:1`;
+    return (host: number) => ({ "x-forwarded-for": `${network}::${host}` });
+  };
+  const open = (headers: Readonly<Record<string, string>>) => {
+    const key = client.service().service.tokens.issueKey("anon");
+    return upgrade(client.service().url, {
+      ...{ path: `/realtime/v1/websocket?vsn=2.0.0&apikey=${key}`, protocol: null, headers },
+    });
+  };
+  /** Joins a channel; `ok`, or the code of the refusal. */
+  async function join(raw: RawSocket): Promise<string> {
+    const ref = String(++count);
+    const reply = () => raw.messages().find(([, replied]: any) => replied === ref) as any;
+    raw.send([null, ref, `realtime:${ref}`, "phx_join", {}]);
+    await expect.poll(reply, POLL).toBeDefined();
+    const { status, response } = reply()[4];
+    return status === "error" ? response.reason.split(":")[0] : status;
+  }
+
+  test("a fourth socket is refused", async () => {
+    const from = newNetwork();
+    const statuses = [];
+    for (let host = 1; host <= 4; host++) statuses.push((await (await open(from(host))).head()).status);
+    expect(statuses).toEqual([101, 101, 101, 429]);
+    expect((await (await open(newNetwork()(1))).head()).status).toBe(101);
+  });
+
+  test("a third channel is refused", async () => {
+    const from = newNetwork();
+    const [one, other] = [await open(from(1)), await open(from(2))];
+    expect([await join(one), await join(other), await join(other)]).toEqual(["ok", "ok", "ChannelRateLimitReached"]);
+  });
+
+  test("joins of one second are refused together", async () => {
+    const from = newNetwork();
+    const [one, other] = [await open(from(1)), await open(from(2))];
+    const refusals = await Promise.all(Array.from({ length: 40 }, (_, i) => join(i % 2 ? one : other)));
+    expect(refusals).toContain("ClientJoinRateLimitReached");
+  });
+
+  test("messages of one second close a socket together", async () => {
+    const from = newNetwork();
+    const [one, other] = [await open(from(1)), await open(from(2))];
+    const beat = (raw: RawSocket) => {
+      for (let i = 0; i < 100; i++) raw.send([null, String(i), "phoenix", "heartbeat", {}]);
+    };
+    for (const raw of [one, other]) beat(raw);
+    const closed = await Promise.race([one, other].map((raw) => raw.closed()));
+    expect(closed).toEqual({ code: 4429, reason: "too many messages" });
+  });
+
+  test("a second unfinished task is refused", async () => {
+    const from = newNetwork();
+    const request = (host: number) => client.send("/articles", { headers: { ...from(host), prefer: "respond-async" } });
+    expect([(await request(1)).status, (await request(2)).status]).toEqual([202, 429]);
+  });
+});
