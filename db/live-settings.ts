@@ -105,7 +105,7 @@ const LOGIN_SETTINGS = `
     select substr(split_part(setting, '=', 1), 7) as name, substr(setting, strpos(setting, '=') + 1) as value,
       s.setdatabase <> 0 as "isOfDatabase"
     from pg_db_role_setting as s, unnest(s.setconfig) as setting
-    where s.setrole = current_user::regrole and setting like 'pgrst.%'
+    where s.setrole = (select oid from pg_roles where rolname = current_user) and setting like 'pgrst.%'
       and s.setdatabase in (0, (select oid from pg_database where datname = current_database()))
   ) as settings
   order by name, "isOfDatabase" desc`;

@@ -136,7 +136,7 @@ async function grantTasks(client: pg.Client, role: string, login: string): Promi
 async function revoke(client: pg.Client, role: string, login: string): Promise<void> {
   const { rows } = await client.query<{ grantor: string }>(
     `select pg_get_userbyid(grantor) as grantor from pg_auth_members
-     where roleid = $1::regrole and member = (select oid from pg_roles where rolname = $2)`,
+     where roleid = (select oid from pg_roles where rolname = $1) and member = (select oid from pg_roles where rolname = $2)`,
     [role, login],
   );
   for (const { grantor } of rows) {
