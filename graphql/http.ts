@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../db/caller.ts";
-import { ApiError, type ConstraintMessages, internalError } from "../db/errors.ts";
+import { ApiError, type ConstraintMessages, internalError, loginRequired } from "../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../http/body.ts";
 import { type Exchange, type Head, setHead } from "../http/exchange.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
@@ -18,6 +18,8 @@ export type GraphQLHttpOptions = StreamOptions & {
   readonly limits: BodyLimits;
   /** HTTP status of an answer with an INTERNAL_ERROR. */
   readonly internalStatus: number;
+  /** What happens to an operation whose credential is not valid. */
+  readonly badToken: "anonymous" | "reject";
   constraintMessages(): ConstraintMessages;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -48,7 +50,7 @@ async function answerTo(exchange: Exchange, mediaType: MediaType, options: Graph
     if (error instanceof ApiError) {
       const { status, retryAfter = RETRY_SECONDS } = error.problem;
       if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
-      if (status === 401) response.setHeader("WWW-Authenticate", "Bearer");
+      if (status === 401 && !response.hasHeader("WWW-Authenticate")) response.setHeader("WWW-Authenticate", "Bearer");
       head.notes.code = error.problem.code;
       return refusal(error.problem);
     }
@@ -74,6 +76,7 @@ async function run(
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   // The operation runs without a caller, so that the client would not notice.
   if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
+  if (caller.refused !== null && options.badToken === "reject") throw new ApiError(loginRequired(caller.refused));
   const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
@@ -123,10 +126,17 @@ function answerErrors(
 function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
   // `data` is already JSON text.
   const data = result.data === null ? "null" : (result.data as unknown as string);
-  if (!result.errors) return { status: 200, body: `{"data":${data}}` };
+  const extensions = format.refused === null ? "" : `,"extensions":${JSON.stringify(authOf(format.refused))}`;
+  if (!result.errors) return { status: 200, body: `{"data":${data}${extensions}}` };
   const errors = result.errors.map((error) => formatError(error, format));
   const status = errors.some(isInternal) ? internalStatus : 200;
-  return { status, body: `{"errors":${JSON.stringify(errors)},"data":${data}}` };
+  return { status, body: `{"errors":${JSON.stringify(errors)},"data":${data}${extensions}}` };
+}
+
+/** Tells a client whose credential is not valid that its operation has run without it: there may be fewer rows, and no error. */
+function authOf(refused: RefusedCredential) {
+  const { code, message } = loginRequired(refused);
+  return { auth: { code, message } };
 }
 
 const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";

@@ -26,6 +26,7 @@ export type GraphQLSettings = SchemaSettings &
     Config,
     | "dbAnonRole"
     | "embedded"
+    | "graphqlBadToken"
     | "graphqlDocuments"
     | "graphqlDocumentsMode"
     | "graphqlIntrospection"
@@ -110,6 +111,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     ...shared,
     limits: { size: settings.bodyLimit, depth: jsonMaxDepth },
     internalStatus: settings.graphqlInternalStatus,
+    badToken: settings.graphqlBadToken,
     streams,
     callers: new SocketCallers((listener) => notifications.onIdentityChange(listener)),
   });

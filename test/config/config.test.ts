@@ -138,6 +138,7 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlUnindexedFilters: "",
     graphqlRoles: [],
     graphqlIntrospection: "on",
+    graphqlBadToken: "anonymous",
     graphqlNode: false,
     graphqlInternalStatus: 200,
     graphqlDeleteAnonymous: "error",

@@ -10,6 +10,8 @@ const { privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const pem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
 const rsa = useService({ JWT_PRIVATE_KEY: pem, JWT_SECRET: "" });
 
+const strict = useService({ GRAPHQL_BAD_TOKEN: "reject" });
+
 const ME = "{ me { id } }";
 const authorized = (authorization: string) => ({ headers: { authorization } });
 const bearer = (accessToken: string) => authorized(`Bearer ${accessToken}`);
@@ -118,6 +120,39 @@ describe("rule 3, a missing or invalid token does not reject the request", () =>
       "AUTH_EXPIRED: the access token has expired: refresh it, or sign in again",
     ]);
     expect(await data("{ user(id: 1) { id } }", expired)).toEqual({ user: { id: "1" } });
+  });
+
+  test("a response to an operation that ran without the caller of its token says so in extensions", async () => {
+    const answerTo = async (token: string, query: string) => {
+      const headers = { "content-type": "application/json", ...bearer(token).headers };
+      const response = await fetch(`${service().url}/graphql`, {
+        method: "POST",
+        headers,
+        body: JSON.stringify({ query }),
+      });
+      return response.json();
+    };
+    const query = "{ user(id: 1) { id } }";
+    expect(await answerTo(sign(), query)).toEqual({ data: { user: { id: "1" } } });
+    const message = "the access token has expired: refresh it, or sign in again";
+    const expired = { auth: { code: "AUTH_EXPIRED", message } };
+    expect(await answerTo(sign({}, { expiresIn: -10 }), query)).toEqual({
+      data: { user: { id: "1" } },
+      extensions: expired,
+    });
+    expect(await answerTo(sign({}, { expiresIn: -10 }), ME)).toMatchObject({ data: null, extensions: expired });
+    expect(await answerTo("invalid", query)).toMatchObject({ extensions: { auth: { code: "AUTH_REQUIRED" } } });
+  });
+
+  test("GRAPHQL_BAD_TOKEN=reject refuses an operation with an invalid credential", async () => {
+    const rejecting = strict.service();
+    const ask = (token: string) => rejecting.gql("{ user(id: 1) { id } }", bearer(token));
+    const { status, headers, data: none, errors: reasons } = await ask(sign({}, { expiresIn: -10 }));
+    expect([status, none, reasons?.[0]?.extensions.code]).toEqual([401, undefined, "AUTH_EXPIRED"]);
+    expect(headers.get("www-authenticate")).toContain("the access token has expired");
+    expect(await ask("invalid")).toMatchObject({ status: 401, errors: [{ extensions: { code: "AUTH_REQUIRED" } }] });
+    expect((await rejecting.gql("{ user(id: 1) { id } }", bearer(sign()))).status).toBe(200);
+    expect((await rejecting.gql("{ user(id: 1) { id } }")).status).toBe(200);
   });
 
   test("a token that is expired and forged is treated as forged", async () => {
