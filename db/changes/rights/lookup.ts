@@ -66,13 +66,16 @@ function together(plans: readonly (Plan | null)[]): Plan | null {
   };
 }
 
+/** Most values belong to one item: a set of it would take five times the memory. */
+class Items<Item> extends Set<Item> {}
+
 /** Items, each with its list of terms. For a row, finds the items whose terms make the condition true. */
 export class Lookup<Item> {
   readonly #condition: Condition | null;
   readonly #plan: Plan | null;
   readonly #items = new Map<Item, readonly Term[]>();
   /** For each equality of the plan, the items by value. */
-  readonly #byValue: readonly Map<string, Set<Item>>[];
+  readonly #byValue: readonly Map<string, Item | Items<Item>>[];
   /** The items whose terms fulfil a condition of the plan for every row. */
   readonly #always = new Set<Item>();
   readonly #ofTerms: readonly Decide[];
@@ -95,8 +98,9 @@ export class Lookup<Item> {
     if (this.#ofTerms.some((decide) => mayHold(decide([], terms)))) this.#always.add(item);
     this.#eachKey(terms, (items, key) => {
       const known = items.get(key);
-      if (known) known.add(item);
-      else items.set(key, new Set([item]));
+      if (known === undefined) items.set(key, item);
+      else if (known instanceof Items) known.add(item);
+      else if (known !== item) items.set(key, new Items([known, item]));
     });
   }
 
@@ -106,8 +110,9 @@ export class Lookup<Item> {
     this.#items.delete(item);
     this.#always.delete(item);
     this.#eachKey(terms, (items, key) => {
-      items.get(key)?.delete(item);
-      if (items.get(key)?.size === 0) items.delete(key);
+      const known = items.get(key);
+      if (known === item) items.delete(key);
+      else if (known instanceof Items && known.delete(item) && known.size === 0) items.delete(key);
     });
   }
 
@@ -131,10 +136,17 @@ export class Lookup<Item> {
       const value = row[positions[i]!];
       if (value == null) return [];
       const keys = isArrayColumn ? elementsOf(value) : [value];
-      return keys.flatMap((key) => (key === null ? [] : (this.#byValue[i]!.get(key) ?? [])));
+      return keys.flatMap((key) => (key === null ? [] : this.#itemsOf(i, key)));
     });
     if (this.#always.size > 0) sets.push(this.#always);
     return sets.length < 2 ? (sets[0] ?? []) : new Set(sets.flatMap((items) => [...items]));
+  }
+
+  /** No set, or one. */
+  #itemsOf(equality: number, key: string): readonly ReadonlySet<Item>[] {
+    const found = this.#byValue[equality]!.get(key);
+    if (found === undefined) return [];
+    return [found instanceof Items ? found : new Set([found])];
   }
 
   #compile(columns: readonly string[]): Compiled {
@@ -146,7 +158,7 @@ export class Lookup<Item> {
     };
   }
 
-  #eachKey(terms: readonly Term[], callback: (items: Map<string, Set<Item>>, key: string) => void): void {
+  #eachKey(terms: readonly Term[], callback: (items: Map<string, Item | Items<Item>>, key: string) => void): void {
     for (const [i, { term }] of this.#plan?.equal.entries() ?? []) {
       const keys = new Set([terms[term]!].flat());
       for (const key of keys) if (key !== null) callback(this.#byValue[i]!, key);
