@@ -196,13 +196,13 @@ export class Holding {
   #budget: ByteBudget | null = null;
   #account: Account | null = null;
   #isClosed = false;
-  readonly #holder: Holder | null;
+  readonly holder: Holder | null;
 
   /** Counts nothing until it is opened. */
   constructor(network: string, kind: Kind, holder: Holder | null = null) {
     this.network = network;
     this.kind = kind;
-    this.#holder = holder;
+    this.holder = holder;
   }
 
   /** Counts from here on, unless it has been closed. */
@@ -237,7 +237,7 @@ export class Holding {
     if (this.#account === null) return;
     this.bytes += bytes;
     this.#budget!.add(this.#account, this.kind, bytes);
-    if (this.#holder === null || this.bytes < LARGE) return;
+    if (this.holder === null || this.bytes < LARGE) return;
     this.#account.large ??= new Set();
     this.#account.large.add(this);
   }
@@ -254,7 +254,7 @@ export class Holding {
 
   /** Ends the holder, because memory is short. */
   end(): void {
-    this.#holder?.destroy();
+    this.holder?.destroy();
     this.close();
   }
 

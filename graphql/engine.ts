@@ -1,6 +1,6 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
-import { type Finding, lineOf, sentenceOf } from "../db/advisor/finding.ts";
+import { type Finding, lineOf } from "../db/advisor/finding.ts";
 import { type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { Start } from "../db/changes/position.ts";
@@ -21,8 +21,9 @@ import { NAME_CONFLICT } from "./name-conflict.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
-import { type BuiltSchema, buildSchema, lostFields, type SchemaOptions } from "./schema.ts";
+import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "./schema.ts";
 import { SubscriptionEvents } from "./stream.ts";
+import type { SubscriptionMemory } from "./subscription-memory.ts";
 import { explainUnindexed } from "./unindexed.ts";
 
 export type EngineOptions = {
@@ -43,6 +44,7 @@ export type EngineOptions = {
   countTables(): number;
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly metrics: OperationMetrics;
+  readonly memory: SubscriptionMemory;
 };
 
 export type Introspection = "on" | "authenticated" | "off";
@@ -174,7 +176,7 @@ export class Engine {
     signal: CancelSignal,
     since: string | null = null,
   ): Promise<ExecutionResult | SubscriptionEvents> {
-    const { subscriptions, metrics } = this.#options;
+    const { metrics } = this.#options;
     const refused = this.#refusedIntrospection(operation, identity);
     if (refused) return { errors: [refused] };
     if (operation.kind !== "subscription") {
@@ -182,6 +184,17 @@ export class Engine {
       const result = await metrics.measure(operation, () => planned(identity, () => execute(args)));
       return this.#explained(result, operation, identity);
     }
+    const subscribe = () => this.#subscribe(operation, identity, signal, since);
+    return this.#options.memory.counted(operation, identity.request.recipient!, subscribe);
+  }
+
+  async #subscribe(
+    operation: Operation,
+    identity: Identity,
+    signal: CancelSignal,
+    since: string | null,
+  ): Promise<ExecutionResult | SubscriptionEvents> {
+    const { subscriptions, metrics } = this.#options;
     let events: ChangeEvents | undefined;
     const changes = {
       subscribe: (wanted: ChangeFilter) => {
@@ -279,18 +292,6 @@ export class TooManyTables extends Error {
     super(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
   }
 }
-
-/** Reported to the DBA in the log and in /health. */
-function objectsWouldBeLost(lost: ReadonlyMap<Finding, readonly string[]>): Error {
-  const reasons = [...lost].map(([finding, fields]) => {
-    const more = fields.length > MAX_SHOWN ? ` and ${fields.length - MAX_SHOWN} more` : "";
-    const served = `${fields.slice(0, MAX_SHOWN).join(", ")}${more}`;
-    return sentenceOf({ ...finding, reason: `GraphQL would lose ${served}: ${finding.reason}` });
-  });
-  return new Error(reasons.join(" "));
-}
-
-const MAX_SHOWN = 5;
 
 const noSchema = (): Problem => ({
   status: 503,

@@ -20,6 +20,7 @@ import type { OperationMetrics } from "./operation-metrics.ts";
 import { type SchemaSettings, schemaSettings } from "./schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema-reload.ts";
 import { graphqlSocket } from "./socket.ts";
+import { SubscriptionMemory } from "./subscription-memory.ts";
 
 export type GraphQLSettings = SchemaSettings &
   Pick<
@@ -78,6 +79,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   const { dbAnonRole: anonymousRole, jsonMaxDepth } = settings;
   const subscriptions = new Subscriptions(changes, rights);
   const engine = new Engine({
+    memory: new SubscriptionMemory(database.budget),
     database,
     subscriptions,
     anonymousRole,

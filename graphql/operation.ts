@@ -26,6 +26,8 @@ export type GraphQLRequest = DocumentReference & {
 /** A checked request: the operation can be executed. */
 export type Operation = GraphQLRequest & {
   readonly document: DocumentNode;
+  /** The number of fields in the document. */
+  readonly fields: number;
   /** Whether the document reads the schema. */
   readonly introspects: boolean;
   /** Null for an operation without a name. */
@@ -54,7 +56,7 @@ export function prepareOperation(
   if (typeof text !== "string") return { errors: [text] };
   const checked = documents.check(text);
   if ("errors" in checked) return checked;
-  const { document, sizes, introspects } = checked;
+  const { document, sizes, introspects, fields } = checked;
   const definition = getOperationAST(document, request.operationName);
   if (!definition) return { errors: [unknownOperation(request.operationName)] };
   if (!schema.getRootType(definition.operation)) return { errors: [noSuchOperations(definition.operation)] };
@@ -68,7 +70,7 @@ export function prepareOperation(
   if (errors.length > 0) return { errors };
   const kind = definition.operation;
   const stopsAfterFailure = kind === "mutation" && hasOnlyNonNullFields(schema, definition);
-  return { ...request, document, introspects, name: definition.name?.value ?? null, kind, stopsAfterFailure };
+  return { ...request, document, fields, introspects, name: definition.name?.value ?? null, kind, stopsAfterFailure };
 }
 
 function findDocument(store: DocumentStore, request: GraphQLRequest): string | GraphQLError {

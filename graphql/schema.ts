@@ -4,7 +4,7 @@ import { makePgService } from "postgraphile/adaptors/pg";
 import { execute } from "postgraphile/grafast";
 import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchema } from "postgraphile/graphql";
 import type { Config } from "../config/config.ts";
-import type { Finding } from "../db/advisor/finding.ts";
+import { type Finding, sentenceOf } from "../db/advisor/finding.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { type SchemaRoles, schemaRoles } from "../db/catalog/exposure.ts";
 import { DeleteAnonymousPlugin } from "../plugins/DeleteAnonymousPlugin.ts";
@@ -261,3 +261,15 @@ export function shareAbortReason(): void {
     abort.call(this, reason);
   };
 }
+
+/** Reported to the DBA in the log and in /health. */
+export function objectsWouldBeLost(lost: ReadonlyMap<Finding, readonly string[]>): Error {
+  const reasons = [...lost].map(([finding, fields]) => {
+    const more = fields.length > MAX_SHOWN ? ` and ${fields.length - MAX_SHOWN} more` : "";
+    const served = `${fields.slice(0, MAX_SHOWN).join(", ")}${more}`;
+    return sentenceOf({ ...finding, reason: `GraphQL would lose ${served}: ${finding.reason}` });
+  });
+  return new Error(reasons.join(" "));
+}
+
+const MAX_SHOWN = 5;

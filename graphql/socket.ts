@@ -1,7 +1,7 @@
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import type { ByteBudget, Holding } from "../db/byte-budget.ts";
+import type { ByteBudget, Holder, Holding } from "../db/byte-budget.ts";
 import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError, type ConstraintMessages } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
@@ -40,6 +40,8 @@ type Session = SocketExchange & {
   readonly socket: WebSocket;
   /** Aborted when the socket closes. */
   readonly closed: AbortSignal;
+  /** Ends the socket if memory is short. */
+  readonly holder: Holder;
   /** Null until the client has sent `connection_init`. */
   caller: SocketCaller | null;
   /** Bytes that the client has not taken yet: of results of queries and mutations, and of all other messages. */
@@ -119,7 +121,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       });
       const session: Session = {
         ...exchange,
-        ...{ socket, closed: closed.signal, caller: null, unread, sendsResult: false },
+        ...{ socket, closed: closed.signal, holder, caller: null, unread, sendsResult: false },
       };
       const onClose = protocol.opened(
         {
@@ -190,7 +192,7 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
   // The check has closed the socket, so this error is not sent.
   if (!(await extra.caller!.check())) return { errors: [new GraphQLError("signed out")] };
   const caller = extra.caller!.current;
-  const recipient = recipientOf(extra.identity, caller);
+  const recipient = recipientOf(extra.identity, caller, extra.holder);
   const plain = contextOf(extra.request, "/graphql", {
     recipient,
     showsCredentials: extra.identity.showsCredentials,

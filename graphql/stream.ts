@@ -56,7 +56,7 @@ export async function sendEvents(
 
   try {
     if ("errors" in operation) return sendResult(stream, operation, format);
-    const recipient = recipientOf(exchange.identity, caller);
+    const recipient = recipientOf(exchange.identity, caller, exchange.response);
     const identity = {
       caller,
       request: contextOf(exchange.request, "/graphql", {
@@ -112,6 +112,8 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
   readonly #changes: ChangeEvents;
   readonly #subscriptions: Subscriptions;
   #returned = false;
+  /** Called when the events have ended; may be called again. */
+  onEnd = () => {};
   /** The position at which a subscriber that has received the last event resumes; null before the first event. */
   position: Start | null = null;
 
@@ -134,7 +136,7 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
   /** Throws if the events end before the subscriber ends them. */
   async next(): Promise<IteratorResult<ExecutionResult>> {
     for (;;) {
-      const result = await this.#results.next();
+      const result = await this.#nextResult();
       // Grafast reports an error only if next() is already waiting; otherwise the results just end.
       if (result.done && !this.#returned) throw this.#changes.error ?? new FeedGap();
       if (result.done) return result;
@@ -144,13 +146,26 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
     }
   }
 
+  async #nextResult(): Promise<IteratorResult<ExecutionResult>> {
+    try {
+      const result = await this.#results.next();
+      if (result.done) this.onEnd();
+      return result;
+    } catch (error) {
+      this.onEnd();
+      throw error;
+    }
+  }
+
   return(): Promise<IteratorResult<ExecutionResult>> {
     this.#returned = true;
+    this.onEnd();
     return this.#results.return(undefined);
   }
 
   throw(error: unknown): Promise<IteratorResult<ExecutionResult>> {
     this.#returned = true;
+    this.onEnd();
     return this.#results.throw(error);
   }
 

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { ByteBudget, Holding } from "../db/byte-budget.ts";
+import { ApiError, addressHoldsTooMuch } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
 import type { Exchange } from "./exchange.ts";
 import { spreadOut } from "./spread.ts";
@@ -33,6 +34,14 @@ export class EventStreams {
 
   get size(): number {
     return this.#open.size;
+  }
+
+  /** Counts what a stream makes the service hold, until its response is closed. Throws ApiError if its network may not hold it. */
+  reserve({ identity, response }: Exchange, bytes: number): void {
+    const held = this.#budget.reserve(networkOf(identity.address), "subscriptions", bytes, response);
+    if (held === null) throw new ApiError(addressHoldsTooMuch());
+    response.once("close", () => held.close());
+    if (response.destroyed) held.close();
   }
 
   /** Begins the response. `idNow` returns the id of everything that has been sent so far. */

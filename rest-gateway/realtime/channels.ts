@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto";
+import type { Holding } from "../../db/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import { comparePositions } from "../../db/changes/change.ts";
 import { type ChangeFeed, FeedUnavailable } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
+import { filterBytes } from "../../db/changes/rights/filter-size.ts";
 import type { SocketCallers } from "../../identity/socket-caller.ts";
 import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
@@ -30,6 +32,9 @@ export type ChannelsOptions = {
 
 /** Maximum number of bindings of a channel. */
 const MAX_BINDINGS = 100;
+
+/** What a channel takes beside its filters. Measured: 7,300 bytes. */
+const CHANNEL_BYTES = 8192;
 
 /** Where the changes of a channel start. */
 type Beginning = {
@@ -68,14 +73,20 @@ export class Channels {
     socket.joins.admitChannel();
     const joinRef = message.joinRef ?? message.ref ?? "";
     const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
-    const begun = subscription && this.#begin(subscription, request, watches, lost());
+    const held = socket.hold(CHANNEL_BYTES + watches.reduce((sum, { filter }) => sum + filterBytes(filter), 0));
+    const begin = () => subscription && this.#begin(subscription, request, watches, lost());
+    const begun = closingOnError(held, begin);
+    const leave = socket.joins.openChannel();
     const topic = topics.open(request.topic, request.isPrivate);
     const channel = new Channel({
       ...{ socket, joinRef, request, rights, subscription, topic },
       textOf: (position) => this.#options.feed.textOf(position),
       authorize: (token) => this.#authorize(channel, token),
       keep: () => this.#keep(channel),
-      onClosed: socket.joins.openChannel(),
+      onClosed: () => {
+        held.close();
+        leave();
+      },
     });
     this.#identify(channel, caller, request.token);
     topic.add(channel);
@@ -203,4 +214,13 @@ function identityOf(
   const client = clientId === null ? `${network} ${request.headers["user-agent"]}` : `client ${clientId}`;
   const digest = createHash("sha256").update(channel).digest("base64");
   return { client, isExact: clientId !== null, channel: digest, network };
+}
+
+function closingOnError<T>(held: Holding, begin: () => T): T {
+  try {
+    return begin();
+  } catch (error) {
+    held.close();
+    throw error;
+  }
 }

@@ -43,6 +43,11 @@ export const notPossible = (why: string) => new ChannelError("RealtimeDisabledFo
 export const badToken = (message: string) => new ChannelError("InvalidJWTToken", message);
 export const tooManyChannels = (max: number, of: "socket" | "IP address") =>
   new ChannelError("ChannelRateLimitReached", `too many channels: the maximum for each ${of} is ${max}`);
+export const channelsTooLarge = () =>
+  new ChannelError(
+    "ChannelRateLimitReached",
+    "the channels of your IP address are too large: leave some, or filter less",
+  );
 export const tooManyJoins = () =>
   new ChannelError("ClientJoinRateLimitReached", "too many joins per second: try again");
 export const tooManyPresenceMessages = (max: number) =>

@@ -1,5 +1,5 @@
 import type { RawData, WebSocket } from "ws";
-import type { ByteBudget, Holding } from "../../db/byte-budget.ts";
+import type { ByteBudget, Holder, Holding } from "../../db/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import { ApiError } from "../../db/errors.ts";
 import type { SocketExchange } from "../../http/upgrade-gate.ts";
@@ -7,7 +7,7 @@ import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { REFUSALS, RefusedError } from "../../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
 import { type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
-import { badToken, ChannelError, internal, rateLimited } from "./problem.ts";
+import { badToken, ChannelError, channelsTooLarge, internal, rateLimited } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -46,6 +46,7 @@ export class ChannelSocket {
   /** The highest reference so far. Clients count across connections. */
   lastRef = 0;
   readonly #websocket: WebSocket;
+  readonly #holder: Holder;
   /** The messages that the client has not read. */
   readonly #unread: Holding;
   readonly #options: ChannelSocketOptions;
@@ -69,7 +70,8 @@ export class ChannelSocket {
     this.exchange = exchange;
     this.joins = new SocketJoins(options.limits, exchange.client);
     this.#websocket = websocket;
-    this.#unread = options.budget.hold(this.network, "messages", { destroy: () => websocket.terminate() });
+    this.#holder = { destroy: () => websocket.terminate() };
+    this.#unread = options.budget.hold(this.network, "messages", this.#holder);
     this.#options = options;
     websocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
     websocket.on("pong", (payload) => this.#pong(String(payload)));
@@ -124,6 +126,13 @@ export class ChannelSocket {
 
   closeSlow(): void {
     this.#websocket.close(TRY_AGAIN_LATER, "the client reads too slowly");
+  }
+
+  /** Counts what a channel makes the service hold; it must be closed with the channel. Throws ChannelError. */
+  hold(bytes: number): Holding {
+    const held = this.#options.budget.reserve(this.network, "subscriptions", bytes, this.#holder);
+    if (held === null) throw channelsTooLarge();
+    return held;
   }
 
   /** Calls back when the client has read what is buffered. */

@@ -1,0 +1,141 @@
+import { afterEach, beforeAll, expect, test } from "vitest";
+import { ChannelClient } from "../support/channel-socket.ts";
+import { EventStreamClient } from "../support/event-stream.ts";
+import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const POLL = { timeout: 30_000, interval: 10 };
+const SHARE = 4_000_000;
+const ATTACKER = "127.0.0.2";
+const OTHER = "127.0.0.3";
+const GOING_AWAY = 1001;
+
+let service: TestService;
+beforeAll(async () => {
+  service = await startTestService({ CLIENT_MEMORY: String(10 * SHARE), CLIENT_MEMORY_PER_ADDRESS: String(SHARE) });
+  return () => service.stop();
+});
+
+const held = () => service.service.clientMemory();
+afterEach(() => expect.poll(held, POLL).toBe(0));
+
+let value = 1_000_000;
+/** `1000001,1000002,…`: never the same values. */
+const values = (count: number) => Array.from({ length: count }, () => ++value).join(",");
+
+const joinOf = (filter?: string) => ({
+  config: { postgres_changes: [{ event: "*", schema: "public", table: "articles", ...(filter && { filter }) }] },
+});
+
+test("channels with long filters are refused beyond the share of their network, and others can join", async () => {
+  const attacker = await new ChannelClient(service, ATTACKER).open();
+  const join = (topic: string) => attacker.ask(topic, "phx_join", joinOf(`id=in.(${values(6000)})`));
+  const replies = [];
+  for (let n = 0; n < 8; n++) replies.push(await join(`room ${n}`));
+  const joined = replies.filter(({ status }) => status === "ok").length;
+  expect(joined).toBeGreaterThan(2);
+  expect(joined).toBeLessThan(6);
+  expect(replies.at(-1).response.reason).toMatch(/^ChannelRateLimitReached: the channels of your IP address/);
+  expect(held()).toBeLessThanOrEqual(SHARE);
+
+  const other = await new ChannelClient(service, OTHER).open();
+  expect(await other.ask("room", "phx_join", joinOf(`id=in.(${values(100)})`))).toMatchObject({ status: "ok" });
+  await attacker.ask("room 0", "phx_leave");
+  expect(await join("room 9")).toMatchObject({ status: "ok" });
+  // A client that goes away for good cannot resume, so nothing is kept for it.
+  for (const { socket } of [attacker, other]) socket.close(GOING_AWAY);
+});
+
+test("a channel that is joined again, refused or begun in vain leaves nothing behind", async () => {
+  const client = await new ChannelClient(service, ATTACKER).open();
+  const filter = `id=in.(${values(4000)})`;
+  for (let n = 0; n < 10; n++)
+    expect(await client.ask("room", "phx_join", joinOf(filter))).toMatchObject({ status: "ok" });
+  const before = held();
+  const { config } = joinOf(filter);
+  const since = { config: { ...config, postgres_changes_options: { since: "00000001-00000001" } } };
+  expect((await client.ask("other room", "phx_join", since)).status).toBe("error");
+  expect((await client.ask("third room", "phx_join", joinOf("id=in.(x)"))).status).toBe("error");
+  expect(held()).toBe(before);
+  client.socket.close(GOING_AWAY);
+});
+
+const subscribe = (socket: RawSocket, id: string, query: string, variables?: object) =>
+  socket.send({ id, type: "subscribe", payload: { query, variables } });
+const aliases = (name: string) =>
+  `subscription ${name} { onArticleCreated { ${Array.from({ length: 150 }, (_, i) => `a${i}: title`).join(" ")} } }`;
+const RATE_LIMITED = { extensions: { code: "RATE_LIMITED" } };
+const refused = (socket: RawSocket) => socket.messages().filter(({ payload }) => payload?.errors !== undefined);
+const running = () => service.service.open().subscriptions;
+
+test("GraphQL subscriptions with large documents are refused beyond the share of their network", async () => {
+  const attacker = await openGraphQL(service.url, { localAddress: ATTACKER });
+  for (let n = 0; n < 10; n++) subscribe(attacker, String(n), aliases(`S${n}`));
+  await expect.poll(() => running() + refused(attacker).length, POLL).toBe(10);
+  const count = running();
+  expect([1, 2, 3, 4]).toContain(count);
+  expect(refused(attacker)[0].payload.errors[0]).toMatchObject(RATE_LIMITED);
+  expect(held()).toBeLessThanOrEqual(SHARE);
+
+  const other = await openGraphQL(service.url, { localAddress: OTHER });
+  subscribe(other, "1", aliases("Other"));
+  await expect.poll(running, POLL).toBe(count + 1);
+  // One that ends makes room for another.
+  attacker.send({ id: "0", type: "complete" });
+  await expect.poll(running, POLL).toBe(count);
+  subscribe(attacker, "again", aliases("Again"));
+  await expect.poll(running, POLL).toBe(count + 1);
+  for (const { socket } of [attacker, other]) socket.destroy();
+});
+
+test("subscriptions of a network with the same document share it, and their variables count", async () => {
+  const client = await openGraphQL(service.url, { localAddress: ATTACKER });
+  const query = "subscription S($id: ID) { onArticleUpdated(id: $id) { id title } }";
+  for (let n = 0; n < 50; n++) subscribe(client, String(n), query, { id: "1" });
+  await expect.poll(running, POLL).toBe(50);
+  expect(refused(client)).toEqual([]);
+  const before = held();
+  subscribe(client, "long", query, { id: "1", more: "x".repeat(50_000) });
+  await expect.poll(running, POLL).toBe(51);
+  expect(held() - before).toBeGreaterThan(400_000);
+  client.socket.destroy();
+});
+
+test("GraphQL subscriptions over Server-Sent Events count in the same way", async () => {
+  const clients = Array.from({ length: 5 }, (_, n) => {
+    const body = { query: aliases(`Stream${n}`) };
+    return new EventStreamClient(`${service.url}/graphql`, { method: "POST", body });
+  });
+  const next = () => clients.flatMap(({ events }) => events.filter(({ event }) => event === "next"));
+  await expect.poll(() => next().length, POLL).toBeGreaterThan(2);
+  expect(next()[0]!.data.errors[0]).toMatchObject(RATE_LIMITED);
+  for (const client of clients) client.close();
+});
+
+async function openTableStream(from: string, count: number): Promise<RawSocket> {
+  const raw = await openRaw(service.url, from);
+  const body = `id=in.(${values(count)})&select=id`;
+  const headers = [
+    "QUERY /rest/v1/articles HTTP/1.1",
+    `Host: ${new URL(service.url).host}`,
+    `apikey: ${service.service.tokens.issueKey("anon")}`,
+    "Accept: text/event-stream",
+    "Content-Type: application/x-www-form-urlencoded",
+    `Content-Length: ${body.length}`,
+  ];
+  raw.write(`${headers.join("\r\n")}\r\n\r\n${body}`);
+  return raw;
+}
+
+test("streams of a table with long filters are refused beyond the share of their network", async () => {
+  const streams: RawSocket[] = [];
+  const statuses: number[] = [];
+  for (let n = 0; n < 5; n++) {
+    streams.push(await openTableStream(ATTACKER, 10_000));
+    statuses.push((await streams.at(-1)!.head()).status);
+  }
+  expect(statuses).toEqual([200, 200, 429, 429, 429]);
+  const other = await openTableStream(OTHER, 10_000);
+  expect((await other.head()).status).toBe(200);
+  for (const { socket } of [...streams, other]) socket.destroy();
+});
