@@ -205,7 +205,15 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   const [, status, code, message] = row;
   if (code === "AUTH_REQUIRED" || (code === "PERMISSION_DENIED" && context.anonymous))
     return loginRequired(context.refused);
-  return { status, code, message: messageOf(raised, context.constraintMessages) ?? message };
+  const retryAfter = retryAfterOf(raised);
+  const sent = { status, code, message: messageOf(raised, context.constraintMessages) ?? message };
+  return retryAfter === undefined ? sent : { ...sent, retryAfter };
+}
+
+/** Seconds: a function raises PT429 with a message that ends in `try again in 60 s`. */
+export function retryAfterOf({ code, message }: DatabaseErrorLike): number | undefined {
+  const seconds = code === "PT429" ? /try again in (\d{1,9}) s$/.exec(message)?.[1] : undefined;
+  return seconds === undefined ? undefined : Number(seconds);
 }
 
 /** A value that has a syntax of its own, such as a tsquery. A syntax error in SQL has a position, or is in a function. */

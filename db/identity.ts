@@ -3,6 +3,7 @@ import type { Statement } from "./batch.ts";
 import type { Recipient } from "./byte-budget.ts";
 import type { Caller } from "./caller.ts";
 import type { Setting } from "./catalog/catalog.ts";
+import { countedNetworksOf } from "./network.ts";
 import type { Trial } from "./trial.ts";
 
 /** The request as functions and policies can read it: `current_setting('request.method', true)`. */
@@ -47,8 +48,8 @@ const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 /**
  * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
  */
-export function settingsStatement(identity: Identity, statementTimeout: number): Statement {
-  const settings = allSettings(identity);
+export function settingsStatement(identity: Identity, statementTimeout: number, isWrite = false): Statement {
+  const settings = isWrite ? withNetworks(identity) : allSettings(identity);
   const { caller } = identity;
   const values = [caller.role, claimsText(caller), ...requestValues(identity, settings)];
   return { text: settingsText(settings, statementTimeout), values };
@@ -85,6 +86,15 @@ function allSettings(identity: Identity): TransactionSettings {
   return operator === undefined
     ? settings
     : { ...settings, given: [...settings.given, ["request.operator", operator]] };
+}
+
+/** With the networks of the client, for which the database counts what is written: `[{"name": "203.0.113.7", "factor": 1}]`. */
+function withNetworks(identity: Identity): TransactionSettings {
+  const settings = allSettings(identity);
+  const { recipient } = identity.request;
+  if (!recipient) return settings;
+  const networks = JSON.stringify(countedNetworksOf(recipient.network));
+  return { ...settings, given: [...settings.given, ["request.networks", networks]] };
 }
 
 /** Postgres cuts longer names. */

@@ -41,7 +41,7 @@ export class TransactionPlanner {
     const first = frame.begin.length + 1;
     return {
       identity,
-      statements: this.#statementsOf(identity, statements, frame),
+      statements: this.#statementsOf(identity, statements, frame, options.unlimitedResult),
       batchOptions: this.#batchOptions(options, recipient, first, statements.length),
       first,
       last: first + statements.length,
@@ -80,9 +80,14 @@ export class TransactionPlanner {
     return this.#known.of(role, statements[0]!.text, this.code)?.pace ?? null;
   }
 
-  #statementsOf(identity: Identity, statements: readonly Statement[], { begin, end }: Frame): NamedStatement[] {
+  #statementsOf(
+    identity: Identity,
+    statements: readonly Statement[],
+    { begin, end }: Frame,
+    isWrite = true,
+  ): NamedStatement[] {
     const { role } = identity.caller;
-    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role));
+    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role), isWrite);
     for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
     return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement, this.code));
   }

@@ -62,7 +62,8 @@ const USED = `
   union all
   select p.proname, null from pg_proc as p
   where p.oid < ${FIRST_USER_OID} and (
-    p.provolatile = 'v'
+    -- Locks of a transaction end with it.
+    p.provolatile = 'v' and p.proname !~ '^pg_(try_)?advisory_xact_lock'
       and p.proname not in ('clock_timestamp', 'gen_random_uuid', 'pg_notify', 'random', 'timeofday', 'uuidv4', 'uuidv7')
     or p.proname ~ '${RUN_UNNAMED_CODE}'
   )

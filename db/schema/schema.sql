@@ -28,6 +28,7 @@
 --!include auth/login_emails.sql
 --!include auth/federated.sql
 --!include auth/attempts.sql
+--!include auth/added_users.sql
 --!include auth/factors.sql
 --!include auth/owner.sql
 --!include caller/act_as.sql

@@ -68,5 +68,12 @@ comment on table internal.settings is
 alter table internal.settings enable row level security;
 drop policy if exists "every caller reads them" on internal.settings;
 create policy "every caller reads them" on internal.settings for select using (true);
-insert into internal.settings values ('recent_sign_in', '600') on conflict (name) do nothing;
+insert into internal.settings
+values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds')
+on conflict (name) do nothing;
 grant select on internal.settings to anon, authenticated, service_role, auth_owner;
+grant insert, update (value) on internal.settings to auth_owner;
+drop policy if exists "authentication stores its limits" on internal.settings;
+create policy "authentication stores its limits" on internal.settings to auth_owner
+  using (name in ('registrations', 'registrations_window'))
+  with check (name in ('registrations', 'registrations_window'));

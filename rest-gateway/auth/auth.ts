@@ -192,10 +192,12 @@ export function createAuth({
     addressOf,
     follow: (changed) => {
       throttle.limitTo(limitsOfAttempts(changed));
+      repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
       sameOrigin.follow(changed);
     },
     forget: store.forget,
     start: async () => {
+      await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);
       await federated.providers.load();
       notifications.onIdentityChange((change) => {
         if (change === "providers" || change === "back") federated.providers.load().catch(onError);

@@ -211,6 +211,12 @@ export class AuthRepository {
     return this.#functions.call(call, values);
   }
 
+  /** Limits the users that callers of the interfaces add, in one network and within the window. */
+  async limitAddedUsers(registrations: number, window: number): Promise<void> {
+    const values = [String(registrations), seconds(window)];
+    await this.#functions.call("limit_added_users($1::integer, $2::interval)", values);
+  }
+
   reserveResponse(address: string, attempts: number, window: number): Promise<Reservation> {
     const values = [...perNetwork(address, attempts), this.#functions.now(), seconds(window)];
     return this.#functions.call("reserve_response($1::text[], $2::integer[], $3::timestamptz, $4::interval)", values);

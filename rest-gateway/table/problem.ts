@@ -39,6 +39,9 @@ export const toTableProblem = ({
   ...(headers && { headers }),
 });
 
+export const retryHeaders = (seconds: number | undefined): Record<string, string> =>
+  seconds === undefined ? {} : { "Retry-After": String(seconds) };
+
 /** Carries a problem from where it is detected to where the response is sent. */
 export class TableError extends Error {
   readonly problem: TableProblem;

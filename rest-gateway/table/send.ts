@@ -10,7 +10,7 @@ import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
 import { BASE } from "./parse/request.ts";
-import { type TableProblem, toTableProblem } from "./problem.ts";
+import { retryHeaders, type TableProblem, toTableProblem } from "./problem.ts";
 import type { StreamedAnswer } from "./run.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -31,9 +31,6 @@ export const pipelineProblem = ({ status, message, retryAfter, sqlstate }: Probl
   ...toTableProblem({ status, message, headers: retryHeaders(retryAfter) }),
   ...(sqlstate !== undefined && { code: sqlstate }),
 });
-
-const retryHeaders = (seconds: number | undefined): Record<string, string> =>
-  seconds === undefined ? {} : { "Retry-After": String(seconds) };
 
 /** Sends an answer, or 304 if the client already has it. */
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {

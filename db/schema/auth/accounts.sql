@@ -45,9 +45,11 @@ create or replace function auth_private.add_account(
 returns bigint
 language plpgsql volatile set search_path = '' as $$
 declare
-  new_id constant bigint := (internal.add_user(fields)).id;
+  new_id bigint;
   has_username constant boolean := lower(add_account.username) <> lower(fields ->> 'email');
 begin
+  perform auth_private.release_email(fields ->> 'email');
+  new_id := (internal.add_user(fields)).id;
   insert into auth_private.accounts (user_id, username, username_skeleton, password_hash)
   values (
     new_id,
@@ -63,7 +65,8 @@ begin
 end $$;
 
 comment on function auth_private.add_account(jsonb, text, text, text, text) is $$
-Creates a user with an account and returns the id. The fields are columns of the user. If the username is null or the
+Creates a user with an account and returns the id. A user whom a caller has added without an account loses the e-mail.
+The fields are columns of the user. If the username is null or the
 e-mail, the user signs in with the e-mail. Texts that look alike have the same skeleton. If the password is
 null, the caller links an identity. The constraints of the tables say which values are refused.
 $$;

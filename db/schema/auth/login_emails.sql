@@ -118,8 +118,8 @@ begin
 end $$;
 
 comment on function auth_private.follow_email() is $$
-Records each change of a user's e-mail as a security event. If the user has made it with a recent sign-in, the user also
-signs in with the new e-mail; after a change by an API key, an admin or anyone else the user signs in as before.
+Records each change of the e-mail of a user as a security event. If the user has made it with a recent sign-in, the user
+also signs in with the new e-mail; after a change by an API key, an admin or anyone else the user signs in as before.
 $$;
 
 create or replace trigger _600_email after update of email on public.users
@@ -156,6 +156,7 @@ begin
   from auth_private.accounts as a
   where a.user_id = change_email.user_id;
 
+  perform auth_private.release_email(change_email.email);
   update public.users as u
   set email = change_email.email
   where u.id = change_email.user_id

@@ -54,6 +54,14 @@ comment on table auth_private.login_emails is
 comment on index auth_private.login_emails_email_key is 'email already registered';
 comment on index auth_private.login_emails_skeleton_key is 'email already registered';
 
+-- Users whom callers have added without an account, at POST /users for example. An account may take their e-mail.
+create table auth_private.added_users (
+  user_id bigint primary key references public.users on delete cascade
+);
+
+comment on table auth_private.added_users is
+  'Users whom callers, and not operators, have added without an account: their e-mails are not reserved.';
+
 -- The second factor of an account. The service encrypts secrets with a key that is not in this database.
 create table auth_private.factors (
   user_id       bigint primary key references auth_private.accounts on delete cascade,

@@ -1,6 +1,6 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { ApiError, databaseUnavailable, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
+import { ApiError, databaseUnavailable, retryAfterOf, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refusals.ts";
 import type { TokenFault } from "../../../identity/verified-tokens.ts";
 import { restRefusal } from "../../conventions/problem.ts";
@@ -18,6 +18,7 @@ import {
   noSecret,
   notSingular,
   putMismatch,
+  retryHeaders,
   serviceKeyInBrowser,
   TableError,
   type TableProblem,
@@ -136,7 +137,9 @@ function fromDatabase(raised: DatabaseError, status: number, { refused, catalog 
   const own = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
   const hint = refused.length > 1 ? hintOfAll(refused, own) : own;
   const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);
-  return { status, code, message, details, ...(hint !== undefined && { hint }) };
+  const retryAfter = retryAfterOf(raised);
+  const headers = retryAfter === undefined ? null : { headers: retryHeaders(retryAfter) };
+  return { status, code, message, details, ...headers, ...(hint !== undefined && { hint }) };
 }
 
 /** Hints that replace those of Postgres, which are for authors of SQL. */

@@ -95,7 +95,10 @@ describe("in the contract's examples,", () => {
 
   test("a JSON array of objects is a bulk insert", async () => {
     const rows = ["x", "y"].map((name) => ({ name, email: `${name}@example.org` }));
-    expect(await dataOf(content().from("users").insert(rows).select("name"))).toEqual([{ name: "x" }, { name: "y" }]);
+    expect(await dataOf(clientAs("ada").from("users").insert(rows).select("name"))).toEqual([
+      { name: "x" },
+      { name: "y" },
+    ]);
   });
 
   test("filters are required for updates and deletes", async () => {

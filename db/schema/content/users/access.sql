@@ -53,6 +53,7 @@ comment on policy "editors of users delete everyone" on public.users is
   '@accept policy-always-true the operator decides with USERS_WRITE=open';
 
 grant execute on function internal.user_matches(public.users, text) to anon, authenticated, service_role;
+grant execute on function internal.is_open_to_editors() to authenticated, service_role, auth_owner;
 grant execute on function internal.add_user(jsonb) to anon, authenticated, service_role, auth_owner;
 grant execute on function
   public.me(), public.create_user(public.users), public.users_avatar(public.users, integer)

@@ -62,16 +62,23 @@ return internal.user_text(person.name, person.email) ilike internal.substring_pa
     or person.email ilike internal.substring_pattern(keyword)
   );
 
-create or replace function internal.protect_account() returns trigger
-language plpgsql volatile set search_path = '' as $$
-begin
-  if old.id = auth.uid() and not exists (
-    -- With USERS_WRITE=open every caller may delete every user.
+create or replace function internal.is_open_to_editors() returns boolean
+language sql stable set search_path = '' as $$
+  select exists (
     select from pg_auth_members as m
     join pg_roles as login on login.oid = m.member
     where m.roleid = 'users_editor'::regrole
       and login.rolname = session_user
-  ) then
+  )
+$$;
+
+comment on function internal.is_open_to_editors() is
+  'Whether callers without credentials may change and delete every user (USERS_WRITE=open).';
+
+create or replace function internal.protect_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  if old.id = auth.uid() and not internal.is_open_to_editors() then
     perform auth.require_recent_sign_in();
   end if;
   return old;
