@@ -78,6 +78,7 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
       const { rows } = await client.query<Omit<Commented, "rule" | "level"> & { readonly level?: Level }>(text, [
         schemas,
         callers,
+        logins,
       ]);
       found.push(...rows.map((row) => ({ rule, level, ...row })));
     }

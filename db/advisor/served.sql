@@ -1,4 +1,10 @@
--- Common table expressions that the rules (rules/) read. $1: the served schemas. $2: the roles of callers.
+-- Common table expressions that the rules (rules/) read. $1: the served schemas. $2: the roles of callers. $3: the logins that
+-- take on these roles.
+logins as materialized (
+  select oid, rolname as name, 'role ' || quote_ident(rolname) as object, rolsuper as is_superuser,
+    rolreplication as may_replicate, shobj_description(oid, 'pg_authid') as comment
+  from pg_roles where rolname = any ($3)
+),
 callers as materialized (
   select oid, rolname as name from pg_roles where rolname = any ($2)
 ),
