@@ -138,8 +138,29 @@ async function settingsOf(fn: NonNullable<Config["dbPreConfig"]>, client: pg.Cli
     );
     return rows;
   } catch (error) {
-    throw new ConfigError(`DB_PRE_CONFIG: ${(error as Error).message}`);
+    const { code, message } = error as Error & { code?: string };
+    throw new ConfigError(`DB_PRE_CONFIG: ${message}${code === FORBIDDEN ? await missingGrants(fn, client) : ""}`);
   }
+}
+
+/** SQLSTATE of a missing privilege. */
+const FORBIDDEN = "42501";
+
+/** The grants that the login lacks to call the function, as the end of a message; "" if the function itself lacks a privilege. */
+async function missingGrants({ schema, name }: NonNullable<Config["dbPreConfig"]>, client: pg.Client): Promise<string> {
+  await client.query("rollback");
+  const { rows } = await client.query<{ grants: string }>(
+    `select concat_ws('; ',
+         case when not has_schema_privilege(n.oid, 'usage') then format('grant usage on schema %I to %I', n.nspname, current_user) end,
+         case when not has_function_privilege(p.oid, 'execute')
+           then format('grant execute on function %I.%I() to %I', n.nspname, p.proname, current_user) end) as grants
+     from pg_proc as p
+     join pg_namespace as n on n.oid = p.pronamespace
+     where p.proname = $1 and p.pronargs = 0 and case when $2::text is null then pg_function_is_visible(p.oid) else n.nspname = $2 end`,
+    [name, schema],
+  );
+  const grants = rows[0]?.grants ?? "";
+  return grants === "" ? "" : `. The login role calls it: ${grants}`;
 }
 
 /** Times in milliseconds; 0 means no limit. */
