@@ -4,6 +4,7 @@ import { AggregatesPlugin } from "./AggregatesPlugin.ts";
 import { ArticleFilterPlugin } from "./ArticleFilterPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./ArticleSubscriptionsPlugin.ts";
 import { ArticleTitlePlugin } from "./ArticleTitlePlugin.ts";
+import { BigIntScalarPlugin } from "./BigIntScalarPlugin.ts";
 import { BulkMutationsPlugin } from "./BulkMutationsPlugin.ts";
 import { ConnectionShapePlugin } from "./ConnectionShapePlugin.ts";
 import { ContractNamesPlugin } from "./ContractNamesPlugin.ts";
@@ -78,6 +79,7 @@ export const contractPreset: GraphileConfig.Preset = {
     TableMutationsPlugin,
     BulkMutationsPlugin,
     TimeScalarPlugin,
+    BigIntScalarPlugin,
     InputColumnsPlugin,
     DescriptionsPlugin,
     ArticleSubscriptionsPlugin,

@@ -7,6 +7,27 @@ beforeAll(async () => {
 });
 afterAll(() => trackit.stop());
 
+test("a BigInt may be a string or a number that is exact", async () => {
+  const query = (size: string) => `{ attachments(filter: { sizeBytes: { equalTo: ${size} } }) { totalCount } }`;
+  const counts = await Promise.all(
+    ['"1004"', "1004", "9007199254740993"].map((size) => trackit.gql(query(size), { as: 5 })),
+  );
+  const [exact, number, none] = counts.map(({ data }) => data.attachments.totalCount);
+  expect(exact).toBeGreaterThan(0);
+  expect([number, none]).toEqual([exact, 0]);
+  const variable = async (size: unknown) =>
+    trackit.gql("query ($size: BigInt) { attachments(filter: { sizeBytes: { equalTo: $size } }) { totalCount } }", {
+      as: 5,
+      variables: { size },
+    });
+  for (const size of ["1004", 1004]) expect((await variable(size)).data.attachments.totalCount).toBe(exact);
+  for (const size of [1.5, 2 ** 53, true, { text: "1" }]) {
+    const { errors } = await variable(size);
+    expect(errors).toMatchObject([{ extensions: { code: "VALIDATION_ERROR" } }]);
+    expect(errors![0]!.message).toContain("an integer within 2^53");
+  }
+});
+
 test("a foreign key is a field beside the row that it refers to", async () => {
   const query = `{ task(id: "${taskId(10)}") { projectId project { id } assigneeId }
     members(first: 1) { edges { node { organisationId userId role } } } }`;
