@@ -9,6 +9,7 @@ import { serveAsWorker, startWorkers } from "./http/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
 import { openConfigured } from "./service/app.ts";
+import { leaveRoot } from "./service/leave-root.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Started, startService } from "./service/start.ts";
 import { takeOver } from "./service/takeover.ts";
@@ -58,11 +59,12 @@ async function main(): Promise<void> {
 }
 
 /**
- * Starts the service. With TAKEOVER it takes over from the running service, and later hands over to a newer one in the same way.
+ * Starts the service, not as root if possible. With TAKEOVER it takes over from the running service, and later hands over to a newer one in the same way.
  * `onStarted` is called when the service serves requests.
  */
 async function start(config: Config, log: Logger, onStarted: () => void): Promise<Started> {
   const { workers, takeover: path } = config;
+  await leaveRoot(config, log);
   const service = await (workers > 1
     ? startInProcesses(config, log)
     : startService(config, log, { reread: readConfig, ownsProcess: true }));

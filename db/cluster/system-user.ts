@@ -22,9 +22,14 @@ export async function findServerUser(dataDir: string): Promise<SystemUser | unde
   const owner = await ownerOf(dataDir);
   if (process.getuid?.() !== 0) return refuseForeign(dataDir, owner);
   if (owner && owner.uid !== 0 && existsSync(join(dataDir, "PG_VERSION"))) return owner;
-  const user = (await lookUpUser()) ?? (await createUser());
+  const user = await findSystemUser();
   if (owner) await giveTo(user, dataDir);
   return user;
+}
+
+/** The user `content-service`, which is created when it does not exist. */
+export async function findSystemUser(): Promise<SystemUser> {
+  return (await lookUpUser()) ?? createUser();
 }
 
 /**
