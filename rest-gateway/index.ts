@@ -8,6 +8,7 @@ import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Notifications } from "../db/changes/notifications.ts";
 import { Rights } from "../db/changes/rights/rights.ts";
 import type { Database } from "../db/database.ts";
+import type { PatternLimits } from "../db/patterns.ts";
 import type { EventStreams } from "../http/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { AddressReader } from "../http/request.ts";
@@ -120,6 +121,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     timeout: settings.changesPolicyTimeout,
     searchPath: [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath],
     appSettings: settings.appSettings,
+    filterLimits: patternLimits(settings),
     onInternalError: (error) => log.error({ err: error }, "a batch of changes could not be delivered"),
   });
   const streams = tableStreams(options, rights);
@@ -145,6 +147,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     },
     follow(changed) {
       catalog.rescope(scopeOf(changed));
+      rights.filterLimits = patternLimits(changed);
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources,
@@ -155,6 +158,12 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     ],
   };
 }
+
+const patternLimits = (settings: RestSettings): PatternLimits => ({
+  conditions: settings.restMaxConditions,
+  patterns: settings.restMaxPatterns,
+  patternLength: settings.restMaxPatternLength,
+});
 
 const scopeOf = (settings: RestSettings): CatalogScope => ({
   schemas: settings.dbSchemas,
@@ -191,9 +200,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
       bodyDepth: settings.jsonMaxDepth,
       embedDepth: settings.restMaxEmbedDepth,
       conditionDepth: settings.restMaxConditionDepth,
-      conditions: settings.restMaxConditions,
-      patterns: settings.restMaxPatterns,
-      patternLength: settings.restMaxPatternLength,
+      ...patternLimits(settings),
     },
     preRequest,
     errorVerbosity: settings.clientErrorVerbosity,

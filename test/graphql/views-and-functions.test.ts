@@ -118,7 +118,14 @@ test("a view that is created while the schema is built has the key of its table"
   await sql(`create view public.late_films with (security_invoker = true) as select id, title from public.films;
     grant select on public.late_films to anon`);
   const { schema } = await buildSchema({
-    ...{ catalog: pool, schemas: ["public"], timeScalar: "DateTime", maxPageSize: 100, deleteAnonymous: "error" },
+    ...{
+      catalog: pool,
+      schemas: ["public"],
+      timeScalar: "DateTime",
+      maxPageSize: 100,
+      maxPatternLength: 200,
+      deleteAnonymous: "error",
+    },
     ...{ nodeIds: false, unindexedFilters: "all", roles: { anonymous: "anon", named: [] } },
     relations: () => catalog,
     readRelations: async () => {

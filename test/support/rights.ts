@@ -32,7 +32,15 @@ export async function openRights(
   const catalog = new LiveCatalog({ pool: database.catalog, schemas: ["public"], extraSearchPath: [], log });
   catalog.onChange((changed) => database.follow(changed));
   await catalog.start();
-  const rights = new Rights({ database, catalog, timeout, searchPath: ["public"], appSettings: [], onInternalError });
+  const rights = new Rights({
+    database,
+    catalog,
+    timeout,
+    searchPath: ["public"],
+    appSettings: [],
+    onInternalError,
+    filterLimits: { conditions: 1000, patterns: 20, patternLength: 200 },
+  });
   const close = async () => {
     rights.close();
     await catalog.close();

@@ -1,5 +1,6 @@
 import { elementsOf, writeArray } from "../../array-text.ts";
 import { type Column, quoteName, type Table } from "../../catalog/catalog.ts";
+import { ConditionCounter, PatternError, type PatternLimits } from "../../patterns.ts";
 import { CheckError, type Checker } from "./checker.ts";
 import type { Condition, Family, Operator, Term } from "./condition.ts";
 import { familyOf, kindOfColumn } from "./family.ts";
@@ -33,7 +34,8 @@ const SQL: Readonly<Record<Operator, string>> = {
   ...{ "=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "is distinct from": "is distinct from" },
   ...{ like: "~~", ilike: "~~*", match: "~", imatch: "~*" },
 };
-const PATTERNS: ReadonlySet<Operator> = new Set<Operator>(["like", "ilike", "match", "imatch"]);
+const REGULAR: ReadonlySet<Operator> = new Set<Operator>(["match", "imatch"]);
+const PATTERNS: ReadonlySet<Operator> = new Set<Operator>([...REGULAR, "like", "ilike"]);
 
 /**
  * Checks the names and values of a filter, and converts the values to the text that Postgres writes for them. Returns a promise only
@@ -43,9 +45,9 @@ export function prepareFilter(
   request: FilterRequest,
   table: Table,
   role: string,
-  checker: Checker,
+  { checker, limits }: { readonly checker: Checker; readonly limits: PatternLimits },
 ): Filter | Promise<Filter> {
-  const reader = new FilterReader(table);
+  const reader = new FilterReader(table, limits);
   const condition = reader.read(request);
   const { terms, types, columns, questions } = reader;
   const filter = { condition, terms, types, columns, shape: JSON.stringify(condition) };
@@ -76,9 +78,11 @@ class FilterReader {
   readonly columns = new Map<string, string>();
   readonly questions: Question[] = [];
   readonly #table: Table;
+  readonly #counter: ConditionCounter;
 
-  constructor(table: Table) {
+  constructor(table: Table, limits: PatternLimits) {
     this.#table = table;
+    this.#counter = new ConditionCounter(limits);
   }
 
   read(request: FilterRequest): Condition {
@@ -88,12 +92,19 @@ class FilterReader {
         return { kind: request.kind, conditions: request.conditions.map((each) => this.read(each)) };
       case "not":
         return { kind: "not", condition: this.read(request.condition) };
-      case "is":
-        return this.#is(request);
-      case "in":
-        return this.#in(request);
-      case "compare":
-        return PATTERNS.has(request.operator) ? this.#pattern(request) : this.#compare(request);
+    }
+    this.#count(request);
+    if (request.kind === "is") return this.#is(request);
+    if (request.kind === "in") return this.#in(request);
+    return PATTERNS.has(request.operator) ? this.#pattern(request) : this.#compare(request);
+  }
+
+  #count(request: Extract<FilterRequest, { column: string }>): void {
+    const isPattern = request.kind === "compare" && PATTERNS.has(request.operator);
+    try {
+      this.#counter.count(isPattern ? [request.value ?? ""] : [], isPattern && REGULAR.has(request.operator));
+    } catch (error) {
+      throw error instanceof PatternError ? new FilterError(error.message) : error;
     }
   }
 

@@ -8,6 +8,7 @@ import {
 } from "../../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../../catalog/grants.ts";
 import type { LiveCatalog } from "../../catalog/live.ts";
+import type { PatternLimits } from "../../patterns.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type Filter, type FilterRequest, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
@@ -15,6 +16,8 @@ import { type Watch, Watches } from "./watches.ts";
 
 type RightsOptions = Omit<CheckerOptions, "catalog"> & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
+  /** The limits of filters. */
+  readonly filterLimits: PatternLimits;
   /** Changes could not be delivered, because of a fault of this service. */
   onInternalError(error: unknown): void;
 };
@@ -35,6 +38,8 @@ export const columnsRead = ({ policy }: View, ofFilter: Iterable<string> = []): 
 export class Rights {
   readonly checker: Checker;
   readonly onInternalError: RightsOptions["onInternalError"];
+  /** They may change while the service runs. */
+  filterLimits: PatternLimits;
   readonly #catalog: RightsOptions["catalog"];
   /** The views of the current catalog, by table and role. Undefined while policies cannot be read. */
   readonly #views = new WeakMap<Catalog, Map<string, View | Refusal | undefined>>();
@@ -43,6 +48,7 @@ export class Rights {
 
   constructor(options: RightsOptions) {
     this.onInternalError = options.onInternalError;
+    this.filterLimits = options.filterLimits;
     this.#catalog = options.catalog;
     this.checker = new Checker(options);
     options.catalog.onChange(() => {
@@ -76,7 +82,8 @@ export class Rights {
 
   /** Checks a filter for its table. Throws, or rejects with, FilterError. */
   prepareFilter(request: FilterRequest, name: TableName, role: string): Filter | Promise<Filter> {
-    return prepareFilter(request, tableOf(this.catalog, name)!, role, this.checker);
+    const { checker, filterLimits: limits } = this;
+    return prepareFilter(request, tableOf(this.catalog, name)!, role, { checker, limits });
   }
 
   watches<W extends Watch>(): Watches<W> {

@@ -14,7 +14,7 @@ import {
 import { beginsLikeFilter, filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
 import { parseNames, readName, readPath } from "./field.ts";
 import { parseOrder } from "./order.ts";
-import { ConditionCounter } from "./patterns.ts";
+import { OperationCounter } from "./patterns.ts";
 import { Scanner } from "./scanner.ts";
 import { EVERYTHING, parseSelect } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
@@ -64,14 +64,14 @@ class QueryReader {
   readonly #parts = new Map<string, OpenPart>();
   readonly #arguments = new Map<string, number[]>();
   readonly #values: string[] = [];
-  readonly #counter: ConditionCounter;
+  readonly #counter: OperationCounter;
   #select: Query["select"] | null = null;
   #columns: Query["columns"] = null;
   #onConflict: Query["onConflict"] = null;
 
   constructor(options: QueryOptions) {
     this.#options = options;
-    this.#counter = new ConditionCounter(options.limits);
+    this.#counter = new OperationCounter(options.limits);
     this.#partAt("");
   }
 

@@ -274,8 +274,9 @@ describe("a filter", () => {
   test("that takes too long is an error, not a row that does not fulfil it", async () => {
     const { rights } = await startRights(database, { timeout: 50 });
     const slow = { kind: "compare", column: "title", operator: "match", value: "^(a+)(a+)(a+)\\1\\2\\3b$" } as const;
-    // The limit holds for preparing the filter too.
-    const filter = await opened.rights.prepareFilter(slow, on, user);
+    const quick = await opened.rights.prepareFilter({ ...slow, value: "^a" }, on, user);
+    // The limits of patterns would refuse it.
+    const filter = { ...quick, terms: [slow.value] };
     const watching = new Watching(rights).add("notes", ada(), filter);
     const [{ visible, failures }] = (
       await watching.live.findVisible([inserted("notes", "1", "1", `${"a".repeat(201)}b`, "x")])

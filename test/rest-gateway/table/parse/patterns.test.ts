@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { expandedLength } from "../../../../rest-gateway/table/parse/patterns.ts";
+import { expandedLength, expressionsInPath, PatternError } from "../../../../db/patterns.ts";
 import { LIMITS, parse, problemOf } from "./parse.ts";
 
 test.each([
@@ -35,7 +35,8 @@ test.each([
   ...["(a)\\1", "\\\\(a)\\9", "(a)\\\\\\1", "(?=a)b", "a(?!b)", "(?<=a)b", "(?<!a)b"],
   ...["***=a", "***:a", "(?x)a {9}", "(?b)\\(a\\)\\{9\\}", "(?ie)a", "(?q)a"],
 ])("the regular expression %s is refused", (pattern) => {
-  expect(problemOf(() => expandedLength(pattern))).toMatchObject({ status: 400, code: "2201B" });
+  expect(() => expandedLength(pattern)).toThrow(PatternError);
+  expect(problemOf(() => parse(`t?a=match.${encodeURIComponent(pattern)}`))).toMatchObject({ code: "2201B" });
 });
 
 test.each(["(a)\\\\1", "[(?=]", "\\(?=a", "(?:a)?=", "a\\.1", "\\m\\w+\\M", "(?i)^a"])(
@@ -44,6 +45,15 @@ test.each(["(a)\\\\1", "[(?=]", "\\(?=a", "(?:a)?=", "a\\.1", "\\m\\w+\\M", "(?i
     expect(() => expandedLength(text)).not.toThrow();
   },
 );
+
+test.each([
+  ['$.a ? (@ like_regex "^x(b)")', ["^x(b)"]],
+  ['$ ? (@.a like_regex/* one */"(a)\\\\1" flag "i" || @ LIKE_REGEX "b")', ["(a)\\1", "b"]],
+  ['$ ? (@ like_regex "\\u0061\\u{62}\\x63\\"")', ['abc"']],
+  ['$."like_regex" ? (@ == "like_regex \\"(a)\\"") /* like_regex "x" */', []],
+])("the regular expressions of the path %s are %j", (path, expressions) => {
+  expect(expressionsInPath(path)).toEqual(expressions);
+});
 
 /** The problem of each query with the value at the limit and beyond it. */
 const { conditions, patterns, patternLength } = LIMITS;
