@@ -1,6 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Database } from "../../db/database.ts";
-import { ApiError } from "../../db/errors.ts";
+import { ApiError, type DatabaseErrorLike, messageForSubscriber } from "../../db/errors.ts";
 import { NO_REQUEST } from "../../db/identity.ts";
 import { internal, mayNotSee, notPossible } from "./problem.ts";
 
@@ -42,7 +42,7 @@ export class PrivateChannels {
     } catch (error) {
       if (error instanceof ApiError) throw internal(error.problem.message);
       // A policy has raised an error, or the role may not use the schema.
-      throw mayNotSee((error as Error).message);
+      throw mayNotSee(messageForSubscriber(error as DatabaseErrorLike));
     }
   }
 }

@@ -4,7 +4,7 @@ import type { Caller } from "../../caller.ts";
 import type { Catalog, Setting } from "../../catalog/catalog.ts";
 import type { RawRow } from "../../connection.ts";
 import type { Database } from "../../database.ts";
-import { ApiError, isTransient } from "../../errors.ts";
+import { ApiError, isTransient, messageForSubscriber } from "../../errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../identity.ts";
 import type { Statement } from "../../transaction.ts";
 
@@ -236,7 +236,7 @@ function checkErrorOf(error: DatabaseError | ApiError): Error {
   if (error instanceof ApiError) return new CheckError(error.problem.message, false);
   // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
   if (typeof error.code !== "string" || error.severity === undefined) return error;
-  return new CheckError(error.message, error.code === TIMEOUT);
+  return new CheckError(messageForSubscriber(error), error.code === TIMEOUT);
 }
 
 /** A limit on what runs at the same time. The others wait in order. */
