@@ -3,6 +3,7 @@ import { AUTH } from "./auth/bench.ts";
 import { findCommit } from "./checkout.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
 import { GROWTH } from "./growth/bench.ts";
+import { HOSTILE } from "./hostile/bench.ts";
 import { OVERLOAD } from "./overload/bench.ts";
 import { REALTIME } from "./realtime/bench.ts";
 import { writeSection } from "./report.ts";
@@ -15,7 +16,7 @@ import { UPGRADE } from "./upgrade/bench.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, SCHEMA, REST, GROWTH, USERS, AUTH, SLOW_READERS, SOAK, OVERLOAD, REALTIME, UPGRADE];
+const BENCHES = [GRAPHQL, SCHEMA, REST, GROWTH, USERS, AUTH, SLOW_READERS, SOAK, HOSTILE, OVERLOAD, REALTIME, UPGRADE];
 
 const helpOf = ({ name, about, cases, defaults = {} }: Bench) => {
   const own = Object.entries(defaults).map(([option, value]) => ` --${option} ${value}`);
