@@ -41,7 +41,10 @@ type Foreign = TestDatabase & { readonly login: string; readonly anon: string; r
 const noChanges = ({ login }: Foreign) => ({
   changes: {
     mode: "none",
-    reason: `changes cannot be read, because the login ${login} may not replicate: a superuser can run: alter role "${login}" replication`,
+    reason:
+      `changes cannot be read, because the login ${login} may not replicate, and should not, because it serves requests. A superuser ` +
+      `can create another login: create role ${login.replace(/_authenticator$/, "")}_changes login replication password '…'; its ` +
+      "connection URL is the setting CHANGES_URL",
   },
   schemaChanges: expect.stringContaining("not announced by this database"),
 });
