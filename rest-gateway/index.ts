@@ -101,7 +101,8 @@ type RestInterface = {
   /** Who sees which changes. */
   readonly rights: Rights;
   readonly tables: HttpInterface;
-  readonly resources: HttpInterface;
+  /** Null where they are not served: in a database without the tables of the service. */
+  readonly resources: HttpInterface | null;
   /** Documentation and authentication. */
   readonly routers: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
@@ -133,7 +134,8 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   });
   // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && auth !== null ? tokens.issueKey("anon") : null;
-  const { resources, register } = createResources(options, catalog, lifecycle);
+  const ofResources = auth && createResources({ ...options, auth }, catalog, lifecycle);
+  const versions = ofResources ? lifecycle.supported : [];
   return {
     catalog,
     rights,
@@ -150,10 +152,10 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       rights.filterLimits = patternLimits(changed);
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
-    resources,
+    resources: ofResources?.resources ?? null,
     routers: [
-      ...(settings.docs ? [docsRouter({ anonKey, versions: lifecycle.supported, hasAccounts: auth !== null })] : []),
-      ...(auth && register ? [authRouter(auth), register] : []),
+      ...(settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : []),
+      ...(auth && ofResources ? [authRouter(auth), ofResources.register] : []),
       supabaseAuthRouter(),
     ],
   };
@@ -229,12 +231,16 @@ const catalogLog = (log: Logger): LiveCatalogLog => ({
 
 type CreatedResources = {
   readonly resources: ResourceInterface;
-  /** `POST /auth/register`; null when sign-in is off. */
-  readonly register: RequestHandler | null;
+  /** `POST /auth/register`. */
+  readonly register: RequestHandler;
 };
 
 /** The interface of the resources. Also registers the handler of their tasks. */
-function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
+function createResources(
+  options: RestOptions & { readonly auth: Auth },
+  catalog: LiveCatalog,
+  lifecycle: Lifecycle,
+): CreatedResources {
   const { settings, database, auth, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
@@ -244,7 +250,6 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     resources: new CurrentResources({
       descriptions: DESCRIPTIONS,
       catalog,
-      isMigrated: auth !== null,
       onInvalidDescription,
     }),
     preferences: new PreferenceParser(settings.usersDialect),
@@ -258,7 +263,6 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     ...shared,
     baseUrl,
     isOpen,
-    hasAccounts: auth !== null,
     hasTasks: tasks !== null,
     maxRecords: records,
     isOff: settings.openapi === "off",
@@ -276,7 +280,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     feed: options.changes,
     onInternalError,
   });
-  const register = auth && registerRouter({ ...shared, database, isOpen, auth });
+  const register = registerRouter({ ...shared, database, isOpen, auth });
   return { resources, register };
 }
 

@@ -109,7 +109,12 @@ const LIMITS = { size: 1_048_576, timeout: 30_000 };
 function trialSender({ app, log, onInternalError }: TrialOptions) {
   const { rest, graphql, callers } = app;
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), rest.resources, nothing];
+  const interfaces = [
+    rest.tables,
+    ...(graphql ? [graphql.http] : []),
+    ...(rest.resources ? [rest.resources] : []),
+    nothing,
+  ];
   return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
     const trial = new Trial(operator, keepsChanges);
     const phases = new Phases();

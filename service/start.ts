@@ -177,7 +177,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
     : [];
   admin?.open([health, operations, ...console, siteOf(config.console), nothing], callers);
   const ofOperators = admin ? [] : [health, operations, ...console];
-  const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, rest.resources];
+  const resources = rest.resources ? [rest.resources] : [];
+  const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, ...resources];
   const refuses = (identity: RequestIdentity) => isRefused(database, identity);
   pipeline.open([...interfaces, ...ofOperators, site, pages], { callers, refuses, budget: database.budget });
   let { logLevel } = config;

@@ -7,8 +7,6 @@ import { type Resource, type Resources, resourcesOf, type Served, tableName } fr
 export type CurrentOptions = {
   readonly descriptions: readonly Description[];
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
-  /** Whether our migrations create the tables. Otherwise tables of the same names may have another purpose. */
-  readonly isMigrated: boolean;
   /** Called once for each reason why a description does not match its table. The resource is not served. */
   onInvalidDescription(reason: string): void;
 };
@@ -22,16 +20,14 @@ export class CurrentResources {
   readonly #expected: Set<string>;
   #served: Served;
 
-  /** With our own tables every invalid description is reported at once, and the others are served. */
-  constructor({ descriptions, catalog, isMigrated, onInvalidDescription }: CurrentOptions) {
+  /** Every invalid description is reported at once, and the others are served. */
+  constructor({ descriptions, catalog, onInvalidDescription }: CurrentOptions) {
     this.#onInvalidDescription = onInvalidDescription;
     // Only schemas that are served count: elsewhere the table may well exist.
     const { schemas } = catalog.current;
-    const ours = descriptions.filter(({ table }) => isMigrated && schemas.has(tableName(table).schema));
+    const ours = descriptions.filter(({ table }) => schemas.has(tableName(table).schema));
     this.#expected = new Set(ours.map(({ name }) => name));
-    const { invalid } = resourcesOf(descriptions, catalog.current, this.#expected);
-    this.#report(invalid.values());
-    this.#descriptions = isMigrated ? descriptions : descriptions.filter(({ name }) => !invalid.has(name));
+    this.#descriptions = descriptions;
     this.#served = this.#compare(catalog.current);
     catalog.onChange((changed) => {
       this.#served = this.#compare(changed);

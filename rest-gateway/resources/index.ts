@@ -25,7 +25,7 @@ import {
 } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
 import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
-import { accountsOff, InvalidRecords } from "./problem.ts";
+import { InvalidRecords } from "./problem.ts";
 import type { Target } from "./request.ts";
 import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
 import { createAccount } from "./sign-up.ts";
@@ -37,8 +37,7 @@ export type ResourceOptions = ParseOptions &
     /** By their first segment. */
     readonly endpoints: ReadonlyMap<string, Endpoint>;
     readonly feed: Pick<ChangeFeed, "mark" | "textAfter">;
-    /** Null when sign-in is off. */
-    readonly auth: Auth | null;
+    readonly auth: Auth;
     /** Null when tasks are off. */
     readonly tasks: TaskQueue | null;
     onInternalError(error: unknown, requestId: string): void;
@@ -151,7 +150,6 @@ export class ResourceInterface implements HttpInterface {
     const signal = new ClientGone(exchange.response);
     let toRun = request;
     if (account !== null) {
-      if (auth === null) throw accountsOff();
       const newAccount = { request, account, identity, address: auth.addressOf(sent) };
       toRun = await createAccount(newAccount, auth.registration, this.#runner);
       exchange.isWritten = true;

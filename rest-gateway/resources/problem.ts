@@ -29,8 +29,6 @@ export const unknownFields = (names: readonly string[], known: readonly string[]
 export const unknownPreferences = (names: readonly string[]) =>
   error(400, "BAD_REQUEST", `unknown preferences: ${names.join(", ")}`);
 
-export const accountsOff = () => badRequest("this service has no accounts: leave out password");
-
 export const preconditionFailed = () =>
   error(412, "PRECONDITION_FAILED", "the record has changed: read it again before you change it");
 

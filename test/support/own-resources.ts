@@ -64,7 +64,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     const describe = (...given: readonly Description[]) => {
       const invalid: string[] = [];
       const onInvalidDescription = (reason: string) => invalid.push(reason);
-      const options = { descriptions: given, catalog, isMigrated: true, onInvalidDescription };
+      const options = { descriptions: given, catalog, onInvalidDescription };
       return Object.assign(new CurrentResources(options), { invalid });
     };
     const resources = new ResourceInterface({
@@ -78,7 +78,8 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
       isOpen: false,
       endpoints: new Map(),
-      auth: null,
+      // These resources have no accounts.
+      auth: undefined as never,
       tasks: null,
       onInternalError: (error) => console.error(error),
     });

@@ -14,7 +14,7 @@ const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
 export type DocsOptions = {
   /** The public key with which the page sends requests; null if none is needed. Browsers may see it. */
   readonly anonKey: string | null;
-  /** The supported versions of the resources. */
+  /** The supported versions of the resources; none where they are not served. */
   readonly versions: readonly number[];
   /** Whether users sign in here. */
   readonly hasAccounts: boolean;
@@ -150,7 +150,7 @@ const tables = {
     securitySchemes: { apikey: { value: key }, ...(bearer && { bearer }) },
   },
 };
-const resources = versions.split(" ").map((version) => ({
+const resources = versions.split(" ").filter(Boolean).map((version) => ({
   title: "Resources v" + version,
   base: version === "1" ? "" : "/api/v" + version,
   path: "/api/v" + version + "/openapi.json",

@@ -62,7 +62,7 @@ export class DescriptionEndpoint implements Endpoint {
 
 /** OpenAPI 3.1 of the resources in one version. */
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
-  const { version, resources, hasTasks, hasAccounts, baseUrl } = api;
+  const { version, resources, hasTasks, baseUrl } = api;
   const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
   const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
@@ -71,12 +71,12 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
     info: { title: `Resources, version ${version}`, description: guideOf(api), version: String(version) },
     servers: [{ url: `${root}${version === 2 ? "/api/v2" : ""}` }],
     security: SECURITY,
-    tags: [...tags, ...(hasTasks ? [TASKS_TAG] : []), ...(hasAccounts ? [AUTH_TAG] : [])],
+    tags: [...tags, ...(hasTasks ? [TASKS_TAG] : []), AUTH_TAG],
     paths: {
       ...Object.fromEntries(all.flatMap((resource) => resourcePaths(api, resource))),
       ...Object.fromEntries(all.flatMap((resource) => collectionPaths(api, resource))),
       ...(hasTasks && TASK_PATHS),
-      ...(hasAccounts && authPaths(version === 2 ? root : null)),
+      ...authPaths(version === 2 ? root : null),
     },
     components: componentsOf(api),
   };
@@ -89,7 +89,8 @@ function componentsOf(api: ApiVersion): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(api, resource))),
       ...PAGE_SCHEMAS,
       ...(api.hasTasks && TASK_SCHEMAS),
-      ...(api.hasAccounts && { ...AUTH_SCHEMAS, ...schemasOfSignUp(api) }),
+      ...AUTH_SCHEMAS,
+      ...schemasOfSignUp(api),
       Link: LINK_SCHEMA,
       Problem: PROBLEM_SCHEMA,
     },

@@ -63,7 +63,7 @@ function linksSchema(api: ApiVersion, resource: Resource): JsonSchema {
 /** `given` is the field whose value is in the path. */
 export function createSchema(api: ApiVersion, resource: Resource, given: ResourceField | null = null): JsonSchema {
   const fields = resource.fields.filter((field) => field.write !== "never" && field !== given);
-  const account = api.hasAccounts && resource.description.hasAccount ? ACCOUNT_PROPERTIES : {};
+  const account = resource.description.hasAccount ? ACCOUNT_PROPERTIES : {};
   return inputSchema(api, resource, fields, { withDefaults: true, more: account });
 }
 

@@ -14,7 +14,6 @@ export type ApiOptions = {
   readonly anonymousRole: string;
   /** Whether anonymous callers may change resources whose description has an editor. */
   readonly isOpen: boolean;
-  readonly hasAccounts: boolean;
   readonly hasTasks: boolean;
   /** Maximum records of one POST. */
   readonly maxRecords: number;

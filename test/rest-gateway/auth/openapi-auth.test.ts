@@ -82,9 +82,7 @@ test("the routes of authentication are at the root of the service in both versio
 });
 
 test("if another service issues the tokens, the routes are neither served nor described", async () => {
-  const { paths, tags } = await foreign.body("/openapi.json");
-  expect(Object.keys(paths).filter((path) => path in ROUTES)).toEqual([]);
-  expect(tags.map(({ name }: { name: string }) => name)).not.toContain("authentication");
+  expect((await foreign.api("/openapi.json")).status).toBe(404);
   expect((await foreign.api("POST /auth/login", { body: {} })).status).toBe(404);
 });
 

@@ -145,13 +145,4 @@ describe("at start", () => {
     expect(answers.map(({ status }) => status)).toEqual([503, 200]);
     await started.stop();
   });
-
-  test("a table with the name of ours is ignored in a database without our migrations", async () => {
-    const database = await createTestDatabase();
-    await database.owner.query(RENAMED);
-    const started = await startTestService({ GRAPHQL_MAX_TABLES: "0", MIGRATE: "off" }, database);
-    const answers = await Promise.all(["/comments/1", "/users/1"].map((path) => fetch(`${started.url}${path}`)));
-    expect(answers.map(({ status }) => status)).toEqual([404, 200]);
-    await started.stop();
-  });
 });
