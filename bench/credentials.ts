@@ -3,7 +3,7 @@ import { Tokens } from "../identity/tokens.ts";
 /** Shared by all servers, so that they accept the same tokens. */
 export const SECRET = "a secret of the bench, long enough for HS256";
 
-const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "anon" });
+const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "anon", accessSeconds: 3600 });
 
 /** `Bearer eyJ…` of a user, valid for an hour. */
 export function bearer(id = 1): string {

@@ -40,6 +40,9 @@ const setting = <T>(type: z.ZodType<T, any>, fallback: string, about: string): S
   type,
 });
 
+/** Maximum of ACCESS_TOKEN_TTL: a day. Revoked sign-ins are remembered for twice as long. */
+export const MAX_ACCESS_TOKEN_TTL = 86_400;
+
 /** Every setting by the name of its environment variable. Its field in `Config` has the same name in camelCase. */
 export const SETTINGS = {
   SETTINGS_FILE: setting(
@@ -497,10 +500,15 @@ export const SETTINGS = {
     "43200",
     "Seconds after which a session ends, even if it is in use.",
   ),
+  ACCESS_TOKEN_TTL: setting(
+    integer(60, MAX_ACCESS_TOKEN_TTL),
+    "3600",
+    "Seconds for which an access token is valid. Signing in and refreshing return it as expiresIn.",
+  ),
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
-    "0",
-    "Seconds for which a refresh token may be used again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in.",
+    "10",
+    "Seconds for which a refresh token may be used again after its first use, for clients that refresh twice at once. A later use revokes all tokens of the same sign-in. 0: a second use revokes them at once.",
   ),
   AUTH_PROVIDERS: setting(z.string(), "", "JSON file that lists the identity providers with which users may sign in."),
   AUTH_RETURN_ORIGINS: setting(

@@ -16,7 +16,12 @@ import {
 
 /** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
 export const createTokens = (config: Config, secret: string): Tokens =>
-  new Tokens({ ...keysOf(config, secret), audience: config.jwtAud, anonymousRole: config.dbAnonRole });
+  new Tokens({
+    ...keysOf(config, secret),
+    audience: config.jwtAud,
+    anonymousRole: config.dbAnonRole,
+    accessSeconds: config.accessTokenTtl,
+  });
 
 /** The keys of the settings. `secret` as from `secretOf`. */
 export const keysOf = (config: Config, secret: string): TokenKeys => ({
@@ -71,7 +76,6 @@ export type TokenPair = {
 /** A verified challenge; `epoch` is that of the account when the challenge was issued. */
 export type Challenge = { readonly id: string; readonly userId: string; readonly epoch: number };
 
-export const ACCESS_SECONDS = 3600;
 export const REFRESH_SECONDS = 7 * 24 * 3600;
 export const CHALLENGE_SECONDS = 300;
 const KEY_SECONDS = 10 * 365 * 24 * 3600;
@@ -97,6 +101,8 @@ export type TokenOptions = TokenKeys & {
   readonly audience: string;
   /** The Postgres role of the anon key, whose claim is `anon`. */
   readonly anonymousRole: string;
+  /** Seconds for which access tokens are valid. */
+  readonly accessSeconds: number;
 };
 
 /**
@@ -109,11 +115,13 @@ export class Tokens implements Verifier {
   #keys!: ReadonlyMap<string | undefined, Key>;
   readonly #audience: string;
   readonly #anonymousRole: string;
+  readonly #accessSeconds: number;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ audience, anonymousRole, ...keys }: TokenOptions) {
+  constructor({ audience, anonymousRole, accessSeconds, ...keys }: TokenOptions) {
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
+    this.#accessSeconds = accessSeconds;
     this.useKeys(keys);
   }
 
@@ -133,9 +141,9 @@ export class Tokens implements Verifier {
     const auth_time = signedInAt === undefined ? undefined : toSeconds(signedInAt);
     const claims = { name, role, permissions, epoch, sid, auth_time };
     return {
-      accessToken: this.#sign({ ...claims, type: "access" }, ACCESS_SECONDS, user.id),
+      accessToken: this.#sign({ ...claims, type: "access" }, this.#accessSeconds, user.id),
       refreshToken,
-      expiresIn: ACCESS_SECONDS,
+      expiresIn: this.#accessSeconds,
       tokenType: "Bearer",
     };
   }

@@ -1,9 +1,9 @@
+import { MAX_ACCESS_TOKEN_TTL } from "../../config/settings.ts";
 import type { Notifications } from "../../db/changes/notifications.ts";
 import type { Account, AccountState, Clock, FoundKey, IdentityStore, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
 import type { CsrfTokens } from "../../identity/credentials.ts";
 import { LookupCache } from "../../identity/lookup-cache.ts";
-import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import type { IdentityRepository } from "./federated/identity-repository.ts";
 import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
@@ -13,8 +13,11 @@ import type { SignIn } from "./sign-in.ts";
 
 /** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */
 const SEEN_FOR = 30_000;
-/** Milliseconds for which a revoked token family is looked up. Longer than its tokens are valid, because clocks differ. */
-const REVOKED_FOR = 2 * ACCESS_SECONDS * 1000;
+/**
+ * Milliseconds for which a revoked token family is looked up. Longer than any of its tokens is valid, because clocks differ, and
+ * because tokens keep the expiry of an ACCESS_TOKEN_TTL that was longer before a restart.
+ */
+const REVOKED_FOR = 2 * MAX_ACCESS_TOKEN_TTL * 1000;
 
 export type IdentityStoreOptions = {
   readonly repository: AuthRepository;

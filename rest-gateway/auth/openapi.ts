@@ -1,4 +1,3 @@
-import { ACCESS_SECONDS } from "../../identity/tokens.ts";
 import { headerReferences, type ProblemStatus, problems } from "../openapi/conventions/responses.ts";
 import type { Content, JsonSchema, Operation, PathItem, Response } from "../openapi/document.ts";
 import { arrayOf, objectOf, refer, textOf, timeOf } from "../openapi/schema-parts.ts";
@@ -92,7 +91,7 @@ const message = { message: textOf("A message for people.") };
 const tokens: Properties = {
   accessToken: textOf("Send it as `Authorization: Bearer`."),
   refreshToken: textOf("Exchange it once for a new pair at `POST /auth/refresh`."),
-  expiresIn: { type: "integer", description: `Seconds until the access token expires: ${ACCESS_SECONDS}.` },
+  expiresIn: { type: "integer", description: "Seconds until the access token expires." },
   tokenType: { type: "string", enum: ["Bearer"] },
 };
 

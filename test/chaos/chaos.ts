@@ -142,7 +142,13 @@ const SUBSCRIPTIONS = {
 } as const satisfies Record<Exclude<Kind, "channel">, unknown>;
 
 const SECRET = "a secret of the chaos run, long enough for HS256";
-const KEY = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "anon" }).issueKey("anon");
+const KEY = new Tokens({
+  secret: SECRET,
+  privateKey: "",
+  audience: "",
+  anonymousRole: "anon",
+  accessSeconds: 3600,
+}).issueKey("anon");
 
 const subscribe = (kind: Kind, url: string) =>
   kind === "channel" ? new ChannelSubscriber(url, KEY, "events") : new Subscriber(SUBSCRIPTIONS[kind](url));

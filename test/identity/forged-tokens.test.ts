@@ -24,12 +24,19 @@ const [rsaPem, ecPem] = [rsa, ec].map(({ publicKey }) => publicKey.export({ type
 const rsaJwk = rsa.publicKey.export({ format: "jwk" });
 const ecJwk = ec.publicKey.export({ format: "jwk" });
 
-const ofSecret = new Tokens({ secret: JWT_SECRET, privateKey: "", audience: "", anonymousRole: "anon" });
+const ofSecret = new Tokens({
+  secret: JWT_SECRET,
+  privateKey: "",
+  audience: "",
+  anonymousRole: "anon",
+  accessSeconds: 3600,
+});
 const ofRsa = new Tokens({
   secret: "",
   privateKey: rsa.privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
   audience: "",
   anonymousRole: "anon",
+  accessSeconds: 3600,
 });
 const foreign = (secret: string) =>
   new ForeignTokens({ keys: foreignKeys(secret, ""), audience: "", roleClaim: ["role"], anonymousRole: "anon" });

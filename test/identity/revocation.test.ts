@@ -9,6 +9,7 @@ import { appCode } from "../support/totp.ts";
 import { act, credentialsOf, DONE, INTERFACES, KINDS, type Kind, PASSWORD, REFUSED } from "./support.ts";
 
 const SETTINGS = {
+  JWT_REFRESH_GRACE: "0",
   USERS_WRITE: "owner",
   LOGIN_ATTEMPTS: "1000",
   LOGIN_ATTEMPTS_PER_ADDRESS: "100000",

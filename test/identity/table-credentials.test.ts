@@ -12,8 +12,20 @@ import type { Verifier } from "../../identity/verified-tokens.ts";
 import { tableRefusal } from "../../rest-gateway/table/answer/error-mapping.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
-const tokens = new Tokens({ secret: SECRET, privateKey: "", audience: "", anonymousRole: "web_anon" });
-const others = new Tokens({ secret: `${SECRET}!`, privateKey: "", audience: "", anonymousRole: "web_anon" });
+const tokens = new Tokens({
+  secret: SECRET,
+  privateKey: "",
+  audience: "",
+  anonymousRole: "web_anon",
+  accessSeconds: 3600,
+});
+const others = new Tokens({
+  secret: `${SECRET}!`,
+  privateKey: "",
+  audience: "",
+  anonymousRole: "web_anon",
+  accessSeconds: 3600,
+});
 type Credentials = { readonly apikey?: string; readonly authorization?: string; readonly origin?: string };
 
 /** The caller who sends these headers to the table interface. */
@@ -157,7 +169,13 @@ test.each<[string, object, string]>([
 );
 
 test("a token of the service for another audience is PGRST303", () => {
-  const shop = new Tokens({ secret: SECRET, privateKey: "", audience: "shop", anonymousRole: "web_anon" });
+  const shop = new Tokens({
+    secret: SECRET,
+    privateKey: "",
+    audience: "shop",
+    anonymousRole: "web_anon",
+    accessSeconds: 3600,
+  });
   const authorization = bearer(ada);
   expect(outcome({ authorization }, callersOf(shop, false, "web_anon"))).toBe("401 PGRST303 JWT not in audience");
 });

@@ -62,7 +62,9 @@ describe("a running service with a settings file", () => {
   });
 
   const key = (secret: string) =>
-    new Tokens({ secret, privateKey: "", audience: "", anonymousRole: "anon" }).issueKey("service_role");
+    new Tokens({ secret, privateKey: "", audience: "", anonymousRole: "anon", accessSeconds: 3600 }).issueKey(
+      "service_role",
+    );
   /** The status on a new connection, because connections are distributed over the processes. */
   const ask = async (path: string, headers: Readonly<Record<string, string>> = {}) => {
     const response = await fetch(command.url + path, { headers: { connection: "close", ...headers } });

@@ -5,7 +5,7 @@ import { sendJson } from "../../support/json.ts";
 import { startTestService } from "../../support/service.ts";
 
 const PASSWORD = "Correct-Horse-7!";
-const client = useService();
+const client = useService({ JWT_REFRESH_GRACE: "0" });
 const login = async (username: string) =>
   (await sendJson(client, "/auth/login", { username, password: PASSWORD })).json;
 const refresh = (refreshToken: unknown) => sendJson(client, "/auth/refresh", { refreshToken });
@@ -20,7 +20,7 @@ const codeOf = async (refreshToken: unknown) => {
   return [status, json.error?.code];
 };
 
-describe("POST /auth/refresh", () => {
+describe("POST /auth/refresh without a grace period", () => {
   test("exchanges each refresh token for a new pair", async () => {
     let pair = await login("ada");
     for (let turn = 0; turn < 3; turn++) {
@@ -115,16 +115,16 @@ describe("POST /auth/refresh", () => {
   });
 });
 
-describe("JWT_REFRESH_GRACE", () => {
+describe("within JWT_REFRESH_GRACE, 10 seconds by default,", () => {
   let now = Date.now();
-  const patient = useService({ JWT_REFRESH_GRACE: "10", GRAPHQL_MAX_TABLES: "0" }, () => now);
+  const patient = useService({ GRAPHQL_MAX_TABLES: "0" }, () => now);
   const post = (path: string, body: object) => sendJson(patient, path, body);
   const begin = async () => (await post("/auth/login", { username: "ada", password: PASSWORD })).json;
   const again = async (refreshToken: string) => post("/auth/refresh", { refreshToken });
   const reads = async ({ accessToken }: Pair) =>
     (await patient.send("/tasks", { headers: { authorization: `Bearer ${accessToken}` } })).status;
 
-  test("returns a valid pair to each of several requests at once", async () => {
+  test("each of several requests at once returns a valid pair", async () => {
     const { refreshToken } = await begin();
     const replies = await Promise.all(Array.from({ length: 5 }, () => again(refreshToken)));
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
@@ -136,7 +136,7 @@ describe("JWT_REFRESH_GRACE", () => {
     expect(await patient.sql("select from security_events where event = 'token_reused'")).toEqual([]);
   });
 
-  test("revokes the whole family if a token is used again after it", async () => {
+  test("a token can be used again, and afterwards its use revokes the whole family", async () => {
     const first = await begin();
     const other = await begin();
     const { json: second } = await again(first.refreshToken);
@@ -170,4 +170,36 @@ test("a refresh token is valid for seven days", async () => {
   const { status, json } = await post("/auth/refresh", { refreshToken: other.refreshToken });
   expect([status, json.error.code]).toEqual([401, "TOKEN_EXPIRED"]);
   await service.stop();
+});
+
+describe("ACCESS_TOKEN_TTL", () => {
+  let now = Date.now();
+  const brief = useService({ ACCESS_TOKEN_TTL: "90", GRAPHQL_MAX_TABLES: "0" }, () => now);
+  const post = async (path: string, body: object) => (await sendJson(brief, path, body)).json;
+  const claimsOf = (token: string) => decode(token) as { readonly iat: number; readonly exp: number };
+
+  test("is how long the access tokens of a login and of a refresh are valid, and expiresIn says so", async () => {
+    const first = await post("/auth/login", { username: "ada", password: PASSWORD });
+    const second = await post("/auth/refresh", { refreshToken: first.refreshToken });
+    for (const { accessToken, expiresIn } of [first, second]) {
+      const { iat, exp } = claimsOf(accessToken);
+      expect([exp - iat, expiresIn]).toEqual([90, 90]);
+    }
+  });
+
+  test("does not shorten for how long a revoked sign-in is remembered, whose tokens may be older than the setting", async () => {
+    const { tokens } = brief.service().service;
+    const first = await post("/auth/login", { username: "bob", password: PASSWORD });
+    await post("/auth/refresh", { refreshToken: first.refreshToken });
+    now += 10_000;
+    await post("/auth/refresh", { refreshToken: first.refreshToken });
+    // The family was revoked a day ago.
+    now += 86_400_000;
+    const revoked = await brief.sql("select id from auth_private.token_families where revoked_at is not null");
+    expect(revoked).toHaveLength(1);
+    const user = { id: "2", name: "Bob", role: "authenticated", permissions: [] };
+    const pair = tokens.issuePair(user, { family: revoked[0]!.id, signedInAt: now, refreshToken: "" });
+    const { status } = await brief.send("/tasks", { headers: { authorization: `Bearer ${pair.accessToken}` } });
+    expect(status).toBe(401);
+  });
 });

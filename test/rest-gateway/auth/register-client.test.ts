@@ -18,7 +18,13 @@ const LOWER = "password must have a lower case letter";
 const DIGIT = "password must have a digit";
 const SPECIAL = "password must have a special character, such as ! or -";
 
-const tokens = new Tokens({ secret: "x".repeat(32), privateKey: "", audience: "", anonymousRole: "anon" });
+const tokens = new Tokens({
+  secret: "x".repeat(32),
+  privateKey: "",
+  audience: "",
+  anonymousRole: "anon",
+  accessSeconds: 3600,
+});
 
 let database: TestDatabase;
 /** The connection of the service: its login role may only execute functions of auth_api. */

@@ -19,6 +19,7 @@ const log = pino({ level: "trace" }, { write: (line: string) => void serviceLog.
 
 /** Many attempts fail here: limits must not reject them. */
 const SETTINGS = {
+  JWT_REFRESH_GRACE: "0",
   LOGIN_ATTEMPTS: "1000",
   LOGIN_ATTEMPTS_PER_ADDRESS: "10000",
   MFA_ATTEMPTS: "1000",

@@ -391,7 +391,13 @@ test("the log contains no key, token, cookie, value, argument or body of a reque
   const command = nodeStart({ dataDir, settings });
   await command.ready();
 
-  const tokens = new Tokens({ secret: JWT_SECRET, privateKey: "", audience: "", anonymousRole: "anon" });
+  const tokens = new Tokens({
+    secret: JWT_SECRET,
+    privateKey: "",
+    audience: "",
+    anonymousRole: "anon",
+    accessSeconds: 3600,
+  });
   const key = tokens.issueKey("service_role");
   const ask = async (path: string, more: Record<string, string> = {}, body?: string) => {
     const headers = { apikey: key, cookie: "SESSION=leaked-cookie", "content-type": "application/json", ...more };
