@@ -8,8 +8,8 @@ import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import { type Filter, FilterError } from "../db/changes/rights/filter.ts";
 import { columnsRead, type Rights } from "../db/changes/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../db/changes/rights/watches.ts";
-import { WatchEnded } from "../db/changes/watch-group.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../db/changes/rights/watches.ts";
+import { type Attempt, WatchEnded } from "../db/changes/watch-group.ts";
 import { ApiError } from "../db/errors.ts";
 
 /** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
@@ -47,7 +47,7 @@ export class Subscriptions {
     this.#feed = feed;
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
-      deliver: (results) => this.#deliver(results),
+      deliver: (results, attempt) => this.#deliver(results, attempt),
       end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
     });
   }
@@ -106,26 +106,33 @@ export class Subscriptions {
     return conditions.length === 0 ? null : this.#rights.prepareFilter({ kind: "and", conditions }, table, caller.role);
   }
 
-  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[]): Promise<void> {
+  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], attempt: Attempt<ChangeEvents>): Promise<void> {
     const busy = new Set<ChangeEvents>();
     for (const { change, visible, failures } of results) {
-      for (const { watch, left } of visible) {
-        if (change.operation === "TRUNCATE") {
-          if (watch.wanted.operation === "DELETE") watch.end(new FeedGap());
-          continue;
-        }
-        if (left !== null || watch.wanted.operation !== change.operation) continue;
-        watch.push({ event: this.#eventOf(change, watch), position: this.#delivery.positionAfter(watch, change) });
-        if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());
-        else busy.add(watch);
-      }
-      for (const { watch, error } of failures) watch.end(refused(error.message));
+      for (const seen of visible)
+        attempt(seen.watch, () => {
+          if (this.#push(change, seen)) busy.add(seen.watch);
+        });
+      for (const { watch, error } of failures) attempt(watch, () => watch.end(refused(error.message)));
     }
     if (busy.size === 0) return;
     const timer = new AbortController();
     const tooLong = sleep(PATIENCE, null, { signal: timer.signal, ref: false }).catch(() => {});
     await Promise.race([Promise.all([...busy].map((events) => events.idle())), tooLong]);
     timer.abort();
+  }
+
+  /** Returns whether the subscriber has got an event. */
+  #push(change: Change, { watch, left }: VisibleChange<ChangeEvents>): boolean {
+    const { operation } = watch.wanted;
+    if (change.operation === "TRUNCATE") {
+      if (operation === "DELETE") watch.end(new FeedGap());
+      return false;
+    }
+    if (left !== null || operation !== change.operation) return false;
+    watch.push({ event: this.#eventOf(change, watch), position: this.#delivery.positionAfter(watch, change) });
+    if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());
+    return !watch.hasEnded;
   }
 
   #eventOf({ table, new: current, old }: Change, { caller, table: name }: ChangeEvents): ChangeEvent {

@@ -1,15 +1,27 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Change, comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import type { Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
 import type { Rights } from "./rights/rights.ts";
 import type { ChangeVisibility, Watch } from "./rights/watches.ts";
-import { type Apart, batchSize, Difficulties, hasTimeout, tooSlow, WatchEnded, WatchGroup } from "./watch-group.ts";
+import {
+  type Apart,
+  type Attempt,
+  batchSize,
+  Difficulties,
+  hasTimeout,
+  tooSlow,
+  tryAgain,
+  WatchEnded,
+  WatchGroup,
+} from "./watch-group.ts";
 
 export type DeliveryHandler<W extends Watch> = {
-  /** Receives a batch of changes and who sees them. The next batch is processed after the promise is resolved. */
-  deliver(results: readonly ChangeVisibility<W>[]): Promise<void> | void;
+  /**
+   * Receives a batch of changes and who sees them, and sends to each subscriber in an attempt. The next batch is processed after
+   * the promise is resolved.
+   */
+  deliver(results: readonly ChangeVisibility<W>[], attempt: Attempt<W>): Promise<void> | void;
   /**
    * The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
    * change up to `position`.
@@ -17,9 +29,6 @@ export type DeliveryHandler<W extends Watch> = {
   end(watch: W, error: Error, position: Start): void;
 };
 
-/** How often a batch is tried for a watch that is apart, and what the milliseconds between depend on. */
-const ATTEMPTS = 3;
-const PAUSE = 5;
 /**
  * Delivers changes to the watches that see them, in commit order. All live watches share one reader and are decided together: first
  * those that this process decides, then the others, for which Postgres is asked. Those for which that takes too long or fails are
@@ -198,7 +207,7 @@ export class Delivery<W extends Watch> {
   /** The same for a watch that is apart. It ends if it cannot be decided. */
   async #processApart(group: WatchGroup<W>, apart: Apart<W>, changes: readonly Change[]): Promise<boolean> {
     const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
-    const found = await this.#try(() => group.watches.findVisible(changes, inquiry));
+    const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
     if (!apart.isSlow && found.results.some(hasTimeout)) {
       apart.isSlow = true;
       return this.#processApart(group, apart, changes);
@@ -217,24 +226,11 @@ export class Delivery<W extends Watch> {
     return true;
   }
 
-  /** Tries work again after internal errors. Rejects if it fails again and again. */
-  async #try<T>(work: () => Promise<T>): Promise<T> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await work();
-      } catch (error) {
-        this.#report(error);
-        if (attempt === ATTEMPTS) throw new Error("internal error");
-        await sleep(PAUSE * 4 ** attempt, null, { ref: false });
-      }
-    }
-  }
-
   /** Logs an internal error. Throws it if the service is stopping. */
-  #report(error: unknown): void {
+  #report = (error: unknown): void => {
     if (this.#rights.checker.isClosed) throw error;
     this.#rights.onInternalError(error);
-  }
+  };
 
   /** The others do not wait for this watch: it continues with a reader for itself. */
   #setApart(watch: W, group: WatchGroup<W>): void {
@@ -265,18 +261,18 @@ export class Delivery<W extends Watch> {
     this.#startCatchUp();
   }
 
-  /** An internal error may have kept the changes from some of these watches, so they end. */
   async #deliver(group: WatchGroup<W>, results: readonly ChangeVisibility<W>[]): Promise<void> {
     const presented = group.present(results);
     if (presented.length === 0) return;
-    try {
-      await this.#handler.deliver(presented);
-    } catch (error) {
-      this.#report(error);
-      const watches = presented.flatMap(({ visible, failures }) => [...visible, ...failures].map(({ watch }) => watch));
-      for (const watch of new Set(watches))
-        if (this.#groups.get(watch) === group) this.#end(watch, new Error("internal error"));
-    }
+    await this.#handler.deliver(presented, (watch, send) => {
+      if (this.#groups.get(watch) !== group) return;
+      try {
+        send();
+      } catch (error) {
+        this.#report(error);
+        this.#end(watch, new Error("internal error"));
+      }
+    });
   }
 
   /** When the group that catches up has delivered everything that the live group has taken, its watches go live. */
@@ -293,7 +289,11 @@ export class Delivery<W extends Watch> {
 
   #end(watch: W, error: Error, position = this.positionOf(watch)!): void {
     this.delete(watch);
-    this.#handler.end(watch, error, position);
+    try {
+      this.#handler.end(watch, error, position);
+    } catch (fault) {
+      this.#rights.onInternalError(fault);
+    }
   }
 }
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { comparePositions } from "./change.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
@@ -5,6 +6,9 @@ import type { ChangeVisibility, Watch, Watches } from "./rights/watches.ts";
 
 /** The right to see a table has ended, or it cannot be decided. The message is for the subscriber. */
 export class WatchEnded extends Error {}
+
+/** Sends to the subscriber of a watch. If that throws, only this watch ends. Does nothing for a watch that has ended meanwhile. */
+export type Attempt<W extends Watch> = (watch: W, send: () => void) => void;
 
 /** A watch for itself. */
 export type Apart<W> = {
@@ -102,6 +106,23 @@ const PAIRS = 100_000;
 
 /** How many changes are taken at once if Postgres is asked about each for so many watches. */
 export const batchSize = (asked: number): number => Math.max(1, Math.min(BATCH, Math.floor(PAIRS / asked)));
+
+/** How often a batch is tried for a watch that is apart, and what the milliseconds between depend on. */
+const ATTEMPTS = 3;
+const PAUSE = 5;
+
+/** Tries work again after internal errors. Rejects if it fails again and again, or if `onError` throws. */
+export async function tryAgain<T>(work: () => Promise<T>, onError: (error: unknown) => void): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      onError(error);
+      if (attempt === ATTEMPTS) throw new Error("internal error");
+      await sleep(PAUSE * 4 ** attempt, null, { ref: false });
+    }
+  }
+}
 
 export const hasTimeout = ({ failures }: ChangeVisibility<Watch>) => failures.some(({ error }) => error.isTimeout);
 

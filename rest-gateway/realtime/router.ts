@@ -3,6 +3,7 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { Rights } from "../../db/changes/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange } from "../../db/changes/rights/watches.ts";
+import type { Attempt } from "../../db/changes/watch-group.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
 import { ChangeMessages } from "./serializer.ts";
 
@@ -24,7 +25,7 @@ export class ChangeRouter {
     this.#bindings = bindings;
     this.#maxChangeBytes = maxChangeBytes;
     this.#delivery = new Delivery(feed, rights, {
-      deliver: (results) => this.#deliver(results),
+      deliver: (results, attempt) => this.#deliver(results, attempt),
       end: ({ subscriber }, error, position) => subscriber.end(error, position),
     });
   }
@@ -52,12 +53,16 @@ export class ChangeRouter {
     return this.#delivery.positionOf(watch)!;
   }
 
-  #deliver(results: readonly ChangeVisibility<ChangeWatch>[]): void {
+  /** All watches of a channel end together. */
+  #deliver(results: readonly ChangeVisibility<ChangeWatch>[], attempt: Attempt<ChangeWatch>): void {
     for (const { change, visible, failures } of results) {
-      for (const { watch } of visible) this.#bindings.refresh(watch);
       const messages = new ChangeMessages(change, this.#maxChangeBytes);
-      for (const [subscriber, seen] of bySubscriber(visible)) subscriber.receive(seen, messages);
-      for (const { watch, error } of failures) watch.subscriber.fail(watch, error);
+      for (const [subscriber, seen] of bySubscriber(visible))
+        attempt(seen[0]!.watch, () => {
+          for (const { watch } of seen) this.#bindings.refresh(watch);
+          subscriber.receive(seen, messages);
+        });
+      for (const { watch, error } of failures) attempt(watch, () => watch.subscriber.fail(watch, error));
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { Caller } from "../../../db/caller.ts";
+import type { Change } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
 import { type ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
@@ -6,7 +7,8 @@ import { FeedGap } from "../../../db/changes/reader.ts";
 import { type Filter, FilterError } from "../../../db/changes/rights/filter.ts";
 import { filterBytes } from "../../../db/changes/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/changes/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../../../db/changes/rights/watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/changes/rights/watches.ts";
+import type { Attempt } from "../../../db/changes/watch-group.ts";
 import type { EventStream, EventStreams } from "../../../http/event-stream.ts";
 import type { Exchange } from "../../../http/exchange.ts";
 import type { CallerRules } from "../../../identity/caller-resolver.ts";
@@ -77,7 +79,7 @@ export class TableStreams {
     const { feed, rights } = options;
     this.#options = options;
     this.#delivery = new Delivery<TableWatch>(feed, rights, {
-      deliver: (results) => this.#deliver(results),
+      deliver: (results, attempt) => this.#deliver(results, attempt),
       end: (watch, error) => this.#end(watch, error),
     });
   }
@@ -141,27 +143,23 @@ export class TableStreams {
     if (!watch.stream.isClosed) await this.#delivery.add(watch, since);
   }
 
-  #deliver(results: readonly ChangeVisibility<TableWatch>[]): void {
-    const { feed, rights } = this.#options;
-    const behind = new Set<TableWatch>();
+  #deliver(results: readonly ChangeVisibility<TableWatch>[], attempt: Attempt<TableWatch>): void {
     for (const { change, visible, failures } of results) {
-      const event = new ChangeEvent(change, rights);
-      for (const seen of visible) {
-        const { watch } = seen;
-        if (behind.has(watch)) continue;
-        if (seen.event === "TRUNCATE") {
-          behind.add(watch);
-          this.#restart(watch).catch((error) => this.#fail(watch, error));
-          continue;
-        }
-        const position = this.#delivery.positionAfter(watch, change);
-        watch.stream.send({ event: seen.event, data: event.dataFor(seen), id: feed.textOf(position) });
-        if (!watch.stream.isBehind) continue;
-        behind.add(watch);
-        this.#pause(watch, position);
-      }
-      for (const { watch, error } of failures) sendProblem(watch, error.message);
+      const event = new ChangeEvent(change, this.#options.rights);
+      for (const seen of visible) attempt(seen.watch, () => this.#send(change, seen, event));
+      for (const { watch, error } of failures) attempt(watch, () => sendProblem(watch, error.message));
     }
+  }
+
+  #send(change: Change, seen: VisibleChange<TableWatch>, event: ChangeEvent): void {
+    const { watch } = seen;
+    if (seen.event === "TRUNCATE") {
+      this.#restart(watch).catch((error) => this.#fail(watch, error));
+      return;
+    }
+    const position = this.#delivery.positionAfter(watch, change);
+    watch.stream.send({ event: seen.event, data: event.dataFor(seen), id: this.#options.feed.textOf(position) });
+    if (watch.stream.isBehind) this.#pause(watch, position);
   }
 
   /** The client reads slowly: it gets the rest when it has taken what was sent. */
@@ -180,8 +178,11 @@ export class TableStreams {
   /** The client connects again, with the id of the last event. */
   #end(watch: TableWatch, error: Error): void {
     this.#delivery.delete(watch);
-    if (!(error instanceof FeedGap || error instanceof FeedUnavailable)) sendProblem(watch, error.message);
-    watch.stream.end();
+    try {
+      if (!(error instanceof FeedGap || error instanceof FeedUnavailable)) sendProblem(watch, error.message);
+    } finally {
+      watch.stream.end();
+    }
   }
 
   /** Null without the header: the client gets the rows first. */

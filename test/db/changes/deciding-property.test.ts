@@ -15,8 +15,11 @@ import { WatchEnded } from "../../../db/changes/watch-group.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { callerOf, openRights } from "../../support/rights.ts";
 
-/** What Postgres does when it is asked about a filter. "none": no filter. "revoked": no filter, on a table whose grant is revoked. */
-const KINDS = ["none", "revoked", "matches", "slow", "raises", "fault"] as const;
+/**
+ * What Postgres does when it is asked about a filter. "none": no filter. "revoked": no filter, on a table whose grant is revoked.
+ * "unsendable": no filter, and its second change cannot be sent.
+ */
+const KINDS = ["none", "revoked", "unsendable", "matches", "slow", "raises", "fault"] as const;
 type Kind = (typeof KINDS)[number];
 
 /** Milliseconds: how long questions wait, and how long a policy may take. */
@@ -36,7 +39,7 @@ beforeAll(async () => {
   const before = catalog.current;
   const filterOf = async (kind: Kind) =>
     rights.prepareFilter({ kind: "compare", column: "title", operator: "like", value: kind }, tableOf("none"), "anon");
-  filters = new Map(await Promise.all(KINDS.slice(2).map(async (kind) => [kind, (await filterOf(kind))!] as const)));
+  filters = new Map(await Promise.all(KINDS.slice(3).map(async (kind) => [kind, (await filterOf(kind))!] as const)));
   await database.owner.query("revoke select on revoked from anon");
   await catalog.refreshed();
   catalogs = { before, after: catalog.current };
@@ -159,9 +162,9 @@ class Run {
     });
     this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000 });
     this.#delivery = new Delivery<Subscriber>(this.#feed, this.#rights, {
-      deliver: (results) => {
+      deliver: (results, attempt) => {
         for (const { change, visible } of results)
-          for (const { watch } of visible) this.#receive(watch, Number(change.new![0]));
+          for (const { watch } of visible) attempt(watch, () => this.#receive(watch, Number(change.new![0])));
       },
       end: (watch, error) => {
         watch.ended = error;
@@ -207,6 +210,7 @@ class Run {
   }
 
   #receive(subscriber: Subscriber, id: number): void {
+    if (subscriber.kind === "unsendable" && subscriber.received.length > 0) throw new TypeError("a fault");
     subscriber.received.push(id);
     subscriber.delay = Math.max(subscriber.delay, this.#answers.expired - this.#expiredAt[id]!);
   }
@@ -260,7 +264,14 @@ test("each well-behaved subscriber gets each change once and in order, whatever 
       }
       for (const { kind, ended, received } of present)
         if (kind === "raises") expect([ended, received]).toEqual([null, []]);
-      if (!run.subscribers.some(({ kind }) => kind === "fault")) expect(run.faults).toEqual([]);
+      for (const each of present) {
+        if (each.kind !== "unsendable") continue;
+        await expect.poll(() => each.received, POLL).toEqual(from(each).slice(0, 1));
+        if (from(each).length > 1) await expect.poll(() => each.ended?.message, POLL).toBe("internal error");
+        else expect(each.ended).toBeNull();
+      }
+      if (!run.subscribers.some(({ kind }) => kind === "fault" || kind === "unsendable"))
+        expect(run.faults).toEqual([]);
       await run.close();
     }),
     { numRuns: 40, endOnFailure: true },
