@@ -43,10 +43,16 @@ export function budgetLimits(
 /** A response, a socket, … that the service destroys if memory is short. It then closes its holding. */
 export type Holder = { destroy(): void };
 
-/** What the clients of one network make the service hold. `large` are the holdings that can be ended, and are worth it. */
-type Account = { readonly network: string; bytes: number; holdings: number; large: Set<Holding> | null };
+/** What the clients of one network make the service hold. `ending` are the holdings that can be ended, `large` those of many bytes. */
+type Account = {
+  readonly network: string;
+  bytes: number;
+  holdings: number;
+  ending: Set<Holding> | null;
+  large: Set<Holding> | null;
+};
 
-/** A holding of fewer bytes is not ended when memory is short. */
+/** A holding or a network of fewer bytes is not ended when memory is short. */
 const LARGE = 16_384;
 
 /**
@@ -138,25 +144,30 @@ export class ByteBudget {
     largest?.end();
   }
 
-  /** Ends all that the largest network holds and that can be ended. Null if nothing is left. */
+  /** Ends all that the largest network holds and that can be ended. Null if no network holds much. */
   shed(): { readonly network: string; readonly bytes: number } | null {
     let largest: Account | null = null;
     for (const account of this.#accounts.values())
-      if (account.large?.size && (largest === null || account.bytes > largest.bytes)) largest = account;
+      if (account.ending?.size && account.bytes >= (largest?.bytes ?? LARGE)) largest = account;
     if (largest === null) return null;
     const { network, bytes } = largest;
-    for (const holding of [...largest.large!]) holding.end();
+    for (const holding of [...largest.ending!]) holding.end();
     return { network, bytes };
   }
 
   /** Used by Holding only, as are the following. */
-  open(network: string): Account {
+  open(holding: Holding): Account {
+    const { network, holder } = holding;
     let account = this.#accounts.get(network);
     if (account === undefined) {
-      account = { network, bytes: 0, holdings: 0, large: null };
+      account = { network, bytes: 0, holdings: 0, ending: null, large: null };
       this.#accounts.set(network, account);
     }
     account.holdings++;
+    if (holder !== null) {
+      account.ending ??= new Set();
+      account.ending.add(holding);
+    }
     return account;
   }
 
@@ -178,6 +189,7 @@ export class ByteBudget {
     account.bytes -= bytes;
     this.#total -= bytes;
     this.#kinds[kind] -= bytes;
+    account.ending?.delete(holding);
     account.large?.delete(holding);
     if (--account.holdings === 0) this.#accounts.delete(account.network);
     if (bytes > 0) this.#tell();
@@ -209,7 +221,7 @@ export class Holding {
   open(budget: ByteBudget): this {
     if (this.#account !== null || this.#isClosed) return this;
     this.#budget = budget;
-    this.#account = budget.open(this.network);
+    this.#account = budget.open(this);
     return this;
   }
 

@@ -27,7 +27,8 @@ export class LimitLog {
   registerMetrics(metrics: Metrics): void {
     metrics.counter({
       name: "limits_hit_total",
-      about: "Requests, connections and messages that a limit has rejected, by the setting of the limit.",
+      about:
+        "Requests, connections and messages that a limit has rejected, by the setting of the limit; HEAP if V8's heap was nearly full.",
       labels: ["limit"],
       read: () => this.#counts.samples,
     });

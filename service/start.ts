@@ -36,6 +36,7 @@ import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
 import { createConsole } from "./console.ts";
+import { HeapGuard } from "./heap-guard.ts";
 import { reloadSettings } from "./reload-settings.ts";
 
 /** The service, in this process or in worker processes. */
@@ -197,6 +198,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   if (options.ownsProcess)
     void Promise.resolve(loaded).then(() => setTimeout(freeMemoryOfStart, SETTLE_MILLISECONDS).unref());
 
+  const heapGuard = options.ownsProcess ? new HeapGuard({ budget: database.budget, log, onLimit }) : null;
+
   const sendAway = (spread: number) => Promise.all([sockets.close(spread), app?.streams.close(spread)]);
   let stopped: Promise<void> | undefined;
   const stop = async () => {
@@ -206,6 +209,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     void sendAway(Math.min(drainSpread, drainTimeout));
     await Promise.all([server.drain(drainTimeout), tasks?.close()]);
     await sockets.terminate();
+    heapGuard?.close();
     await app?.close();
     await tracer?.close();
     admin?.close();

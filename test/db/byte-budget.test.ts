@@ -86,6 +86,18 @@ test("shedding ends all that the largest network holds, then that of the next on
   expect(budget.total).toBe(1);
 });
 
+test("shedding ends a network of many small holdings, and none that holds little", () => {
+  const budget = new ByteBudget({ total: 0, perAddress: 0 });
+  const [quiet, ...many] = Array.from({ length: 101 }, () => new Holder());
+  budget.hold("a", "messages", quiet).add(10_000);
+  budget.hold("b", "messages", many[0]);
+  for (const holder of many) budget.reserve("b", "subscriptions", 8192, holder);
+  expect(budget.shed()).toEqual({ network: "b", bytes: 819_200 });
+  expect(many.every(({ isDestroyed }) => isDestroyed)).toBe(true);
+  expect(budget.shed()).toBeNull();
+  expect(quiet!.isDestroyed).toBe(false);
+});
+
 /** What may happen to holdings; `holding` is an index into those that were opened. */
 const step = fc.oneof(
   fc.record({
