@@ -114,6 +114,17 @@ export class Admission {
     return this.#queue.size;
   }
 
+  /** Transactions that wait only because all slots are in use. */
+  get waitingForSlot(): number {
+    let waiting = 0;
+    for (const [client, items] of this.#queue) {
+      const { recipient } = items[0]!;
+      const room = recipient === null ? items.length : this.#share - (this.#used.get(client) ?? 0);
+      if (this.#isWithinBudget(recipient)) waiting += Math.max(0, Math.min(items.length, room));
+    }
+    return waiting;
+  }
+
   /** Whether a further transaction of the client would be refused at once. */
   refuses(client: string): boolean {
     if (this.#queue.size === 0) return false;

@@ -21,6 +21,11 @@ export class FairQueue<T> {
     return this.#size > 0 && this.#items.has(client);
   }
 
+  /** The clients and their items. */
+  [Symbol.iterator](): Iterator<[client: string, items: readonly T[]]> {
+    return this.#items.entries();
+  }
+
   add(client: string, item: T): void {
     const items = this.#items.get(client);
     if (items === undefined) this.#items.set(client, [item]);

@@ -139,6 +139,11 @@ export class Transactions {
     return this.#options.streams !== undefined;
   }
 
+  /** Streams that wait for the end of others. */
+  get waitingStreams(): number {
+    return this.#options.streams?.waitingForSlot ?? 0;
+  }
+
   /**
    * Opens a transaction whose rows are read while they are used. One of the statements has the portal `ROWS_PORTAL`; the results
    * of the opening statements are returned with the stream. Rejects as `run` does.

@@ -116,6 +116,12 @@ type Stalled = { readonly sent: number; readonly checks: number };
 /** The system accepts bytes only as fast as the client reads. Node's types do not include these fields. */
 type Handle = { readonly bytesWritten: number; readonly writeQueueSize: number };
 
+/** The bytes that wait to be sent on a socket, and those that the system has accepted. */
+export function progressOf(socket: Socket): { readonly unsent: number; readonly sent: number } {
+  const { writeQueueSize = 0, bytesWritten = 0 } = (socket as { _handle?: Handle | null })._handle ?? {};
+  return { unsent: writeQueueSize, sent: bytesWritten - writeQueueSize };
+}
+
 /** Checks within the timeout. They are counted instead of time: a busy process may reach the timeout before it was able to send. */
 const CHECKS = 4;
 
@@ -147,9 +153,9 @@ export class SendTimeout {
       this.#timer = null;
     }
     for (const socket of this.#sockets) {
-      const { writeQueueSize = 0, bytesWritten = 0 } = (socket as { _handle?: Handle | null })._handle ?? {};
-      if (writeQueueSize === 0) this.#stalled.delete(socket);
-      else this.#compare(socket, writeQueueSize, bytesWritten - writeQueueSize);
+      const { unsent, sent } = progressOf(socket);
+      if (unsent === 0) this.#stalled.delete(socket);
+      else this.#compare(socket, unsent, sent);
     }
   }
 

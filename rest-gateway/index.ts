@@ -12,6 +12,7 @@ import type { PatternLimits } from "../db/patterns.ts";
 import type { EventStreams } from "../http/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline.ts";
 import type { AddressReader } from "../http/request.ts";
+import type { SlowStreams } from "../http/slow-streams.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
@@ -90,6 +91,7 @@ type RestOptions = {
   readonly changes: ChangeFeed;
   readonly notifications: Pick<Notifications, "onIdentityChange">;
   readonly streams: EventStreams;
+  readonly slowStreams: SlowStreams;
   /** The URL of the service. */
   readonly baseUrl: string;
   onInternalError(error: unknown, requestId: string): void;
@@ -180,7 +182,7 @@ function tableStreams(options: RestOptions, rights: Rights): TableStreams {
 }
 
 function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: TableStreams): TableInterface {
-  const { settings, database, tasks, changes: feed, baseUrl, onInternalError } = options;
+  const { settings, database, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
   const { dbAnonRole: anonymousRole, openapi: openApi, dbPreRequest: preRequest } = settings;
   const shared = {
     catalog,
@@ -215,6 +217,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
     rootSpec: settings.dbRootSpec,
     maxBodySize: settings.restBodyLimit,
     streamTimeout: settings.streamTimeout,
+    slowStreams,
     showsTiming: settings.serverTiming,
     callerRules: { needsKey: settings.apiKeyRequired },
     feed,

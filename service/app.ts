@@ -14,6 +14,7 @@ import { OperationMetrics } from "../graphql/operation-metrics.ts";
 import { EventStreams } from "../http/event-stream.ts";
 import { migrationLog, settingsLog } from "../http/log.ts";
 import type { addressReader } from "../http/request.ts";
+import { SlowStreams } from "../http/slow-streams.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
@@ -160,6 +161,7 @@ function createContext(
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const changes = createFeed(opened, { ...config, log, onConnectionError });
   const streams = new EventStreams(config.sseHeartbeat * 1000, database.budget);
+  const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
   const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, hashPassword, onLimit, url, log }) : null;
@@ -199,6 +201,7 @@ function createContext(
     database,
     changes,
     streams,
+    slowStreams,
     notifications,
     tokens,
     auth,

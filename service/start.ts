@@ -47,6 +47,8 @@ export type Service = Started & {
   databaseWaits(): number;
   /** Bytes that clients make the service hold. */
   clientMemory(): number;
+  /** Checks whether clients read streamed results slowly, as a timer does. */
+  checkStreams(): void;
   /** Ends all streams of events, as a stop of the service does: their clients connect again. */
   endStreams(): void;
   /** Open WebSockets, their IP addresses, and subscriptions. */
@@ -230,6 +232,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     tokens,
     databaseWaits: () => database.waits,
     clientMemory: () => database.budget.total,
+    checkStreams: () => app?.slowStreams.check(),
     endStreams: () => app?.streams.endAll(),
     open: () => ({ ...sockets.open, subscriptions: graphql?.subscriptions ?? 0 }),
     stop: () => {

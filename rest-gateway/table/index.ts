@@ -12,6 +12,7 @@ import type { Destination, Exchange as HttpExchange } from "../../http/exchange.
 import type { HttpInterface } from "../../http/pipeline.ts";
 import { contextOfExchange } from "../../http/recipient.ts";
 import { ClientGone } from "../../http/response.ts";
+import type { SlowStreams } from "../../http/slow-streams.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
 import { positionHeader } from "../conventions/headers.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
@@ -48,6 +49,7 @@ export type TableOptions = PreparerOptions & {
   readonly tasks: TaskQueue | null;
   /** Milliseconds that a streamed response may take; 0 means no limit. */
   readonly streamTimeout: number;
+  readonly slowStreams: SlowStreams;
   /** Whether responses have the header Server-Timing. */
   readonly showsTiming: boolean;
   readonly callerRules: CallerRules;
@@ -127,15 +129,10 @@ export class TableInterface implements HttpInterface {
     }
   }
 
-  async #send(exchange: Exchange, answered: StreamedAnswer): Promise<void> {
+  #send(exchange: Exchange, answered: StreamedAnswer): Promise<void> {
+    const { database, slowStreams } = this.#options;
     const network = networkOf(exchange.identity.address);
-    const unread = this.#options.database.budget.hold(network, "streams", exchange.response);
-    try {
-      await sendStream(exchange, answered, { gone: exchange.gone!, unread });
-    } finally {
-      unread.close();
-      await answered.close();
-    }
+    return sendStream(exchange, answered, { gone: exchange.gone!, network, budget: database.budget, slowStreams });
   }
 
   /** Null if the response is a stream of changes, which has begun. */

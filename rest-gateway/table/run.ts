@@ -1,6 +1,7 @@
 import type { CancelSignal } from "../../db/connection.ts";
 import type { OpenedStream, RowStream } from "../../db/row-stream.ts";
 import type { Result, Transactions } from "../../db/transaction.ts";
+import type { StreamQueue } from "../../http/slow-streams.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { isRead, isReadOnly } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
@@ -30,6 +31,7 @@ export async function run(
 export type StreamedAnswer = {
   readonly answer: Answer;
   readonly parts: AsyncIterable<Buffer>;
+  readonly queue: StreamQueue;
   close(): Promise<void>;
 };
 
@@ -69,6 +71,7 @@ export async function runStreamed(transactions: Transactions, run: StreamedRun):
     return {
       answer: openAnswer(prepared, headOf(prepared, results), url),
       parts: partsOf(body, stream),
+      queue: transactions,
       close: () => stream.close(),
     };
   } catch (error) {

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import type { Holding } from "../../db/byte-budget.ts";
+import type { ByteBudget } from "../../db/byte-budget.ts";
 import type { Problem } from "../../db/errors.ts";
 import type { Destination as HttpDestination } from "../../http/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline.ts";
 import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/response.ts";
 import { PAGE_HEADERS } from "../../http/security-headers.ts";
+import type { SlowStreams } from "../../http/slow-streams.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
@@ -69,21 +70,33 @@ function writeHead(
  */
 export async function sendStream(
   destination: Destination,
-  { answer, parts }: StreamedAnswer,
-  {
-    gone,
-    unread,
-  }: { readonly gone: ClientGone /** Counts the parts that the client has not read. */; readonly unread: Holding },
+  { answer, parts, queue, close }: StreamedAnswer,
+  { gone, network, budget, slowStreams }: StreamSending,
 ): Promise<void> {
   const { response, head, watch } = destination;
-  writeHead(response, answer, head.headers, [], watch);
-  for await (const part of parts) {
-    unread.add(part.length);
-    const release = () => unread.give(part.length);
-    await gone.unless(new Promise<void>((taken) => response.write(part, () => taken()))).finally(release);
+  const unread = budget.hold(network, "streams", response);
+  const unwatch = slowStreams.watch({ response, network, queue });
+  try {
+    writeHead(response, answer, head.headers, [], watch);
+    for await (const part of parts) {
+      unread.add(part.length);
+      const release = () => unread.give(part.length);
+      await gone.unless(new Promise<void>((taken) => response.write(part, () => taken()))).finally(release);
+    }
+    response.end();
+  } finally {
+    unread.close();
+    await close().finally(unwatch);
   }
-  response.end();
 }
+
+type StreamSending = {
+  readonly gone: ClientGone;
+  /** That of the client. */
+  readonly network: string;
+  readonly budget: ByteBudget;
+  readonly slowStreams: SlowStreams;
+};
 
 /** Larger bodies have no entity tag, because hashing takes a microsecond per 1000 bytes. */
 export const MAX_TAGGED_BYTES = 262_144;

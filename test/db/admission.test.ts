@@ -70,6 +70,10 @@ class Pool {
     return this.#admission.waiting;
   }
 
+  get waitingForSlot(): number {
+    return this.#admission.waitingForSlot;
+  }
+
   refuses(client: string): boolean {
     return this.#admission.refuses(client);
   }
@@ -115,6 +119,20 @@ describe("connections", () => {
       await turnOfLoop();
     }
     expect(pool.admitted).toEqual(["ada 1", "ada 2", "bob 1", "eve 1", "ada 3", "bob 2"]);
+  });
+
+  test("waits for a slot only if the share of the client and the memory of its network let it start", async () => {
+    const pool = new Pool({ slots: 2, share: 50, perAddress: 100 });
+    pool.enter("ada 1", "bob 1", "ada 2");
+    await turnOfLoop();
+    expect([pool.waiting, pool.waitingForSlot]).toEqual([1, 0]);
+    pool.enter("eve 1", "eve 2", "internal 1", "dan 1");
+    await turnOfLoop();
+    expect([pool.waiting, pool.waitingForSlot]).toEqual([5, 3]);
+    const unread = pool.budget.hold("address of dan", "responses");
+    unread.add(100);
+    expect(pool.waitingForSlot).toBe(2);
+    unread.close();
   });
 
   test("a transaction that no client waits for has no share", async () => {
