@@ -21,6 +21,7 @@ import { NAME_CONFLICT } from "./name-conflict.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
+import { sendQueriesTogether } from "./plan-phases.ts";
 import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "./schema.ts";
 import { SubscriptionEvents } from "./stream.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
@@ -253,7 +254,7 @@ export class Engine {
       variableValues: variables,
       operationName,
       resolvedPreset,
-      middleware: null,
+      middleware: sendQueriesTogether,
       hideSuggestions: !limits.suggestions,
       contextValue: {
         withPgClient,
@@ -267,11 +268,7 @@ export class Engine {
         changes: more.changes,
         anonymous,
         problemOf: (error: unknown) =>
-          problemOf(error, {
-            constraintMessages: catalog.current.constraintMessages,
-            anonymous,
-            refused,
-          }),
+          problemOf(error, { constraintMessages: catalog.current.constraintMessages, anonymous, refused }),
         faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"]) => {
           const table = mayHaveMore(error.code) && tableOf(catalog.current, name);
           const asked = { catalog: catalog.current, transactions: database.forRole(role) };

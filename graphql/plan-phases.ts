@@ -1,4 +1,4 @@
-import { OperationPlan, type Step } from "postgraphile/grafast";
+import { getGrafastMiddleware, type OperationPlan, type Step } from "postgraphile/grafast";
 
 type Entry = { readonly step: Step };
 /** The steps of a plan that Grafast executes together, before it awaits them all. */
@@ -10,31 +10,41 @@ type Phase = {
 };
 type LayerPlan = { phases: Phase[] };
 type Internals = {
-  finalizeLayerPlans?(): void;
   readonly stepTracker: { readonly layerPlans: readonly (LayerPlan | null)[] };
 };
 
 const dependenciesOf = (step: Step) => (step as unknown as { dependencies: readonly Step[] }).dependencies;
+
+/** The plans whose phases are arranged. */
+const arranged = new WeakSet<OperationPlan>();
 
 /**
  * Makes Grafast send all queries that do not depend on each other at the same time, and so in one round trip. Grafast itself
  * executes each step as early as possible: a query without variables would be sent, and awaited, before the variables of
  * another have been prepared.
  */
-export function sendQueriesTogether(): void {
-  const prototype = OperationPlan.prototype as unknown as Internals;
-  const stock = prototype.finalizeLayerPlans;
-  if (!stock) throw new Error("this version of Grafast plans phases in another way");
-  if (patched.has(stock)) return;
-  const finalizeLayerPlans = function (this: Internals) {
-    stock.call(this);
-    for (const layerPlan of this.stepTracker.layerPlans) if (layerPlan) delayQueries(layerPlan);
-  };
-  patched.add(finalizeLayerPlans);
-  prototype.finalizeLayerPlans = finalizeLayerPlans;
-}
-
-const patched = new WeakSet<() => void>();
+export const sendQueriesTogether = getGrafastMiddleware({
+  disablePlugins: [],
+  lib: {} as GraphileConfig.Lib,
+  plugins: [
+    {
+      name: "SendQueriesTogetherPlugin",
+      version: "1.0.0",
+      grafast: {
+        middleware: {
+          establishOperationPlan(next) {
+            const plan = next();
+            if (arranged.has(plan)) return plan;
+            arranged.add(plan);
+            for (const layerPlan of (plan as unknown as Internals).stepTracker.layerPlans)
+              if (layerPlan) delayQueries(layerPlan);
+            return plan;
+          },
+        },
+      },
+    },
+  ],
+});
 
 /** Arranges the steps so that a phase has queries only if no other step is ready. */
 function delayQueries(layerPlan: LayerPlan): void {

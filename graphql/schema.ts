@@ -19,7 +19,6 @@ import { type Attempt, buildWithoutCulprits, type Culprits } from "./culprit-sea
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut } from "./left-out.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
-import { sendQueriesTogether } from "./plan-phases.ts";
 import { withoutConsole } from "./without-console.ts";
 
 export type SchemaOptions = {
@@ -96,8 +95,6 @@ export type Before = Pick<BuiltSchema, "culprits" | "tags">;
  * Rejects if the database does not respond, or if no object is the cause of a failure.
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
-  sendQueriesTogether();
-  shareAbortReason();
   const introspection = new Introspection();
   const { built, culprits, newer } = await buildWithoutCulprits({
     attempt: (objects) => attempt(options, introspection, objects, before),
@@ -247,23 +244,6 @@ function fieldTypes(schema: GraphQLSchema): Map<string, string> {
       Object.values(type.getFields()).map((field) => [`${type.name}.${field.name}`, String(field.type)]),
     ),
   );
-}
-
-let isShared = false;
-
-/**
- * Lets all aborts without a reason share one error. Grafast aborts a signal after each operation, and Node would create an error
- * with its stack each time.
- */
-export function shareAbortReason(): void {
-  if (isShared) return;
-  isShared = true;
-  const { prototype } = AbortController;
-  const { abort } = prototype;
-  const aborted = new DOMException("This operation was aborted", "AbortError");
-  prototype.abort = function (reason = aborted) {
-    abort.call(this, reason);
-  };
 }
 
 /** Reported to the DBA in the log and in /health. */
