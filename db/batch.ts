@@ -35,8 +35,8 @@ type Wire = {
 };
 
 export type BatchOptions = {
-  /** Maximum prepared statements per connection. */
-  readonly maxPrepared: number;
+  /** Maximum prepared statements per connection, when the batch is sent. */
+  readonly preparation: { readonly max: number };
   /** Whether the limit on the size of a result is lifted. */
   readonly unlimitedResult: boolean;
   /** Counts the bytes of the result. */
@@ -61,7 +61,7 @@ class PreparedStatements {
   #certain = new Map<string, boolean>();
 
   /** Writes the statement unless the connection has prepared it. */
-  prepare({ name, text }: NamedStatement, limit: number): Undo | null {
+  prepare(name: string, text: string, limit: number): Undo | null {
     if (name === "") {
       messages.parse(name, text);
       return null;
@@ -160,13 +160,14 @@ export class Batch {
     this.#wire = wire;
     this.#isWritten = true;
     const { prepared } = wire;
-    const { maxPrepared, onCompleted } = this.#options;
+    const { preparation, onCompleted } = this.#options;
     const reportsEach = onCompleted !== undefined;
     try {
       for (const statement of this.#statements) {
-        this.#undo.push(prepared.prepare(statement, maxPrepared));
+        const name = preparation.max === 0 ? "" : statement.name;
+        this.#undo.push(prepared.prepare(name, statement.text, preparation.max));
         const { portal } = statement;
-        messages.bind(statement.name, statement.values, statement.binary === true, portal?.name);
+        messages.bind(name, statement.values, statement.binary === true, portal?.name);
         messages.execute(portal?.name, portal?.rows);
         // Without a Flush Postgres sends its messages only after the Sync.
         if (reportsEach) messages.flush();

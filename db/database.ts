@@ -68,6 +68,10 @@ export const createDatabase = (
     sharedReads: config.databaseDirectUrl === "" ? config.dbSharedReads : 0,
   });
 
+const POOLER =
+  "the database is behind a pooler that loses prepared statements: the service no longer prepares any. Set " +
+  "DB_PREPARED_STATEMENTS=0, or let the pooler keep them (max_prepared_statements in PgBouncer 1.21 and later)";
+
 /** The logins that take on the role of a caller. */
 export type CallerLogin = "data" | "admin" | "service";
 
@@ -114,11 +118,17 @@ export class Database {
       new Transactions({
         ...options,
         statementTimeoutOf,
+        onPooler,
         pool: pool(logins[login], slots),
         ...more,
         ...(timesOf && { times: timesOf(login) }),
       });
     const { onLimit = () => {} } = options;
+    let isWarned = false;
+    const onPooler = () => {
+      if (!isWarned) options.log.warn(POOLER);
+      isWarned = true;
+    };
     this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
     const queue = { timeout: poolTimeout, queue: poolQueue, budget, onLimit };

@@ -9,6 +9,7 @@ import { type CancelSignal, cancelRequest, untilReady } from "./connection.ts";
 import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "./errors.ts";
 import type { Identity } from "./identity.ts";
 import type { PooledConnection } from "./pool.ts";
+import type { Preparation } from "./preparation.ts";
 import type { Cleaning, Pace } from "./session-state.ts";
 import type { FrameOptions } from "./transaction-plan.ts";
 
@@ -55,6 +56,7 @@ export type Work = {
 export type ExecutionOptions = {
   readonly pool: pg.ClientConfig;
   readonly cleaning: Cleaning;
+  readonly preparation: Preparation;
   /** Whether code that runs now may prepare statements. */
   mayPrepare(): boolean;
   /** Called for each round trip. */
@@ -164,6 +166,7 @@ class Execution {
     }
     if (this.#isRetry || !isStalePlan(error)) return this.#fail(error);
     this.#isRetry = true;
+    await this.#options.preparation.examine(error, client);
     this.submit();
   }
 

@@ -21,6 +21,8 @@ export type Lease = {
   /** Commit or roll back. */
   readonly end: readonly NamedStatement[];
   readonly options: BatchOptions;
+  /** Notes an error for which the opening statements are repeated. */
+  examine(error: DatabaseError): Promise<void>;
   /** Cancels what the connection executes. */
   cancel(): Promise<void>;
   /** Returns the connection to the pool; with an error it is closed. */
@@ -86,6 +88,7 @@ export class RowStream {
     return this.#run(statements).catch(async (error) => {
       if (!isStalePlan(error)) throw error;
       await this.#lease.client.query("rollback");
+      await this.#lease.examine(error);
       return this.#run(statements);
     });
   }

@@ -1,7 +1,9 @@
+import { randomBytes } from "node:crypto";
 import type { DatabaseError } from "pg-protocol";
 import { bytesOf, Cache } from "../cache/cache.ts";
 import { Batch, type NamedStatement, type Statement } from "./batch.ts";
 import type { Code } from "./catalog/code.ts";
+import type { Preparation } from "./preparation.ts";
 
 /** A statement, by its text and role: the name that it is prepared as, and whether it runs `code`. */
 type KnownStatement = {
@@ -44,14 +46,10 @@ const MAX_PREPARED_LENGTH = 10_000;
 
 /** The statements of one pool. */
 export class KnownStatements {
-  readonly #isPreparing: boolean;
+  /** Behind a pooler a connection may have the statements of another process: theirs must never have the names of these. */
+  readonly #prefix = `s_${randomBytes(4).toString("hex")}_`;
   readonly #byRole = new Map<string, Cache<KnownStatement>>();
   #nextName = 1;
-
-  /** Without preparing, all names are empty. */
-  constructor(isPreparing: boolean) {
-    this.#isPreparing = isPreparing;
-  }
 
   /** Whether the statements may leave state on the connection. */
   runCode(role: string, statements: readonly Statement[], code: Code): boolean {
@@ -68,7 +66,7 @@ export class KnownStatements {
     const known = ofRole.get(text);
     if (known?.code === code) return known;
 
-    const name = known?.name ?? (this.#isPreparing ? `s${this.#nextName++}` : "");
+    const name = known?.name ?? `${this.#prefix}${this.#nextName++}`;
     const created = { name, code, runsCode: code.isIn(text), pace: new Pace() };
     ofRole.set(text, created);
     return created;
@@ -113,13 +111,11 @@ const unnamed = (text: string): NamedStatement => ({ text, values: [], name: "" 
 
 /** How connections are cleaned after code. */
 export class Cleaning {
-  readonly #maxPrepared: number;
-  readonly #usual: readonly NamedStatement[];
+  readonly #preparation: Preparation;
+  readonly #usual = STATEMENTS.map(named);
 
-  /** `maxPrepared`: prepared statements that the service keeps per connection. */
-  constructor(maxPrepared: number) {
-    this.#maxPrepared = maxPrepared;
-    this.#usual = STATEMENTS.map(maxPrepared === 0 ? unnamed : named);
+  constructor(preparation: Preparation) {
+    this.#preparation = preparation;
   }
 
   /**
@@ -130,10 +126,10 @@ export class Cleaning {
     const statements = [
       ...(options.isFramed ? [unnamed("rollback")] : []),
       ...this.#usual,
-      ...(options.mayPrepare ? [unnamed(this.#maxPrepared === 0 ? "deallocate all" : PREPARED_BY_SQL)] : []),
+      ...(options.mayPrepare ? [unnamed(this.#preparation.max === 0 ? "deallocate all" : PREPARED_BY_SQL)] : []),
     ];
     const batchOptions = {
-      maxPrepared: this.#maxPrepared,
+      preparation: this.#preparation,
       unlimitedResult: false,
       recipient: null,
       onCompleted: undefined,

@@ -5,10 +5,11 @@ import { type Code, UNKNOWN_CODE } from "./catalog/code.ts";
 import { ApiError, unstorableText } from "./errors.ts";
 import type { RunOptions, Work } from "./execution.ts";
 import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
+import type { Preparation } from "./preparation.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
 
-type PlannerOptions = Pick<TransactionOptions, "maxPrepared" | "sharedReads" | "statementTimeoutOf" | "onFailure">;
+type PlannerOptions = Pick<TransactionOptions, "sharedReads" | "statementTimeoutOf" | "onFailure">;
 
 /** A transaction of several round trips: what is sent first and last. */
 type OpenPlan = {
@@ -23,11 +24,12 @@ export class TransactionPlanner {
   /** What the current catalog knows about code. */
   code = UNKNOWN_CODE;
   readonly #options: PlannerOptions;
-  readonly #known: KnownStatements;
+  readonly #preparation: Preparation;
+  readonly #known = new KnownStatements();
 
-  constructor(options: PlannerOptions) {
+  constructor(options: PlannerOptions, preparation: Preparation) {
     this.#options = options;
-    this.#known = new KnownStatements(options.maxPrepared > 0);
+    this.#preparation = preparation;
   }
 
   /** Throws ApiError for text that Postgres cannot store. */
@@ -74,8 +76,8 @@ export class TransactionPlanner {
 
   /** Null if the transaction cannot share a connection: it is no read, or sharing would gain little. */
   #paceOf(role: string, statements: readonly Statement[], options: RunOptions): Pace | null {
-    const { sharedReads = 0, maxPrepared } = this.#options;
-    if (!options.isRead || sharedReads === 0 || maxPrepared === 0 || statements.length !== 1) return null;
+    const { sharedReads = 0 } = this.#options;
+    if (!options.isRead || sharedReads === 0 || this.#preparation.max === 0 || statements.length !== 1) return null;
     if (options.isolation || options.rollback || options.onCompleted || options.unlimitedResult) return null;
     return this.#known.of(role, statements[0]!.text, this.code)?.pace ?? null;
   }
@@ -108,7 +110,7 @@ export class TransactionPlanner {
       ((index: number) => {
         if (index >= first && index < first + count) onCompleted(index - first);
       });
-    return { maxPrepared: this.#options.maxPrepared, unlimitedResult, recipient, onCompleted: report };
+    return { preparation: this.#preparation, unlimitedResult, recipient, onCompleted: report };
   }
 }
 

@@ -10,6 +10,7 @@ import { ApiError, databaseUnavailable, isSocketError } from "./errors.ts";
 import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
 import type { Identity } from "./identity.ts";
 import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
+import { Preparation } from "./preparation.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 import { Cleaning } from "./session-state.ts";
 import { SharedReads } from "./shared-reads.ts";
@@ -25,6 +26,8 @@ export type TransactionOptions = {
   statementTimeoutOf(role: string): number;
   /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
   readonly maxPrepared: number;
+  /** Called when prepared statements turn out to be lost behind a pooler: from then on all are sent unnamed. */
+  readonly onPooler?: () => void;
   /** Maximum bytes of the result of a transaction; 0 means no limit. */
   readonly maxResultBytes?: number;
   /**
@@ -56,6 +59,7 @@ export class Transactions {
   cancelled = 0;
   readonly #pool: ConnectionPool;
   readonly #options: TransactionOptions;
+  readonly #preparation: Preparation;
   readonly #planner: TransactionPlanner;
   readonly #cleaning: Cleaning;
   readonly #execution: ExecutionOptions;
@@ -63,8 +67,9 @@ export class Transactions {
 
   constructor(options: TransactionOptions) {
     this.#options = options;
-    this.#planner = new TransactionPlanner(options);
-    this.#cleaning = new Cleaning(options.maxPrepared);
+    this.#preparation = new Preparation(options.maxPrepared, () => options.onPooler?.());
+    this.#planner = new TransactionPlanner(options, this.#preparation);
+    this.#cleaning = new Cleaning(this.#preparation);
     this.#pool = new ConnectionPool(
       { ...options.pool, maxResultBytes: options.maxResultBytes ?? 0 },
       options.onConnectionError,
@@ -72,6 +77,7 @@ export class Transactions {
     this.#execution = {
       pool: options.pool,
       cleaning: this.#cleaning,
+      preparation: this.#preparation,
       mayPrepare: () => this.#planner.code.executesText,
       onSync: () => this.syncs++,
       onStatementTimeout: () => this.cancelled++,
@@ -178,7 +184,7 @@ export class Transactions {
   ): Promise<Lease> {
     const { recipient = null } = identity.request;
     const { role } = identity.caller;
-    const { admission, streams, pool, maxPrepared, onFailure } = this.#options;
+    const { admission, streams, pool, onFailure } = this.#options;
     const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
     const [slot, connection] = await this.#admitted(admission?.enter(recipient) ?? null);
     connection.codeWhenUsed = runsCode ? null : code;
@@ -191,8 +197,9 @@ export class Transactions {
       client,
       statements: opening,
       end,
-      options: { maxPrepared, unlimitedResult: false, recipient: null, onCompleted: undefined },
+      options: { preparation: this.#preparation, unlimitedResult: false, recipient: null, onCompleted: undefined },
       onFailure: (error) => onFailure?.({ error, role, texts: statements.map(({ text }) => text) }),
+      examine: (error) => this.#preparation.examine(error, client),
       cancel: () => cancelRequest(pool, client),
       release: (broken) => {
         if (broken || !runsCode) return release(broken);

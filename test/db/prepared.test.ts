@@ -136,7 +136,7 @@ test("a write before the repeated statement takes effect once", async () => {
 
 test.each([false, true])("deallocated statements are prepared again (snapshot: %j)", async (snapshot) => {
   const db = database().open();
-  // As behind a pooler: a connection on which code has done this is replaced.
+  // A connection on which code has done this is replaced.
   db.transactions.follow(NO_CODE);
   const statements = ["select 1", "select 2"];
   await db.run(anon, statements, { snapshot });
@@ -146,6 +146,7 @@ test.each([false, true])("deallocated statements are prepared again (snapshot: %
   expect(db.transactions.syncs - before).toBe(2);
   expect(await db.row(ada, "select 1")).toEqual(["1"]);
   expect(db.transactions.syncs - before).toBe(3);
+  expect(await prepared(db, "^select 2$")).toHaveLength(1);
 });
 
 test("a connection keeps at most `maxPrepared` statements, the most recently used", async () => {

@@ -23,6 +23,8 @@ export type Trackit = Pick<TestService, "url" | "service" | "database"> & {
   role(name: Role | "api" | "owner"): string;
   /** The connection string of the login that the service uses. */
   readonly loginUrl: string;
+  /** The secret that signs the tokens of the application. */
+  readonly secret: string;
   /** A token of the application for user `n`. */
   token(n: number, role?: Role): string;
   /** `gql("{ me { id } }", { as: 1 })` */
@@ -75,6 +77,7 @@ export async function startTrackit(
     database,
     role,
     loginUrl: login.href,
+    secret: SECRET,
     token,
     gql: (query, { as, headers, ...options } = {}) =>
       gql(query, { ...options, headers: { ...headersOf(as), ...headers } }),
