@@ -1,5 +1,7 @@
-import { getHeapStatistics } from "node:v8";
+import type { BudgetLimits } from "./budget-limits.ts";
+import { type Account, Accounts } from "./byte-accounts.ts";
 import { ApiError, resultTooLarge } from "./errors.ts";
+import { NETWORKS_PER_SITE, siteOf } from "./network.ts";
 
 /**
  * What clients make the service hold:
@@ -17,52 +19,21 @@ export const KINDS = [
 ] as const as readonly Kind[];
 export type Kind = "responses" | "messages" | "streams" | "bodies" | "subscriptions" | "presences" | "resumption";
 
-/** Maximum bytes; 0 means no limit. */
-export type BudgetLimits = { readonly total: number; readonly perAddress: number };
-
-/** The settings; "" when unset. */
-export type BudgetSettings = { readonly clientMemory: number | ""; readonly clientMemoryPerAddress: number | "" };
-
-const MEBIBYTE = 1_048_576;
-/** Of the heap: the least part that the total takes of a small heap, and that of a large one. */
-const SMALL_HEAP = 1 / 4;
-const LARGE_HEAP = 1 / 16;
-/** Until the share of a large heap exceeds it. */
-const SMALL_TOTAL = 64 * MEBIBYTE;
-
-/** By default the total is a sixteenth of the heap that V8 has, up to 64 MiB a quarter. One network may hold a quarter of the total. */
-export function budgetLimits(
-  { clientMemory, clientMemoryPerAddress }: BudgetSettings,
-  heap = getHeapStatistics().heap_size_limit,
-): BudgetLimits {
-  const share = Math.max(heap * LARGE_HEAP, Math.min(heap * SMALL_HEAP, SMALL_TOTAL));
-  const total = clientMemory === "" ? Math.floor(share) : clientMemory;
-  return { total, perAddress: clientMemoryPerAddress === "" ? Math.floor(total / 4) : clientMemoryPerAddress };
-}
-
 /** A response, a socket, … that the service destroys if memory is short. It then closes its holding. */
 export type Holder = { destroy(): void };
-
-/** What the clients of one network make the service hold. `ending` are the holdings that can be ended, `large` those of many bytes. */
-type Account = {
-  readonly network: string;
-  bytes: number;
-  holdings: number;
-  ending: Set<Holding> | null;
-  large: Set<Holding> | null;
-};
 
 /** A holding or a network of fewer bytes is not ended when memory is short. */
 const LARGE = 16_384;
 
 /**
  * The memory that clients may make this process hold, per network and in total. A network may hold its share, and never more than is
- * still free: so many networks together leave room for one that holds little. Each holder is a `Holding`, which must be closed.
+ * still free: so many networks together leave room for one that holds little. The same holds for the networks of a site together,
+ * whose share is larger: so one site never holds more than half. Each holder is a `Holding`, which must be closed.
  */
 export class ByteBudget {
   #total = 0;
   #limits: BudgetLimits = { total: 0, perAddress: 0 };
-  readonly #accounts = new Map<string, Account>();
+  readonly #accounts = new Accounts();
   readonly #listeners: (() => void)[] = [];
   readonly #kinds: Record<Kind, number> = {
     ...{ responses: 0, messages: 0, streams: 0, bodies: 0 },
@@ -86,7 +57,7 @@ export class ByteBudget {
 
   /** The number of networks with open holdings. */
   get networks(): number {
-    return this.#accounts.size;
+    return this.#accounts.networks.size;
   }
 
   /** Bytes by kind. */
@@ -94,9 +65,9 @@ export class ByteBudget {
     return this.#kinds;
   }
 
-  /** Bytes of one network. */
-  heldBy(network: string): number {
-    return this.#accounts.get(network)?.bytes ?? 0;
+  /** Bytes of one network, or of the networks of one site. */
+  heldBy(name: string): number {
+    return this.#accounts.get(name)?.bytes ?? 0;
   }
 
   /** Bytes that one network may hold while the others hold nothing. */
@@ -117,12 +88,15 @@ export class ByteBudget {
     return null;
   }
 
-  /** The limit that keeps a network from holding more than it does beside `own` bytes, or null. */
+  /** The limit that keeps a network, or its site, from holding more than it does beside `own` bytes, or null. */
   limitReached(network: string, own = 0): "total" | "address" | null {
+    const { perAddress, total } = this.#limits;
     const held = this.heldBy(network) - own;
-    if (held >= this.#limits.perAddress) return "address";
-    const free = this.#limits.total - (this.#total - own);
-    return free <= 0 || held > free ? "total" : null;
+    const site = siteOf(network);
+    const heldBySite = site === null ? held : this.heldBy(site) - own;
+    if (held >= perAddress || heldBySite >= perAddress * NETWORKS_PER_SITE) return "address";
+    const free = total - (this.#total - own);
+    return free <= 0 || heldBySite > free ? "total" : null;
   }
 
   /** Throws if the results of one request alone reach the limit of its network: they would never get below it. */
@@ -136,34 +110,24 @@ export class ByteBudget {
     this.#listeners.push(listener);
   }
 
-  /** Ends the holder of the most bytes of a kind in a network, if one holds much. */
-  endLargestOf(network: string, kind: Kind): void {
-    let largest: Holding | null = null;
-    for (const holding of this.#accounts.get(network)?.large ?? [])
-      if (holding.kind === kind && holding.bytes > (largest?.bytes ?? 0)) largest = holding;
-    largest?.end();
-  }
-
-  /** Ends all that the largest network holds and that can be ended. Null if no network holds much. */
+  /** Ends all that the largest site or network holds and that can be ended. Null if none holds much. */
   shed(): { readonly network: string; readonly bytes: number } | null {
     let largest: Account | null = null;
-    for (const account of this.#accounts.values())
-      if (account.ending?.size && account.bytes >= (largest?.bytes ?? LARGE)) largest = account;
+    for (const account of this.#accounts.networks.values()) {
+      const whole = account.site ?? account;
+      if (account.ending?.size && whole.bytes >= (largest?.bytes ?? LARGE)) largest = whole;
+    }
     if (largest === null) return null;
-    const { network, bytes } = largest;
-    for (const holding of [...largest.ending!]) holding.end();
+    const { name: network, bytes } = largest;
+    const accounts = [...this.#accounts.networks.values()].filter((account) => (account.site ?? account) === largest);
+    for (const { ending } of accounts) for (const holding of [...(ending ?? [])]) holding.end();
     return { network, bytes };
   }
 
   /** Used by Holding only, as are the following. */
   open(holding: Holding): Account {
     const { network, holder } = holding;
-    let account = this.#accounts.get(network);
-    if (account === undefined) {
-      account = { network, bytes: 0, holdings: 0, ending: null, large: null };
-      this.#accounts.set(network, account);
-    }
-    account.holdings++;
+    const account = this.#accounts.open(network);
     if (holder !== null) {
       account.ending ??= new Set();
       account.ending.add(holding);
@@ -171,14 +135,22 @@ export class ByteBudget {
     return account;
   }
 
-  admits(account: Account, bytes: number): boolean {
+  /** The account that may not hold so many more bytes: of the network, or of its site. Null if they may. */
+  fullFor(account: Account, bytes: number): Account | null {
+    const { site } = account;
+    if (!this.#admits(account, bytes, 1)) return account;
+    return site === null || this.#admits(site, bytes, NETWORKS_PER_SITE) ? null : site;
+  }
+
+  #admits({ bytes: before }: Account, bytes: number, factor: number): boolean {
     const { total, perAddress } = this.#limits;
-    const held = account.bytes + bytes;
-    return held <= perAddress && held <= total - this.#total - bytes;
+    const held = before + bytes;
+    return held <= perAddress * factor && held <= total - this.#total - bytes;
   }
 
   add(account: Account, kind: Kind, bytes: number): void {
     account.bytes += bytes;
+    if (account.site !== null) account.site.bytes += bytes;
     this.#total += bytes;
     this.#kinds[kind] += bytes;
     if (bytes < 0) this.#tell();
@@ -186,18 +158,29 @@ export class ByteBudget {
 
   close(account: Account, holding: Holding): void {
     const { bytes, kind } = holding;
+    const { site } = account;
     account.bytes -= bytes;
+    if (site !== null) site.bytes -= bytes;
     this.#total -= bytes;
     this.#kinds[kind] -= bytes;
     account.ending?.delete(holding);
     account.large?.delete(holding);
-    if (--account.holdings === 0) this.#accounts.delete(account.network);
+    site?.large?.delete(holding);
+    this.#accounts.close(account);
     if (bytes > 0) this.#tell();
   }
 
   #tell(): void {
     for (const listener of this.#listeners) listener();
   }
+}
+
+/** Ends the holder of the most bytes of a kind, if one holds much. */
+function endLargest({ large }: Account, kind: Kind): void {
+  let largest: Holding | null = null;
+  for (const holding of large ?? [])
+    if (holding.kind === kind && holding.bytes > (largest?.bytes ?? 0)) largest = holding;
+  largest?.end();
 }
 
 /** The bytes that one holder, such as a response or a socket, makes the service hold. */
@@ -228,18 +211,18 @@ export class Holding {
   /** Counts further bytes if the network may hold them; otherwise counts nothing and returns false. */
   take(bytes: number): boolean {
     if (this.#account === null) return true;
-    if (bytes > 0 && !this.#budget!.admits(this.#account, bytes)) return false;
+    if (bytes > 0 && this.#budget!.fullFor(this.#account, bytes) !== null) return false;
     this.add(bytes);
     return true;
   }
 
   /**
-   * Counts bytes that are about to be sent. If the network may not hold them, the largest holder of this kind in it is ended. Returns
-   * false if that was this one.
+   * Counts bytes that are about to be sent. If the network, or its site, may not hold them, the largest holder of this kind in it is
+   * ended. Returns false if that was this one.
    */
   send(bytes: number): boolean {
     if (this.take(bytes)) return true;
-    this.#budget!.endLargestOf(this.network, this.kind);
+    endLargest(this.#budget!.fullFor(this.#account!, bytes)!, this.kind);
     this.add(bytes);
     return !this.#isClosed;
   }
@@ -250,8 +233,11 @@ export class Holding {
     this.bytes += bytes;
     this.#budget!.add(this.#account, this.kind, bytes);
     if (this.holder === null || this.bytes < LARGE) return;
-    this.#account.large ??= new Set();
-    this.#account.large.add(this);
+    for (const account of [this.#account, this.#account.site]) {
+      if (account === null) continue;
+      account.large ??= new Set();
+      account.large.add(this);
+    }
   }
 
   /** The holder no longer holds these bytes. */

@@ -2,7 +2,7 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
-import { budgetLimits } from "../db/byte-budget.ts";
+import { budgetLimits } from "../db/budget-limits.ts";
 import type { Caller } from "../db/caller.ts";
 import { createFeed } from "../db/changes/mode.ts";
 import { Notifications, SchemaAnnouncement } from "../db/changes/notifications.ts";

@@ -1,6 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { ByteBudget, budgetLimits, type Holding, KINDS, Recipient } from "../../db/byte-budget.ts";
+import { budgetLimits } from "../../db/budget-limits.ts";
+import { ByteBudget, type Holding, KINDS, Recipient } from "../../db/byte-budget.ts";
+import { NETWORKS_PER_SITE, siteOf } from "../../db/network.ts";
 
 const MEBIBYTE = 1_048_576;
 const UNSET = { clientMemory: "", clientMemoryPerAddress: "" } as const;
@@ -71,6 +73,49 @@ describe("a network", () => {
   });
 });
 
+describe("the networks of a site", () => {
+  const network = (n: number) => `2001:db8:1:${n.toString(16)}`;
+
+  test("together hold at most half, so that another network may hold its whole share", () => {
+    const budget = new ByteBudget({ total: 1000, perAddress: 250 });
+    for (let n = 1; n <= 50; n++) {
+      const holding = budget.hold(network(n), "bodies");
+      while (holding.take(1));
+    }
+    expect(budget.heldBy("2001:db8:1")).toBe(500);
+    expect(budget.limitReached("2001:db8:1:ffff")).toBeNull();
+    expect(budget.reserve("2001:db8:1:ffff", "bodies", 1)).toBeNull();
+    expect(budget.reserve("203.0.113.7", "bodies", 250)).not.toBeNull();
+    expect([budget.limitReached("2001:db8:1:ffff"), budget.limitReached("2001:db8:2:1")]).toEqual(["total", null]);
+  });
+
+  test("together hold at most a multiple of the share of a network", () => {
+    const budget = new ByteBudget({ total: 0, perAddress: 10 });
+    for (let n = 1; n <= NETWORKS_PER_SITE; n++) expect(budget.reserve(network(n), "bodies", 10)).not.toBeNull();
+    expect(budget.reserve(network(0xffff), "bodies", 1)).toBeNull();
+    expect([budget.limitReached(network(0xffff)), budget.limitReached("2001:db8:2:1")]).toEqual(["address", null]);
+  });
+
+  test("lose their largest reader when one sends beyond their share", () => {
+    const budget = new ByteBudget({ total: 100_000, perAddress: 40_000 });
+    const [slow, fast] = [new Holder(), new Holder()];
+    budget.hold(network(1), "messages", slow).add(40_000);
+    budget.hold(network(2), "messages", fast).add(10_000);
+    expect(budget.hold(network(3), "messages").send(10)).toBe(true);
+    expect([slow.isDestroyed, fast.isDestroyed]).toEqual([true, false]);
+  });
+
+  test("are shed together, before a network that holds more than each of them", () => {
+    const budget = new ByteBudget({ total: 0, perAddress: 0 });
+    const holders = [1, 2, 3].map(() => new Holder());
+    for (const [n, holder] of holders.entries()) budget.hold(network(n), "messages", holder).add(10_000);
+    budget.hold("203.0.113.7", "messages", new Holder()).add(20_000);
+    expect(budget.shed()).toEqual({ network: "2001:db8:1", bytes: 30_000 });
+    expect(holders.every(({ isDestroyed }) => isDestroyed)).toBe(true);
+    expect([budget.total, budget.shed()?.network]).toEqual([20_000, "203.0.113.7"]);
+  });
+});
+
 test("shedding ends all that the largest network holds, then that of the next one", () => {
   const budget = new ByteBudget({ total: 0, perAddress: 0 });
   const holders = [new Holder(), new Holder(), new Holder()];
@@ -102,7 +147,7 @@ test("shedding ends a network of many small holdings, and none that holds little
 const step = fc.oneof(
   fc.record({
     act: fc.constantFrom("hold", "reserve", "recipient"),
-    network: fc.constantFrom("a", "b", "c"),
+    network: fc.constantFrom("a", "b", "2001:db8:1:1", "2001:db8:1:2", "2001:db8:2:1"),
     kind: fc.constantFrom(...KINDS),
     bytes: fc.nat(60_000),
     isEndable: fc.boolean(),
@@ -125,9 +170,32 @@ test("the budget is the sum of what is held, and zero after any order of admissi
         act(budget, holdings, each);
         expect(budget.total).toBe(holdings.reduce((sum, { bytes }) => sum + bytes, 0));
         expect(Object.values(budget.kinds).reduce((sum, bytes) => sum + bytes, 0)).toBe(budget.total);
+        for (const site of ["2001:db8:1", "2001:db8:2"]) {
+          const own = holdings.filter(({ network }) => siteOf(network) === site);
+          expect(budget.heldBy(site)).toBe(own.reduce((sum, { bytes }) => sum + bytes, 0));
+        }
       }
       for (const holding of holdings) holding.close();
       expect([budget.total, budget.networks, ...Object.values(budget.kinds)]).toEqual([0, 0, ...KINDS.map(() => 0)]);
+    }),
+  );
+});
+
+/** What a network of a site admits or returns. */
+const stepOfSite = fc.record({ network: fc.nat(40), bytes: fc.integer({ min: -2000, max: 2000 }) });
+
+test("a site takes from no other network what it may hold, in any order of admissions", () => {
+  fc.assert(
+    fc.property(fc.array(stepOfSite, { maxLength: 200 }), (steps) => {
+      const budget = new ByteBudget({ total: 10_000, perAddress: 2500 });
+      const holdings = Array.from({ length: 41 }, (_, n) => budget.hold(`2001:db8:1:${n.toString(16)}`, "bodies"));
+      for (const { network, bytes } of steps) {
+        const holding = holdings[network]!;
+        holding.take(Math.max(bytes, -holding.bytes));
+        const other = budget.reserve("203.0.113.7", "bodies", 2500);
+        expect(other).not.toBeNull();
+        other!.close();
+      }
     }),
   );
 });
