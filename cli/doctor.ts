@@ -1,4 +1,4 @@
-// npm run doctor -- federated: finds mistakes in the settings of identity providers and trusted issuers.
+// npm run doctor: finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
 import type { Config, Environment } from "../config/config.ts";
 import { isLoopbackUrl } from "../config/json-file.ts";
 import type { ProviderSettings } from "../config/providers.ts";
@@ -6,14 +6,19 @@ import { ConfigError } from "../config/setting-types.ts";
 import { createOutbound } from "../identity/outbound.ts";
 import { type Check, diagnose, diagnoseIssuer, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
 import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
-import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
+import { checkDatabase } from "./database-checks.ts";
 
 const HELP = `\
-Finds mistakes in the settings of identity providers and trusted issuers.
+Finds mistakes in the database and the connection to it, or in the settings of identity providers and trusted issuers.
 
+  npm run -s doctor                       check the database
   npm run -s doctor -- federated          check all providers (AUTH_PROVIDERS, auth_private.providers) and JWT_ISSUERS
   npm run -s doctor -- federated <name>   check one provider
   npm run -s doctor -- --help             show this help
+
+For the database it prints one line per finding, with the fix: connection, version, roles, grants, publication of changes,
+pooler, clock, extensions, settings, and the errors and warnings of npm run advise. It changes nothing.
 
 For each provider it prints what to register there, reads the metadata and keys, checks that the provider knows the
 client, and opens the URL at which a sign-in begins. It signs no user in, and prints no secret.
@@ -27,10 +32,11 @@ const KINDS: Readonly<Record<Kind, string>> = { oidc: "OpenID Connect", oauth2: 
 /** The output for these arguments. Throws CommandError: if a check has found an error, it has the output and exit code 1. */
 export async function doctor([topic, name, ...more]: string[], environment?: Environment): Promise<string> {
   if (topic === "--help" || topic === "-h") return HELP;
-  if (topic !== "federated" || more.length > 0) {
-    throw new CommandError(2, "the topic must be federated; see npm run -s doctor -- --help");
+  if ((topic !== "federated" && topic !== undefined) || more.length > 0) {
+    throw new CommandError(2, "the topic must be federated or absent; see npm run -s doctor -- --help");
   }
   const config = readSettings(environment);
+  if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), config));
   const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
   const general = [...checkBaseUrl(config)];
   const providers = [...config.providers.readFile(), ...(await providersOfTable(config, general))];
@@ -53,6 +59,13 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   const none = found.length === 0 ? ["there are no providers: set AUTH_PROVIDERS"] : [];
   const output = `${[...general.map(lineOf), ...none, ...blocks].join("\n")}\n`;
   if (all.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
+  return output;
+}
+
+/** One line per check. Throws CommandError with them if there is an error. */
+function reportOf(checks: readonly Check[]): string {
+  const output = `${checks.map(lineOf).join("\n")}\n`;
+  if (checks.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
   return output;
 }
 

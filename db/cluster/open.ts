@@ -103,7 +103,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   };
 }
 
-async function refuseOldServer(client: pg.Client): Promise<void> {
+/** Rejects for a server that is older than the oldest supported version. */
+export async function refuseOldServer(client: pg.Client): Promise<void> {
   const { rows } = await client.query("show server_version");
   const version: string = rows[0].server_version;
   if (Number.parseInt(version, 10) < OLDEST)
@@ -111,7 +112,10 @@ async function refuseOldServer(client: pg.Client): Promise<void> {
 }
 
 /** Without these checks each request would fail, or find nothing, without a helpful message. */
-async function refuseUnservable(client: pg.Client, { anonymousRole, schemas }: OpenOptions): Promise<void> {
+export async function refuseUnservable(
+  client: pg.Client,
+  { anonymousRole, schemas }: Pick<OpenOptions, "anonymousRole" | "schemas">,
+): Promise<void> {
   const { rows } = await client.query(
     `select current_user as login,
        (select pg_has_role(oid, 'member') from pg_roles where rolname = $1) as member,

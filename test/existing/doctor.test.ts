@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { outcomeOf } from "../../cli/command.ts";
+import { clockCheck } from "../../cli/database-checks.ts";
+import { doctor } from "../../cli/doctor.ts";
+import { hasPgBouncer, startPooler } from "../support/pooler.ts";
+import { startTrackit, type Trackit } from "./trackit.ts";
+
+// What npm run advise calls errors is corrected or accepted.
+const ADVISED = `
+  alter view public.organisation_billing set (security_invoker = true);
+  comment on table public.import_staging is '@accept table-without-row-security rows of a job';
+  comment on table public.plan_features is '@accept table-without-row-security public';
+  comment on table public.plans is '@accept table-without-row-security public'`;
+
+let trackit: Trackit;
+beforeAll(async () => {
+  trackit = await startTrackit({ GRAPHQL_MAX_TABLES: "0" }, undefined, ADVISED);
+});
+afterAll(() => trackit.stop());
+
+async function examine(more: Readonly<Record<string, string>> = {}) {
+  const settings = {
+    DATABASE_URL: trackit.loginUrl,
+    MIGRATE: "off",
+    DB_ANON_ROLE: trackit.role("anon"),
+    API_KEY_REQUIRED: "off",
+    ...more,
+  };
+  const { exitCode, stdout, stderr } = await outcomeOf(doctor([], settings));
+  return { exitCode, stderr, lines: stdout.trimEnd().split("\n") };
+}
+
+test("a database that can be served has one line per subject, and each finding names its fix", async () => {
+  const { exitCode, lines } = await examine();
+  const [support, login] = [trackit.role("support"), trackit.role("api")];
+  expect([exitCode, lines]).toEqual([
+    0,
+    [
+      expect.stringMatching(`^ok        connection: ${login} at `),
+      expect.stringMatching(/^ok {8}version: PostgreSQL \d/),
+      `ok        roles: ${login} may become the roles of callers`,
+      expect.stringMatching(/^ok {8}grants: callers may read \d+ of \d+ tables$/),
+      expect.stringMatching(/^warning {3}changes: .*create role .* replication.*create publication .* for table /),
+      "ok        pooler: DATABASE_URL names the server",
+      "ok        clock: this machine and the database agree",
+      "ok        extensions: none is required",
+      "ok        settings: they are valid",
+      ...lines.slice(9),
+    ],
+  ]);
+  const advice = lines.slice(9);
+  expect(advice.every((line) => /^(warning|ok) +advice: /.test(line))).toBe(true);
+  expect(advice.join("\n")).toContain(`to fix it: revoke ${support} from ${login};`);
+});
+
+test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
+  ["a role that does not exist", () => ({ DB_ANON_ROLE: "nowhere" }), /^error +roles: the role "nowhere" .* does not/],
+  [
+    "a role that the login may not become",
+    () => ({ DB_ANON_ROLE: trackit.role("owner") }),
+    /^error +roles: .*grant it/,
+  ],
+  ["a schema that does not exist", () => ({ DB_SCHEMAS: "gone" }), /^error +roles: DB_SCHEMAS names .*: gone$/],
+  [
+    "logins that are missing",
+    () => ({ MIGRATE: "on", JWT_SECRET: "x".repeat(32) }),
+    /^error +roles: there is no login /,
+  ],
+  ["a pool that is too large", () => ({ DB_POOL: "900" }), /^error +settings: DB_POOL is 900/],
+  [
+    "a server that does not answer",
+    () => ({ DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" }),
+    /^error +connection: cannot connect to the database: .*ECONNREFUSED/,
+  ],
+])("%s is an error, and the exit code is 1", async (_what, settings, line) => {
+  const { exitCode, lines } = await examine(settings());
+  expect(lines.filter((each) => line.test(each))).toHaveLength(1);
+  expect(exitCode).toBe(1);
+});
+
+test("an error that npm run advise finds is an error, and the exit code is 1", async () => {
+  await trackit.database.owner.query("comment on table public.plans is null");
+  try {
+    const { exitCode, lines } = await examine();
+    expect(lines.filter((line) => line.startsWith("error"))).toEqual([
+      expect.stringMatching(
+        /advice: table public\.plans: .*to fix it: alter table public\.plans enable row level security;/,
+      ),
+    ]);
+    expect(exitCode).toBe(1);
+  } finally {
+    await trackit.database.owner.query("comment on table public.plans is '@accept table-without-row-security public'");
+  }
+});
+
+test.skipIf(!hasPgBouncer)("a pooler needs a direct URL, and a setting", async () => {
+  const pooler = await startPooler([trackit.loginUrl]);
+  try {
+    const DATABASE_URL = pooler.pooled(trackit.loginUrl);
+    const ofPooler = async (more: Readonly<Record<string, string>>) => {
+      const { exitCode, lines } = await examine({ DATABASE_URL, ...more });
+      return [exitCode, ...lines.filter((line) => line.includes(" pooler: ")).map((line) => line.split(" ")[0])];
+    };
+    expect(await ofPooler({})).toEqual([1, "error", "warning"]);
+    expect(await ofPooler({ DATABASE_DIRECT_URL: trackit.loginUrl })).toEqual([0, "warning"]);
+    const sound = { DATABASE_DIRECT_URL: trackit.loginUrl, DB_PREPARED_STATEMENTS: "0" };
+    expect(await ofPooler(sound)).toEqual([0, "ok"]);
+  } finally {
+    await pooler.stop();
+  }
+});
+
+test("clocks that differ by more than the time of the question are an error", () => {
+  expect(clockCheck({ sent: 0, received: 60_000, database: 30_000 }).level).toBe("ok");
+  for (const database of [-6000, 66_000]) {
+    expect(clockCheck({ sent: 0, received: 60_000, database })).toEqual({
+      level: "error",
+      text: "this machine and the database differ by 6 s: synchronize both with NTP",
+    });
+  }
+});
