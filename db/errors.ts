@@ -253,16 +253,6 @@ function messageOf(error: DatabaseErrorLike, messages: ConstraintMessages): stri
   return messages.get(`${error.schema}.${error.table}.${error.constraint}`);
 }
 
-/**
- * SQLSTATEs of faults of the server, or of a function, whose messages may contain what clients must not see. Those of transient errors,
- * of RAISE and of missing rows are not among them.
- */
-const INTERNAL = /^(09|25(?!006)|26|2D|38|39|3B|40(?!001|P01)|55(?!P03)|57(?!014)|58|F0|HV|P0(?!001|002)|XX)/;
-
-/** The message of an error of a policy, for subscribers; "internal error" where a request gets that too. */
-export const messageForSubscriber = ({ code = "", message }: DatabaseErrorLike): string =>
-  INTERNAL.test(code) ? internalError().message : message;
-
 /** Nothing was executed: the connection does not know the statement, or already does, or a type in its result has changed. */
 export const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" ||

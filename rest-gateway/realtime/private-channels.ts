@@ -1,7 +1,8 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Database } from "../../db/database.ts";
-import { ApiError, type DatabaseErrorLike, messageForSubscriber } from "../../db/errors.ts";
+import { ApiError, type DatabaseErrorLike } from "../../db/errors.ts";
 import { NO_REQUEST } from "../../db/identity.ts";
+import { messageForSubscriber } from "../../db/masking.ts";
 import { internal, mayNotSee, notPossible } from "./problem.ts";
 
 /** What a caller may do on a channel. */

@@ -1,44 +1,88 @@
 import { expect, test } from "vitest";
-import { messageForSubscriber } from "../../db/errors.ts";
-import { STATUSES } from "../../rest-gateway/table/answer/error-mapping.ts";
+import { SQLSTATES } from "../../db/errors.ts";
+import { messageForSubscriber } from "../../db/masking.ts";
+import { problemOf, STATUSES } from "../../rest-gateway/table/answer/error-mapping.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
+import { connect } from "../support/graphql-client.ts";
 import { observing, useRealtime } from "../support/realtime.ts";
 
 const DDL = `
-  create function public.fail(state text) returns boolean language plpgsql stable as
-    $$ begin if auth.uid() = 2 then raise 'internal detail' using errcode = state; end if; return true; end $$;
+  create function public.fail(state text) returns boolean language plpgsql stable as $$
+  begin
+    if auth.uid() is distinct from 2 then return true; end if;
+    raise exception using errcode = state, detail = '{"status":402,"headers":{}}',
+      message = case state when 'PGRST' then '{"code":"A1","message":"pay first"}' else 'a detail' end;
+  end $$;
   grant execute on function public.fail to anon, authenticated;
-  create table public.failing (id int primary key);
-  alter table public.failing enable row level security;
-  grant select on public.failing to anon, authenticated;
-  create policy p on public.failing using (public.fail('XX001'));
-  create policy p on realtime.messages for select to authenticated using (public.fail('XX001'))`;
+  create table public.faults (id int primary key generated always as identity, state text);
+  alter table public.faults enable row level security;
+  grant select on public.faults to anon, authenticated;
+  create policy p on public.faults using (public.fail(state));
+  create policy p on realtime.messages for select to authenticated using (public.fail(realtime.topic()))`;
 
-const { client, service, sql } = useRealtime({}, DDL);
+const { client, service, sql } = useRealtime({ GRAPHQL_MAX_TABLES: "100" }, DDL);
 
-test("errors of policies that a request gets as internal error are masked on channels, private joins and streams", async () => {
-  const bob = client({ as: "bob" });
-  const channel = await observing(bob, "failing", [{ event: "*", schema: "public", table: "failing" }]);
-  const events = new EventStreamClient(`${service().url}/rest/v1/failing?id=lt.0`, {
-    headers: { apikey: service().service.tokens.issueKey("anon"), authorization: `Bearer ${service().token("bob")}` },
-  });
-  await events.take(1, "snapshot");
-  await sql("insert into failing values (-1)");
-  await expect
-    .poll(() => channel.system.at(-1)?.message)
-    .toBe("a policy of public.failing failed, so changes are not sent: internal error");
-  expect((await events.take(1, "problem"))[0]!.data).toEqual({ message: "internal error" });
-  const states: string[] = [];
-  bob.channel("den", { config: { private: true } }).subscribe((_, error) => states.push(error?.message ?? ""));
-  await expect.poll(() => states[0]).toBe("Unauthorized: internal error");
-});
+/** What a policy raises, and what everyone gets for whom it runs. */
+const RAISED: readonly (readonly [sqlstate: string, message: string])[] = [
+  ["XX001", "internal error"],
+  ["P0003", "internal error"],
+  ["38000", "internal error"],
+  ["58030", "internal error"],
+  ["F0000", "internal error"],
+  ["PT999", "internal error"],
+  ["PT402", "a detail"],
+  ["PGRST", "pay first"],
+  ["P0001", "a detail"],
+  ["22012", "a detail"],
+  ["ABC12", "a detail"],
+];
 
-test.each(STATUSES.filter(([, status]) => status === 500).map(([state]) => state))(
-  "an error of the class %s is masked as in requests",
-  (state) => {
-    // PT lets a function choose the status, and 53 is transient.
-    const isMasked = !state.startsWith("PT") && !state.startsWith("53");
-    const message = messageForSubscriber(Object.assign(new Error("detail"), { code: state.padEnd(5, "X") }));
-    expect(message).toBe(isMasked ? "internal error" : "detail");
+test.each(RAISED)(
+  'of an error %s, "%s" is sent to requests, channels, private joins, streams and GraphQL',
+  async (state, message) => {
+    const headers = {
+      apikey: service().service.tokens.issueKey("anon"),
+      authorization: `Bearer ${service().token("bob")}`,
+    };
+    const answer = await fetch(`${service().url}/rest/v1/rpc/fail?state=${state}`, { headers });
+    expect(((await answer.json()) as any).message).toBe(message);
+
+    await sql("truncate faults");
+    const bob = client({ as: "bob" });
+    const channel = await observing(bob, "faults", [{ event: "*", schema: "public", table: "faults" }]);
+    const stream = new EventStreamClient(`${service().url}/rest/v1/faults`, { headers });
+    await stream.take(1, "snapshot");
+    const subscription = await connect(service(), { as: "bob" }).subscribe("subscription { onFaultCreated { id } }");
+    await sql("insert into faults (state) values ($1)", state);
+    await expect
+      .poll(() => channel.system.at(-1)?.message)
+      .toBe(`a policy of public.faults failed, so changes are not sent: ${message}`);
+    expect((await stream.take(1, "problem"))[0]!.data).toEqual({ message });
+    await expect.poll(() => subscription.error).toMatchObject([{ message }]);
+
+    const states: string[] = [];
+    bob.channel(state, { config: { private: true } }).subscribe((_, error) => states.push(error?.message ?? ""));
+    await expect.poll(() => states[0]).toBe(`Unauthorized: ${message}`);
+  },
+);
+
+const context = {
+  isAnonymous: false,
+  role: null,
+  plan: null,
+  refused: [],
+  catalog: { constraints: new Map(), schemas: new Map() },
+};
+
+test.each([...SQLSTATES, ...STATUSES].map(([prefix]) => prefix))(
+  "requests and subscribers get the same of an error %s",
+  (prefix) => {
+    for (const code of [prefix.padEnd(5, "0"), prefix.padEnd(5, "9")]) {
+      const raised = Object.assign(new Error("a detail"), { code, severity: "ERROR" });
+      const problem = problemOf(raised, context as any);
+      expect(messageForSubscriber(raised)).toBe(problem?.message ?? "internal error");
+      // The message of a status 500 that is not chosen is for the DBA.
+      if (problem?.status === 500 && !code.startsWith("PT")) expect(code).toMatch(/^42|^53400/);
+    }
   },
 );

@@ -4,8 +4,9 @@ import type { Caller } from "../../caller.ts";
 import type { Catalog, Setting } from "../../catalog/catalog.ts";
 import type { RawRow } from "../../connection.ts";
 import type { Database } from "../../database.ts";
-import { ApiError, isTransient, messageForSubscriber } from "../../errors.ts";
+import { ApiError, isTransient } from "../../errors.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../../identity.ts";
+import { messageForSubscriber } from "../../masking.ts";
 import type { Statement } from "../../transaction.ts";
 
 export type CheckerOptions = {

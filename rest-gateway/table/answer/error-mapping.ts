@@ -1,6 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { ApiError, databaseUnavailable, retryAfterOf, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
+import { ApiError, retryAfterOf, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
+import { clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refusals.ts";
 import type { TokenFault } from "../../../identity/verified-tokens.ts";
 import { restRefusal } from "../../conventions/problem.ts";
@@ -90,11 +91,11 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   const refused = context.plan && refusedNumber(raised, context.plan);
   if (refused) return refused.problem;
   if (raised.code === "PGRST") return fromRaise(raised);
+  const message = clientMessage(raised);
+  if (message === null) return null;
   const chosen = chosenStatus(raised.code);
-  if (chosen !== null) return fromDatabase(raised, chosen, context);
-  const status = statusOf(raised, context.isAnonymous);
-  if (status === INTERNAL) return isForTheDba(raised) ? { status, code: raised.code, message: raised.message } : null;
-  if (status === UNAVAILABLE) return { status, code: raised.code, message: databaseUnavailable().message };
+  const status = chosen ?? statusOf(raised, context.isAnonymous);
+  if (chosen === null && (status === INTERNAL || status === UNAVAILABLE)) return { status, code: raised.code, message };
   return fromDatabase(raised, status, context);
 }
 
@@ -207,9 +208,6 @@ function statusOf(raised: DatabaseError, isAnonymous: boolean): number {
   return BAD_REQUEST;
 }
 
-/** These errors contain no data: class 42 is about objects of the schema, such as a recursive policy, and 53400 about a server limit. */
-const isForTheDba = ({ code = "" }: DatabaseError) => code.startsWith("42") || code === "53400";
-
 /** "Failing row contains (…)" would reveal columns that the caller may not read. */
 const isSafe = ({ code, detail }: DatabaseError) =>
   detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
@@ -237,10 +235,9 @@ function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError
 
 /** `raise sqlstate 'PGRST' using message = '{"code":…}', detail = '{"status":…,"headers":{}}'` */
 function fromRaise({ message, detail }: DatabaseError): TableProblem {
-  const body = objectOf(message);
+  const body = raisedObject(message);
   const response = objectOf(detail);
-  if (typeof body?.code !== "string" || typeof body.message !== "string")
-    return badRaise("Invalid JSON value for MESSAGE").problem;
+  if (body === null) return badRaise("Invalid JSON value for MESSAGE").problem;
   const given = objectOf(response?.headers);
   const headers = given && Object.entries(given).map(writeHeader);
   const { status, status_text: statusText } = response ?? {};
@@ -258,12 +255,3 @@ function fromRaise({ message, detail }: DatabaseError): TableProblem {
 }
 
 const isStatus = (value: unknown): value is number => typeof value === "number" && /^[2-5]\d\d$/.test(String(value));
-
-function objectOf(value: unknown): Record<string, unknown> | null {
-  try {
-    const parsed = typeof value === "string" ? JSON.parse(value) : value;
-    return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
-}
