@@ -128,11 +128,16 @@ function isRunning(pid: number): boolean {
 async function startWriter({ ownerUrl }: BenchDatabase): Promise<{ stop(): Promise<number> }> {
   const client = new pg.Client({ connectionString: ownerUrl, options: "-c synchronous_commit=on" });
   await client.connect();
+  const { rows } = await client.query("select coalesce(max(id), 0)::int as last from public.events");
+  const first = rows[0].last + 1;
   let written = 0;
   let isOver = false;
   const writing = (async () => {
     while (!isOver) {
-      await client.query("insert into public.events values ($1, $2)", [++written, "an event of some text ".repeat(4)]);
+      await client.query("insert into public.events values ($1, $2)", [
+        first + written++,
+        "an event of some text ".repeat(4),
+      ]);
       await sleep(WRITE_PAUSE);
     }
   })();
