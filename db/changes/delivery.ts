@@ -6,8 +6,8 @@ import type { Rights } from "./rights/rights.ts";
 import type { ChangeVisibility, Watch } from "./rights/watches.ts";
 import {
   type Apart,
-  type Attempt,
   batchSize,
+  type DeliveryHandler,
   Difficulties,
   hasTimeout,
   tooSlow,
@@ -15,19 +15,6 @@ import {
   WatchEnded,
   WatchGroup,
 } from "./watch-group.ts";
-
-export type DeliveryHandler<W extends Watch> = {
-  /**
-   * Receives a batch of changes and who sees them, and sends to each subscriber in an attempt. The next batch is processed after
-   * the promise is resolved.
-   */
-  deliver(results: readonly ChangeVisibility<W>[], attempt: Attempt<W>): Promise<void> | void;
-  /**
-   * The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
-   * change up to `position`.
-   */
-  end(watch: W, error: Error, position: Start): void;
-};
 
 /**
  * Delivers changes to the watches that see them, in commit order. All live watches share one reader and are decided together: first
@@ -264,15 +251,25 @@ export class Delivery<W extends Watch> {
   async #deliver(group: WatchGroup<W>, results: readonly ChangeVisibility<W>[]): Promise<void> {
     const presented = group.present(results);
     if (presented.length === 0) return;
-    await this.#handler.deliver(presented, (watch, send) => {
+    const fail = (watch: W, error: unknown) => {
+      this.#report(error);
+      if (this.#groups.get(watch) === group) this.#end(watch, new Error("internal error"));
+    };
+    const attempt = (watch: W, send: () => void) => {
       if (this.#groups.get(watch) !== group) return;
       try {
         send();
       } catch (error) {
-        this.#report(error);
-        this.#end(watch, new Error("internal error"));
+        fail(watch, error);
       }
-    });
+    };
+    // Fails only if the batch cannot be prepared for any watch. Each then ends with a reason: a change must not be lost in silence.
+    try {
+      await this.#handler.deliver(presented, attempt);
+    } catch (error) {
+      for (const { visible, failures } of presented)
+        for (const { watch } of [...visible, ...failures]) fail(watch, error);
+    }
   }
 
   /** When the group that catches up has delivered everything that the live group has taken, its watches go live. */

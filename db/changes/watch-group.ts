@@ -7,6 +7,19 @@ import type { ChangeVisibility, Watch, Watches } from "./rights/watches.ts";
 /** The right to see a table has ended, or it cannot be decided. The message is for the subscriber. */
 export class WatchEnded extends Error {}
 
+export type DeliveryHandler<W extends Watch> = {
+  /**
+   * Receives a batch of changes and who sees them, and sends to each subscriber in an attempt. The next batch is processed after
+   * the promise is resolved.
+   */
+  deliver(results: readonly ChangeVisibility<W>[], attempt: Attempt<W>): Promise<void> | void;
+  /**
+   * The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
+   * change up to `position`.
+   */
+  end(watch: W, error: Error, position: Start): void;
+};
+
 /** Sends to the subscriber of a watch. If that throws, only this watch ends. Does nothing for a watch that has ended meanwhile. */
 export type Attempt<W extends Watch> = (watch: W, send: () => void) => void;
 

@@ -28,10 +28,11 @@ const watchArticles = (): Reading => ({
   ended: null,
 });
 
-async function startDelivery(feed: ChangeFeed) {
+async function startDelivery(feed: ChangeFeed, prepare = (_titles: readonly string[]) => {}) {
   const { rights } = await startRights(database);
   const delivery = new Delivery<Reading>(feed, rights, {
     deliver(results) {
+      prepare(results.map(({ change }) => rowOf(change).title!));
       for (const { change, visible } of results)
         for (const { watch } of visible) if (change.new) watch.titles.push(rowOf(change).title!);
     },
@@ -122,6 +123,20 @@ test("a watch whose position is no longer kept is refused, and others continue",
   expect(() => delivery.start([watchArticles()], start)).toThrow(FeedGap);
   await insert(1001, 1001);
   await expect.poll(() => live.titles.length).toBe(1001);
+});
+
+test("watches whose batch cannot be prepared end with a reason, instead of losing it in silence, and others continue", async () => {
+  const delivery = await startDelivery(await startFeed(database, "logical"), (titles) => {
+    if (titles.includes("Title 3001")) throw new Error("not prepared");
+  });
+  const ended = watchArticles();
+  delivery.start([ended]);
+  await insert(3001, 3001);
+  await expect.poll(() => ended.ended).toEqual(new Error("internal error"));
+  const next = watchArticles();
+  delivery.start([next]);
+  await insert(3002, 3010);
+  await expect.poll(() => next.titles).toEqual(titlesFrom(3002, 3010));
 });
 
 test("a watch ends with the reason when its role may no longer read the table", async () => {
