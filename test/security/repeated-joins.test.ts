@@ -29,7 +29,7 @@ async function connect() {
 const lost = async () => (await sql("select count(*)::int as count from changes.lost_channels"))[0].count as number;
 
 test("a channel that is joined again and again continues where it was, and no position is kept for it", async () => {
-  const { join, of } = await connect();
+  const { socket, join, of } = await connect();
   const ids = () => of("postgres_changes").map(({ data }) => data.record.id);
   for (let n = 1; n <= 50; n++) {
     join("again", NOTES);
@@ -39,6 +39,8 @@ test("a channel that is joined again and again continues where it was, and no po
   await expect.poll(() => [...new Set(ids())]).toEqual([10, 20, 30, 40, 50]);
   expect(of("system").filter(({ resumed }) => resumed)).toHaveLength(49);
   expect(await lost()).toBe(0);
+  socket.terminate();
+  await expect.poll(lost).toBe(1);
 });
 
 test("a reference that is no integer does not keep the position of its channel from being stored", async () => {
@@ -46,7 +48,7 @@ test("a reference that is no integer does not keep the position of its channel f
   join("fraction", NOTES, "0.5");
   await expect.poll(() => of("phx_reply")).toHaveLength(1);
   socket.terminate();
-  await expect.poll(lost).toBe(1);
+  await expect.poll(lost).toBe(2);
 });
 
 const IDENTITY = { client: "one network", isExact: false, channel: "a channel", network: "203.0.113.7" };
