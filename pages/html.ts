@@ -1,5 +1,8 @@
 import { escapeMarkup } from "../http/response.ts";
 
+/** The path of the console. */
+export const CONSOLE = "/console";
+
 /** Markup in which every value from elsewhere is escaped. */
 export class Html {
   readonly text: string;

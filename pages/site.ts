@@ -7,9 +7,8 @@ import { RETRY_SECONDS } from "../http/response.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
-import { CONSOLE } from "./console/console.ts";
 import { docsPages, listDocs } from "./docs.ts";
-import { documentOf, html, type Link, PAGE_POLICY } from "./html.ts";
+import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "./html.ts";
 
 type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "migrate" | "openapi">;
 

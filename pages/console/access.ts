@@ -3,9 +3,9 @@ import type { Finding } from "../../db/advisor/finding.ts";
 import type { Catalog, DatabaseFunction, Role } from "../../db/catalog/catalog.ts";
 import { exposureOf, type TableExposure } from "../../db/catalog/exposure.ts";
 import { appliesTo, type Policy } from "../../db/policies.ts";
-import { type Html, html, table } from "../html.ts";
+import { CONSOLE, type Html, html, table } from "../html.ts";
 import { selectField } from "./caller-form.ts";
-import { CONSOLE, type View } from "./console.ts";
+import type { View } from "./console.ts";
 
 export type AccessOptions = {
   catalog(): Catalog;

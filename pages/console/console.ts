@@ -5,7 +5,7 @@ import { readBytes } from "../../http/body.ts";
 import { exchangeOf } from "../../http/exchange.ts";
 import { byMethod } from "../../http/express.ts";
 import { isOfOtherSite } from "../../http/operator.ts";
-import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../html.ts";
+import { CONSOLE, current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../html.ts";
 import type { ConsoleSessions, Operator } from "./session.ts";
 
 /** One page of the console. */
@@ -31,7 +31,6 @@ export type ConsoleOptions = {
   readonly links: readonly Link[];
 };
 
-export const CONSOLE = "/console";
 const SIGN_IN = `${CONSOLE}/sign-in`;
 const SIGN_OUT = `${CONSOLE}/sign-out`;
 

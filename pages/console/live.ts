@@ -6,8 +6,8 @@ import {
   type StatementStatistics,
 } from "../../db/activity.ts";
 import { PREFIX, parseMetrics, type Sample } from "../../telemetry/metrics.ts";
-import { type Html, html, table } from "../html.ts";
-import { CONSOLE, type View } from "./console.ts";
+import { CONSOLE, type Html, html, table } from "../html.ts";
+import type { View } from "./console.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */

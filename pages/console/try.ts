@@ -2,9 +2,9 @@ import type { Caller } from "../../db/caller.ts";
 import type { TriedTransaction } from "../../db/trial.ts";
 import type { InProcessRequest, InProcessResponse } from "../../http/in-process.ts";
 import type { Phase } from "../../telemetry/span.ts";
-import { Html, html, table } from "../html.ts";
+import { CONSOLE, Html, html, table } from "../html.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault, selectField } from "./caller-form.ts";
-import { CONSOLE, csrfField, type View, type ViewInput } from "./console.ts";
+import { csrfField, type View, type ViewInput } from "./console.ts";
 
 /** What came of a trial. */
 export type Tried = {

@@ -3,9 +3,9 @@ import { type Catalog, quoteIfNeeded, type Table } from "../../db/catalog/catalo
 import { isTransient } from "../../db/errors.ts";
 import type { Policy } from "../../db/policies.ts";
 import type { Evaluated, Obstacle, RowAccess, RowAccessCheck, Verdict } from "../../db/row-access.ts";
-import { type Html, html, table } from "../html.ts";
+import { CONSOLE, type Html, html, table } from "../html.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault } from "./caller-form.ts";
-import { CONSOLE, csrfField, type View } from "./console.ts";
+import { csrfField, type View } from "./console.ts";
 import type { Operator } from "./session.ts";
 
 export type WhyOptions = AsOptions & {
