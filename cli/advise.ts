@@ -4,7 +4,7 @@ import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
 import { callersOf, countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
-import { retryLocked } from "../db/lock-retries.ts";
+import { retryLocked } from "../db/follow/lock-retries.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 
 const HELP = `\
@@ -76,7 +76,7 @@ async function read(config: Config): Promise<Advice> {
 async function leftOutFor(config: Config, login: string): Promise<readonly Finding[]> {
   const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
     import("./graphql-schema.ts"),
-    import("../graphql/schema.ts"),
+    import("../graphql/schema/schema.ts"),
   ]);
   return withSchemaOptions(config, login, findLeftOut);
 }

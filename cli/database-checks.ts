@@ -7,8 +7,8 @@ import { findChanges } from "../db/changes/mode.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { refuseOldServer, refuseUnservable } from "../db/cluster/open.ts";
-import { retryLocked } from "../db/lock-retries.ts";
-import { isPooled } from "../db/preparation.ts";
+import { retryLocked } from "../db/follow/lock-retries.ts";
+import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
 
 /** Seconds by which the clocks may differ. Tokens are accepted with a tolerance of 30 seconds, in which the network has a part. */

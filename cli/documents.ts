@@ -3,7 +3,7 @@ import { type GraphQLError, parse, validate } from "postgraphile/graphql";
 import type { Config, Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
 import { callersOf } from "../db/advisor/finding.ts";
-import { buildSchema } from "../graphql/schema.ts";
+import { buildSchema } from "../graphql/schema/schema.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./graphql-schema.ts";
 

@@ -2,8 +2,8 @@ import pg from "pg";
 import type { Config } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { retryLocked } from "../db/lock-retries.ts";
-import { type SchemaOptions, schemaSettings } from "../graphql/schema.ts";
+import { retryLocked } from "../db/follow/lock-retries.ts";
+import { type SchemaOptions, schemaSettings } from "../graphql/schema/schema.ts";
 import { ownerUrl } from "./command.ts";
 
 /** Passes to `use` what the GraphQL schema is built from. The grants of `login` decide what the schema contains. */

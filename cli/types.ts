@@ -4,7 +4,7 @@ import type { Environment } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { type CatalogScope, parseCatalog, readCatalog } from "../db/catalog/read.ts";
-import { retryLocked } from "../db/lock-retries.ts";
+import { retryLocked } from "../db/follow/lock-retries.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 

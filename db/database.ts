@@ -3,16 +3,16 @@ import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { SlowTransactions } from "./activity.ts";
-import { Admission } from "./admission.ts";
-import { type BudgetLimits, budgetLimits } from "./budget-limits.ts";
-import { ByteBudget, KINDS } from "./byte-budget.ts";
+import { Admission } from "./admission/admission.ts";
+import { type BudgetLimits, budgetLimits } from "./admission/budget-limits.ts";
+import { ByteBudget, KINDS } from "./admission/byte-budget.ts";
+import { Diagnosis, type Failure } from "./advisor/diagnosis.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
-import { Diagnosis, type Failure } from "./diagnosis.ts";
 import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
-import { type StatementTimeoutOptions, StatementTimeouts } from "./live-settings.ts";
-import { type TransactionOptions, Transactions } from "./transaction.ts";
+import { SlowTransactions } from "./transaction/activity.ts";
+import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
+import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
 
 export type DatabaseOptions = {
   readonly logins: Logins;

@@ -1,9 +1,9 @@
 import type { WebSocket } from "ws";
-import type { Exchange } from "../http/exchange.ts";
-import type { HttpInterface } from "../http/pipeline.ts";
-import type { SocketExchange, SocketRoute } from "../http/upgrade-gate.ts";
-import { GRAPHQL } from "./envelope.ts";
+import type { SocketExchange, SocketRoute } from "../http/limits/upgrade-gate.ts";
+import type { Exchange } from "../http/pipeline/exchange.ts";
+import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { GraphQLInterface, GraphQLOptions } from "./index.ts";
+import { GRAPHQL } from "./transport/envelope.ts";
 
 /** The close code for a server that cannot serve a socket at the moment. */
 const TRY_AGAIN = 1013;

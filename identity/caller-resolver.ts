@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
-import type { Trial } from "../db/trial.ts";
+import type { Trial } from "../db/transaction/trial.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { apiKeyIn, type Credentials, csrfTokenIn, readCredentials } from "./credentials.ts";
 import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";

@@ -1,6 +1,6 @@
 import type { Caller } from "../db/caller.ts";
-import type { IdentityChange } from "../db/changes/notifications.ts";
 import { ApiError } from "../db/errors.ts";
+import type { IdentityChange } from "../db/follow/notifications.ts";
 import { REFUSALS, RefusedError } from "./refusals.ts";
 
 /** The longest delay of a timer, in milliseconds. */

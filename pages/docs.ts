@@ -1,7 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { type RequestHandler, Router } from "express";
-import { byMethod } from "../http/express.ts";
+import { byMethod } from "../http/pipeline/express.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "./html.ts";
 

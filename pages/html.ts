@@ -1,4 +1,4 @@
-import { escapeMarkup } from "../http/response.ts";
+import { escapeMarkup } from "../http/pipeline/response.ts";
 
 /** The path of the console. */
 export const CONSOLE = "/console";

@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
 import type { Config } from "../config/config.ts";
-import { byMethod } from "../http/express.ts";
-import type { ServiceState } from "../http/health.ts";
-import { RETRY_SECONDS } from "../http/response.ts";
+import type { ServiceState } from "../http/operations/health.ts";
+import { byMethod } from "../http/pipeline/express.ts";
+import { RETRY_SECONDS } from "../http/pipeline/response.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";

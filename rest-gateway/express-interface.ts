@@ -2,8 +2,8 @@ import type { ServerResponse } from "node:http";
 import type { Express, RequestHandler } from "express";
 import express from "express";
 import { ApiError, internalError } from "../db/errors.ts";
-import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/exchange.ts";
-import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline.ts";
+import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
+import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import {
   noSuchPath,
   RestError,

@@ -1,30 +1,30 @@
 import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import { budgetLimits } from "../db/admission/budget-limits.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
-import { budgetLimits } from "../db/budget-limits.ts";
 import type { Caller } from "../db/caller.ts";
 import { createFeed } from "../db/changes/mode.ts";
-import { Notifications, SchemaAnnouncement } from "../db/changes/notifications.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import { createDatabase } from "../db/database.ts";
-import { LiveSettings, settingsInDatabase } from "../db/live-settings.ts";
+import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
+import { LiveSettings, settingsInDatabase } from "../db/transaction/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
-import { OperationMetrics } from "../graphql/operation-metrics.ts";
-import { EventStreams } from "../http/event-stream.ts";
-import { migrationLog, settingsLog } from "../http/log.ts";
-import type { addressReader } from "../http/request.ts";
-import { SlowStreams } from "../http/slow-streams.ts";
+import { OperationMetrics } from "../graphql/execute/operation-metrics.ts";
+import { SlowStreams } from "../http/limits/slow-streams.ts";
+import { EventStreams } from "../http/pipeline/event-stream.ts";
+import { migrationLog, settingsLog } from "../http/pipeline/log.ts";
+import type { addressReader } from "../http/pipeline/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
 import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
+import { createRealtime } from "../realtime/index.ts";
 import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
-import { createRealtime } from "../rest-gateway/realtime/index.ts";
 import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -123,7 +123,7 @@ export async function createApp(options: AppOptions) {
 
 /** Loaded only where it is served. */
 async function createExplorer(graphql: DeferredGraphQL, { migrate: hasAccounts }: Config) {
-  const { explorerRouter } = await import("../graphql/explorer.ts").catch((cause) => {
+  const { explorerRouter } = await import("../graphql/transport/explorer.ts").catch((cause) => {
     throw new Error("GRAPHIQL=on: the npm package ruru is not installed. The container image does not have it", {
       cause,
     });

@@ -1,7 +1,7 @@
 import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Logger } from "pino";
-import type { ByteBudget } from "../db/byte-budget.ts";
+import type { ByteBudget } from "../db/admission/byte-budget.ts";
 
 /** Part of the heap at which the service ends clients. V8 then collects again when half of the rest is used. */
 const NEARLY_FULL = 0.75;

@@ -6,8 +6,8 @@ import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
 import { CODES, SQLSTATES } from "../db/errors.ts";
+import { REASON_CODES } from "../realtime/problem.ts";
 import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
-import { REASON_CODES } from "../rest-gateway/realtime/problem.ts";
 import { internalProblem, STATUSES } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
 
@@ -70,7 +70,7 @@ test("docs/operations.md lists every field of the log", () => {
 
 test("docs/architecture.md names only files that exist", () => {
   const files = globSync(
-    "{*,{cache,cli,config,db,deploy,graphql,http,identity,pages,plugins,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{cache,cli,config,console,db,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
   );
   const named = readFileSync("docs/architecture.md", "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
   expect(named.length).toBeGreaterThan(50);
@@ -131,10 +131,10 @@ test("docs/errors.md lists the SQLSTATEs that have another status in the table i
 test("docs/errors.md lists every status and code with which a WebSocket is rejected or closed", () => {
   const documented = tableRows("docs/errors.md", "## WebSockets").map(([code]) => Number(code));
   const sources = [
-    "http/upgrade-gate.ts",
-    "graphql/socket.ts",
+    "http/limits/upgrade-gate.ts",
+    "graphql/transport/socket.ts",
     "identity/socket-caller.ts",
-    "rest-gateway/realtime/socket.ts",
+    "realtime/socket.ts",
   ]
     .map((file) => readFileSync(file, "utf8"))
     .join();

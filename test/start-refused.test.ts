@@ -5,7 +5,7 @@ import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { describeSettings, readConfig } from "../config/config.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
-import { createLog } from "../http/log.ts";
+import { createLog } from "../http/pipeline/log.ts";
 import { startService } from "../server.ts";
 import { nodeRun, npmStart, processesNamed, type Settings } from "./support/command.ts";
 import { JWT_SECRET } from "./support/service.ts";

@@ -5,7 +5,7 @@ import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
 import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter";
 import { buildCatalog } from "../../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
-import { buildSchema } from "../../graphql/schema.ts";
+import { buildSchema } from "../../graphql/schema/schema.ts";
 
 /** What one process builds. */
 export type BuildRequest = { readonly databaseUrl: string; readonly schema: "ours" | "stock" };

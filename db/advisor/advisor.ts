@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { SHORT_LOCK_TIMEOUT } from "../lock-retries.ts";
+import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
 import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */

@@ -4,8 +4,8 @@ import pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import type { Catalog } from "../catalog/catalog.ts";
-import { Debounced } from "../changes/debounced.ts";
 import type { Logins } from "../cluster/provision.ts";
+import { Debounced } from "../follow/debounced.ts";
 import { type Acceptances, type Advice, advise, parseAcceptances } from "./advisor.ts";
 import { callersWith, countsOf, type Finding, lineOf, sorted } from "./finding.ts";
 

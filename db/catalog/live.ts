@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { Debounced } from "../changes/debounced.ts";
+import { Debounced } from "../follow/debounced.ts";
 import { buildCatalog } from "./build.ts";
 import type { Catalog } from "./catalog.ts";
 import { type CatalogScope, type CatalogText, parseCatalog, readCatalog } from "./read.ts";

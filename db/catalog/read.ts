@@ -1,6 +1,6 @@
 import type { Pool, QueryResult } from "pg";
 import pg from "pg";
-import { SHORT_LOCK_TIMEOUT } from "../lock-retries.ts";
+import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
 import { MEDIA_HANDLERS, type MediaHandlerRow } from "./build.ts";
 import { CODE, type CodeRow, EXECUTORS } from "./code-rows.ts";
 import { CONSTRAINTS, type ConstraintRow, KEYS, type KeyRow } from "./constraints.ts";

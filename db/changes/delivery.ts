@@ -1,9 +1,9 @@
+import type { Rights } from "../rights/rights.ts";
+import type { ChangeVisibility, Watch } from "../rights/watches.ts";
 import { type Change, comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import type { Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
-import type { Rights } from "./rights/rights.ts";
-import type { ChangeVisibility, Watch } from "./rights/watches.ts";
 import {
   type Apart,
   batchSize,

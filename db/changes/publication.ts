@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
-import { Debounced } from "./debounced.ts";
+import { Debounced } from "../follow/debounced.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
 import {
   failureOf,

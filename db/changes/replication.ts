@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import pg from "pg";
-import { cancelRequest } from "../connection.ts";
+import { cancelRequest } from "../wire/connection.ts";
 import { POSTGRES_EPOCH } from "./pgoutput.ts";
 
 const CONNECT_MILLISECONDS = 10_000;

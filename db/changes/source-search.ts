@@ -1,4 +1,4 @@
-import { Debounced } from "./debounced.ts";
+import { Debounced } from "../follow/debounced.ts";
 import type { Publication } from "./publication.ts";
 import type { ChangeSource } from "./source.ts";
 

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ChangeVisibility, Watch, Watches } from "../rights/watches.ts";
 import { comparePositions } from "./change.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
-import type { ChangeVisibility, Watch, Watches } from "./rights/watches.ts";
 
 /** The right to see a table has ended, or it cannot be decided. The message is for the subscriber. */
 export class WatchEnded extends Error {}

@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { similarTo } from "../similar.ts";
+import { similarTo } from "../catalog/similar.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 
 /** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include content/articles/access.sql` */

@@ -1,10 +1,10 @@
 import { Router } from "express";
 import type pg from "pg";
 import type { Logger } from "pino";
-import type { Notifications } from "../../db/changes/notifications.ts";
-import type { Transactions } from "../../db/transaction.ts";
-import type { BodyLimits } from "../../http/body.ts";
-import type { AddressReader } from "../../http/request.ts";
+import type { Notifications } from "../../db/follow/notifications.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
+import type { BodyLimits } from "../../http/pipeline/body.ts";
+import type { AddressReader } from "../../http/pipeline/request.ts";
 import type { Clock } from "../../identity/account.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { CsrfTokens } from "../../identity/credentials.ts";

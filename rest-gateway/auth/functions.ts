@@ -1,6 +1,6 @@
 import { anonymous } from "../../db/caller.ts";
-import { type Identity, NO_REQUEST } from "../../db/identity.ts";
-import type { Transactions } from "../../db/transaction.ts";
+import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";

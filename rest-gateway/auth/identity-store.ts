@@ -1,5 +1,5 @@
 import { MAX_ACCESS_TOKEN_TTL } from "../../config/settings.ts";
-import type { Notifications } from "../../db/changes/notifications.ts";
+import type { Notifications } from "../../db/follow/notifications.ts";
 import type { Account, AccountState, Clock, FoundKey, IdentityStore, Session } from "../../identity/account.ts";
 import { BasicSignIns } from "../../identity/basic-sign-ins.ts";
 import type { CsrfTokens } from "../../identity/credentials.ts";

@@ -1,5 +1,5 @@
 import type { Request, Router } from "express";
-import { readBytes } from "../../http/body.ts";
+import { readBytes } from "../../http/pipeline/body.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { Auth } from "./auth.ts";

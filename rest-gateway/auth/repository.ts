@@ -1,5 +1,5 @@
-import { writeArray } from "../../db/array-text.ts";
 import { countedNetworksOf } from "../../db/network.ts";
+import { writeArray } from "../../db/wire/array-text.ts";
 import type { Account, AccountState, Session } from "../../identity/account.ts";
 import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
 import { emailSkeleton, usernameSkeleton } from "./login-names.ts";

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { type RequestHandler, Router } from "express";
 import type { Caller } from "../../db/caller.ts";
-import { identityOf } from "../../http/exchange.ts";
-import { byMethod, type Methods } from "../../http/express.ts";
-import { ClientGone } from "../../http/response.ts";
+import { identityOf } from "../../http/pipeline/exchange.ts";
+import { byMethod, type Methods } from "../../http/pipeline/express.ts";
+import { ClientGone } from "../../http/pipeline/response.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import { loginRequired, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from "express";
-import { identityOf } from "../../http/exchange.ts";
+import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account, Clock, Session } from "../../identity/account.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";

@@ -1,4 +1,4 @@
-import type { CancelSignal } from "../../db/connection.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { CancelSignal } from "../../db/connection.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
 import { type RefusalReason, RefusedError } from "../../identity/refusals.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";

@@ -1,5 +1,5 @@
 import type { Router } from "express";
-import { identityOf } from "../../http/exchange.ts";
+import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
 import { RefusedError } from "../../identity/refusals.ts";
 import { hashOf } from "../../identity/secrets.ts";

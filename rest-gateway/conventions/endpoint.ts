@@ -1,5 +1,5 @@
 import type { Caller } from "../../db/caller.ts";
-import type { RequestContext } from "../../db/identity.ts";
+import type { RequestContext } from "../../db/transaction/identity.ts";
 import type { Parameters } from "./parameters.ts";
 import type { Version } from "./version.ts";
 

@@ -1,5 +1,5 @@
 import { ApiError } from "../../db/errors.ts";
-import { type BodyLimits, parseJson } from "../../http/body.ts";
+import { type BodyLimits, parseJson } from "../../http/pipeline/body.ts";
 import { parseContentType } from "./headers.ts";
 import { invalidJson, unsupportedMediaType } from "./problem.ts";
 

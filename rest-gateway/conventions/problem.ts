@@ -1,8 +1,8 @@
 import type { ServerResponse } from "node:http";
 import type { Code, Problem } from "../../db/errors.ts";
-import { wrongMediaType } from "../../http/body.ts";
-import { type Destination, type Head, setHead } from "../../http/exchange.ts";
-import { RETRY_SECONDS } from "../../http/response.ts";
+import { wrongMediaType } from "../../http/pipeline/body.ts";
+import { type Destination, type Head, setHead } from "../../http/pipeline/exchange.ts";
+import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
 import { REFUSALS, type RefusedError } from "../../identity/refusals.ts";
 
 /** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */

@@ -1,10 +1,10 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
-import { readBytes } from "../../http/body.ts";
-import type { Exchange as HttpExchange } from "../../http/exchange.ts";
-import type { HttpInterface } from "../../http/pipeline.ts";
-import { contextOfExchange } from "../../http/recipient.ts";
-import { ClientGone } from "../../http/response.ts";
+import { readBytes } from "../../http/pipeline/body.ts";
+import type { Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
+import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
+import { contextOfExchange } from "../../http/pipeline/recipient.ts";
+import { ClientGone } from "../../http/pipeline/response.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";

@@ -1,8 +1,8 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import type { Identity } from "../../db/identity.ts";
-import { faultsOfInput, type InputFault } from "../../db/input-faults.ts";
-import type { Transactions } from "../../db/transaction.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import { faultsOfInput, type InputFault } from "../../db/transaction/input-faults.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
 import { type Fault, faultOfRecord, type RestError } from "../conventions/problem.ts";
 import { finish } from "../sql.ts";
 import * as refused from "../table/refused-row.ts";

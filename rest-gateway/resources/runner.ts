@@ -1,11 +1,11 @@
 import { shapeCache, type TextCache } from "../../cache/text-cache.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { CancelSignal } from "../../db/connection.ts";
 import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import type { Identity, RequestContext, TransactionSettings } from "../../db/identity.ts";
-import type { Result, RunOptions, Statement } from "../../db/transaction.ts";
+import type { Identity, RequestContext, TransactionSettings } from "../../db/transaction/identity.ts";
+import type { Result, RunOptions, Statement } from "../../db/transaction/transaction.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
 import { finish, type Sql, type Written } from "../sql.ts";
 import { RESULT as TABLE_RESULT } from "../table/query.ts";
 import { writeChange } from "../table/write/changes.ts";

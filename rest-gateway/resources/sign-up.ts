@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
 import type { Router } from "express";
 import { anonymous } from "../../db/caller.ts";
-import type { Identity } from "../../db/identity.ts";
-import { readBytes } from "../../http/body.ts";
-import { exchangeOf } from "../../http/exchange.ts";
-import { contextOfExchange } from "../../http/recipient.ts";
-import { ClientGone } from "../../http/response.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import { readBytes } from "../../http/pipeline/body.ts";
+import { exchangeOf } from "../../http/pipeline/exchange.ts";
+import { contextOfExchange } from "../../http/pipeline/recipient.ts";
+import { ClientGone } from "../../http/pipeline/response.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { NewUser, Registration } from "../auth/registration.ts";
 import { route, routes } from "../auth/route.ts";

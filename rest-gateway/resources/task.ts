@@ -1,6 +1,6 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import { type Identity, NO_REQUEST } from "../../db/identity.ts";
-import { recipientOfResponse } from "../../http/recipient.ts";
+import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
+import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
 import { finish, type Sql } from "../sql.ts";

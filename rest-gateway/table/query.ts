@@ -1,5 +1,5 @@
 import type { Setting } from "../../db/catalog/catalog.ts";
-import type { Result } from "../../db/transaction.ts";
+import type { Result } from "../../db/transaction/transaction.ts";
 import type { Written } from "../sql.ts";
 import type { Plan } from "./plan.ts";
 

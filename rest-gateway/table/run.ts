@@ -1,7 +1,7 @@
-import type { CancelSignal } from "../../db/connection.ts";
-import type { OpenedStream, RowStream } from "../../db/row-stream.ts";
-import type { Result, Transactions } from "../../db/transaction.ts";
-import type { StreamQueue } from "../../http/slow-streams.ts";
+import type { OpenedStream, RowStream } from "../../db/transaction/row-stream.ts";
+import type { Result, Transactions } from "../../db/transaction/transaction.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
+import type { StreamQueue } from "../../http/limits/slow-streams.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { isRead, isReadOnly } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";

@@ -1,11 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import type { ByteBudget } from "../../db/byte-budget.ts";
+import type { ByteBudget } from "../../db/admission/byte-budget.ts";
 import type { Problem } from "../../db/errors.ts";
-import type { Destination as HttpDestination } from "../../http/exchange.ts";
-import type { HttpEnvelope } from "../../http/pipeline.ts";
-import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/response.ts";
-import { PAGE_HEADERS } from "../../http/security-headers.ts";
-import type { SlowStreams } from "../../http/slow-streams.ts";
+import type { SlowStreams } from "../../http/limits/slow-streams.ts";
+import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
+import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
+import { type ClientGone, endAndFree, endWith, RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { PAGE_HEADERS } from "../../http/pipeline/security-headers.ts";
 import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";

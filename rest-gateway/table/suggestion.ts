@@ -1,6 +1,6 @@
 import { type Catalog, type TableName, type TablePrivilege, tableOf } from "../../db/catalog/catalog.ts";
 import { mayExecute, mayUseColumn, mayUseTable } from "../../db/catalog/grants.ts";
-import { similarTo } from "../../db/similar.ts";
+import { similarTo } from "../../db/catalog/similar.ts";
 import type { RowSource } from "./plan.ts";
 
 /** The caller who reads a hint. It suggests only what their role may use. */

@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
-import type { Statement } from "../../db/transaction.ts";
-import type { Exchange } from "../../http/exchange.ts";
-import { recipientOfResponse } from "../../http/recipient.ts";
-import { contextOf, requestHeaders } from "../../http/request.ts";
+import type { Statement } from "../../db/transaction/transaction.ts";
+import type { Exchange } from "../../http/pipeline/exchange.ts";
+import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
+import { contextOf, requestHeaders } from "../../http/pipeline/request.ts";
 import { RestError } from "../conventions/problem.ts";
 import type {
   ErrorResponse,

@@ -1,4 +1,4 @@
-import type { Identity } from "../../db/identity.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
 import { contentTag } from "../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../conventions/endpoint.ts";
 import { answerList, parsePaging } from "../conventions/paging.ts";

@@ -1,4 +1,4 @@
-import { RETRY_SECONDS } from "../../http/response.ts";
+import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
 import { restError as error, type RestProblem } from "../conventions/problem.ts";
 
 export const invalidTaskId = (text: string) =>

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import type { Recipient } from "../../db/byte-budget.ts";
+import type { Recipient } from "../../db/admission/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
-import type { Identity } from "../../db/identity.ts";
-import type { RunOptions, Statement, Transactions } from "../../db/transaction.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import type { RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { RestAnswer } from "../conventions/endpoint.ts";
 
 /** The kinds of tasks by the interface that handles them. Tasks of one kind take about the same time per row. */

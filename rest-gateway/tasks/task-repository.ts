@@ -1,7 +1,7 @@
 import type pg from "pg";
-import type { RawRow } from "../../db/connection.ts";
 import type { Database } from "../../db/database.ts";
-import { type Identity, NO_REQUEST } from "../../db/identity.ts";
+import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { RawRow } from "../../db/wire/connection.ts";
 import type { NewTask, StoredRequest, Task, TaskKind } from "./task-handler.ts";
 
 /** The state of a task, without its result. Times are ISO 8601. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { elementsOf, writeArray } from "../../db/array-text.ts";
+import { elementsOf, writeArray } from "../../db/wire/array-text.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

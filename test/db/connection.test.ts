@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Code } from "../../db/catalog/code.ts";
-import { Transactions } from "../../db/transaction.ts";
+import { Transactions } from "../../db/transaction/transaction.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
 import { anon, NO_CODE, useTransactionsDatabase } from "../support/transactions.ts";
 

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { ConnectionPool, type PooledConnection, type PoolOptions } from "../../db/pool.ts";
+import { ConnectionPool, type PooledConnection, type PoolOptions } from "../../db/transaction/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const SOON = { timeout: 30_000, interval: 20 };

@@ -4,7 +4,7 @@ import { buildCatalog } from "../../db/catalog/build.ts";
 import type { Code } from "../../db/catalog/code.ts";
 import { EXECUTORS } from "../../db/catalog/code-rows.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
-import type { Identity } from "../../db/identity.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
 import { anon, NO_CODE, type TestTransactions, useTransactionsDatabase } from "../support/transactions.ts";
 
 /** Statements that leave state on a connection. */

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { Admission, Slot } from "../../db/admission.ts";
-import { ByteBudget } from "../../db/byte-budget.ts";
+import { Admission, Slot } from "../../db/admission/admission.ts";
+import { ByteBudget } from "../../db/admission/byte-budget.ts";
 import { Code } from "../../db/catalog/code.ts";
-import type { Identity } from "../../db/identity.ts";
-import { Pace } from "../../db/session-state.ts";
-import type { RunOptions } from "../../db/transaction.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import { Pace } from "../../db/transaction/session-state.ts";
+import type { RunOptions } from "../../db/transaction/transaction.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
 import {
   ada,

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ApiError } from "../../db/errors.ts";
-import type { Identity } from "../../db/identity.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
 import { ada, anon, bob, identityOf, useTransactionsDatabase } from "../support/transactions.ts";
 
 const database = useTransactionsDatabase(`

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, expect, test, vi } from "vitest";
-import { CompiledQueries } from "../../graphql/compiled-queries.ts";
+import { CompiledQueries } from "../../graphql/compiled/compiled-queries.ts";
 import { connect, type GraphQLClient } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 import type { DemoUser } from "../support/service.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Attempt, buildWithoutCulprits, type Culprits } from "../../graphql/culprit-search.ts";
+import { type Attempt, buildWithoutCulprits, type Culprits } from "../../graphql/schema/culprit-search.ts";
 
 const OBJECTS = Array.from({ length: 100 }, (_, i) => `object ${i}`);
 const none: Culprits = new Map();

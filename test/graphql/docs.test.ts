@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { type ArgumentNode, buildSchema, isObjectType, parse, visit } from "postgraphile/graphql";
 import { expect, test } from "vitest";
-import { refuseLargeOperations } from "../../graphql/document-size.ts";
+import { refuseLargeOperations } from "../../graphql/execute/document-size.ts";
 import { useService } from "../support/http-client.ts";
 
 const { gql } = useService();

@@ -1,7 +1,7 @@
 import { buildSchema } from "postgraphile/graphql";
 import { describe, expect, test } from "vitest";
 import { CacheMemory } from "../../cache/cache.ts";
-import { DocumentCache } from "../../graphql/document.ts";
+import { DocumentCache } from "../../graphql/execute/document.ts";
 
 const LIMITS = { depth: 15, complexity: 10_000, searches: 20, tokens: 100_000, brackets: 64, suggestions: false };
 const SCHEMA = buildSchema("type Query { a: Int }");

@@ -1,6 +1,6 @@
 import pino from "pino";
 import { afterAll, afterEach, beforeAll, describe, expect, type MockInstance, onTestFinished, test, vi } from "vitest";
-import { SchemaReload } from "../../graphql/schema-reload.ts";
+import { SchemaReload } from "../../graphql/schema/schema-reload.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";

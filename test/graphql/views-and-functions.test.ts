@@ -2,7 +2,7 @@ import pg from "pg";
 import { beforeAll, expect, test } from "vitest";
 import { buildCatalog } from "../../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
-import { buildSchema } from "../../graphql/schema.ts";
+import { buildSchema } from "../../graphql/schema/schema.ts";
 import { useService } from "../support/http-client.ts";
 
 const { data, errors, gql, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on" });

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
-import { addressReader } from "../../http/request.ts";
+import { addressReader } from "../../http/pipeline/request.ts";
 import { useService } from "../support/http-client.ts";
 import { upgrade } from "../support/raw-socket.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RequestQueue } from "../../http/request-queue.ts";
+import { RequestQueue } from "../../http/limits/request-queue.ts";
 
 /** Handles requests such as `ada 1`, each of which takes 3 of the 5 milliseconds of a turn. */
 class Handler {

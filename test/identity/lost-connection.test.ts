@@ -1,6 +1,6 @@
 import { createServer, connect as dial, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type IdentityChange, Notifications } from "../../db/changes/notifications.ts";
+import { type IdentityChange, Notifications } from "../../db/follow/notifications.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 /** A proxy to the database that can stop passing data without closing the connections. */

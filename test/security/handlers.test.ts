@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { ChangeEvents } from "../../graphql/change-events.ts";
-import { EventStream } from "../../http/event-stream.ts";
-import { ChannelSocket } from "../../rest-gateway/realtime/socket.ts";
+import { ChangeEvents } from "../../graphql/execute/change-events.ts";
+import { EventStream } from "../../http/pipeline/event-stream.ts";
+import { ChannelSocket } from "../../realtime/socket.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { connect, type Subscription } from "../support/graphql-client.ts";
 import { type Observed, observing, summary, useRealtime } from "../support/realtime.ts";

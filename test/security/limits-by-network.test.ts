@@ -2,7 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
-import { recipientOf } from "../../http/recipient.ts";
+import { recipientOf } from "../../http/pipeline/recipient.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
@@ -31,9 +31,9 @@ test("every setting that counts by client is in the list", () => {
 
 /** The files that read the IP address itself. All others pass it to `networkOf`, as db/network.ts does for attempts. */
 const READERS = {
-  "http/request.ts": "finds it",
-  "http/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
-  "http/operator.ts": "compares it with loopback addresses",
+  "http/pipeline/request.ts": "finds it",
+  "http/limits/connection-limits.ts": "compares it with TRUST_PROXY, and logs it",
+  "http/operations/operator.ts": "compares it with loopback addresses",
   "identity/caller-resolver.ts": "passes it on",
   "identity/proofs.ts": "passes it to basic-sign-ins.ts, which counts networks",
   "rest-gateway/auth/": "writes it to security events; repository.ts counts networks",

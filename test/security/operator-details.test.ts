@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
-import { createLog } from "../../http/log.ts";
+import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../service/start.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { ByteBudget } from "../../db/byte-budget.ts";
-import { Resumption } from "../../rest-gateway/realtime/resumption.ts";
+import { ByteBudget } from "../../db/admission/byte-budget.ts";
+import { Resumption } from "../../realtime/resumption.ts";
 import { useRealtime } from "../support/realtime.ts";
 
 const { sql, url } = useRealtime();

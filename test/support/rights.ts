@@ -2,9 +2,9 @@ import { pino } from "pino";
 import { onTestFinished } from "vitest";
 import type { Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
-import { Rights } from "../../db/changes/rights/rights.ts";
 import { Database } from "../../db/database.ts";
-import { StatementTimeouts } from "../../db/live-settings.ts";
+import { Rights } from "../../db/rights/rights.ts";
+import { StatementTimeouts } from "../../db/transaction/live-settings.ts";
 import type { TestDatabase } from "./database.ts";
 
 /** Rights on the changes of `database`, whose queries run as the owner's login in the role of each caller. */

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { readConfig } from "../../config/config.ts";
-import { createLog } from "../../http/log.ts";
+import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import { hashCheaply } from "./cluster.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";

@@ -4,9 +4,14 @@ import type pg from "pg";
 import { beforeAll, onTestFinished } from "vitest";
 import { Code } from "../../db/catalog/code.ts";
 import { type Logins, provisionLogins } from "../../db/cluster/provision.ts";
-import type { Identity } from "../../db/identity.ts";
-import type { PoolOptions } from "../../db/pool.ts";
-import { type RunOptions, type Statement, type TransactionOptions, Transactions } from "../../db/transaction.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import type { PoolOptions } from "../../db/transaction/pool.ts";
+import {
+  type RunOptions,
+  type Statement,
+  type TransactionOptions,
+  Transactions,
+} from "../../db/transaction/transaction.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 type Values = Statement["values"];

@@ -4,7 +4,7 @@ import { postgraphile } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { grafserv } from "postgraphile/grafserv/express/v4";
 import { contractPreset } from "../../../plugins/index.ts";
-import { withoutNodeIds } from "../../../plugins/NodeIdsPlugin.ts";
+import { withoutNodeIds } from "../../../plugins/shape/NodeIdsPlugin.ts";
 import { bearerVerifier, readSettings } from "../../peer-settings.ts";
 
 // PostGraphile as its documentation sets it up: its own adaptor, its own server on Express. The schema is the contract's.

@@ -1,5 +1,5 @@
 import type { Request, Response, Router } from "express";
-import { identityOf } from "../../../http/exchange.ts";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { Parameters } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
 import { ownerOf, routes } from "../route.ts";

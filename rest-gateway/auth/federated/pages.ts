@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Response } from "express";
-import { escapeMarkup } from "../../../http/response.ts";
+import { escapeMarkup } from "../../../http/pipeline/response.ts";
 
 /** The pages of a sign-in. They load nothing, run no script and are not framed. */
 

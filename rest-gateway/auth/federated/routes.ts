@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Request, Response, Router } from "express";
 import { ApiError } from "../../../db/errors.ts";
-import { readBytes } from "../../../http/body.ts";
-import { identityOf } from "../../../http/exchange.ts";
+import { readBytes } from "../../../http/pipeline/body.ts";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { RefusedError } from "../../../identity/refusals.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";

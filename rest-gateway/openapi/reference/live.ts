@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { RequestHandler } from "express";
-import { SIGNED_IN } from "../../../http/sign-in.ts";
+import { SIGNED_IN } from "../../../http/operations/sign-in.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 
 /** Joins a channel with the binding of the form, and shows each change as it arrives. */

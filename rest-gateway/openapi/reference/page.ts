@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
-import { byMethod } from "../../../http/express.ts";
-import { escapeMarkup } from "../../../http/response.ts";
-import { SIGNED_IN } from "../../../http/sign-in.ts";
+import { SIGNED_IN } from "../../../http/operations/sign-in.ts";
+import { byMethod } from "../../../http/pipeline/express.ts";
+import { escapeMarkup } from "../../../http/pipeline/response.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 import { livePage } from "./live.ts";
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../../db/caller.ts";
-import type { Result } from "../../../db/transaction.ts";
-import type { Exchange as HttpExchange } from "../../../http/exchange.ts";
-import { endWith } from "../../../http/response.ts";
+import type { Result } from "../../../db/transaction/transaction.ts";
+import type { Exchange as HttpExchange } from "../../../http/pipeline/exchange.ts";
+import { endWith } from "../../../http/pipeline/response.ts";
 import { contentTag, isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
 import { answerList } from "../../conventions/paging.ts";

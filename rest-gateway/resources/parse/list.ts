@@ -1,4 +1,4 @@
-import { writeArray } from "../../../db/array-text.ts";
+import { writeArray } from "../../../db/wire/array-text.ts";
 import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";

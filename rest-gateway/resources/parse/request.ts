@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { BodyLimits } from "../../../http/body.ts";
+import type { BodyLimits } from "../../../http/pipeline/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { ApiError } from "../../../db/errors.ts";
-import { parseJson } from "../../../http/body.ts";
+import { parseJson } from "../../../http/pipeline/body.ts";
 import { parseContentType } from "../../conventions/headers.ts";
 import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
 import type { Body, Target } from "../request.ts";

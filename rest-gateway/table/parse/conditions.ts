@@ -1,4 +1,4 @@
-import { writeArray } from "../../../db/array-text.ts";
+import { writeArray } from "../../../db/wire/array-text.ts";
 import { isOperator, OPERATORS, type Operator } from "../operators.ts";
 import { TableError, tooDeep } from "../problem.ts";
 import type { Condition, Field, Filter, IsKeyword, Logic } from "../request.ts";

@@ -1,5 +1,5 @@
 import { parserCache } from "../../../cache/text-cache.ts";
-import { similarTo } from "../../../db/similar.ts";
+import { similarTo } from "../../../db/catalog/similar.ts";
 import { invalidRange, notFilter, TableError } from "../problem.ts";
 import {
   type Condition,

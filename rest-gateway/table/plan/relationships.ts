@@ -1,5 +1,5 @@
 import { type Catalog, type Relationship, type Table, tableOf } from "../../../db/catalog/catalog.ts";
-import { similarTo } from "../../../db/similar.ts";
+import { similarTo } from "../../../db/catalog/similar.ts";
 import { ambiguousRelationship, noRelationship } from "../problem.ts";
 import { mayRead } from "../suggestion.ts";
 

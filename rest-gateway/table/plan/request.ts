@@ -1,5 +1,5 @@
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
-import { similarTo } from "../../../db/similar.ts";
+import { similarTo } from "../../../db/catalog/similar.ts";
 import type { Count, Format, Plan, ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";

@@ -1,6 +1,6 @@
-import { elementsOf } from "../../../db/array-text.ts";
-import type { Operator } from "../../../db/changes/rights/condition.ts";
-import { FilterError, type FilterRequest } from "../../../db/changes/rights/filter.ts";
+import type { Operator } from "../../../db/rights/condition.ts";
+import { FilterError, type FilterRequest } from "../../../db/rights/filter.ts";
+import { elementsOf } from "../../../db/wire/array-text.ts";
 import type { Operator as TableOperator } from "../operators.ts";
 import type { Condition, Filter, IsKeyword } from "../request.ts";
 

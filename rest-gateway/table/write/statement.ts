@@ -1,5 +1,5 @@
-import { writeArray } from "../../../db/array-text.ts";
-import type { Statement } from "../../../db/transaction.ts";
+import type { Statement } from "../../../db/transaction/transaction.ts";
+import { writeArray } from "../../../db/wire/array-text.ts";
 import type { Parameter, Written } from "../../sql.ts";
 import type { Body } from "../request.ts";
 

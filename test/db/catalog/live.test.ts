@@ -3,7 +3,7 @@ import pg from "pg";
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { LiveCatalog } from "../../../db/catalog/live.ts";
-import { Notifications } from "../../../db/changes/notifications.ts";
+import { Notifications } from "../../../db/follow/notifications.ts";
 import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 

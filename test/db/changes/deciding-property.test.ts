@@ -1,17 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
-import { elementsOf } from "../../../db/array-text.ts";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { Change, ChangedTable } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
-import type { CheckerOptions } from "../../../db/changes/rights/checker.ts";
-import type { Filter } from "../../../db/changes/rights/filter.ts";
-import { Rights } from "../../../db/changes/rights/rights.ts";
-import type { Watch } from "../../../db/changes/rights/watches.ts";
 import type { ChangeSink, ChangeSource } from "../../../db/changes/source.ts";
 import { WatchEnded } from "../../../db/changes/watch-group.ts";
+import type { CheckerOptions } from "../../../db/rights/checker.ts";
+import type { Filter } from "../../../db/rights/filter.ts";
+import { Rights } from "../../../db/rights/rights.ts";
+import type { Watch } from "../../../db/rights/watches.ts";
+import { elementsOf } from "../../../db/wire/array-text.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { callerOf, openRights } from "../../support/rights.ts";
 

@@ -4,7 +4,7 @@ import { Delivery } from "../../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
-import type { Watch } from "../../../db/changes/rights/watches.ts";
+import type { Watch } from "../../../db/rights/watches.ts";
 import { rowOf, startFeed } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { startRights } from "../../support/rights.ts";

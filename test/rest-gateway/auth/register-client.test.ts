@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { provisionLogins } from "../../../db/cluster/provision.ts";
-import { Transactions } from "../../../db/transaction.ts";
+import { Transactions } from "../../../db/transaction/transaction.ts";
 import { Tokens } from "../../../identity/tokens.ts";
 import { parseCredentials } from "../../../rest-gateway/auth/bodies.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";

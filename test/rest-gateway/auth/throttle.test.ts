@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Transactions } from "../../../db/transaction.ts";
+import { Transactions } from "../../../db/transaction/transaction.ts";
 import { argon2 } from "../../../rest-gateway/auth/passwords.ts";
 import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";

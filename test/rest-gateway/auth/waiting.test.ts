@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Transactions } from "../../../db/transaction.ts";
+import { Transactions } from "../../../db/transaction/transaction.ts";
 import { RefusedError } from "../../../identity/refusals.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";

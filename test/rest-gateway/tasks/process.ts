@@ -1,8 +1,8 @@
 // A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
 import { Database } from "../../../db/database.ts";
-import { StatementTimeouts } from "../../../db/live-settings.ts";
-import { addressReader } from "../../../http/request.ts";
+import { StatementTimeouts } from "../../../db/transaction/live-settings.ts";
+import { addressReader } from "../../../http/pipeline/request.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
 

@@ -1,0 +1,175 @@
+import type { IncomingMessage } from "node:http";
+import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from "express";
+import { ApiError, databaseUnavailable, isTransient } from "../db/errors.ts";
+import { isOfOtherSite } from "../http/operations/operator.ts";
+import { readBytes } from "../http/pipeline/body.ts";
+import { exchangeOf } from "../http/pipeline/exchange.ts";
+import { byMethod } from "../http/pipeline/express.ts";
+import { CONSOLE, current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../pages/html.ts";
+import type { ConsoleSessions, Operator } from "./session.ts";
+
+/** One page of the console. */
+export type View = Link & {
+  /** The path of the module that it runs. */
+  readonly script?: string;
+  /** `form` is what the operator has sent; null when the page is opened. */
+  render(input: ViewInput): Html | Promise<Html>;
+  readonly hasForm?: boolean;
+};
+
+export type ViewInput = {
+  readonly operator: Operator;
+  readonly query: URLSearchParams;
+  readonly form: URLSearchParams | null;
+  readonly request: IncomingMessage;
+};
+
+export type ConsoleOptions = {
+  readonly sessions: ConsoleSessions;
+  readonly views: readonly View[];
+  /** The links of the header. */
+  readonly links: readonly Link[];
+};
+
+const SIGN_IN = `${CONSOLE}/sign-in`;
+const SIGN_OUT = `${CONSOLE}/sign-out`;
+
+/** Bytes of a form. */
+const MAX_FORM = 262_144;
+
+/** `/console/…`: pages for operators, behind a sign-in of their own. */
+export function consolePages(options: ConsoleOptions): Router {
+  const { sessions, views } = options;
+  const router = Router({ strict: true, caseSensitive: true });
+  router.all(CONSOLE, byMethod({ GET: (_request, response) => response.redirect(303, views[0]!.path) }));
+  router.all(
+    SIGN_IN,
+    byMethod({
+      GET: async (request, response) => sendSignIn(options, request, response),
+      POST: async (request, response) => {
+        if (isOfOtherSite(request)) throw otherSite();
+        const form = await readForm(request);
+        const session = exchangeOf(request).identity.credentials.session;
+        const credential =
+          form.has("session") && session !== null ? { session } : { bearer: form.get("credential")?.trim() || "-" };
+        const cookie = await sessions.start(credential, request);
+        if (cookie === null) return sendSignIn(options, request, response, REFUSED);
+        response.set("Set-Cookie", cookie);
+        response.redirect(303, views.find(({ path }) => path === form.get("next"))?.path ?? views[0]!.path);
+      },
+    }),
+  );
+  router.all(
+    SIGN_OUT,
+    byMethod({
+      POST: async (request, response) => {
+        await formOf(request, sessions);
+        response.set("Set-Cookie", sessions.ended).redirect(303, SIGN_IN);
+      },
+    }),
+  );
+  for (const view of views) {
+    const show: RequestHandler = async (request, response) => sendView(view, options, request, response);
+    router.all(view.path, byMethod({ GET: show, ...(view.hasForm && { POST: show }) }));
+  }
+  router.use(errorPage(options));
+  return router;
+}
+
+/** Sends expected errors as pages. Unexpected errors are passed on to the interface. */
+const errorPage =
+  ({ links }: ConsoleOptions): ErrorRequestHandler =>
+  (error, request, response, next) => {
+    const problem = error instanceof ApiError ? error.problem : isTransient(error) ? databaseUnavailable() : null;
+    if (problem === null || response.headersSent) return next(error);
+    exchangeOf(request).head.notes.code = problem.code;
+    const main = html`<h1>Console</h1><p class="bad" role="alert">${problem.message}</p><p><a href="${CONSOLE}">Back to the console</a></p>`;
+    response.status(problem.status);
+    send(response, documentOf({ title: "Error – Console", path: CONSOLE, main }, links));
+  };
+
+const REFUSED =
+  "This is neither a service key nor the access token of an administrator, or it is no longer valid. Copy it again, without spaces.";
+
+async function sendView(view: View, options: ConsoleOptions, request: Request, response: Response): Promise<void> {
+  const { sessions, views, links } = options;
+  const operator = await sessions.operatorOf(request);
+  if (operator === null) return response.redirect(303, `${SIGN_IN}?next=${encodeURIComponent(view.path)}`);
+  const form = request.method === "POST" ? await formOf(request, sessions) : null;
+  const query = new URL(request.url, "http://console").searchParams;
+  const main = await view.render({ operator, query, form, request });
+  const aside = asideOf(views, view, operator);
+  const { name: title, script } = view;
+  send(
+    response,
+    documentOf({ title: `${title} – Console`, path: CONSOLE, aside, main, ...(script && { script }) }, links),
+  );
+}
+
+async function sendSignIn(
+  { sessions, views, links }: ConsoleOptions,
+  request: Request,
+  response: Response,
+  fault: string | null = null,
+): Promise<void> {
+  const session = exchangeOf(request).identity.credentials.session;
+  const isAdmin = session !== null && (await sessions.start({ session }, request)) !== null;
+  const next = new URL(request.url, "http://console").searchParams.get("next");
+  const nextField = html`<input type="hidden" name="next" value="${views.find(({ path }) => path === next)?.path ?? ""}">`;
+  const main = html`
+<h1>Console</h1>
+<p>For operators and DBAs: what is exposed to which role, requests as any caller, why a row is hidden, and what the service does now.</p>
+${fault && html`<p class="bad" role="alert">${fault}</p>`}
+${isAdmin ? html`<form method="post" action="${SIGN_IN}">${nextField}<p>You are signed in to the service as an administrator. <button name="session" value="on">Continue</button></p></form>` : null}
+<form method="post" action="${SIGN_IN}" class="fields">
+${nextField}
+<label for="credential">Service key, or access token of an administrator</label>
+<input id="credential" name="credential" type="password" autocomplete="off" required maxlength="8192">
+<p class="muted">With the embedded database, <code>npm start</code> prints the service key. An administrator gets an access token from <code>POST /auth/login</code>.</p>
+<button>Sign in</button>
+</form>`;
+  response.status(fault === null ? 200 : 401);
+  send(response, documentOf({ title: "Sign in – Console", path: CONSOLE, main }, links));
+}
+
+const asideOf = (views: readonly View[], view: View, { name, csrf }: Operator): Html => html`<aside>
+<nav aria-label="Console"><ul>${views.map(
+  (each) => html`<li><a href="${each.path}"${current(each.path, view.path)}>${each.name}</a></li>`,
+)}</ul></nav>
+<form method="post" action="${SIGN_OUT}"><p class="muted">Signed in as ${name}.</p>${csrfField(csrf)}<button>Sign out</button></form>
+</aside>`;
+
+export const csrfField = (csrf: string): Html => html`<input type="hidden" name="csrf" value="${csrf}">`;
+
+function send(response: Response, text: string): void {
+  response.set({
+    "Content-Security-Policy": PAGE_POLICY,
+    "Cache-Control": "no-store",
+    // With no-referrer, browsers would not name the origin of a form.
+    "Referrer-Policy": "same-origin",
+  });
+  response.type("html").send(text);
+}
+
+/** The form that a page of this operator has sent. */
+async function formOf(request: IncomingMessage, sessions: ConsoleSessions): Promise<URLSearchParams> {
+  if (isOfOtherSite(request)) throw otherSite();
+  const form = await readForm(request);
+  if (!sessions.isForm(form, request))
+    throw new ApiError({
+      status: 403,
+      code: "PERMISSION_DENIED",
+      message:
+        "the sign-in to the console has changed since this page was opened: go back, reload it, and send it again",
+    });
+  return form;
+}
+
+async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? ""))
+    throw new ApiError({ status: 415, code: "VALIDATION_ERROR", message: "only a form of the console is accepted" });
+  return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
+}
+
+const otherSite = () =>
+  new ApiError({ status: 403, code: "PERMISSION_DENIED", message: "pages of other sites may not send this form" });

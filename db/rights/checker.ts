@@ -1,0 +1,261 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { DatabaseError } from "pg-protocol";
+import type { Caller } from "../caller.ts";
+import type { Catalog, Setting } from "../catalog/catalog.ts";
+import type { Database } from "../database.ts";
+import { ApiError, isTransient } from "../errors.ts";
+import { messageForSubscriber } from "../masking.ts";
+import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
+import type { Statement } from "../transaction/transaction.ts";
+import type { RawRow } from "../wire/connection.ts";
+
+export type CheckerOptions = {
+  readonly database: Pick<Database, "forRole">;
+  readonly catalog: { readonly current: Catalog };
+  /** Milliseconds after which a statement of a policy is cancelled. */
+  readonly timeout: number;
+  /** The search path of functions without their own. */
+  readonly searchPath: readonly string[];
+  /** `app.settings.*`, for functions. */
+  readonly appSettings: readonly Setting[];
+  /** Milliseconds that the watches of a batch of changes, which are asked about together, wait for their answers. */
+  readonly patience?: number;
+};
+
+/** A policy that raised an error or took too long. The message is for the developer of the client. */
+export class CheckError extends Error {
+  readonly isTimeout: boolean;
+
+  constructor(message: string, isTimeout: boolean) {
+    super(message);
+    this.isTimeout = isTimeout;
+  }
+}
+
+/** The rows of a statement. */
+export type Outcome = readonly RawRow[] | CheckError;
+
+/**
+ * How Postgres is asked about a batch of changes. "together": for many watches, which wait for a short time only; an error leaves all of
+ * them undecided. "alone": for one watch, for as short a time. "at length": for one watch, as long as a policy may take.
+ */
+export type Manner = keyof typeof SLOTS;
+
+/** Transactions at the same time, on connections that requests could use. A slow one never keeps others from being asked. */
+const SLOTS = { together: 2, alone: 2, "at length": 1 };
+/** Milliseconds. */
+const PATIENCE = 250;
+/** Callers in one transaction. */
+const CHUNK = 200;
+const RETRY_MILLISECONDS = 200;
+const MAX_RETRY_MILLISECONDS = 5000;
+
+const TIMEOUT = "57014";
+
+/** Questions about one batch of changes. */
+export class Inquiry {
+  readonly manner: Manner;
+  readonly #patience: number;
+  #deadline: AbortSignal | null = null;
+  /** Whether an answer was slow or an error. */
+  wasDifficult = false;
+
+  constructor(manner: Manner, patience: number) {
+    this.manner = manner;
+    this.#patience = patience;
+  }
+
+  /** Whether errors leave all watches undecided, because each is asked about alone later. */
+  get isShared(): boolean {
+    return this.manner === "together";
+  }
+
+  /** The answer; rejects with CheckError if it comes too late. */
+  async wait<T>(answer: Promise<T>): Promise<T> {
+    const { deadline } = this;
+    if (deadline === null) return answer;
+    const late = Promise.withResolvers<never>();
+    const stop = () => late.reject(tooLate());
+    if (deadline.aborted) stop();
+    deadline.addEventListener("abort", stop);
+    return Promise.race([answer, late.promise]).finally(() => deadline.removeEventListener("abort", stop));
+  }
+
+  /** When the wait ends, from the first question on. */
+  get deadline(): AbortSignal | null {
+    if (this.isShared) this.#deadline ??= AbortSignal.timeout(this.#patience);
+    return this.#deadline;
+  }
+
+  /** Notes how an answer came, after this many milliseconds. */
+  note(duration: number, isError: boolean): void {
+    if (isError || duration > this.#patience) this.wasDifficult = true;
+  }
+}
+
+/** Runs the queries of policies, in the role of callers. They wait as long as the database is not available. */
+export class Checker {
+  readonly #options: CheckerOptions;
+  readonly #slots: Readonly<Record<Manner, Slots>> = {
+    together: new Slots(SLOTS.together),
+    alone: new Slots(SLOTS.alone),
+    "at length": new Slots(SLOTS["at length"]),
+  };
+  /** The session settings of each role. */
+  readonly #settings = new WeakMap<Catalog, Map<string, readonly Setting[]>>();
+  readonly #closed = new AbortController();
+
+  constructor(options: CheckerOptions) {
+    this.#options = options;
+  }
+
+  get isClosed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  inquiry(manner: Manner): Inquiry {
+    return new Inquiry(manner, this.#options.patience ?? PATIENCE);
+  }
+
+  /**
+   * Runs statements in a role, without claims. Returns the rows of the last one. Rejects with CheckError, or when the checker
+   * is closed. Without an inquiry, it is for a subscriber that joins.
+   */
+  async once(role: string, statements: readonly Statement[], inquiry: Inquiry | null = null): Promise<RawRow[]> {
+    const caller: Caller = { role, claims: {}, expiresAt: null, refused: null };
+    const all = [...statements.slice(0, -1), CUSTOM_PLAN, statements.at(-1)!];
+    return (await this.#run(caller, all, inquiry)).at(-1)!;
+  }
+
+  /** Runs a statement for callers of the same role. Returns the rows or the error of each, in order. */
+  async each(callers: readonly Caller[], statement: Statement, inquiry: Inquiry): Promise<Outcome[]> {
+    const outcomes: Outcome[] = [];
+    for (let from = 0; from < callers.length; from += CHUNK)
+      outcomes.push(...(await this.#chunk(callers.slice(from, from + CHUNK), statement, inquiry)));
+    return outcomes;
+  }
+
+  close(): void {
+    this.#closed.abort(new Error("the service is stopping"));
+  }
+
+  /** After an error, each caller is asked about alone, unless that is left to other inquiries. */
+  async #chunk(callers: readonly Caller[], statement: Statement, inquiry: Inquiry): Promise<Outcome[]> {
+    const [first, ...others] = callers;
+    const statements = [statement, ...others.flatMap((caller) => [claimsOf(caller), statement])];
+    try {
+      const results = await this.#run(first!, statements, inquiry);
+      return results.filter((_, i) => i % 2 === 0);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      if (callers.length === 1 || inquiry.isShared) return callers.map(() => error);
+      const alone = await Promise.all(callers.map((caller) => this.#chunk([caller], statement, inquiry)));
+      return alone.flat();
+    }
+  }
+
+  #run(caller: Caller, statements: readonly Statement[], inquiry: Inquiry | null): Promise<RawRow[][]> {
+    const answer = this.#inSlot(caller, statements, inquiry);
+    return inquiry === null ? answer : inquiry.wait(answer);
+  }
+
+  async #inSlot(caller: Caller, statements: readonly Statement[], inquiry: Inquiry | null): Promise<RawRow[][]> {
+    const slots = this.#slots[inquiry?.manner ?? "together"];
+    await slots.enter();
+    const start = performance.now();
+    let isError = true;
+    try {
+      const results = await this.#retrying(caller, statements, inquiry);
+      isError = false;
+      return results;
+    } finally {
+      slots.leave();
+      inquiry?.note(performance.now() - start, isError);
+    }
+  }
+
+  async #retrying(caller: Caller, statements: readonly Statement[], inquiry: Inquiry | null): Promise<RawRow[][]> {
+    const deadline = inquiry?.deadline ?? null;
+    const isBrief = inquiry !== null && inquiry.manner !== "at length";
+    const { database } = this.#options;
+    const closed = this.#closed.signal;
+    const signal = deadline === null ? closed : AbortSignal.any([closed, deadline]);
+    for (let pause = RETRY_MILLISECONDS; ; pause = Math.min(2 * pause, MAX_RETRY_MILLISECONDS)) {
+      closed.throwIfAborted();
+      if (deadline?.aborted) throw tooLate();
+      try {
+        const identity = this.#identityOf(caller, isBrief);
+        const results = await database.forRole(caller.role).run(identity, statements, { signal });
+        return results.map(({ rows }) => rows);
+      } catch (error) {
+        closed.throwIfAborted();
+        if (deadline?.aborted) throw tooLate();
+        if (!isTransient(error as Error)) throw checkErrorOf(error as DatabaseError | ApiError);
+        await sleep(pause, null, { signal: closed });
+      }
+    }
+  }
+
+  #identityOf(caller: Caller, isBrief: boolean): Identity {
+    const { current } = this.#options.catalog;
+    const byRole = this.#settings.get(current) ?? new Map<string, readonly Setting[]>();
+    this.#settings.set(current, byRole);
+    const key = `${isBrief} ${caller.role}`;
+    const fixed = byRole.get(key) ?? this.#settingsOf(current.roles.get(caller.role)?.settings ?? [], isBrief);
+    byRole.set(key, fixed);
+    return { caller, request: NO_REQUEST, settings: { fixed, given: [] } };
+  }
+
+  #settingsOf(ofRole: readonly Setting[], isBrief: boolean): readonly Setting[] {
+    const { timeout, patience = PATIENCE, searchPath, appSettings } = this.#options;
+    return [
+      ...ofRole,
+      ["search_path", searchPath.map((name) => `"${name.replaceAll('"', '""')}"`).join(", ")],
+      ["transaction_read_only", "on"],
+      ["jit", "off"],
+      ...appSettings,
+      ["statement_timeout", String(isBrief ? Math.min(timeout, patience) : timeout)],
+    ];
+  }
+}
+
+const tooLate = () => new CheckError("the answer took too long", true);
+
+/** The best plan depends on the number of rows and of terms, which differ from batch to batch. */
+const CUSTOM_PLAN: Statement = {
+  text: "select pg_catalog.set_config('plan_cache_mode', 'force_custom_plan', true)",
+  values: [],
+};
+
+/** Takes on the claims of another caller of the same role. */
+const claimsOf = (caller: Caller): Statement => ({
+  text: "select pg_catalog.set_config('request.jwt.claims', $1, true)",
+  values: [claimsText(caller)],
+});
+
+function checkErrorOf(error: DatabaseError | ApiError): Error {
+  if (error instanceof ApiError) return new CheckError(error.problem.message, false);
+  // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
+  if (typeof error.code !== "string" || error.severity === undefined) return error;
+  return new CheckError(messageForSubscriber(error), error.code === TIMEOUT);
+}
+
+/** A limit on what runs at the same time. The others wait in order. */
+class Slots {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(count: number) {
+    this.#free = count;
+  }
+
+  enter(): Promise<void> | void {
+    if (this.#free-- > 0) return;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  leave(): void {
+    this.#free++;
+    this.#waiting.shift()?.();
+  }
+}

@@ -1,0 +1,214 @@
+import type { Table } from "../catalog/catalog.ts";
+import type { ChangedTable } from "../changes/change.ts";
+import { writeArray } from "../wire/array-text.ts";
+import { CheckError, type Checker, type Inquiry } from "./checker.ts";
+import { type Condition, columnsIn, compile, type Decide, type Operand, type Term } from "./condition.ts";
+import { sharedFilter } from "./filter.ts";
+import { Lookup } from "./lookup.ts";
+import { hasColumns, type Row, rowsText } from "./row-source.ts";
+import { SharedCheck } from "./shared-check.ts";
+import type { Watch } from "./watches.ts";
+
+/** The part of a policy that this process decides for one caller. The condition is null if every row passes, or if queries decide it. */
+export type PolicyPart = { readonly condition: Condition | null; readonly terms: readonly Term[] };
+
+/** Watches whose filters and policies differ in their terms only. */
+type Group<W> = {
+  readonly lookup: Lookup<W>;
+  /** For filters that only Postgres can decide. */
+  readonly check: SharedCheck | null;
+  readonly columns: ReadonlySet<string>;
+};
+
+/** What this process knows about rows. */
+export type Match<W> = {
+  readonly rows: readonly Row[];
+  /** The watches for each row. */
+  readonly certain: readonly Set<W>[];
+  /** The watches for which Postgres must decide, with the indexes of those rows. */
+  readonly doubtful: ReadonlyMap<Group<W>, ReadonlyMap<W, readonly number[]>>;
+};
+
+/** By watch and index of the row, the error that left it open whether the row fulfils the filter. */
+export type MatchErrors<W> = ReadonlyMap<W, ReadonlyMap<number, CheckError>>;
+
+/** Finds the watches for which a row fulfils the filter and the part of the policy that this process decides. */
+export class Matcher<W extends Watch> {
+  readonly #table: Table;
+  readonly #role: string;
+  readonly #checker: Checker;
+  readonly #groups = new Map<string, Group<W>>();
+  readonly #places = new Map<W, { readonly group: Group<W>; readonly part: PolicyPart }>();
+
+  constructor(table: Table, role: string, checker: Checker) {
+    this.#table = table;
+    this.#role = role;
+    this.#checker = checker;
+  }
+
+  /** All parts have the same condition, or null. */
+  add(watch: W, part: PolicyPart): void {
+    const group = this.#groupOf(watch, part);
+    group.lookup.add(watch, [...part.terms, ...(watch.filter?.terms ?? [])]);
+    this.#places.set(watch, { group, part });
+  }
+
+  delete(watch: W): void {
+    this.#places.get(watch)?.group.lookup.delete(watch);
+    this.#places.delete(watch);
+  }
+
+  match(rows: readonly Row[]): Match<W> {
+    const certain = rows.map(() => new Set<W>());
+    const doubtful = new Map<Group<W>, Map<W, number[]>>();
+    for (const [i, row] of rows.entries()) {
+      for (const group of this.#groups.values()) {
+        group.lookup.find(namesOf(row.table), row.image, (watch, isCertain) => {
+          if (isCertain) certain[i]!.add(watch);
+          else if (hasColumns(row, group.columns)) listAt(mapAt(doubtful, group), watch).push(i);
+        });
+      }
+    }
+    return { rows, certain, doubtful };
+  }
+
+  /** Lets Postgres decide what is doubtful, and adds the watches to those found for each row, with those of errors. */
+  async ask({ rows, doubtful }: Match<W>, found: readonly Set<W>[], inquiry: Inquiry): Promise<MatchErrors<W>> {
+    const errors = new Map<W, Map<number, CheckError>>();
+    const asking = [...doubtful].map(([group, watches]) => this.#ask(group, watches, { rows, found, errors }, inquiry));
+    await Promise.all(asking);
+    return errors;
+  }
+
+  /** Whether the part of the policy that is decided in process holds for the row. */
+  mayInProcess(watch: W, { table, image }: Row): boolean {
+    const place = this.#places.get(watch);
+    // It has left while it was decided.
+    if (!place) return false;
+    const { condition, terms } = place.part;
+    return condition === null || decideOf(condition, table)(image, terms) === true;
+  }
+
+  #groupOf({ filter }: W, part: PolicyPart): Group<W> {
+    const key = `${part.condition === null ? "" : "policy "}${filter?.shape ?? ""}`;
+    const known = this.#groups.get(key);
+    if (known) return known;
+    const own = filter && shifted(filter.condition, part.terms.length);
+    const group = {
+      lookup: new Lookup<W>(
+        own && part.condition ? { kind: "and", conditions: [own, part.condition] } : (own ?? part.condition),
+      ),
+      check: filter && new SharedCheck(sharedFilter(filter), this.#table, this.#role, this.#checker),
+      columns: filter ? columnsIn(filter.condition) : NO_COLUMNS,
+    };
+    this.#groups.set(key, group);
+    return group;
+  }
+
+  /** Lets Postgres decide filters for the rows with these indexes. */
+  async #ask(
+    { check }: Group<W>,
+    doubtful: ReadonlyMap<W, readonly number[]>,
+    { rows, found, errors }: Answers<W>,
+    inquiry: Inquiry,
+  ): Promise<void> {
+    const indexes = [...new Set([...doubtful.values()].flat())];
+    const texts = rowsText(
+      indexes.map((i) => rows[i]!),
+      this.#table,
+    );
+    const watches = [...doubtful.keys()];
+    const lists = watches.map(({ filter }) => filter!.terms.map(textOf));
+    const matching = await findEach(check!, lists, texts, inquiry);
+    for (const [i, watch] of watches.entries()) {
+      const result = matching[i]!;
+      const own = new Set(doubtful.get(watch)!);
+      const matched = result instanceof CheckError ? own : own.intersection(new Set(result.map((at) => indexes[at]!)));
+      for (const index of matched) {
+        if (!this.mayInProcess(watch, rows[index]!)) continue;
+        found[index]!.add(watch);
+        if (result instanceof CheckError) mapAt(errors, watch).set(index, result);
+      }
+    }
+  }
+}
+
+/** The rows of a match, and what is found for them. */
+type Answers<W> = {
+  readonly rows: readonly Row[];
+  readonly found: readonly Set<W>[];
+  readonly errors: Map<W, Map<number, CheckError>>;
+};
+
+const NO_COLUMNS: ReadonlySet<string> = new Set();
+
+/**
+ * The indexes of the rows that match each list of terms. After an error, a shared inquiry leaves all lists undecided; otherwise each is
+ * asked about alone. A filter that raises an error, such as a comparison that overflows, then matches no row, and one that takes too
+ * long yields a CheckError.
+ */
+async function findEach(
+  check: SharedCheck,
+  lists: readonly (readonly (string | null)[])[],
+  rows: string,
+  inquiry: Inquiry,
+): Promise<readonly (readonly number[] | CheckError)[]> {
+  try {
+    const matching: number[][] = lists.map(() => []);
+    for (const [row, places] of await check.find(lists, rows, inquiry))
+      for (const place of places) matching[place]!.push(row);
+    return matching;
+  } catch (error) {
+    if (!(error instanceof CheckError)) throw error;
+    if (inquiry.isShared) return lists.map(() => error);
+    if (lists.length === 1) return [error.isTimeout ? error : []];
+    return (await Promise.all(lists.map((list) => findEach(check, [list], rows, inquiry)))).flat();
+  }
+}
+
+const textOf = (term: Term): string | null => (Array.isArray(term) ? writeArray(term) : (term as string | null));
+
+/** The condition for terms that follow `count` others. */
+function shifted(condition: Condition, count: number): Condition {
+  const shift = (operand: Operand): Operand =>
+    operand.kind === "term" ? { kind: "term", index: operand.index + count } : operand;
+  if ("conditions" in condition)
+    return { ...condition, conditions: condition.conditions.map((each) => shifted(each, count)) };
+  if ("condition" in condition) return { ...condition, condition: shifted(condition.condition, count) };
+  if ("operand" in condition) return { ...condition, operand: shift(condition.operand) };
+  return { ...condition, left: shift(condition.left), right: shift(condition.right) };
+}
+
+const names = new WeakMap<ChangedTable, readonly string[]>();
+
+/** The names of the columns: the same list for the same table. */
+function namesOf(table: ChangedTable): readonly string[] {
+  let known = names.get(table);
+  if (!known) {
+    known = table.columns.map(({ name }) => name);
+    names.set(table, known);
+  }
+  return known;
+}
+
+const decisions = new WeakMap<Condition, WeakMap<ChangedTable, Decide>>();
+
+function decideOf(condition: Condition, table: ChangedTable): Decide {
+  const byTable = decisions.get(condition) ?? new WeakMap<ChangedTable, Decide>();
+  decisions.set(condition, byTable);
+  const decide = byTable.get(table) ?? compile(condition, namesOf(table));
+  byTable.set(table, decide);
+  return decide;
+}
+
+function mapAt<Key, InnerKey, Value>(maps: Map<Key, Map<InnerKey, Value>>, key: Key): Map<InnerKey, Value> {
+  const map = maps.get(key) ?? new Map<InnerKey, Value>();
+  maps.set(key, map);
+  return map;
+}
+
+function listAt<Key, Value>(lists: Map<Key, Value[]>, key: Key): Value[] {
+  const list = lists.get(key) ?? [];
+  lists.set(key, list);
+  return list;
+}

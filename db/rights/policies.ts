@@ -1,0 +1,47 @@
+import type { Pool } from "pg";
+import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
+
+export type PolicyCommand = "all" | "select" | "insert" | "update" | "delete";
+
+/** A row-level policy. */
+export type Policy = {
+  readonly schema: string;
+  readonly table: string;
+  readonly name: string;
+  readonly command: PolicyCommand;
+  readonly isPermissive: boolean;
+  /** The roles that it applies to, possibly "public". */
+  readonly roles: readonly string[];
+  /** SQL text of the condition for rows that exist; null if there is none. All names are qualified. */
+  readonly using: string | null;
+  /** SQL text of the condition for rows that are written; null if there is none, and USING applies. */
+  readonly check: string | null;
+};
+
+const POLICIES = `
+  select schemaname as schema, tablename as table, policyname as name, lower(cmd) as command,
+    permissive = 'PERMISSIVE' as "isPermissive", roles::text[], qual as using, with_check as check
+  from pg_policies
+  where schemaname = any ($1)
+  order by schemaname, tablename, policyname`;
+
+/** The policies of all tables in these schemas, as the database has them now. Rejects with 55P03 if a table is locked. */
+export async function readPolicies(
+  pool: Pick<Pool, "connect">,
+  schemas: readonly string[],
+): Promise<readonly Policy[]> {
+  const client = await pool.connect();
+  try {
+    // With an empty search path Postgres writes every name with its schema.
+    await client.query(`begin read only; set local search_path = ''; ${SHORT_LOCK_TIMEOUT}`);
+    const { rows } = await client.query<Policy>(POLICIES, [schemas]);
+    return rows;
+  } finally {
+    await client.query("rollback");
+    client.release();
+  }
+}
+
+/** Whether the policy applies to a role that has the privileges of these roles, its own included. */
+export const appliesTo = ({ roles }: Policy, inherited: ReadonlySet<string>): boolean =>
+  roles.some((role) => inherited.has(role));

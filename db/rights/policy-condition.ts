@@ -1,0 +1,231 @@
+import type { CallerDependence } from "../catalog/caller-dependence.ts";
+import type { Column } from "../catalog/catalog.ts";
+import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
+import type { Condition, Family, Operand, Operator } from "./condition.ts";
+import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
+
+/** A policy that can be decided in process. `terms` are SQL expressions that only the caller determines. */
+export type PolicyCondition = { readonly condition: Condition; readonly terms: readonly string[] };
+
+export type PolicyContext = {
+  readonly columns: ReadonlyMap<string, Column>;
+  readonly dependence: CallerDependence;
+};
+
+/** The terms of a policy that may be decided in process, as SQL expressions; null for another policy. */
+export function termsOf(sql: string, context: PolicyContext): readonly string[] | null {
+  const reader = new PolicyReader(sql, context, null);
+  return reader.read() === null ? null : reader.terms;
+}
+
+/**
+ * Reads the text of a policy, as Postgres writes it. `types` are the types of its terms as SQL text, which decide whether its
+ * comparisons can be made in process. Null if they cannot.
+ *
+ *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.article_status))"
+ */
+export const readPolicy = (sql: string, types: readonly string[], context: PolicyContext): Condition | null =>
+  new PolicyReader(sql, context, types).read();
+
+const COMPARISONS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="] satisfies Operator[]);
+
+const EQUALITY: ReadonlySet<Operator> = new Set<Operator>(["=", "<>", "is distinct from"]);
+
+type Typed = { readonly operand: Operand; readonly kind: Kind | null };
+
+/** Postgres puts every condition in brackets, so that precedence does not matter. */
+class PolicyReader {
+  readonly terms: string[] = [];
+  readonly #sql: string;
+  readonly #tokens: readonly Token[];
+  readonly #context: PolicyContext;
+  readonly #types: readonly string[] | null;
+  /** Enums of the table's columns. */
+  readonly #enums: ReadonlySet<string>;
+
+  constructor(sql: string, context: PolicyContext, types: readonly string[] | null) {
+    this.#sql = sql;
+    this.#tokens = tokensOf(sql) ?? [];
+    this.#context = context;
+    this.#types = types;
+    const kinds = [...context.columns.values()].filter(({ shape }) => shape.category === "enum").map(kindOfColumn);
+    this.#enums = new Set(kinds.flatMap((kind) => kind?.name ?? []));
+  }
+
+  read(): Condition | null {
+    return this.#tokens.length === 0 ? null : this.#condition(this.#tokens);
+  }
+
+  #condition(given: readonly Token[]): Condition | null {
+    const tokens = withoutBrackets(given);
+    for (const kind of ["and", "or"] as const) {
+      const parts = splitAt(tokens, kind);
+      if (parts.length > 1) return this.#logic(kind, parts);
+    }
+    if (isWord(tokens[0], "not")) {
+      const condition = this.#condition(tokens.slice(1));
+      return condition && { kind: "not", condition };
+    }
+    const is = indexOutside(tokens, (token) => isWord(token, "is"));
+    if (is > 0) return this.#is(tokens.slice(0, is), tokens.slice(is + 1));
+    const operator = indexOutside(tokens, isOperator);
+    if (operator > 0)
+      return this.#comparison(tokens.slice(0, operator), tokens[operator]!.text, tokens.slice(operator + 1));
+    const value = this.#operand(tokens);
+    if (value === null || !this.#isBoolean(value)) return null;
+    return { kind: "value", operand: value.operand };
+  }
+
+  #logic(kind: "and" | "or", parts: readonly (readonly Token[])[]): Condition | null {
+    const conditions = parts.map((part) => this.#condition(part));
+    return conditions.includes(null) ? null : { kind, conditions: conditions as Condition[] };
+  }
+
+  /** `x is not null`, `x is true`, `x is distinct from y` */
+  #is(left: readonly Token[], right: readonly Token[]): Condition | null {
+    if (isWord(right[0], "distinct") && isWord(right[1], "from"))
+      return this.#compare("is distinct from", this.#operand(left), this.#operand(right.slice(2)));
+    const isNegated = isWord(right[0], "not");
+    const tests = right.slice(isNegated ? 1 : 0);
+    const test = tests.length === 1 ? TESTS[tests[0]!.text] : undefined;
+    const value = this.#operand(left);
+    if (test === undefined || value === null) return null;
+    if (test === "null" ? !this.#isPlain(value) : !this.#isBoolean(value)) return null;
+    const condition: Condition = { kind: "is", operand: value.operand, test };
+    return isNegated ? { kind: "not", condition } : condition;
+  }
+
+  #comparison(left: readonly Token[], operator: string, right: readonly Token[]): Condition | null {
+    const quantifier = right[0]?.kind === "word" && right[1]?.text === "(" ? right[0].text : "";
+    if (quantifier === "any" && operator === "=") return this.#any(left, right.slice(1));
+    if (quantifier === "all" && operator === "<>") {
+      const condition = this.#any(left, right.slice(1));
+      return condition && { kind: "not", condition };
+    }
+    if (!COMPARISONS.has(operator)) return null;
+    return this.#compare(operator as Operator, this.#operand(left), this.#operand(right));
+  }
+
+  #compare(operator: Operator, left: Typed | null, right: Typed | null): Condition | null {
+    if (left === null || right === null) return null;
+    const family = this.#familyOf(operator, left.kind, right.kind);
+    return family && { kind: "compare", operator, left: left.operand, right: right.operand, family };
+  }
+
+  /** How two operands are compared; null if only Postgres can. Before the types of the terms are known, any will do. */
+  #familyOf(operator: Operator, left: Kind | null, right: Kind | null): Family | null {
+    if (this.#types === null) return "text";
+    if (!isComparable(left, right)) return null;
+    const family = familyOf(left!);
+    return family === "integer" || EQUALITY.has(operator) ? family : null;
+  }
+
+  #any(value: readonly Token[], array: readonly Token[]): Condition | null {
+    const [left, right] = [this.#operand(value), this.#operand(array)];
+    if (left === null || right === null) return null;
+    if (this.#types !== null && !isElement(left.kind, right.kind)) return null;
+    return { kind: "any", left: left.operand, right: right.operand, family: "text" };
+  }
+
+  #isBoolean({ kind }: Typed): boolean {
+    return kind === null ? this.#types === null : kind.name === "boolean" && !kind.isArray;
+  }
+
+  /** A row is null if all its columns are. */
+  #isPlain({ operand, kind }: Typed): boolean {
+    if (operand.kind === "term") return this.#types === null || kind !== null;
+    const { shape } = this.#context.columns.get(operand.name)!;
+    return shape.isArray || shape.category !== "composite";
+  }
+
+  /** A column, perhaps with a cast, or a term. */
+  #operand(given: readonly Token[]): Typed | null {
+    const tokens = withoutBrackets(given);
+    const column = this.#column(tokens);
+    if (column !== null) return { operand: { kind: "column", name: column.name }, kind: kindOfColumn(column) };
+    const cast = indexOutside(tokens, ({ text, kind }) => kind === "symbol" && text === "::");
+    const inner = cast > 0 ? this.#column(withoutBrackets(tokens.slice(0, cast))) : null;
+    if (inner !== null) {
+      const type = this.#textOf(tokens.slice(cast + 1));
+      return { operand: { kind: "column", name: inner.name }, kind: kindAfterCast(inner, type) };
+    }
+    return this.#term(tokens);
+  }
+
+  #column(tokens: readonly Token[]): Column | null {
+    const [token] = tokens;
+    if (tokens.length !== 1 || (token!.kind !== "word" && token!.kind !== "name")) return null;
+    // Without quotes these are values.
+    if (token!.kind === "word" && /^(true|false|null)$/.test(token!.text)) return null;
+    return this.#context.columns.get(token!.text) ?? null;
+  }
+
+  #term(tokens: readonly Token[]): Typed | null {
+    if (tokens.length === 0 || !this.#context.dependence.isDetermined(tokens, this.#enums)) return null;
+    const index = this.terms.push(this.#textOf(tokens)) - 1;
+    const type = this.#types?.[index];
+    return { operand: { kind: "term", index }, kind: type === undefined ? null : kindOfType(type, this.#enums) };
+  }
+
+  #textOf(tokens: readonly Token[]): string {
+    return this.#sql.slice(tokens[0]?.start, tokens.at(-1)?.end);
+  }
+}
+
+/** `is unknown` is the same as `is null`. */
+const TESTS: Readonly<Record<string, "null" | "true" | "false">> = {
+  null: "null",
+  unknown: "null",
+  true: "true",
+  false: "false",
+};
+
+const isWord = (token: Token | undefined, text: string) => token?.kind === "word" && token.text === text;
+
+const isOperator = ({ kind, text }: Token) => kind === "symbol" && text !== "::" && /^[-+*/<>=~!@#%^&|?]+$/.test(text);
+
+/** The level of brackets and of `case … end` after a token. */
+const levelAfter = (level: number, { kind, text }: Token): number => {
+  if (kind === "symbol")
+    return text === "(" || text === "[" ? level + 1 : text === ")" || text === "]" ? level - 1 : level;
+  return kind !== "word" ? level : text === "case" ? level + 1 : text === "end" ? level - 1 : level;
+};
+
+/** The position of the first such token outside of brackets; -1 if there is none. */
+function indexOutside(tokens: readonly Token[], test: (token: Token) => boolean): number {
+  let level = 0;
+  return tokens.findIndex((token) => {
+    if (level === 0 && test(token)) return true;
+    level = levelAfter(level, token);
+    return false;
+  });
+}
+
+/** `(a and b)` → `a and b`; `(a) and (b)` remains. */
+function withoutBrackets(tokens: readonly Token[]): readonly Token[] {
+  let inner = tokens;
+  while (inner.length > 2 && inner[0]!.text === "(" && inner[0]!.kind === "symbol" && endsAtLast(inner))
+    inner = inner.slice(1, -1);
+  return inner;
+}
+
+/** Whether the bracket that the first token opens is closed by the last one. */
+function endsAtLast(tokens: readonly Token[]): boolean {
+  let level = 0;
+  const end = tokens.findIndex((token) => {
+    level = levelAfter(level, token);
+    return level === 0;
+  });
+  return end === tokens.length - 1;
+}
+
+function splitAt(tokens: readonly Token[], word: "and" | "or"): (readonly Token[])[] {
+  const parts: (readonly Token[])[] = [];
+  let rest = tokens;
+  for (;;) {
+    const at = indexOutside(rest, (token) => isWord(token, word));
+    if (at < 0) return [...parts, rest];
+    parts.push(rest.slice(0, at));
+    rest = rest.slice(at + 1);
+  }
+}

@@ -1,0 +1,151 @@
+import { type Catalog, quoteName, type ReadPolicy, type Table, type TableName, tableOf } from "../catalog/catalog.ts";
+import { mayUseColumn, mayUseSchema } from "../catalog/grants.ts";
+import type { LiveCatalog } from "../catalog/live.ts";
+import type { PatternLimits } from "../patterns.ts";
+import { Checker, type CheckerOptions } from "./checker.ts";
+import { type Filter, type FilterRequest, prepareFilter } from "./filter.ts";
+import { Policy } from "./policy.ts";
+import { type Watch, Watches } from "./watches.ts";
+
+type RightsOptions = Omit<CheckerOptions, "catalog"> & {
+  readonly catalog: Pick<LiveCatalog, "current" | "onChange">;
+  /** The limits of filters. */
+  readonly filterLimits: PatternLimits;
+  /** Changes could not be delivered, because of a fault of this service. */
+  onInternalError(error: unknown): void;
+};
+
+/** What a role may see of the changes of a table. */
+export type View = {
+  /** The columns that it may read. */
+  readonly columns: ReadonlySet<string>;
+  /** Null if it sees every row. */
+  readonly policy: Policy | null;
+};
+
+/** The columns of which a change must have values so that it can be checked for a subscriber. */
+export const columnsRead = ({ policy }: View, ofFilter: Iterable<string> = []): ReadonlySet<string> =>
+  new Set([...(policy?.columns ?? []), ...ofFilter]);
+
+/** Who sees which changes, by the table's own grants and policies: an event is visible if a SELECT would return its row. */
+export class Rights {
+  readonly checker: Checker;
+  readonly onInternalError: RightsOptions["onInternalError"];
+  /** They may change while the service runs. */
+  filterLimits: PatternLimits;
+  readonly #catalog: RightsOptions["catalog"];
+  /** The views of the current catalog, by table and role. Undefined while policies cannot be read. */
+  readonly #views = new WeakMap<Catalog, Map<string, View | Refusal | undefined>>();
+
+  #nextCatalog = Promise.withResolvers<void>();
+
+  constructor(options: RightsOptions) {
+    this.onInternalError = options.onInternalError;
+    this.filterLimits = options.filterLimits;
+    this.#catalog = options.catalog;
+    this.checker = new Checker(options);
+    options.catalog.onChange(() => {
+      this.#nextCatalog.resolve();
+      this.#nextCatalog = Promise.withResolvers();
+    });
+  }
+
+  get catalog(): Catalog {
+    return this.#catalog.current;
+  }
+
+  /** What the role sees of the table, or why it sees nothing. Waits while another transaction has locked what policies read. */
+  async view(name: TableName, role: string): Promise<View | Refusal> {
+    for (;;) {
+      const view = this.viewOf(name, role);
+      if (view !== undefined) return view;
+      await this.#nextCatalog.promise;
+    }
+  }
+
+  /** The same; undefined while it must be waited for. */
+  viewOf(name: TableName, role: string): View | Refusal | undefined {
+    const { catalog } = this;
+    const views = this.#views.get(catalog) ?? new Map<string, View | Refusal | undefined>();
+    this.#views.set(catalog, views);
+    const key = `${quoteName(name)} ${role}`;
+    if (!views.has(key)) views.set(key, this.#viewOf(catalog, name, role));
+    return views.get(key);
+  }
+
+  /** Checks a filter for its table. Throws, or rejects with, FilterError. */
+  prepareFilter(request: FilterRequest, name: TableName, role: string): Filter | Promise<Filter> {
+    const { checker, filterLimits: limits } = this;
+    return prepareFilter(request, tableOf(this.catalog, name)!, role, { checker, limits });
+  }
+
+  watches<W extends Watch>(): Watches<W> {
+    return new Watches<W>(this);
+  }
+
+  close(): void {
+    this.checker.close();
+  }
+
+  #viewOf(catalog: Catalog, name: TableName, role: string): View | Refusal | undefined {
+    const table = tableOf(catalog, name);
+    if (!table) return { refusal: `there is no table ${name.schema}.${name.name}` };
+    const access = accessOf(catalog, role, table);
+    if (access === undefined || "refusal" in access) return access;
+    const { columns, condition } = access;
+    const { checker } = this;
+    return {
+      columns,
+      policy: condition === null ? null : new Policy({ sql: condition, table, role, catalog, checker }),
+    };
+  }
+}
+
+/** What a role may read of a table. */
+type Access = {
+  readonly columns: ReadonlySet<string>;
+  /** SQL text of the condition for a row; null if every row may be read. */
+  readonly condition: string | null;
+};
+
+/** A reason why a role sees no change of a table, for the developer of a client. */
+type Refusal = { readonly refusal: string };
+
+/** What the role may read, as Postgres decides it for a SELECT. Undefined while the policies cannot be read. */
+function accessOf(catalog: Catalog, role: string, table: Table): Access | Refusal | undefined {
+  const name = `${table.schema}.${table.name}`;
+  if (!mayUseSchema(catalog, role, catalog.schemas.get(table.schema)!))
+    return { refusal: `the role ${role} has no USAGE on the schema ${table.schema}` };
+  const columns = [...table.columns.values()].filter((column) => mayUseColumn(catalog, role, table, column, "select"));
+  if (columns.length === 0) return { refusal: `the role ${role} may not SELECT from ${name}` };
+  const access = { columns: new Set(columns.map((column) => column.name)) };
+  if (!isRestricted(catalog, role, table)) return { ...access, condition: null };
+
+  const inherited = catalog.roles.get(role)?.inherits ?? new Set(["public"]);
+  const policies = table.rowSecurity.policies.filter(({ roles }) => !roles.isDisjointFrom(inherited));
+  if (policies.some(({ condition }) => condition === null)) return undefined;
+  const [permissive, restrictive] = [true, false].map((kind) => policies.filter((each) => each.isPermissive === kind));
+  if (permissive!.length === 0)
+    return { refusal: `row-level security is on for ${name}, and no policy lets the role ${role} read a row` };
+  return { ...access, condition: combined(permissive!.map(textOf), restrictive!.map(textOf)) };
+}
+
+/** All restrictive policies and one permissive one must hold, in the order of Postgres. Null for every row. */
+function combined(permissive: readonly string[], restrictive: readonly string[]): string | null {
+  const all = restrictive.filter((condition) => condition !== "true");
+  if (!permissive.includes("true")) all.push(joined(" OR ", permissive));
+  return all.length === 0 ? null : joined(" AND ", all);
+}
+
+/** Whether row-level security applies. Source: check_enable_rls in PostgreSQL. */
+export function isRestricted({ roles }: Catalog, role: string, { owner, rowSecurity }: Table): boolean {
+  const known = roles.get(role);
+  if (!rowSecurity.isEnabled || known?.bypassesRowSecurity) return false;
+  return rowSecurity.isForced || !known?.inherits.has(owner);
+}
+
+const textOf = ({ condition }: ReadPolicy): string => condition!;
+
+/** Brackets around each condition, as Postgres writes them. */
+const joined = (operator: string, conditions: readonly string[]): string =>
+  conditions.length === 1 ? conditions[0]! : `(${conditions.map((condition) => `(${condition})`).join(operator)})`;

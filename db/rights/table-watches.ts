@@ -1,0 +1,250 @@
+import type { Caller } from "../caller.ts";
+import type { Table } from "../catalog/catalog.ts";
+import type { Change } from "../changes/change.ts";
+import { CallerGroups } from "./caller-groups.ts";
+import { CheckError, type Checker, type Inquiry } from "./checker.ts";
+import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
+import type { Policy } from "./policy.ts";
+import type { RowVisibility } from "./policy-check.ts";
+import type { Row } from "./row-source.ts";
+import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./watches.ts";
+
+type TableWatchesOptions = {
+  readonly table: Table;
+  readonly role: string;
+  /** Null if the role sees every row. */
+  readonly policy: Policy | null;
+  readonly checker: Checker;
+};
+
+/** Who sees the changes of a batch. `ask` lets Postgres decide for the other watches; null if there are none. */
+export type TableDecision<W extends Watch> = {
+  readonly decided: readonly ChangeVisibility<W>[];
+  readonly ask: ((inquiry: Inquiry) => Promise<TableAnswer<W>>) | null;
+};
+
+/** What Postgres has decided, and the watches for which it has not, because the answer was an error or came too late. */
+export type TableAnswer<W extends Watch> = {
+  readonly results: readonly ChangeVisibility<W>[];
+  readonly undecided: ReadonlySet<W>;
+};
+
+/** The rows of a batch. The n-th change has the rows at `current[n]` and `previous[n]`; -1 if the stream has none. */
+type Rows = { readonly all: readonly Row[]; readonly current: readonly number[]; readonly previous: readonly number[] };
+
+/** Whether a watch may see a row, by its index; an error if the policy raises one. */
+type May<W> = (watch: W, row: number) => boolean | CheckError;
+
+/** Decided by queries, or true for every row. */
+const NO_PART: PolicyPart = { condition: null, terms: [] };
+
+/** The watches of one table in one role. */
+export class TableWatches<W extends Watch> {
+  readonly #policy: Policy | null;
+  readonly #matcher: Matcher<W>;
+  readonly #watches = new Set<W>();
+  /** Those whose callers are not prepared yet. */
+  readonly #waiting = new Set<W>();
+  /** Those whose policy is decided by queries. */
+  readonly #asking = new CallerGroups<W>();
+  /** Those that wait for an answer about the current batch, besides those of `#asking`. */
+  #open: ReadonlySet<W> = new Set();
+
+  constructor({ table, role, policy, checker }: TableWatchesOptions) {
+    this.#policy = policy;
+    this.#matcher = new Matcher(table, role, checker);
+  }
+
+  get watches(): ReadonlySet<W> {
+    return this.#watches;
+  }
+
+  /** The watch sees the changes from the next batch on. */
+  add(watch: W): void {
+    this.#watches.add(watch);
+    this.#waiting.add(watch);
+  }
+
+  delete(watch: W): void {
+    this.#watches.delete(watch);
+    if (this.#waiting.delete(watch)) return;
+    this.#matcher.delete(watch);
+    this.#asking.delete(watch);
+  }
+
+  /** Who sees which of the changes, in order, as far as this process decides. The others wait for `ask`. */
+  decide(changes: readonly Change[]): TableDecision<W> {
+    this.#admit();
+    const rows = rowsOf(changes);
+    const match = this.#matcher.match(rows.all);
+    this.#open = new Set([...this.#waiting, ...[...match.doubtful.values()].flatMap((watches) => [...watches.keys()])]);
+    const isComplete = this.#open.size === 0 && this.#asking.isEmpty;
+    const certain = match.certain.map((watches) =>
+      isComplete ? watches : new Set([...watches].filter((watch) => !this.isOpen(watch))),
+    );
+    const may: May<W> = (watch, row) => row >= 0 && this.#matcher.mayInProcess(watch, rows.all[row]!);
+    const decided = resultsOf(changes, rows, {
+      found: certain,
+      may,
+      truncated: () => [...this.#watches].filter((watch) => !this.isOpen(watch)),
+    });
+    return { decided, ask: isComplete ? null : (inquiry) => this.#ask(changes, rows, match, inquiry) };
+  }
+
+  /** Whether the changes of the batch are not decided yet for a watch of it, as far as queries decide. */
+  isOpen(watch: W): boolean {
+    return this.#open.has(watch) || this.#asking.has(watch);
+  }
+
+  async #ask(changes: readonly Change[], rows: Rows, known: Match<W>, inquiry: Inquiry): Promise<TableAnswer<W>> {
+    const open = this.#open;
+    const isOpen = (watch: W) => open.has(watch) || this.#asking.has(watch);
+    const match = (await this.#prepare(inquiry)) ? this.#matcher.match(rows.all) : known;
+    const undecided = new Set(this.#waiting);
+    const found = match.certain.map((watches) => new Set([...watches].filter(isOpen)));
+    const errors = await this.#matcher.ask(match, found, inquiry);
+    const seen = await this.#check(rows, found, inquiry);
+    const may: May<W> = (watch, row) => {
+      if (row < 0) return false;
+      const error = errors.get(watch)?.get(row);
+      if (error) return error;
+      const asked = this.#asking.callerOf(watch);
+      if (asked === undefined) return this.#matcher.mayInProcess(watch, rows.all[row]!);
+      const ofRow = seen.get(row);
+      return ofRow?.errors.get(asked) ?? ofRow?.by.has(asked) ?? false;
+    };
+    const results = resultsOf(changes, rows, { found, may, truncated: () => [...this.#watches].filter(isOpen) });
+    if (!inquiry.isShared) return { results, undecided };
+    for (const { failures } of results) for (const { watch } of failures) undecided.add(watch);
+    return { results: results.map((result) => without(undecided, result)), undecided };
+  }
+
+  /** Admits the watches whose callers are prepared. */
+  #admit(): void {
+    for (const watch of [...this.#waiting]) {
+      const decision = this.#policy?.decisionFor(watch.caller);
+      if (this.#policy && !decision) continue;
+      this.#waiting.delete(watch);
+      const isInProcess = decision?.kind === "in process";
+      if (decision && !isInProcess) this.#asking.add(watch, decision);
+      if (isInProcess) this.#matcher.add(watch, { condition: this.#policy!.condition, terms: decision.terms });
+      else if (!decision || watch.filter !== null) this.#matcher.add(watch, NO_PART);
+    }
+  }
+
+  /** Prepares the callers of waiting watches. Returns false if there were none. */
+  async #prepare(inquiry: Inquiry): Promise<boolean> {
+    if (this.#waiting.size === 0) return false;
+    try {
+      await this.#policy!.prepare([...new Set([...this.#waiting].map(({ caller }) => caller))], inquiry);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+    }
+    this.#admit();
+    return true;
+  }
+
+  /** Who sees the rows, by their indexes, as far as queries decide. Adds the watches without a filter to those found. */
+  async #check(
+    { all, current, previous }: Rows,
+    found: readonly Set<W>[],
+    inquiry: Inquiry,
+  ): Promise<ReadonlyMap<number, RowVisibility>> {
+    const open = this.#asking.openCallers;
+    const callers = new Set<Caller>();
+    const indexes = new Set<number>();
+    for (const [i, row] of current.entries()) {
+      // Whether an update takes a row out of the view depends on both rows.
+      const both = [row, previous[i]!].filter((index) => index >= 0);
+      const asked = both.flatMap((index) => [...found[index]!].flatMap((watch) => this.#asking.callerOf(watch) ?? []));
+      for (const caller of asked) callers.add(caller);
+      if (asked.length > 0 || open.length > 0) for (const index of both) indexes.add(index);
+    }
+    if (indexes.size === 0) return new Map();
+    const asked = [...indexes];
+    const seen = await this.#policy!.check(
+      callers.size === 0 ? open : [...callers.union(new Set(open))],
+      asked.map((i) => all[i]!),
+      inquiry,
+    );
+    for (const [i, { by, errors }] of seen.entries()) {
+      for (const caller of [...by, ...errors.keys()])
+        for (const watch of this.#asking.openOf(caller)) found[asked[i]!]!.add(watch);
+    }
+    return new Map(seen.map((ofRow, i) => [asked[i]!, ofRow]));
+  }
+}
+
+/** The result without these watches. */
+const without = <W extends Watch>(
+  watches: ReadonlySet<W>,
+  { change, visible, failures }: ChangeVisibility<W>,
+): ChangeVisibility<W> => ({
+  change,
+  visible: visible.filter(({ watch }) => !watches.has(watch)),
+  failures: failures.filter(({ watch }) => !watches.has(watch)),
+});
+
+function rowsOf(changes: readonly Change[]): Rows {
+  const all: Row[] = [];
+  const add = ({ table }: Change, image: Change["new"]) => (image === null ? -1 : all.push({ table, image }) - 1);
+  const current = changes.map((change) => add(change, change.new));
+  return { all, current, previous: changes.map((change) => add(change, change.old)) };
+}
+
+/** The watches found for each row, who of them may see it, and those of a TRUNCATE. */
+type Found<W> = {
+  readonly found: readonly ReadonlySet<W>[];
+  readonly may: May<W>;
+  truncated(): readonly W[];
+};
+
+const resultsOf = <W extends Watch>(
+  changes: readonly Change[],
+  { previous, current }: Rows,
+  { found, may, truncated }: Found<W>,
+): ChangeVisibility<W>[] =>
+  changes.map((change, i) =>
+    change.operation === "TRUNCATE"
+      ? { change, visible: truncated().map(truncation), failures: [] }
+      : findVisible(change, [previous[i]!, current[i]!], found, may),
+  );
+
+const truncation = <W extends Watch>(watch: W): VisibleChange<W> => ({
+  watch,
+  event: "TRUNCATE",
+  left: null,
+  seesOld: false,
+});
+
+/** `found` are the watches that may see each row, as far as their filters decide. */
+function findVisible<W extends Watch>(
+  change: Change,
+  [previous, current]: readonly [previous: number, current: number],
+  found: readonly ReadonlySet<W>[],
+  may: May<W>,
+): ChangeVisibility<W> {
+  const { operation } = change;
+  const visible: VisibleChange<W>[] = [];
+  const failures: Failure<W>[] = [];
+  const isDelete = operation === "DELETE";
+  const decided = new Set<W>();
+  for (const watch of found[isDelete ? previous : current] ?? []) {
+    const mayNow = may(watch, isDelete ? previous : current);
+    if (mayNow === false) continue;
+    decided.add(watch);
+    if (mayNow !== true) failures.push({ watch, error: mayNow });
+    else {
+      const seesOld = isDelete || (operation === "UPDATE" && may(watch, previous) === true);
+      visible.push({ watch, event: operation, left: null, seesOld });
+    }
+  }
+  if (operation !== "UPDATE") return { change, visible, failures };
+  for (const watch of found[previous] ?? []) {
+    if (decided.has(watch) || may(watch, previous) !== true) continue;
+    const mayNow = may(watch, current);
+    if (typeof mayNow !== "boolean") failures.push({ watch, error: mayNow });
+    else visible.push({ watch, event: "DELETE", left: mayNow ? "filter" : "rights", seesOld: false });
+  }
+  return { change, visible, failures };
+}

@@ -1,0 +1,205 @@
+import type { Caller } from "../caller.ts";
+import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
+import type { Change } from "../changes/change.ts";
+import type { CheckError, Inquiry } from "./checker.ts";
+import type { Filter } from "./filter.ts";
+import type { Rights } from "./rights.ts";
+import { TableWatches } from "./table-watches.ts";
+
+/** A watch that has ended, because its table or the rights of its role have changed. */
+export type Ended<W extends Watch> = { readonly watch: W; readonly reason: string };
+
+/** Who sees each change of a batch, in order, as far as this process decides, and the watches that had ended before it. */
+export type Decision<W extends Watch> = {
+  readonly decided: readonly ChangeVisibility<W>[];
+  readonly ended: readonly Ended<W>[];
+  /** Lets Postgres decide for the other watches; null if there are none. */
+  readonly ask: ((inquiry: Inquiry) => Promise<Answer<W>>) | null;
+};
+
+/** Who sees each change of a batch, in order. */
+export type Found<W extends Watch> = Omit<Answer<W>, "undecided"> & Pick<Decision<W>, "ended">;
+
+/** What Postgres has decided, and the watches for which it has not. */
+export type Answer<W extends Watch> = {
+  readonly results: readonly ChangeVisibility<W>[];
+  readonly undecided: ReadonlySet<W>;
+};
+
+/** The watches of one reader of changes. */
+export class Watches<W extends Watch> {
+  readonly #rights: Rights;
+  /** By table and then by role. */
+  #tables = new Map<string, Map<string, TableWatches<W>>>();
+  /** Null for a watch that has not been placed yet. */
+  readonly #watches = new Map<W, TableWatches<W> | null>();
+  readonly #unplaced = new Set<W>();
+  #catalog: Catalog | null = null;
+  /** Those that must end, until they are returned. */
+  readonly #ended: Ended<W>[] = [];
+
+  constructor(rights: Rights) {
+    this.#rights = rights;
+  }
+
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  has(watch: W): boolean {
+    return this.#watches.has(watch);
+  }
+
+  /** The watch sees the changes from the next batch on. */
+  add(watch: W): void {
+    this.#watches.set(watch, null);
+    this.#unplaced.add(watch);
+  }
+
+  delete(watch: W): void {
+    this.#watches.get(watch)?.delete(watch);
+    this.#watches.delete(watch);
+    this.#unplaced.delete(watch);
+  }
+
+  /** Who sees which of the changes, in order. Batches must not overlap: a batch ends with its answer. */
+  decide(changes: readonly Change[]): Decision<W> {
+    this.#place();
+    const byTable = Map.groupBy(changes.keys(), (i) => quoteName(changes[i]!.table));
+    const parts = [...byTable].flatMap(([table, indexes]) =>
+      [...(this.#tables.get(table)?.values() ?? [])].map((ofRole) => {
+        const { decided, ask } = ofRole.decide(indexes.map((i) => changes[i]!));
+        return { indexes, results: decided, ask };
+      }),
+    );
+    const locked = [...this.#unplaced].filter(({ table }) => byTable.has(quoteName(table)));
+    const asking = parts.filter(({ ask }) => ask !== null);
+    const isDecided = locked.length === 0 && asking.length === 0;
+    const ask = async (inquiry: Inquiry): Promise<Answer<W>> => {
+      const answers = asking.map(async (part) => ({ ...part, ...(await part.ask!(inquiry)) }));
+      const answered = await Promise.all(answers);
+      const undecided = [...locked, ...answered.flatMap((answer) => [...answer.undecided])];
+      return { results: together(changes, answered), undecided: new Set(undecided) };
+    };
+    return { decided: together(changes, parts), ended: this.#ended.splice(0), ask: isDecided ? null : ask };
+  }
+
+  /** Whether the changes of the current batch are not decided for the watch before Postgres has answered. */
+  isOpen(watch: W): boolean {
+    return this.#watches.get(watch)?.isOpen(watch) ?? true;
+  }
+
+  /** The same when each watch is asked about alone, and policies that another transaction has locked are waited for. */
+  async findVisible(
+    changes: readonly Change[],
+    inquiry = this.#rights.checker.inquiry("at length"),
+  ): Promise<Found<W>> {
+    const ended: Ended<W>[] = [];
+    for (;;) {
+      await this.#waitForPolicies();
+      const { decided, ask, ended: now } = this.decide(changes);
+      ended.push(...now);
+      const { results, undecided } = (await ask?.(inquiry)) ?? { results: [], undecided: NONE };
+      // After DDL, policies may be locked again.
+      if (undecided.size > 0) continue;
+      return { results: ask ? decided.map((result, i) => joined(result, results[i]!)) : decided, ended };
+    }
+  }
+
+  async #waitForPolicies(): Promise<void> {
+    for (this.#place(); this.#unplaced.size > 0; this.#place()) {
+      const { table, caller } = this.#unplaced.values().next().value!;
+      await this.#rights.view(table, caller.role);
+    }
+  }
+
+  /**
+   * Assigns new watches, and after DDL all watches, to the TableWatches of the current catalog, unless another transaction has locked
+   * what their policies read.
+   */
+  #place(): void {
+    const { catalog } = this.#rights;
+    if (this.#catalog !== catalog) {
+      this.#catalog = catalog;
+      this.#tables = new Map();
+      for (const watch of this.#watches.keys()) this.add(watch);
+    }
+    for (const watch of [...this.#unplaced]) {
+      const placed = this.#tableWatchesOf(watch);
+      if (placed === undefined) continue;
+      this.#unplaced.delete(watch);
+      if (placed instanceof TableWatches) {
+        placed.add(watch);
+        this.#watches.set(watch, placed);
+      } else {
+        this.#watches.delete(watch);
+        this.#ended.push({ watch, reason: placed });
+      }
+    }
+  }
+
+  /** The TableWatches for the watch, or the reason why the watch must end; undefined while its policies cannot be read. */
+  #tableWatchesOf({ table: name, caller: { role }, filter }: W): TableWatches<W> | string | undefined {
+    const key = quoteName(name);
+    const view = this.#tables.get(key)?.get(role) ?? this.#rights.viewOf(name, role);
+    if (view === undefined) return undefined;
+    if ("refusal" in view) return view.refusal;
+    const table = tableOf(this.#rights.catalog, name)!;
+    for (const [column, type] of filter?.columns ?? [])
+      if (table.columns.get(column)?.type !== type)
+        return `the column ${column} of ${name.schema}.${name.name} has changed`;
+    if (view instanceof TableWatches) return view;
+    const ofRole = new TableWatches<W>({ table, role, policy: view.policy, checker: this.#rights.checker });
+    const ofTable = this.#tables.get(key) ?? new Map<string, TableWatches<W>>();
+    this.#tables.set(key, ofTable.set(role, ofRole));
+    return ofRole;
+  }
+}
+
+/** The results of tables and roles, each for the changes with these indexes, as those of all changes. */
+function together<W extends Watch>(
+  changes: readonly Change[],
+  parts: readonly { readonly indexes: readonly number[]; readonly results: readonly ChangeVisibility<W>[] }[],
+): ChangeVisibility<W>[] {
+  const all = changes.map((change): ChangeVisibility<W> => ({ change, visible: [], failures: [] }));
+  for (const { indexes, results } of parts)
+    for (const [n, index] of indexes.entries()) all[index] = joined(all[index]!, results[n]!);
+  return all;
+}
+
+const NONE: ReadonlySet<never> = new Set();
+
+/** A change that is checked in two roles. */
+const joined = <W extends Watch>(one: ChangeVisibility<W>, other: ChangeVisibility<W>): ChangeVisibility<W> => ({
+  change: one.change,
+  visible: one.visible.length === 0 ? other.visible : [...one.visible, ...other.visible],
+  failures: one.failures.length === 0 ? other.failures : [...one.failures, ...other.failures],
+});
+
+/** What a subscriber wants to see: the changes of a table that the caller may see, whose row fulfils the filter. */
+export type Watch = {
+  readonly table: TableName;
+  readonly caller: Caller;
+  readonly filter: Filter | null;
+};
+
+/** A change as one subscriber sees it. */
+export type VisibleChange<W extends Watch> = {
+  readonly watch: W;
+  /** An UPDATE that takes the row out of the subscriber's view is a DELETE. All watches of the table see a TRUNCATE. */
+  readonly event: Change["operation"];
+  /** Why the row has left the view: the caller may no longer see it, or it no longer fulfils the filter. Null if it has not. */
+  readonly left: "rights" | "filter" | null;
+  /** Whether the subscriber may see the old row, and not only its key. */
+  readonly seesOld: boolean;
+};
+
+/** A change that could not be checked for a subscriber, because the policy raised an error. */
+export type Failure<W extends Watch> = { readonly watch: W; readonly error: CheckError };
+
+/** Who sees a change. */
+export type ChangeVisibility<W extends Watch> = {
+  readonly change: Change;
+  readonly visible: readonly VisibleChange<W>[];
+  readonly failures: readonly Failure<W>[];
+};

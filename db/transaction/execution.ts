@@ -1,0 +1,217 @@
+import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
+import type { Span } from "../../telemetry/span.ts";
+import type { Slot } from "../admission/admission.ts";
+import type { Recipient } from "../admission/byte-budget.ts";
+import type { Code } from "../catalog/code.ts";
+import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "../errors.ts";
+import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
+import { type CancelSignal, cancelRequest, untilReady } from "../wire/connection.ts";
+import type { Identity } from "./identity.ts";
+import type { PooledConnection } from "./pool.ts";
+import type { Preparation } from "./preparation.ts";
+import type { Cleaning, Pace } from "./session-state.ts";
+import type { FrameOptions } from "./transaction-plan.ts";
+
+/** How the statements of a caller are run. */
+export type RunOptions = FrameOptions & {
+  /** It only reads: it may share a connection with other reads, and be executed twice, even concurrently. */
+  readonly isRead?: boolean;
+  /** Called when the transaction has a connection. */
+  readonly onConnected?: () => void;
+  /** Called as each statement completes, before the transaction is committed; `index` is its position. */
+  readonly onCompleted?: (index: number) => void;
+  /** Lifts the limit on the size of the result. For writes: an error would hide that they succeeded. */
+  readonly unlimitedResult?: boolean;
+  /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
+  readonly signal?: CancelSignal | undefined;
+};
+
+/** What a transaction does. */
+export type Work = {
+  readonly identity: Identity;
+  /** All statements of the transaction. Those of the caller are from `first` up to, but not including, `last`. */
+  readonly statements: readonly NamedStatement[];
+  readonly batchOptions: BatchOptions;
+  readonly first: number;
+  readonly last: number;
+  /** What `runsCode` is based on. */
+  readonly code: Code;
+  /** Whether the statements may leave state on the connection, which is cleaned afterwards. */
+  readonly runsCode: boolean;
+  /** The usual duration of a read that may share its connection; null for every other transaction. */
+  readonly pace: Pace | null;
+  readonly isFramed: boolean;
+  readonly recipient: Recipient | null;
+  readonly signal: CancelSignal | undefined;
+  readonly onConnected: (() => void) | undefined;
+  /** Called with an error that the database has raised. */
+  readonly onFailure: ((error: DatabaseError) => void) | undefined;
+  /** Absent when the transaction is not traced; `startTrip` starts the span of its round trip. */
+  readonly span: Span | undefined;
+  readonly startTrip: (() => Span) | undefined;
+};
+
+/** What the executions of a pool share. */
+export type ExecutionOptions = {
+  readonly pool: pg.ClientConfig;
+  readonly cleaning: Cleaning;
+  readonly preparation: Preparation;
+  /** Whether code that runs now may prepare statements. */
+  mayPrepare(): boolean;
+  /** Called for each round trip. */
+  onSync(): void;
+  /** Called when a statement has exceeded its time. */
+  onStatementTimeout(): void;
+  /** Called with the seconds from the start until the results are complete. */
+  onEnd(seconds: number, work: Work): void;
+  /** Called when the connection is free again, with an error if it cannot be used again. */
+  release(connection: PooledConnection, slot: Slot | null, broken: Error | undefined): void;
+};
+
+/** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
+type Cleaned = Promise<Error | undefined> | null;
+
+/**
+ * Runs a transaction on a clean connection, which is released before the promise settles or, after code, when it has been
+ * cleaned. `slot` is null where connections are not rationed. Rejects as `Transactions.run` does.
+ */
+export const execute = (
+  connection: PooledConnection,
+  slot: Slot | null,
+  work: Work,
+  options: ExecutionOptions,
+): Promise<Result[]> =>
+  new Promise((resolve, reject) => new Execution(connection, slot, work, options, resolve, reject).submit());
+
+class Execution {
+  readonly #connection: PooledConnection;
+  readonly #slot: Slot | null;
+  readonly #work: Work;
+  readonly #options: ExecutionOptions;
+  readonly #resolve: (results: Result[]) => void;
+  readonly #reject: (error: unknown) => void;
+  readonly #span: Span | undefined;
+  readonly #start = performance.now();
+  readonly #cancel: () => void;
+  #cancelled: Promise<void> | null = null;
+  #cleaned: Cleaned = null;
+  #isRetry = false;
+  #isFinished = false;
+
+  constructor(
+    connection: PooledConnection,
+    slot: Slot | null,
+    work: Work,
+    options: ExecutionOptions,
+    resolve: (results: Result[]) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.#connection = connection;
+    this.#slot = slot;
+    this.#work = work;
+    this.#options = options;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#span = work.startTrip?.();
+    // A local first: V8 allocates a function that is directly assigned to a property in old space, where it would keep this whole
+    // request alive through all minor garbage collections.
+    const cancel = () => {
+      this.#cancelled = cancelRequest(options.pool, connection.client);
+    };
+    this.#cancel = cancel;
+    work.signal?.addEventListener("abort", this.#cancel);
+  }
+
+  submit(): void {
+    const { statements, batchOptions, first, last } = this.#work;
+    const batch: Batch = new Batch(statements, batchOptions, (error) => {
+      if (error !== null) this.#recover(error as DatabaseError);
+      else this.#finish(undefined, () => this.#resolve(batch.results.slice(first, last)));
+    });
+    this.#options.onSync();
+    try {
+      this.#send(batch);
+    } catch (error) {
+      this.#cleaned = null;
+      this.#fail(error as Error);
+    }
+  }
+
+  /** A transaction that runs code (`Code`) is followed by the statements that clean the connection, in the same write. */
+  #send(batch: Batch): void {
+    const { client } = this.#connection;
+    const { code, runsCode, isFramed } = this.#work;
+    if (!runsCode) {
+      this.#connection.codeWhenUsed = code;
+      client.query(batch as never);
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+    this.#cleaned = promise;
+    const cleaning = this.#options.cleaning.batch({ isFramed, mayPrepare: this.#options.mayPrepare() }, resolve);
+    batch.followedBy(cleaning, client);
+    client.query(batch as never);
+    this.#connection.codeWhenUsed = null;
+  }
+
+  /** Waits until the connection can be used again after an error, unless it is lost. */
+  async #recover(error: DatabaseError): Promise<void> {
+    const { client } = this.#connection;
+    const { runsCode, isFramed } = this.#work;
+    if (!isLost(error)) {
+      await untilReady(client);
+      // The error skipped the statement that ends the transaction: the connection would remain in it.
+      if (isFramed && !runsCode) await client.query("rollback").catch(() => {});
+    }
+    if (this.#isRetry || !isStalePlan(error)) return this.#fail(error);
+    this.#isRetry = true;
+    await this.#options.preparation.examine(error, client);
+    this.submit();
+  }
+
+  #fail(error: DatabaseError | Error): void {
+    this.#span?.fail(error.message);
+    const problem = failureOf(error as DatabaseError, this.#work, this.#options);
+    const broken = isLost(error as DatabaseError) ? error : undefined;
+    this.#finish(broken, () => this.#reject(problem));
+  }
+
+  #finish(broken: Error | undefined, settle: () => void): void {
+    // A batch that could not be sent fails again when its connection is closed.
+    if (this.#isFinished) return;
+    this.#isFinished = true;
+    this.#span?.end();
+    const milliseconds = performance.now() - this.#start;
+    this.#work.pace?.add(milliseconds);
+    this.#options.onEnd(milliseconds / 1000, this.#work);
+    this.#work.signal?.removeEventListener("abort", this.#cancel);
+    const end = () => {
+      this.#release(broken);
+      settle();
+    };
+    // A cancel request affects whatever the connection executes: release it only after the request has finished.
+    if (this.#cancelled === null) end();
+    else this.#cancelled.then(end);
+  }
+
+  /** The results are complete: nothing waits for the cleaning but the connection. */
+  #release(broken: Error | undefined): void {
+    const release = (error: Error | undefined) => this.#options.release(this.#connection, this.#slot, error);
+    // A lost connection may not have accepted the cleaning.
+    if (broken !== undefined || this.#cleaned === null) release(broken);
+    else this.#cleaned.then(release);
+  }
+}
+
+/** What a failed transaction rejects with. Reports the failure. */
+export function failureOf(
+  error: DatabaseError,
+  { signal, onFailure }: Work,
+  { onStatementTimeout }: Pick<ExecutionOptions, "onStatementTimeout">,
+): unknown {
+  if (!isLost(error) && !((error as Error) instanceof ApiError)) onFailure?.(error);
+  if (error.code === "57014" && !signal?.aborted) onStatementTimeout();
+  if (signal?.aborted) return signal.reason;
+  return isSocketError(error) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+}

@@ -1,0 +1,160 @@
+import type { Span } from "../../telemetry/span.ts";
+import type { Recipient } from "../admission/byte-budget.ts";
+import type { Caller } from "../caller.ts";
+import type { Setting } from "../catalog/catalog.ts";
+import { countedNetworksOf } from "../network.ts";
+import type { Statement } from "../wire/batch.ts";
+import type { Trial } from "./trial.ts";
+
+/** The request as functions and policies can read it: `current_setting('request.method', true)`. */
+export type RequestContext = {
+  readonly method: string;
+  readonly path: string;
+  /** JSON object of the headers, names in lower case, without credentials. */
+  readonly headers: string;
+  /** JSON object of the cookies, without credentials. */
+  readonly cookies: string;
+  /** Where the results go; absent when no client waits for them. */
+  readonly recipient?: Recipient | undefined;
+  /** Absent when the request is not traced. */
+  readonly span?: Span;
+  /** Absent unless an operator tries the request. */
+  readonly trial?: Trial | undefined;
+  /** Who acts as the caller: `user 3`. SQL reads it as `request.operator`. Absent unless an operator tries the request. */
+  readonly operator?: string;
+  /** The id of the request in the log; absent when the request is not traced. */
+  readonly requestId?: string;
+};
+
+/** For transactions that no request has started. */
+export const NO_REQUEST: RequestContext = { method: "", path: "", headers: "{}", cookies: "{}" };
+
+export type Identity = {
+  readonly caller: Caller;
+  readonly request: RequestContext;
+  readonly settings?: TransactionSettings;
+};
+
+/** Session settings of one transaction, in addition to those that every transaction has. */
+export type TransactionSettings = {
+  /** From the catalog and the service: literals in the statement, whose text is cached per list. */
+  readonly fixed: readonly Setting[];
+  /** From the request: parameters of the statement. */
+  readonly given: readonly Setting[];
+};
+
+const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
+
+/**
+ * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
+ */
+export function settingsStatement(identity: Identity, statementTimeout: number, isWrite = false): Statement {
+  const settings = isWrite ? withNetworks(identity) : allSettings(identity);
+  const { caller } = identity;
+  const values = [caller.role, claimsText(caller), ...requestValues(identity, settings)];
+  return { text: settingsText(settings, statementTimeout), values };
+}
+
+/** The statement that changes the settings of a transaction to those of another request of its caller. */
+export function nextRequestStatement(identity: Identity): Statement {
+  const settings = allSettings(identity);
+  return { text: nextRequestText(settings), values: requestValues(identity, settings) };
+}
+
+/** By the names of the given settings, of which there are few. */
+const nextRequestTexts = new Map<string, string>();
+
+function nextRequestText({ given }: TransactionSettings): string {
+  const key = given.map(([name]) => name).join();
+  let text = nextRequestTexts.get(key);
+  if (text === undefined) {
+    text = selectSettings([...REQUEST_NAMES, ...given.map(([name]) => name)].map(withParameter));
+    nextRequestTexts.set(key, text);
+  }
+  return text;
+}
+
+function requestValues({ request }: Identity, { given }: TransactionSettings): string[] {
+  const values = [request.method, request.path, request.headers, request.cookies];
+  for (const [, value] of given) values.push(value);
+  return values;
+}
+
+function allSettings(identity: Identity): TransactionSettings {
+  const { span, operator } = identity.request;
+  const settings = span ? tracedSettings(identity) : (identity.settings ?? NO_SETTINGS);
+  return operator === undefined
+    ? settings
+    : { ...settings, given: [...settings.given, ["request.operator", operator]] };
+}
+
+/** With the networks of the client, for which the database counts what is written: `[{"name": "203.0.113.7", "factor": 1}]`. */
+function withNetworks(identity: Identity): TransactionSettings {
+  const settings = allSettings(identity);
+  const { recipient } = identity.request;
+  if (!recipient) return settings;
+  const networks = JSON.stringify(countedNetworksOf(recipient.network));
+  return { ...settings, given: [...settings.given, ["request.networks", networks]] };
+}
+
+/** Postgres cuts longer names. */
+const MAX_APPLICATION_NAME = 63;
+
+/** With the ids of the trace and the request, which `pg_stat_activity` and the log of Postgres then show. */
+function tracedSettings({ request, settings = NO_SETTINGS }: Identity): TransactionSettings {
+  const name = `${request.span!.traceId} ${request.requestId ?? ""}`.slice(0, MAX_APPLICATION_NAME);
+  return { ...settings, given: [...settings.given, ["application_name", name]] };
+}
+
+/** The names of the values, in order; the given settings follow. */
+const REQUEST_NAMES = ["request.method", "request.path", "request.headers", "request.cookies"];
+const NAMES = ["role", "request.jwt.claims", ...REQUEST_NAMES];
+
+const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
+
+function settingsText({ fixed, given }: TransactionSettings, statementTimeout: number): string {
+  let key = String(statementTimeout);
+  for (const [name] of given) key += `,${name}`;
+  const texts = settingsTexts.get(fixed) ?? new Map<string, string>();
+  settingsTexts.set(fixed, texts);
+  let text = texts.get(key);
+  if (text === undefined) {
+    text = writeSettings(fixed, [...NAMES, ...given.map(([name]) => name)], statementTimeout);
+    texts.set(key, text);
+  }
+  return text;
+}
+
+/**
+ * `statementTimeout` is in milliseconds; a fixed setting overrides it. Fixed settings precede the role, which may lack
+ * the right to set them.
+ */
+function writeSettings(fixed: readonly Setting[], names: readonly string[], statementTimeout: number): string {
+  const isLimited = fixed.some(([name]) => name === "statement_timeout");
+  const limit: readonly Setting[] = isLimited ? [] : [["statement_timeout", String(statementTimeout)]];
+  const literals = [...fixed, ...limit].map(([name, value]) => `${literal(name)}, ${literal(value)}`);
+  return selectSettings([...literals, ...names.map(withParameter)]);
+}
+
+const withParameter = (name: string, i: number) => `${literal(name)}, $${i + 1}`;
+
+const selectSettings = (pairs: readonly string[]) =>
+  `select ${pairs.map((pair) => `pg_catalog.set_config(${pair}, true)`).join(", ")}`;
+
+/** Safe for both values of standard_conforming_strings. */
+const literal = (text: string) => {
+  const quoted = `'${text.replaceAll("\\", "\\\\").replaceAll("'", "''")}'`;
+  return text.includes("\\") ? ` E${quoted}` : quoted;
+};
+
+const claimsTexts = new WeakMap<Caller, string>();
+
+/** The claims of the caller as policies read them: a JSON object with the role. */
+export function claimsText(caller: Caller): string {
+  let text = claimsTexts.get(caller);
+  if (text === undefined) {
+    text = JSON.stringify({ ...caller.claims, role: caller.role });
+    claimsTexts.set(caller, text);
+  }
+  return text;
+}

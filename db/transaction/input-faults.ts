@@ -1,0 +1,144 @@
+import pg from "pg";
+import { type Catalog, type Constraint, quoteName, type Table } from "../catalog/catalog.ts";
+import type { Code, DatabaseErrorLike } from "../errors.ts";
+import type { Identity } from "./identity.ts";
+import type { Transactions } from "./transaction.ts";
+
+/** What is wrong with a column of a record. A rule over several columns is a fault of each. */
+export type InputFault = {
+  /** The index of the record, from 0. */
+  readonly record: number;
+  readonly column: string;
+  readonly message: string;
+  readonly code: Extract<Code, "VALIDATION_ERROR" | "RESOURCE_CONFLICT">;
+  readonly constraint: string | null;
+};
+
+/** Records that a client wants to write: values by column. */
+export type Input = {
+  readonly table: Table;
+  readonly records: readonly Readonly<Record<string, unknown>>[];
+  /** The key of the row that an update changes, by column: the unique values of this row are not conflicts. Null for new rows. */
+  readonly key: Readonly<Record<string, string>> | null;
+  /** Columns that must not be null in any record, which is a new row. */
+  readonly required?: readonly string[];
+};
+
+/** A constraint whose columns are all in the input, or NOT NULL, which has no name. */
+type Rule = {
+  readonly name: string | null;
+  readonly message: string;
+  readonly constraint: Pick<Constraint, "columns" | "check" | "keys">;
+};
+
+/** SQLSTATEs of NOT NULL, a check and a unique constraint. */
+const OF_RULES: ReadonlySet<string | undefined> = new Set(["23502", "23514", "23505"]);
+
+/** Whether the input may have more faults than the one with this SQLSTATE. */
+export const mayHaveMore = (sqlstate: string | undefined): boolean => OF_RULES.has(sqlstate);
+
+/**
+ * Every check that the records violate, and every unique value of theirs that another row already has. Postgres names only
+ * the first; a form should show all. Evaluated with the rights of the caller, so rows that policies hide are not found.
+ * Queried only after a refusal. Empty if a rule itself fails.
+ */
+export async function faultsOfInput(
+  input: Input,
+  identity: Identity,
+  { catalog, transactions }: { readonly catalog: Catalog; readonly transactions: Pick<Transactions, "run"> },
+): Promise<readonly InputFault[]> {
+  const { required = [] } = input;
+  const columns = [...new Set([...input.records.flatMap((record) => Object.keys(record)), ...required])];
+  if (columns.some((name) => !input.table.columns.has(name))) return [];
+  const rules = [
+    ...required.map((column) => requiring(column, input.table)),
+    ...rulesOf(input.table, columns, catalog),
+  ];
+  if (rules.length === 0) return [];
+  const statement = {
+    text: writeViolated(rules, columns, input),
+    values: [JSON.stringify(input.records), ...keyValuesOf(input, rules)],
+  };
+  try {
+    const [result] = await transactions.run(identity, [statement]);
+    const broken: [record: number, rule: number][] = JSON.parse(result!.rows[0]![0]!.toString());
+    return broken.flatMap(([record, rule]) => faultsOf(rules[rule]!, record));
+  } catch {
+    return [];
+  }
+}
+
+/** The fault that an error of the database names, or none. */
+export function faultsOfError(
+  { schema, table, column, constraint, code = "" }: DatabaseErrorLike,
+  message: string,
+  constraints: Catalog["constraints"],
+): readonly Omit<InputFault, "record">[] {
+  const columns = column === undefined ? constraints.get(`${schema}.${table}.${constraint}`)?.columns : [column];
+  const kind = CONFLICTS.has(code) ? "RESOURCE_CONFLICT" : "VALIDATION_ERROR";
+  return (columns ?? []).map((each) => ({ column: each, message, code: kind, constraint: constraint ?? null }));
+}
+
+/** SQLSTATEs of a unique and an exclusion constraint, and of foreign keys. */
+const CONFLICTS = new Set(["23505", "23P01", "23503", "23001"]);
+
+/** A trigger may set the column before it is checked, so nothing is known about a table with one. */
+const requiring = (column: string, table: Table): Rule => ({
+  name: null,
+  message: `${column} must not be null`,
+  constraint: {
+    columns: [column],
+    check: `${pg.escapeIdentifier(column)} is not null or exists (
+      select from pg_trigger
+      where tgrelid = ${pg.escapeLiteral(quoteName(table))}::regclass and tgtype & ${BEFORE_INSERT} = ${BEFORE_INSERT} and not tgisinternal
+    )`,
+    keys: [],
+  },
+});
+
+/** Bits of pg_trigger.tgtype: for each row, before, insert. */
+const BEFORE_INSERT = 1 | 2 | 4;
+
+function rulesOf({ schema, name }: Table, columns: readonly string[], catalog: Catalog): readonly Rule[] {
+  const prefix = `${schema}.${name}.`;
+  return [...catalog.constraints].flatMap(([path, constraint]) => {
+    const { check, keys, columns: own } = constraint;
+    const isSent = path.startsWith(prefix) && own.length > 0 && own.every((column) => columns.includes(column));
+    if (!isSent || (check === null && keys.length === 0)) return [];
+    return [{ name: path.slice(prefix.length), message: catalog.constraintMessages.get(path)!, constraint }];
+  });
+}
+
+const faultsOf = ({ name, message, constraint: { columns, check } }: Rule, record: number): readonly InputFault[] =>
+  columns.map((column) => ({
+    ...{ record, column, message, constraint: name },
+    code: check === null ? "RESOURCE_CONFLICT" : "VALIDATION_ERROR",
+  }));
+
+/**
+ * A query of `[record, rule]` pairs. The expressions come from the catalog; bare names in them are columns of the record. A
+ * value that a column cannot have raises an error.
+ */
+function writeViolated(rules: readonly Rule[], columns: readonly string[], { table, key }: Input): string {
+  const quote = pg.escapeIdentifier;
+  const definitions = columns.map((name) => `${quote(name)} ${table.columns.get(name)!.type}`);
+  const conditions = rules.map(({ constraint: { check, keys } }, i) => {
+    if (check !== null) return `(${i}, not (${check}))`;
+    const own = keys.map((expression, n) => `(${expression}) as k${n}`).join(", ");
+    const others = Object.keys(key ?? {}).map((column, n) => `${quote(column)}::text = $${n + 2}`);
+    const isOther = others.length > 0 ? ` where not (${others.join(" and ")})` : "";
+    const same = keys.map((_, n) => `taken.k${n} = own.k${n}`).join(" and ");
+    return `(${i}, exists (select from (select ${own}) as own
+      join (select ${own} from ${quoteName(table)}${isOther}) as taken on ${same}))`;
+  });
+  return `select coalesce(json_agg(json_build_array(pairs.n - 1, pairs.rule) order by pairs.n, pairs.rule), '[]')
+    from json_array_elements($1::json) with ordinality as records (record, n),
+      lateral json_to_record(records.record) as input (${definitions.join(", ")}),
+      lateral (
+        select records.n, rules.rule from (values ${conditions.join(", ")}) as rules (rule, violated) where rules.violated
+      ) as pairs`;
+}
+
+/** Only rules about unique values compare the key. */
+const keyValuesOf = ({ key }: Input, rules: readonly Rule[]): readonly string[] =>
+  rules.some(({ constraint: { check } }) => check === null) ? Object.values(key ?? {}) : [];

@@ -1,0 +1,186 @@
+import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
+import { ApiError, isLost, isStalePlan, streamTooLong } from "../errors.ts";
+import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
+import { type CancelSignal, untilReady } from "../wire/connection.ts";
+import { Fetch, RowBuffers } from "../wire/fetch.ts";
+import type { FrameOptions } from "./transaction-plan.ts";
+
+const FIRST_FETCH = 100;
+const MAX_FETCH = 10_000;
+/** The target size of a fetch in bytes: large enough that the cost of its round trip hardly matters. */
+const FETCH_BYTES = 262_144;
+
+/** A connection that is lent for a transaction of several round trips. */
+export type Lease = {
+  readonly client: pg.Client;
+  /** Begin the transaction and run its statements, one of which has the portal `ROWS_PORTAL`. */
+  readonly statements: readonly NamedStatement[];
+  /** Called with an error that the database has raised before the first row. */
+  readonly onFailure: (error: DatabaseError) => void;
+  /** Commit or roll back. */
+  readonly end: readonly NamedStatement[];
+  readonly options: BatchOptions;
+  /** Notes an error for which the opening statements are repeated. */
+  examine(error: DatabaseError): Promise<void>;
+  /** Cancels what the connection executes. */
+  cancel(): Promise<void>;
+  /** Returns the connection to the pool; with an error it is closed. */
+  release(broken: Error | undefined): void;
+};
+
+export type StreamOptions = FrameOptions & StreamLimits & { readonly onConnected?: () => void };
+
+/** A stream of rows, and the results of the statements that opened it. */
+export type OpenedStream = { readonly results: readonly Result[]; readonly stream: RowStream };
+
+type StreamLimits = {
+  /** Milliseconds that the transaction may take; 0 means no limit. */
+  readonly timeout: number;
+  readonly signal: CancelSignal;
+};
+
+/**
+ * Rows of a statement that are read while they are used, in one transaction: Postgres produces them only as fast as `next` is
+ * called. `close` must follow.
+ */
+export class RowStream {
+  readonly #lease: Lease;
+  readonly #limits: StreamLimits;
+  readonly #deadline: number;
+  readonly #buffers = new RowBuffers();
+  #first: Buffer | null = null;
+  /** The number of rows in the completed fetches. */
+  rows = 0;
+  #fetch: Fetch | null = null;
+  #size = FIRST_FETCH;
+  #isComplete = false;
+  #isClosed = false;
+  #broken: Error | undefined;
+
+  constructor(lease: Lease, limits: StreamLimits) {
+    this.#lease = lease;
+    this.#limits = limits;
+    this.#deadline = limits.timeout === 0 ? Number.POSITIVE_INFINITY : performance.now() + limits.timeout;
+  }
+
+  /** Runs the opening statements and returns their results. Rejects with pg's DatabaseError. */
+  async open(): Promise<Result[]> {
+    const { statements, cancel, onFailure } = this.#lease;
+    const { signal } = this.#limits;
+    let cancelled: Promise<void> | undefined;
+    const onAbort = () => {
+      cancelled = cancel();
+    };
+    signal.addEventListener("abort", onAbort);
+    try {
+      return this.#keepFirst(await this.#runOpening(statements));
+    } catch (error) {
+      if (!this.#broken && !signal.aborted && !(error instanceof ApiError)) onFailure(error as DatabaseError);
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      if (cancelled) await cancelled;
+    }
+  }
+
+  #runOpening(statements: readonly NamedStatement[]): Promise<Result[]> {
+    return this.#run(statements).catch(async (error) => {
+      if (!isStalePlan(error)) throw error;
+      await this.#lease.client.query("rollback");
+      await this.#lease.examine(error);
+      return this.#run(statements);
+    });
+  }
+
+  #keepFirst(results: Result[]): Result[] {
+    const { statements } = this.#lease;
+    const { rows, isSuspended = false } = results[statements.findIndex(({ portal }) => portal)]!;
+    this.#first = rows[0]?.[0] ?? null;
+    this.rows = rows.length;
+    this.#isComplete = !isSuspended;
+    return results;
+  }
+
+  /** The next rows, one after another, valid until the next call; null when all rows have been returned and the transaction has been committed. */
+  async next(): Promise<Buffer | null> {
+    const { signal, timeout } = this.#limits;
+    if (signal.aborted) throw signal.reason;
+    if (performance.now() > this.#deadline) throw new ApiError(streamTooLong(timeout));
+    if (this.#first) {
+      const row = this.#first;
+      this.#first = null;
+      return row;
+    }
+    if (this.#isComplete) {
+      await this.#end();
+      return null;
+    }
+    return this.#take();
+  }
+
+  /** Ends the transaction, if it is open, and returns the connection. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { client, cancel, release } = this.#lease;
+    if (this.#fetch && !this.#fetch.isOver) {
+      // A cancel request affects whatever the connection executes: the next statement must wait for it.
+      await Promise.all([cancel(), this.#fetch.discard()]);
+    }
+    if (!this.#broken) await client.query("rollback").catch((error) => this.#keepLoss(error));
+    release(this.#broken);
+  }
+
+  async #take(): Promise<Buffer> {
+    const { client } = this.#lease;
+    if (this.#fetch === null) {
+      this.#fetch = new Fetch(client, this.#size, this.#buffers);
+      client.query(this.#fetch as never);
+    }
+    const fetch = this.#fetch;
+    const cancelled = () => fetch.wake();
+    this.#limits.signal.addEventListener("abort", cancelled);
+    try {
+      const rows = await fetch.take();
+      if (this.#limits.signal.aborted) throw this.#limits.signal.reason;
+      if (!fetch.isOver) return rows;
+      this.#isComplete = fetch.isComplete;
+      this.rows += fetch.count;
+      this.#size = Math.max(1, Math.min(MAX_FETCH, this.#size * 4, Math.round(FETCH_BYTES / fetch.rowBytes)));
+      this.#fetch = null;
+      return rows;
+    } catch (error) {
+      this.#keepLoss(error as Error);
+      throw error;
+    } finally {
+      this.#limits.signal.removeEventListener("abort", cancelled);
+    }
+  }
+
+  async #end(): Promise<void> {
+    await this.#run(this.#lease.end);
+    this.#isClosed = true;
+    this.#lease.release(undefined);
+  }
+
+  #run(statements: readonly NamedStatement[]): Promise<Result[]> {
+    const { client, options } = this.#lease;
+    return new Promise((resolve, reject) => {
+      const batch: Batch = new Batch(statements, options, (error) => {
+        if (!error) {
+          resolve(batch.results);
+          return;
+        }
+        this.#keepLoss(error);
+        if (this.#broken) reject(error);
+        else untilReady(client).then(() => reject(error));
+      });
+      client.query(batch as never);
+    });
+  }
+
+  #keepLoss(error: Error): void {
+    if (error !== this.#limits.signal.reason && isLost(error as DatabaseError)) this.#broken = error;
+  }
+}

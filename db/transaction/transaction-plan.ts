@@ -1,0 +1,174 @@
+import type { Span } from "../../telemetry/span.ts";
+import type { Recipient } from "../admission/byte-budget.ts";
+import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
+import { ApiError, unstorableText } from "../errors.ts";
+import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
+import type { RunOptions, Work } from "./execution.ts";
+import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
+import type { Preparation } from "./preparation.ts";
+import { KnownStatements, type Pace } from "./session-state.ts";
+import type { TransactionOptions } from "./transaction.ts";
+
+type PlannerOptions = Pick<TransactionOptions, "sharedReads" | "statementTimeoutOf" | "onFailure">;
+
+/** A transaction of several round trips: what is sent first and last. */
+type OpenPlan = {
+  readonly opening: readonly NamedStatement[];
+  readonly end: readonly NamedStatement[];
+  readonly code: Code;
+  readonly runsCode: boolean;
+};
+
+/** Plans what is sent for a transaction: the settings of the identity and the statements, in their frame. */
+export class TransactionPlanner {
+  /** What the current catalog knows about code. */
+  code = UNKNOWN_CODE;
+  readonly #options: PlannerOptions;
+  readonly #preparation: Preparation;
+  readonly #known = new KnownStatements();
+
+  constructor(options: PlannerOptions, preparation: Preparation) {
+    this.#options = options;
+    this.#preparation = preparation;
+  }
+
+  /** Throws ApiError for text that Postgres cannot store. */
+  plan(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
+    const { recipient = null, span } = identity.request;
+    const { role } = identity.caller;
+    const { onFailure } = this.#options;
+    const { code } = this;
+    const runsCode = this.#known.runCode(role, statements, code);
+    const frame = frameOf(statements.length, options, runsCode);
+    const first = frame.begin.length + 1;
+    return {
+      identity,
+      statements: this.#statementsOf(identity, statements, frame, options.unlimitedResult),
+      batchOptions: this.#batchOptions(options, recipient, first, statements.length),
+      first,
+      last: first + statements.length,
+      code,
+      runsCode,
+      pace: runsCode ? null : this.#paceOf(role, statements, options),
+      isFramed: frame.end.length > 0,
+      recipient,
+      signal: options.signal,
+      onConnected: options.onConnected,
+      onFailure: onFailure && ((error) => onFailure({ error, role, texts: statements.map(({ text }) => text) })),
+      span,
+      startTrip: span && (() => querySpan(span, identity, statements)),
+    };
+  }
+
+  /** Changes the settings of a transaction to those of another request of its caller. */
+  settingsOfNext({ identity, code }: Work): NamedStatement {
+    return this.#named(identity.caller.role, nextRequestStatement(identity), code);
+  }
+
+  /** Plans a transaction of several round trips. Throws ApiError for text that Postgres cannot store. */
+  open(identity: Identity, statements: readonly Statement[], options: FrameOptions): OpenPlan {
+    const { code } = this;
+    const runsCode = this.#known.runCode(identity.caller.role, statements, code);
+    const { begin, end } = openFrame(options, runsCode);
+    const opening = this.#statementsOf(identity, statements, { begin, end: [] });
+    return { opening, end: end.map((statement) => ({ ...statement, name: "" })), code, runsCode };
+  }
+
+  /** Null if the transaction cannot share a connection: it is no read, or sharing would gain little. */
+  #paceOf(role: string, statements: readonly Statement[], options: RunOptions): Pace | null {
+    const { sharedReads = 0 } = this.#options;
+    if (!options.isRead || sharedReads === 0 || this.#preparation.max === 0 || statements.length !== 1) return null;
+    if (options.isolation || options.rollback || options.onCompleted || options.unlimitedResult) return null;
+    return this.#known.of(role, statements[0]!.text, this.code)?.pace ?? null;
+  }
+
+  #statementsOf(
+    identity: Identity,
+    statements: readonly Statement[],
+    { begin, end }: Frame,
+    isWrite = true,
+  ): NamedStatement[] {
+    const { role } = identity.caller;
+    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role), isWrite);
+    for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
+    return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement, this.code));
+  }
+
+  #named(role: string, statement: Statement, code: Code): NamedStatement {
+    return { ...statement, name: this.#known.of(role, statement.text, code)?.name ?? "" };
+  }
+
+  /** `onCompleted` receives the caller's `count` statements, which start at `first`. */
+  #batchOptions(
+    { unlimitedResult = false, onCompleted }: RunOptions,
+    recipient: Recipient | null,
+    first: number,
+    count: number,
+  ): BatchOptions {
+    const report =
+      onCompleted &&
+      ((index: number) => {
+        if (index >= first && index < first + count) onCompleted(index - first);
+      });
+    return { preparation: this.#preparation, unlimitedResult, recipient, onCompleted: report };
+  }
+}
+
+function refuseUnstorable(value: string | null): void {
+  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
+}
+
+/** Longer texts are cut, as most collectors would do. */
+const MAX_TEXT = 4000;
+
+/** The span of one round trip to the database. Source of the names: OpenTelemetry, "Semantic conventions for database spans". */
+const querySpan = (parent: Span, { caller }: Identity, statements: readonly Statement[]): Span =>
+  parent.child("transaction", {
+    "db.system.name": "postgresql",
+    "db.operation.batch.size": statements.length,
+    "db.query.text": statements
+      .map(({ text }) => text)
+      .join(";\n")
+      .slice(0, MAX_TEXT),
+    "db.role": caller.role,
+  });
+
+/** How the statements of a caller are framed to be one transaction. */
+export type FrameOptions = {
+  /** All statements see the same snapshot of the database. Does not add a round trip. */
+  readonly snapshot?: boolean;
+  /** An isolation level other than read committed. */
+  readonly isolation?: "repeatable read" | "serializable" | null;
+  /** Rolls back at the end, after the checks of a commit. */
+  readonly rollback?: boolean;
+};
+
+/** The statements before and after those of the caller. Usually none: the Sync makes them one implicit transaction. */
+type Frame = { readonly begin: readonly Statement[]; readonly end: readonly Statement[] };
+
+const BEGIN = "begin isolation level";
+const command = (text: string): Statement => ({ text, values: [] });
+const COMMIT = [command("commit")];
+const ROLLBACK = [command("set constraints all immediate"), command("rollback")];
+/** Writes without code leave the state of sequences, which only code can read: `currval`, `lastval`. */
+const FORGET = [command("discard sequences")];
+const UNFRAMED: Frame = { begin: [], end: [] };
+const CODE: Frame = { begin: FORGET, end: [] };
+
+/** For a transaction of several round trips: the limits of the stream apply to the time between them. */
+const openFrame = ({ isolation, rollback }: FrameOptions, runsCode: boolean): Frame => ({
+  begin: [
+    command(`${BEGIN} ${isolation ?? "read committed"}`),
+    command("set local idle_in_transaction_session_timeout to 0"),
+    ...(runsCode ? FORGET : []),
+  ],
+  end: rollback ? ROLLBACK : COMMIT,
+});
+
+/** `count` is the number of the caller's statements. */
+function frameOf(count: number, { snapshot, isolation, rollback }: FrameOptions, runsCode: boolean): Frame {
+  const needed = isolation ?? (snapshot && count > 1 ? "repeatable read" : null);
+  if (needed === null && !rollback) return runsCode ? CODE : UNFRAMED;
+  const begin = [command(`${BEGIN} ${needed ?? "read committed"}`), ...(runsCode ? FORGET : [])];
+  return { begin, end: rollback ? ROLLBACK : COMMIT };
+}

@@ -1,0 +1,291 @@
+import type { DatabaseError } from "pg-protocol";
+import type { Times } from "../../telemetry/histogram.ts";
+import type { Admission, Slot } from "../admission/admission.ts";
+import type { Failure } from "../advisor/diagnosis.ts";
+import type { Code } from "../catalog/code.ts";
+import { ApiError, databaseUnavailable, isSocketError } from "../errors.ts";
+import type { Result, Statement } from "../wire/batch.ts";
+import { cancelRequest } from "../wire/connection.ts";
+import { SLOW, type SlowTransactions } from "./activity.ts";
+import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
+import type { Identity } from "./identity.ts";
+import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
+import { Preparation } from "./preparation.ts";
+import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
+import { Cleaning } from "./session-state.ts";
+import { SharedReads } from "./shared-reads.ts";
+import { type FrameOptions, TransactionPlanner } from "./transaction-plan.ts";
+
+export type { Result, Statement } from "../wire/batch.ts";
+export type { RunOptions } from "./execution.ts";
+
+export type TransactionOptions = {
+  /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
+  readonly pool: PoolOptions;
+  /** Milliseconds after which Postgres cancels a statement of the role with 57014; 0 means never. */
+  statementTimeoutOf(role: string): number;
+  /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
+  readonly maxPrepared: number;
+  /** Called when prepared statements turn out to be lost behind a pooler: from then on all are sent unnamed. */
+  readonly onPooler?: () => void;
+  /** Maximum bytes of the result of a transaction; 0 means no limit. */
+  readonly maxResultBytes?: number;
+  /**
+   * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
+   * prepared statements or without `admission`.
+   */
+  readonly sharedReads?: number;
+  /** Decides which transaction gets a connection next; without it, they get one in order. */
+  readonly admission?: Admission;
+  /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
+  readonly streams?: Admission;
+  readonly onConnectionError: (error: Error) => void;
+  /** Called with errors that the database has raised for a caller. */
+  readonly onFailure?: (failure: Failure) => void;
+  /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
+  readonly times?: { readonly wait: Times; readonly run: Times };
+  /** Keeps the slow ones; absent where nothing shows them. */
+  readonly slow?: SlowTransactions;
+};
+
+/**
+ * Runs statements as an identity in one transaction and one round trip. The session settings of the identity are local
+ * to the transaction; nothing of a request remains on the connection.
+ */
+export class Transactions {
+  /** Round trips so far: one per Sync. */
+  syncs = 0;
+  /** Transactions with a statement that has exceeded its time. */
+  cancelled = 0;
+  readonly #pool: ConnectionPool;
+  readonly #options: TransactionOptions;
+  readonly #preparation: Preparation;
+  readonly #planner: TransactionPlanner;
+  readonly #cleaning: Cleaning;
+  readonly #execution: ExecutionOptions;
+  readonly #sharedReads: SharedReads;
+
+  constructor(options: TransactionOptions) {
+    this.#options = options;
+    this.#preparation = new Preparation(options.maxPrepared, () => options.onPooler?.());
+    this.#planner = new TransactionPlanner(options, this.#preparation);
+    this.#cleaning = new Cleaning(this.#preparation);
+    this.#pool = new ConnectionPool(
+      { ...options.pool, maxResultBytes: options.maxResultBytes ?? 0 },
+      options.onConnectionError,
+    );
+    this.#execution = {
+      pool: options.pool,
+      cleaning: this.#cleaning,
+      preparation: this.#preparation,
+      mayPrepare: () => this.#planner.code.executesText,
+      onSync: () => this.syncs++,
+      onStatementTimeout: () => this.cancelled++,
+      onEnd: (seconds, { statements, first, last }) => {
+        options.times?.run.observe(seconds);
+        if (seconds * 1000 >= SLOW) options.slow?.add(statements.slice(first, last), seconds * 1000);
+      },
+      release: (connection, slot, broken) => this.#release(connection, slot, broken),
+    };
+    this.#sharedReads = new SharedReads({
+      ...this.#execution,
+      limit: options.sharedReads ?? 0,
+      settingsOfNext: (work) => this.#planner.settingsOfNext(work),
+      connect: (slot) => this.#takeClean() ?? this.#connect(slot),
+      connected: (work, asked) => this.#connected(work, asked),
+      runOn: (connection, slot, work) => execute(connection, slot, work, this.#execution),
+      enter: async (recipient) => options.admission!.enter(recipient),
+    });
+  }
+
+  /**
+   * Uses what a new catalog knows about code. Until the first one, every connection is cleaned after every transaction;
+   * after a new one, every connection is cleaned before its next.
+   */
+  follow(code: Code): void {
+    this.#planner.code = code;
+  }
+
+  /**
+   * Runs the statements as one transaction and returns their results, in order. Rejects with pg's DatabaseError, with
+   * ApiError for text that Postgres cannot store, or with the reason of `signal`; nothing is written then. If the
+   * connection is lost during the commit, the outcome is unknown and the transaction is not repeated, unless it only reads.
+   */
+  run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
+    const { recipient = null, trial } = identity.request;
+    if (trial) {
+      const untried = { ...identity, request: { ...identity.request, trial: undefined } };
+      return trial.run(statements, options, (all, more) => this.run(untried, all, more));
+    }
+    const asked = performance.now();
+    try {
+      const work = this.#planner.plan(identity, statements, options);
+      const { admission, sharedReads = 0 } = this.#options;
+      if (admission !== undefined && work.pace !== null && work.pace.milliseconds < sharedReads) {
+        const slot = admission.enter(recipient, true);
+        const share = (given: Slot) => this.#sharedReads.run(work, given, asked);
+        return slot instanceof Promise ? slot.then(share) : share(slot);
+      }
+      const slot = admission?.enter(recipient) ?? null;
+      const clean = slot instanceof Promise ? null : this.#takeClean();
+      if (clean !== null) return this.#execute(clean, slot as Slot | null, work, asked);
+      return this.#admitted(slot).then(([given, connection]) => this.#execute(connection, given, work, asked));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  /** Reads that were sent on one connection together with others. */
+  get shared(): number {
+    return this.#sharedReads.count;
+  }
+
+  /** Whether results may be streamed. */
+  get streams(): boolean {
+    return this.#options.streams !== undefined;
+  }
+
+  /** Streams that wait for the end of others. */
+  get waitingStreams(): number {
+    return this.#options.streams?.waitingForSlot ?? 0;
+  }
+
+  /**
+   * Opens a transaction whose rows are read while they are used. One of the statements has the portal `ROWS_PORTAL`; the results
+   * of the opening statements are returned with the stream. Rejects as `run` does.
+   */
+  async stream(identity: Identity, statements: readonly Statement[], options: StreamOptions): Promise<OpenedStream> {
+    const { recipient = null } = identity.request;
+    const { streams } = this.#options;
+    const slot = await streams!.enter(recipient);
+    const stream = await this.#lease(slot, identity, statements, options).then(
+      (lease) => new RowStream(lease, options),
+      (error) => {
+        streams!.leave(slot);
+        throw error;
+      },
+    );
+    options.onConnected?.();
+    try {
+      const results = await stream.open();
+      return { results: results.slice(-statements.length), stream };
+    } catch (error) {
+      await stream.close();
+      throw isSocketError(error as DatabaseError) ? new ApiError(databaseUnavailable(), { cause: error }) : error;
+    }
+  }
+
+  /** Lends a connection to a stream, with its slot among the streams. */
+  async #lease(
+    streamSlot: Slot,
+    identity: Identity,
+    statements: readonly Statement[],
+    options: FrameOptions,
+  ): Promise<Lease> {
+    const { recipient = null } = identity.request;
+    const { role } = identity.caller;
+    const { admission, streams, pool, onFailure } = this.#options;
+    const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
+    const [slot, connection] = await this.#admitted(admission?.enter(recipient) ?? null);
+    connection.codeWhenUsed = runsCode ? null : code;
+    const release = (broken: Error | undefined) => {
+      this.#release(connection, slot, broken);
+      streams!.leave(streamSlot);
+    };
+    const { client } = connection;
+    return {
+      client,
+      statements: opening,
+      end,
+      options: { preparation: this.#preparation, unlimitedResult: false, recipient: null, onCompleted: undefined },
+      onFailure: (error) => onFailure?.({ error, role, texts: statements.map(({ text }) => text) }),
+      examine: (error) => this.#preparation.examine(error, client),
+      cancel: () => cancelRequest(pool, client),
+      release: (broken) => {
+        if (broken || !runsCode) return release(broken);
+        client.query(this.#cleaning.batch({ isFramed: false, mayPrepare: code.executesText }, release) as never);
+      },
+    };
+  }
+
+  /** Runs the work on a clean connection. */
+  #execute(connection: PooledConnection, slot: Slot | null, work: Work, asked: number): Promise<Result[]> {
+    if (this.#connected(work, asked)) return execute(connection, slot, work, this.#execution);
+    this.#release(connection, slot);
+    return Promise.reject(work.signal!.reason);
+  }
+
+  /** Notes that the work has a connection. False if it is not wanted any more. */
+  #connected({ signal, span, onConnected }: Work, asked: number): boolean {
+    const connected = performance.now();
+    this.#options.times?.wait.observe((connected - asked) / 1000);
+    span?.child("wait", {}, asked).end(connected);
+    onConnected?.();
+    return !signal?.aborted;
+  }
+
+  /** The connections of the pool, those that are open and free, and the transactions that wait for one. */
+  get use() {
+    const { max, available, waiting, timeouts } = this.#pool;
+    const { admission } = this.#options;
+    return {
+      max,
+      available,
+      waiting: waiting + (admission?.waiting ?? 0),
+      timeouts: timeouts + (admission?.timeouts ?? 0),
+    };
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close();
+  }
+
+  /** An older catalog may not have known code that a statement has run, such as a new trigger. */
+  #isClean({ codeWhenUsed }: PooledConnection): boolean {
+    return codeWhenUsed === null || codeWhenUsed === this.#planner.code;
+  }
+
+  /** Waits for the slot and a clean connection. */
+  async #admitted(entered: Slot | Promise<Slot> | null): Promise<[Slot | null, PooledConnection]> {
+    const slot = await entered;
+    return [slot, await this.#connect(slot)];
+  }
+
+  /** A free connection that is clean, or null. */
+  #takeClean(): PooledConnection | null {
+    const connection = this.#pool.take();
+    if (connection === null || this.#isClean(connection)) return connection;
+    this.#pool.release(connection);
+    return null;
+  }
+
+  /** Waits for a connection and cleans it if needed. Gives the slot back if there is none. */
+  async #connect(slot: Slot | null): Promise<PooledConnection> {
+    try {
+      return await this.#connectClean();
+    } catch (error) {
+      if (slot !== null) this.#options.admission!.leave(slot);
+      throw error;
+    }
+  }
+
+  async #connectClean(): Promise<PooledConnection> {
+    for (;;) {
+      const connection = await this.#pool.connect();
+      if (this.#isClean(connection)) return connection;
+      const { promise, resolve } = Promise.withResolvers<Error | undefined>();
+      const mayPrepare = connection.codeWhenUsed!.executesText || this.#planner.code.executesText;
+      connection.client.query(this.#cleaning.batch({ isFramed: false, mayPrepare }, resolve) as never);
+      const error = await promise;
+      connection.codeWhenUsed = null;
+      if (!error) return connection;
+      this.#pool.release(connection, error);
+    }
+  }
+
+  #release(connection: PooledConnection, slot: Slot | null, broken?: Error): void {
+    // In this order: the next transaction that is admitted finds the connection.
+    this.#pool.release(connection, broken);
+    if (slot !== null) this.#options.admission!.leave(slot);
+  }
+}

@@ -1,0 +1,58 @@
+import type { Result, Statement } from "../wire/batch.ts";
+import type { RunOptions } from "./execution.ts";
+
+/** A statement of a trial. */
+export type TriedStatement = {
+  readonly text: string;
+  readonly values: readonly (string | null)[];
+  /** As EXPLAIN prints it: with the times of each step for reads, which run twice, and estimated for writes. */
+  plan: string | null;
+};
+
+/** A transaction of a trial. `milliseconds` is null if it failed. */
+export type TriedTransaction = {
+  readonly statements: readonly TriedStatement[];
+  readonly isRead: boolean;
+  milliseconds: number | null;
+};
+
+type Run = (statements: readonly Statement[], options: RunOptions) => Promise<Result[]>;
+
+/** A request that an operator tries: its statements are also explained, and its changes are rolled back unless they are kept. */
+export class Trial {
+  readonly transactions: TriedTransaction[] = [];
+  /** Who tries it: `user 3` */
+  readonly operator: string;
+  readonly #keepsChanges: boolean;
+
+  constructor(operator: string, keepsChanges: boolean) {
+    this.operator = operator;
+    this.#keepsChanges = keepsChanges;
+  }
+
+  /** Runs one transaction of the request. Each plan is made in it, so that role, policies and settings are the same. */
+  async run(statements: readonly Statement[], options: RunOptions, run: Run): Promise<Result[]> {
+    const isRead = !options.unlimitedResult;
+    const tried = statements.map(({ text, values }): TriedStatement => ({ text, values, plan: null }));
+    const transaction: TriedTransaction = { statements: tried, isRead, milliseconds: null };
+    this.transactions.push(transaction);
+    const all = statements.flatMap((statement) => [explain(statement, isRead), statement]);
+    const { onCompleted } = options;
+    const start = performance.now();
+    const results = await run(all, {
+      ...options,
+      rollback: options.rollback || !this.#keepsChanges,
+      ...(onCompleted && { onCompleted: (index: number) => index % 2 === 1 && onCompleted((index - 1) / 2) }),
+    });
+    transaction.milliseconds = performance.now() - start;
+    for (const [i, statement] of tried.entries()) statement.plan = planIn(results[2 * i]!);
+    return results.filter((_, i) => i % 2 === 1);
+  }
+}
+
+const explain = ({ text, values }: Statement, isRead: boolean): Statement => ({
+  text: `explain (settings${isRead ? ", analyze, buffers" : ""}) ${text}`,
+  values,
+});
+
+const planIn = ({ rows }: Result): string => rows.map(([line]) => line?.toString() ?? "").join("\n");

@@ -1,0 +1,244 @@
+import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
+import type { Recipient } from "../admission/byte-budget.ts";
+import { ApiError, internalError } from "../errors.ts";
+import type { RawRow } from "./connection.ts";
+import { MessageWriter } from "./messages.ts";
+
+/** One SQL statement. Its values are already text or null, so that converting them cannot fail between two messages. */
+export type Statement = {
+  readonly text: string;
+  readonly values: readonly (string | null)[];
+  /** Requests binary results: only for columns of type json and text, whose bytes are the same and arrive faster. */
+  readonly binary?: boolean;
+  /** Fetches the first rows only. The others are fetched from the portal, which exists until the transaction ends. */
+  readonly portal?: Portal;
+};
+
+type Portal = { readonly name: string; readonly rows: number };
+
+/**
+ * `rowCount` is the count in the command tag: rows selected, inserted, updated or deleted. `isSuspended`: the portal may have
+ * more rows.
+ */
+export type Result = { readonly rows: RawRow[]; rowCount: number; isSuspended?: true };
+
+/** A statement and the name that it is prepared as; a statement with the name "" is not kept. */
+export type NamedStatement = Statement & { readonly name: string };
+
+/** The part of pg's connection that a query uses; pg has no public type for it. */
+type Wire = {
+  stream: { write(bytes: Buffer): void; destroy(): void };
+  prepared?: PreparedStatements;
+  received?: number;
+  recipient?: Recipient | null;
+};
+
+export type BatchOptions = {
+  /** Maximum prepared statements per connection, when the batch is sent. */
+  readonly preparation: { readonly max: number };
+  /** Whether the limit on the size of a result is lifted. */
+  readonly unlimitedResult: boolean;
+  /** Counts the bytes of the result. */
+  readonly recipient: Recipient | null;
+  /** Called as each statement completes, before the others have; `index` is its position. */
+  readonly onCompleted: ((index: number) => void) | undefined;
+  /** Where further reads begin, in order. The bytes of each result are counted from 0, for its own recipient. */
+  readonly parts?: readonly { readonly start: number; readonly recipient: Recipient | null }[];
+};
+
+const messages = new MessageWriter();
+
+/** Undoes a change of the list if Postgres has not processed the message. */
+type Undo = () => void;
+
+/**
+ * The statements that one connection has prepared, the least recently used first. They survive a rollback. After an error
+ * it is uncertain whether the failed statement exists, so it is closed, which never fails, before it is parsed again.
+ */
+class PreparedStatements {
+  /** By name: whether the statement certainly exists. */
+  #certain = new Map<string, boolean>();
+
+  /** Writes the statement unless the connection has prepared it. */
+  prepare(name: string, text: string, limit: number): Undo | null {
+    if (name === "") {
+      messages.parse(name, text);
+      return null;
+    }
+    const certain = this.#certain.get(name);
+    this.#certain.delete(name);
+    this.#certain.set(name, true);
+    if (certain) return null;
+
+    let reopen: Undo | null = null;
+    if (certain === false) messages.close(name);
+    else if (this.#certain.size > limit) reopen = this.#closeOldest();
+    messages.parse(name, text);
+    return () => {
+      if (certain === undefined) this.#certain.delete(name);
+      else this.#certain.set(name, certain);
+      reopen?.();
+    };
+  }
+
+  doubt(name: string): void {
+    if (this.#certain.has(name)) this.#certain.set(name, false);
+  }
+
+  doubtAll(): void {
+    for (const name of this.#certain.keys()) this.#certain.set(name, false);
+  }
+
+  #closeOldest(): Undo {
+    const [oldest, certain] = this.#certain.entries().next().value as [string, boolean];
+    this.#certain.delete(oldest);
+    messages.close(oldest);
+    return () => this.#certain.set(oldest, certain);
+  }
+}
+
+/**
+ * Several statements before one Sync: Postgres runs them as one implicit transaction, which is committed when
+ * ReadyForQuery arrives, and rolls all of them back when one fails. A `Submittable` of pg's client.
+ */
+export class Batch {
+  readonly results: Result[];
+  #statements: readonly NamedStatement[];
+  #options: BatchOptions;
+  #done: ((error: DatabaseError | Error | null) => void) | null;
+  #wire: Wire | undefined;
+  #undo: (Undo | null)[] = [];
+  /** The index of the statement that Postgres is executing. */
+  #current = 0;
+  /** How many of the parts have begun. */
+  #parts = 0;
+  /** A batch that is written together with this one. */
+  #next: Batch | null = null;
+  #client: Pick<pg.Client, "query"> | null = null;
+  #isWritten = false;
+  #isDiscarded = false;
+
+  constructor(
+    statements: readonly NamedStatement[],
+    options: BatchOptions,
+    done: (error: DatabaseError | Error | null) => void,
+  ) {
+    this.#statements = statements;
+    this.#options = options;
+    this.#done = done;
+    this.results = statements.map(() => ({ rows: [], rowCount: 0 }));
+  }
+
+  /**
+   * Sends `next` with the same write, so that it runs whether this batch fails or not, without another round trip. `next` is
+   * queued on `client`, the client of this batch, when this batch begins.
+   */
+  followedBy(next: Batch, client: Pick<pg.Client, "query">): void {
+    this.#next = next;
+    this.#client = client;
+  }
+
+  /** Ignores the rows that have not arrived. */
+  discard(): void {
+    this.#isDiscarded = true;
+  }
+
+  submit(wire: Wire): null {
+    wire.recipient = this.#isDiscarded ? null : this.#options.recipient;
+    wire.received = this.#options.unlimitedResult ? Number.NEGATIVE_INFINITY : 0;
+    if (!this.#isWritten) {
+      for (let batch: Batch | null = this; batch !== null; batch = batch.#next) batch.#write(wire);
+      wire.stream.write(messages.take());
+    }
+    if (this.#next !== null) this.#client!.query(this.#next as never);
+    return null;
+  }
+
+  #write(wire: Wire): void {
+    wire.prepared ??= new PreparedStatements();
+    this.#wire = wire;
+    this.#isWritten = true;
+    const { prepared } = wire;
+    const { preparation, onCompleted } = this.#options;
+    const reportsEach = onCompleted !== undefined;
+    try {
+      for (const statement of this.#statements) {
+        const name = preparation.max === 0 ? "" : statement.name;
+        this.#undo.push(prepared.prepare(name, statement.text, preparation.max));
+        const { portal } = statement;
+        messages.bind(name, statement.values, statement.binary === true, portal?.name);
+        messages.execute(portal?.name, portal?.rows);
+        // Without a Flush Postgres sends its messages only after the Sync.
+        if (reportsEach) messages.flush();
+      }
+      messages.sync();
+    } catch (error) {
+      // Discards what was written: it would be sent with the next batch, which belongs to another request.
+      messages.take();
+      throw error;
+    }
+  }
+
+  handleDataRow({ fields }: { fields: RawRow }): void {
+    if (!this.#isDiscarded) this.results[this.#current]!.rows.push(fields);
+  }
+
+  handleCommandComplete({ text }: { text: string }): void {
+    this.results[this.#current]!.rowCount = Number(/\d+$/.exec(text)?.[0] ?? 0);
+    this.#options.onCompleted?.(this.#current);
+    this.#current++;
+    const next = this.#options.parts?.[this.#parts];
+    if (next?.start === this.#current) this.#beginPart(next.recipient);
+  }
+
+  #beginPart(recipient: Recipient | null): void {
+    this.#parts++;
+    this.#wire!.recipient = this.#isDiscarded ? null : recipient;
+    this.#wire!.received = 0;
+  }
+
+  handleEmptyQuery(): void {
+    this.#current++;
+  }
+
+  handleError(error: DatabaseError): void {
+    const prepared = this.#wire?.prepared;
+    // Postgres skipped the statements after the failed one.
+    while (this.#undo.length > this.#current + 1) this.#undo.pop()?.();
+    const failed = this.#statements[this.#current];
+    if (failed) prepared?.doubt(failed.name);
+    // 26000, no such statement: a pooler switched the server connection, or DEALLOCATE was executed.
+    if (error.code === "26000") prepared?.doubtAll();
+    this.#finish(error);
+  }
+
+  // The transaction is committed only now: a deferred constraint fails after the last CommandComplete.
+  handleReadyForQuery(): void {
+    this.#finish(null);
+  }
+
+  // COPY FROM STDIN consumes the Sync that follows it: the connection cannot be used again.
+  handleCopyInResponse(wire: Wire): void {
+    this.#finish(new ApiError(internalError(), { cause: new Error("COPY FROM STDIN is not supported") }));
+    wire.stream.destroy();
+  }
+
+  handleRowDescription(): void {}
+  handleCopyData(): void {}
+
+  handlePortalSuspended(): void {
+    this.results[this.#current]!.isSuspended = true;
+    this.#current++;
+  }
+
+  #finish(error: DatabaseError | Error | null): void {
+    const done = this.#done;
+    this.#done = null;
+    if (this.#wire) {
+      this.#wire.recipient = null;
+      this.#wire.received = Number.NEGATIVE_INFINITY;
+    }
+    done?.(error);
+  }
+}

@@ -1,0 +1,130 @@
+import {
+  type GraphQLSchema,
+  getOperationAST,
+  getVariableValues,
+  type OperationDefinitionNode,
+} from "postgraphile/graphql";
+import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
+import type { Operation } from "../execute/operation.ts";
+import { mayHaveMoreRows, parameterOf } from "../execute/operation-queries.ts";
+import { isMarked } from "./column-json.ts";
+import { argumentsOf } from "./query-arguments.ts";
+import { type QueryStatement, statementOf } from "./query-sql.ts";
+import { conditionVariables, type QueryTree, treeOf } from "./query-tree.ts";
+
+/** Maximum number of statements kept per operation. Each page size and form of a filter needs its own; clients use few. */
+const MAX_STATEMENTS = 8;
+/** Maximum number of trees kept per operation. Each combination of values of the variables in its directives needs its own. */
+const MAX_TREES = 4;
+
+type Compiled = { readonly tree: QueryTree | null; readonly statements: Map<string, QueryStatement | null> };
+type Known = {
+  readonly conditionVariables: readonly string[];
+  readonly byCondition: Map<string, Compiled>;
+  /** Characters of the statements that are kept. */
+  characters: number;
+};
+
+/**
+ * Compiles a query whose fields are columns, rows and lists of rows to one SQL statement that returns the JSON of the response.
+ * Grafast executes every other operation.
+ */
+export class CompiledQueries {
+  readonly #schema: GraphQLSchema;
+  readonly #known = new WeakMap<OperationDefinitionNode, Known>();
+
+  constructor(schema: GraphQLSchema) {
+    this.#schema = schema;
+  }
+
+  /** Null for a query that Grafast has to execute: also one whose variables or arguments are not valid. */
+  statementOf({ document, variables, operationName }: Operation): Statement | null {
+    const operation = getOperationAST(document, operationName)!;
+    const { coerced } = getVariableValues(this.#schema, operation.variableDefinitions ?? [], variables ?? {});
+    if (!coerced) return null;
+    const known = this.#knownOf(operation, () => ({
+      conditionVariables: conditionVariables(document),
+      byCondition: new Map(),
+      characters: 0,
+    }));
+    const condition = known.conditionVariables.map((name) => coerced[name]).join();
+    const { tree, statements } = keep<Compiled>(known.byCondition, condition, MAX_TREES, () => ({
+      tree: treeOf(this.#schema, document, operation, coerced),
+      statements: new Map(),
+    }));
+    if (!tree) return null;
+    const given = argumentsOf(tree, this.#schema, coerced);
+    if (!given) return null;
+    const shape = given.map((each) => each.shape).join("\0");
+    const isNew = !statements.has(shape);
+    const statement = keep(statements, shape, MAX_STATEMENTS, () => statementOf(tree, given));
+    if (isNew) reportSize(operation, known);
+    if (!statement) return null;
+    const values = statement.conditions.flatMap(({ read, list, index }) => given[read]![list][index]!.values);
+    return { text: statement.text, values: values.map(parameterOf), binary: true };
+  }
+
+  #knownOf(operation: OperationDefinitionNode, made: () => Known): Known {
+    const known = this.#known.get(operation) ?? made();
+    this.#known.set(operation, known);
+    return known;
+  }
+}
+
+function keep<T>(kept: Map<string, T>, key: string, max: number, made: () => T): T {
+  const known = kept.get(key);
+  if (known !== undefined) return known;
+  const value = made();
+  if (kept.size >= max) kept.clear();
+  kept.set(key, value);
+  return value;
+}
+
+const listeners = new WeakMap<OperationDefinitionNode, (characters: number) => void>();
+
+/** Calls `listener` with the number of characters by which the statements kept for the operation grow or shrink. */
+export function followKeptSql(operation: OperationDefinitionNode, listener: (characters: number) => void): void {
+  listeners.set(operation, listener);
+}
+
+function reportSize(operation: OperationDefinitionNode, known: Known): void {
+  const kept = [...known.byCondition.values()].flatMap(({ statements }) => [...statements.values()]);
+  const characters = kept.reduce((sum, statement) => sum + (statement?.text.length ?? 0), 0);
+  listeners.get(operation)?.(characters - known.characters);
+  known.characters = characters;
+}
+
+export type CompiledOptions = {
+  readonly transactions: Pick<Transactions, "run">;
+  readonly identity: Identity;
+  /** Maximum number of rows in the result. */
+  readonly maxRows: number;
+  readonly signal: CancelSignal | undefined;
+};
+
+/**
+ * Returns `data` as JSON text. Null if Grafast has to execute the operation after all: the result contains a value that is not
+ * allowed, or the statement has failed; Grafast gets the same error and adds the path of the field. Rejects if the database cannot
+ * execute anything at the moment.
+ */
+export async function executeCompiled(
+  statement: Statement,
+  { transactions, identity, maxRows, signal }: CompiledOptions,
+): Promise<string | null> {
+  try {
+    const [result] = await transactions.run(identity, [statement], { snapshot: true, isRead: true, signal });
+    const json = result!.rows[0]![0]!;
+    return isMarked(json) || mayHaveMoreRows(json, maxRows) ? null : json.toString();
+  } catch (error) {
+    if (isOfStatement(error as DatabaseErrorLike)) return null;
+    throw error;
+  }
+}
+
+/** SQLSTATE classes of errors in the statement itself: cardinality, data, privileges and names, and errors that a function raises. */
+const STATEMENT_CLASSES: ReadonlySet<string | undefined> = new Set(["21", "22", "42", "P0"]);
+
+const isOfStatement = ({ code }: DatabaseErrorLike): boolean => STATEMENT_CLASSES.has(code?.slice(0, 2));

@@ -1,0 +1,240 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Caller } from "../../db/caller.ts";
+import type { Change } from "../../db/changes/change.ts";
+import { Delivery } from "../../db/changes/delivery.ts";
+import type { ChangeFeed } from "../../db/changes/feed.ts";
+import { imageJson } from "../../db/changes/json.ts";
+import type { Start } from "../../db/changes/position.ts";
+import { FeedGap } from "../../db/changes/reader.ts";
+import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
+import { ApiError } from "../../db/errors.ts";
+import { type Filter, FilterError } from "../../db/rights/filter.ts";
+import { columnsRead, type Rights } from "../../db/rights/rights.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
+
+/** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
+export type ChangeFilter = {
+  readonly schema: string;
+  readonly table: string;
+  readonly operation: Change["operation"];
+  readonly where: Readonly<Record<string, string>>;
+};
+
+/** A change that the subscriber may see. */
+export type ChangeEvent = {
+  /** The columns of the row that the subscriber may read: of the new row, or of the old one of a DELETE. */
+  readonly row: Readonly<Record<string, string | null | undefined>>;
+  /** The old row of a DELETE as JSON, for those columns. */
+  readonly old: string | null;
+};
+
+type Received = { readonly event: ChangeEvent; readonly position: Start };
+
+/** Milliseconds that the events of one subscriber can delay those of the others. */
+const PATIENCE = 1000;
+/** Events that may wait for a subscriber whose rows are read slowly. */
+const MAX_WAITING = 10_000;
+
+/** The changes for all GraphQL subscriptions. */
+export class Subscriptions {
+  readonly #feed: ChangeFeed;
+  readonly #rights: Rights;
+  readonly #delivery: Delivery<ChangeEvents>;
+  /** The subscriptions that have started and receive every later commit. */
+  readonly #active = new Set<ChangeEvents>();
+
+  constructor(feed: ChangeFeed, rights: Rights) {
+    this.#feed = feed;
+    this.#rights = rights;
+    this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
+      deliver: (results, attempt) => this.#deliver(results, attempt),
+      end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
+    });
+  }
+
+  /** The number of active subscriptions. */
+  get size(): number {
+    return this.#active.size;
+  }
+
+  /** Every change up to here that the subscriber sees has been handed out. */
+  positionOf(events: ChangeEvents): Start | undefined {
+    return this.#delivery.positionOf(events);
+  }
+
+  textOf(position: Start): string {
+    return this.#feed.textOf(position);
+  }
+
+  /** The matching changes that are committed from now on, or after the position `since`, given as text. */
+  open(wanted: ChangeFilter, caller: Caller, since: string | null): ChangeEvents {
+    const events = new ChangeEvents(wanted, caller, () => {
+      this.#delivery.delete(events);
+      this.#active.delete(events);
+    });
+    this.#add(events, since).then(
+      () => !events.hasEnded && this.#active.add(events),
+      (error: Error) => events.end(error),
+    );
+    return events;
+  }
+
+  async #add(events: ChangeEvents, since: string | null): Promise<void> {
+    const { table, caller } = events;
+    const view = await this.#rights.view(table, caller.role);
+    if ("refusal" in view) throw refused(view.refusal);
+    const { all, deletes } = await this.#feed.lostChanges(table, columnsRead(view, Object.keys(events.wanted.where)));
+    const lost = all ?? (events.wanted.operation === "DELETE" ? deletes : null);
+    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}`);
+    try {
+      events.filter = await this.#filterOf(events);
+    } catch (error) {
+      // A value that no row can have, such as an id that is not a number.
+      if (error instanceof FilterError) return;
+      throw error;
+    }
+    if (since !== null) await this.#feed.open();
+    const start = since === null ? undefined : this.#feed.startOf(since);
+    if (start === null) throw refused("Last-Event-ID must be the id of an event");
+    if (!events.hasEnded) await this.#delivery.add(events, start);
+  }
+
+  #filterOf({ wanted, table, caller }: ChangeEvents): Filter | null | Promise<Filter> {
+    const conditions = Object.entries(wanted.where).map(
+      ([column, value]) => ({ kind: "compare", column, operator: "=", value }) as const,
+    );
+    return conditions.length === 0 ? null : this.#rights.prepareFilter({ kind: "and", conditions }, table, caller.role);
+  }
+
+  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], attempt: Attempt<ChangeEvents>): Promise<void> {
+    const busy = new Set<ChangeEvents>();
+    for (const { change, visible, failures } of results) {
+      for (const seen of visible)
+        attempt(seen.watch, () => {
+          if (this.#push(change, seen)) busy.add(seen.watch);
+        });
+      for (const { watch, error } of failures) attempt(watch, () => watch.end(refused(error.message)));
+    }
+    if (busy.size === 0) return;
+    const timer = new AbortController();
+    const tooLong = sleep(PATIENCE, null, { signal: timer.signal, ref: false }).catch(() => {});
+    await Promise.race([Promise.all([...busy].map((events) => events.idle())), tooLong]);
+    timer.abort();
+  }
+
+  /** Returns whether the subscriber has got an event. */
+  #push(change: Change, { watch, left }: VisibleChange<ChangeEvents>): boolean {
+    const { operation } = watch.wanted;
+    if (change.operation === "TRUNCATE") {
+      if (operation === "DELETE") watch.end(new FeedGap());
+      return false;
+    }
+    if (left !== null || operation !== change.operation) return false;
+    watch.push({ event: this.#eventOf(change, watch), position: this.#delivery.positionAfter(watch, change) });
+    if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());
+    return !watch.hasEnded;
+  }
+
+  #eventOf({ table, new: current, old }: Change, { caller, table: name }: ChangeEvents): ChangeEvent {
+    const view = this.#rights.viewOf(name, caller.role);
+    const readable = view === undefined || "refusal" in view ? new Set<string>() : view.columns;
+    const places = [...table.columns.keys()].filter((i) => readable.has(table.columns[i]!.name));
+    const image = current ?? old!;
+    const row = Object.fromEntries(places.map((i) => [table.columns[i]!.name, image[i]]));
+    return { row, old: current ? null : imageJson(table, image, places) };
+  }
+}
+
+/** The changes for one subscription, in order. Each is returned by `next` after the previous one has been processed. */
+export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
+  readonly wanted: ChangeFilter;
+  readonly table: Watch["table"];
+  readonly caller: Caller;
+  filter: Filter | null = null;
+  /** Why the events have ended; null if the subscriber has ended them. */
+  error: Error | null = null;
+  hasEnded = false;
+  /** Positions of the events that have been handed out, for their results. */
+  readonly positions: Start[] = [];
+  readonly #onEnd: () => void;
+  #received: Received[] = [];
+  #pending: PromiseWithResolvers<IteratorResult<ChangeEvent>> | null = null;
+  #idle: PromiseWithResolvers<void> | null = null;
+
+  constructor(wanted: ChangeFilter, caller: Caller, onEnd: () => void) {
+    this.wanted = wanted;
+    this.table = { schema: wanted.schema, name: wanted.table };
+    this.caller = caller;
+    this.#onEnd = onEnd;
+  }
+
+  /** Events that have not been handed out. */
+  get waiting(): number {
+    return this.#received.length;
+  }
+
+  push(received: Received): void {
+    if (this.hasEnded) return;
+    this.#received.push(received);
+    this.#handOut();
+  }
+
+  /** Resolves when every event has been dealt with. */
+  async idle(): Promise<void> {
+    if (this.#pending || this.hasEnded) return;
+    this.#idle ??= Promise.withResolvers();
+    await this.#idle.promise;
+  }
+
+  /** The subscription gets this error instead of further events. */
+  end(error: Error | null): void {
+    if (this.hasEnded) return;
+    this.hasEnded = true;
+    this.error = error;
+    this.#received = [];
+    this.#onEnd();
+    this.#rest();
+    if (error) this.#pending?.reject(error);
+    else this.#pending?.resolve({ value: undefined, done: true });
+  }
+
+  next(): Promise<IteratorResult<ChangeEvent>> {
+    if (this.hasEnded) return this.error ? Promise.reject(this.error) : this.return();
+    const pending = Promise.withResolvers<IteratorResult<ChangeEvent>>();
+    this.#pending = pending;
+    this.#handOut();
+    return pending.promise;
+  }
+
+  async return(): Promise<IteratorResult<ChangeEvent>> {
+    this.end(null);
+    return { value: undefined, done: true };
+  }
+
+  throw(): Promise<IteratorResult<ChangeEvent>> {
+    return this.return();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #handOut(): void {
+    if (!this.#pending) return;
+    const received = this.#received.shift();
+    if (!received) {
+      this.#rest();
+      return;
+    }
+    this.positions.push(received.position);
+    this.#pending.resolve({ value: received.event, done: false });
+    this.#pending = null;
+  }
+
+  #rest(): void {
+    this.#idle?.resolve();
+    this.#idle = null;
+  }
+}
+
+const refused = (message: string) => new ApiError({ status: 403, code: "PERMISSION_DENIED", message });

@@ -1,0 +1,297 @@
+import { execute, subscribe } from "postgraphile/grafast";
+import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import { type Finding, lineOf } from "../../db/advisor/finding.ts";
+import { type TableName, tableOf } from "../../db/catalog/catalog.ts";
+import type { LiveCatalog } from "../../db/catalog/live.ts";
+import type { Start } from "../../db/changes/position.ts";
+import type { Database } from "../../db/database.ts";
+import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../../db/errors.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import { faultsOfInput, type Input, mayHaveMore } from "../../db/transaction/input-faults.ts";
+import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
+import { traced } from "../../telemetry/span.ts";
+import { CompiledQueries, executeCompiled } from "../compiled/compiled-queries.ts";
+import { sendQueriesTogether } from "../compiled/plan-phases.ts";
+import { WITHOUT_SCHEMA } from "../schema/left-out.ts";
+import { NAME_CONFLICT } from "../schema/name-conflict.ts";
+import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "../schema/schema.ts";
+import { SubscriptionEvents } from "../transport/stream.ts";
+import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
+import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
+import { EventTransactions } from "./event-transactions.ts";
+import { withFields } from "./input-errors.ts";
+import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
+import type { OperationMetrics } from "./operation-metrics.ts";
+import { OperationQueries, withPgClient } from "./operation-queries.ts";
+import type { SubscriptionMemory } from "./subscription-memory.ts";
+import { explainUnindexed } from "./unindexed.ts";
+
+export type EngineOptions = {
+  readonly database: Database;
+  readonly subscriptions: Subscriptions;
+  readonly anonymousRole: string;
+  readonly schema: Omit<SchemaOptions, "catalog">;
+  readonly limits: DocumentLimits;
+  readonly documents: DocumentStore;
+  /** Who can read the schema. */
+  readonly introspection: Introspection;
+  /** Maximum number of rows that one operation may read in one transaction. */
+  readonly maxRows: number;
+  /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
+  readonly maxTables: number;
+  /** Resolves when the catalog of the database is up to date. */
+  readDatabase(): Promise<unknown>;
+  countTables(): number;
+  readonly catalog: Pick<LiveCatalog, "current">;
+  readonly metrics: OperationMetrics;
+  readonly memory: SubscriptionMemory;
+};
+
+export type Introspection = "on" | "authenticated" | "off";
+
+type ServedSchema = BuiltSchema & { readonly documents: DocumentCache; readonly compiled: CompiledQueries };
+
+/** Holds the schema that is served and executes operations on it. */
+export class Engine {
+  #options: EngineOptions;
+  readonly #ofRoles = new Map<string, EventTransactions>();
+  /** Null until the first schema is built. */
+  #served: ServedSchema | null = null;
+
+  constructor(options: EngineOptions) {
+    this.#options = options;
+  }
+
+  get isServing(): boolean {
+    return this.#served !== null;
+  }
+
+  get schema() {
+    return this.#current().schema;
+  }
+
+  /** The parts of the database that are not in the schema that is served, and why. */
+  get omissions(): readonly Finding[] {
+    return this.#served?.omissions ?? [];
+  }
+
+  /**
+   * Builds the schema again and serves it. If the build fails, or if an object that is served now would be left out because of a
+   * conflict or an error, it throws and the previous schema stays in use. New objects with such a conflict or error are left out.
+   */
+  async rebuild(): Promise<void> {
+    const { maxTables, countTables, readDatabase } = this.#options;
+    await readDatabase();
+    if (countTables() > maxTables) throw new TooManyTables(countTables(), maxTables);
+    const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
+    const built = await buildSchema(options, this.#served);
+    const known = this.omissions.map(lineOf);
+    const conflicts = built.omissions.filter(
+      (each) => (each.rule === NAME_CONFLICT || each.rule === WITHOUT_SCHEMA) && !known.includes(lineOf(each)),
+    );
+    const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : new Map();
+    if (lost.size > 0) throw objectsWouldBeLost(lost);
+    const { schema } = built;
+    const documents = new DocumentCache(schema, this.#options.limits);
+    this.#served = { ...built, documents, compiled: new CompiledQueries(schema) };
+  }
+
+  /** Checks later documents with these limits. */
+  limitTo(limits: DocumentLimits): void {
+    this.#options = { ...this.#options, limits };
+    if (this.#served) this.#served = { ...this.#served, documents: new DocumentCache(this.#served.schema, limits) };
+  }
+
+  /** Rejects if the database does not respond. */
+  pingDatabase(): Promise<void> {
+    return this.#options.database.ping();
+  }
+
+  /** Checks a request. Returns the operation, or the errors of the request. Throws ApiError while there is no schema. */
+  prepare(request: GraphQLRequest): PreparedOperation {
+    const { documents, schema } = this.#current();
+    return prepareOperation(request, schema, documents, this.#options.documents);
+  }
+
+  /** Executes a query or mutation. `data` of the result is JSON text. */
+  async execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
+    const refused = this.#refusedIntrospection(operation, identity);
+    if (refused) return { errors: [refused] };
+    return this.#options.metrics.measure(operation, async () => {
+      const { request } = identity;
+      const compile = () => this.#current().compiled.statementOf(operation);
+      const statement = operation.kind === "query" ? traced(request.span ?? null, "compile", compile) : null;
+      if (statement) return this.#executeCompiled(statement, operation, identity, signal);
+      const result = await this.#executeFields(operation, identity, signal);
+      return this.#explained(result, operation, identity);
+    });
+  }
+
+  #refusedIntrospection({ introspects }: Operation, { caller }: Identity): GraphQLError | null {
+    const { introspection, anonymousRole } = this.#options;
+    if (!introspects || introspection === "on") return null;
+    if (introspection === "authenticated" && caller.role !== anonymousRole) return null;
+    const [code, message] =
+      introspection === "off"
+        ? ["PERMISSION_DENIED", "introspection is turned off: GRAPHQL_INTROSPECTION=off"]
+        : ["AUTH_REQUIRED", "introspection requires that you sign in: GRAPHQL_INTROSPECTION=authenticated"];
+    return new GraphQLError(message, { extensions: { code } });
+  }
+
+  async #executeCompiled(
+    statement: Statement,
+    operation: Operation,
+    identity: Identity,
+    signal?: CancelSignal,
+  ): Promise<ExecutionResult> {
+    const { database, maxRows } = this.#options;
+    const transactions = database.forRole(identity.caller.role);
+    try {
+      const data = await executeCompiled(statement, { transactions, identity, maxRows, signal });
+      return data === null ? this.#executeFields(operation, identity, signal) : { data: data as never };
+    } catch (error) {
+      // Grafast executes the operation again with this error, so that the error gets its path in the response.
+      return this.#executeFields(operation, identity, signal, { run: () => Promise.reject(error) });
+    }
+  }
+
+  /** Lets Grafast execute the fields. */
+  #executeFields(
+    operation: Operation,
+    identity: Identity,
+    signal?: CancelSignal,
+    transactions?: Pick<Transactions, "run">,
+  ): Promise<ExecutionResult> {
+    const args = { ...this.#args(operation, identity, signal, { transactions }), outputDataAsString: true };
+    return planned(identity, () => execute(args));
+  }
+
+  /**
+   * Executes an operation of any kind. Returns its result, or the events of a subscription: those after the position `since`,
+   * given as text, or from now on.
+   */
+  async start(
+    operation: Operation,
+    identity: Identity,
+    signal: CancelSignal,
+    since: string | null = null,
+  ): Promise<ExecutionResult | SubscriptionEvents> {
+    const { metrics } = this.#options;
+    const refused = this.#refusedIntrospection(operation, identity);
+    if (refused) return { errors: [refused] };
+    if (operation.kind !== "subscription") {
+      const args = this.#args(operation, identity, signal);
+      const result = await metrics.measure(operation, () => planned(identity, () => execute(args)));
+      return this.#explained(result, operation, identity);
+    }
+    const subscribe = () => this.#subscribe(operation, identity, signal, since);
+    return this.#options.memory.counted(operation, identity.request.recipient!, subscribe);
+  }
+
+  async #subscribe(
+    operation: Operation,
+    identity: Identity,
+    signal: CancelSignal,
+    since: string | null,
+  ): Promise<ExecutionResult | SubscriptionEvents> {
+    const { subscriptions, metrics } = this.#options;
+    let events: ChangeEvents | undefined;
+    const changes = {
+      subscribe: (wanted: ChangeFilter) => {
+        events = subscriptions.open(wanted, identity.caller, since);
+        return events;
+      },
+    };
+    const transactions = this.#eventTransactions(identity.caller.role);
+    const args = this.#args(operation, identity, signal, { transactions, changes });
+    const result: any = await metrics.measure(operation, async () => subscribe(args));
+    return Symbol.asyncIterator in result ? new SubscriptionEvents(result, events!, subscriptions) : result;
+  }
+
+  /** The text of a position, for `since`. */
+  textOf(position: Start): string {
+    return this.#options.subscriptions.textOf(position);
+  }
+
+  /** One for each role, because the rows of many subscribers are read together. */
+  #eventTransactions(role: string): EventTransactions {
+    const known = this.#ofRoles.get(role) ?? new EventTransactions(this.#options.database.forRole(role));
+    this.#ofRoles.set(role, known);
+    return known;
+  }
+
+  /** Errors say which fields of an input are invalid, and why a column cannot be filtered by. */
+  async #explained(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
+    for (const error of result.errors ?? []) explainUnindexed(error, this.schema);
+    if (result.errors === undefined || operation.kind !== "mutation") return result;
+    const { database, catalog } = this.#options;
+    const transactions = database.forRole(identity.caller.role);
+    return withFields(result, operation, { schema: this.schema, identity, transactions, catalog: catalog.current });
+  }
+
+  #current(): ServedSchema {
+    if (!this.#served) throw new ApiError(noSchema());
+    return this.#served;
+  }
+
+  #args(
+    { document, variables, operationName, stopsAfterFailure }: Operation,
+    identity: Identity,
+    signal?: CancelSignal,
+    more: {
+      readonly transactions?: Pick<Transactions, "run"> | undefined;
+      readonly changes?: { subscribe(wanted: ChangeFilter): ChangeEvents };
+    } = {},
+  ) {
+    const { database, anonymousRole, limits, maxRows, catalog } = this.#options;
+    const { schema, resolvedPreset } = this.#current();
+    const { role, refused } = identity.caller;
+    const anonymous = role === anonymousRole;
+    return {
+      schema,
+      document,
+      variableValues: variables,
+      operationName,
+      resolvedPreset,
+      middleware: sendQueriesTogether,
+      hideSuggestions: !limits.suggestions,
+      contextValue: {
+        withPgClient,
+        pgSettings: new OperationQueries({
+          transactions: more.transactions ?? database.forRole(role),
+          identity,
+          maxRows,
+          stopsAfterFailure,
+          signal,
+        }),
+        changes: more.changes,
+        anonymous,
+        problemOf: (error: unknown) =>
+          problemOf(error, { constraintMessages: catalog.current.constraintMessages, anonymous, refused }),
+        faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"]) => {
+          const table = mayHaveMore(error.code) && tableOf(catalog.current, name);
+          const asked = { catalog: catalog.current, transactions: database.forRole(role) };
+          return table ? faultsOfInput({ table, records, key: null }, identity, asked) : [];
+        },
+      },
+    } as any;
+  }
+}
+
+/** Grafast plans an operation, and writes its SQL, before it returns a promise. */
+const planned = async ({ request }: Identity, run: () => unknown) =>
+  (await traced(request.span ?? null, "plan", run)) as ExecutionResult;
+
+/** The operator has chosen not to serve GraphQL for such a database. */
+export class TooManyTables extends Error {
+  constructor(tables: number, max: number) {
+    super(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
+  }
+}
+
+const noSchema = (): Problem => ({
+  status: 503,
+  code: "INTERNAL_ERROR",
+  message: "the GraphQL schema cannot be built: the log and /health give the reason",
+});

@@ -1,0 +1,170 @@
+import {
+  type DocumentNode,
+  type ExecutionResult,
+  type FieldNode,
+  type GraphQLError,
+  type GraphQLInputObjectType,
+  type GraphQLSchema,
+  getArgumentValues,
+  getNamedType,
+  getOperationAST,
+  getVariableValues,
+  isInputObjectType,
+  Kind,
+  type SelectionSetNode,
+} from "postgraphile/graphql";
+import { type Catalog, type Table, tableOf } from "../../db/catalog/catalog.ts";
+import { type DatabaseErrorLike, SQLSTATES } from "../../db/errors.ts";
+import type { Identity } from "../../db/transaction/identity.ts";
+import { faultsOfError, faultsOfInput, mayHaveMore } from "../../db/transaction/input-faults.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
+import { causeOf } from "./errors.ts";
+import type { Operation } from "./operation.ts";
+
+/** An invalid field of an input, in `extensions.fields` of an error. */
+export type FieldFault = {
+  readonly field: string;
+  readonly message: string;
+  readonly code: string;
+  readonly constraint?: string;
+};
+
+export type Asked = {
+  readonly schema: GraphQLSchema;
+  readonly identity: Identity;
+  readonly catalog: Catalog;
+  readonly transactions: Pick<Transactions, "run">;
+};
+
+/** SQLSTATEs of constraints: NOT NULL, foreign keys, unique, CHECK, exclusion. */
+const OF_CONSTRAINT = /^23/;
+
+/**
+ * Adds the fields to the errors of mutations that violate a constraint: every rule of the table that the input violates, not
+ * only the first one.
+ */
+export async function withFields(
+  result: ExecutionResult,
+  operation: Operation,
+  asked: Asked,
+): Promise<ExecutionResult> {
+  for (const error of result.errors ?? []) {
+    const cause = causeOf(error) as DatabaseErrorLike;
+    if (!OF_CONSTRAINT.test(cause.code ?? "")) continue;
+    const fields = await fieldsOf(cause, givenTo(error, operation, asked.schema), asked);
+    if (fields.length > 0) Object.assign(error.extensions, { fields });
+  }
+  return result;
+}
+
+/** The arguments of a field. */
+type Given = { readonly name: string; readonly type: GraphQLInputObjectType; readonly value: unknown };
+
+async function fieldsOf(
+  cause: DatabaseErrorLike,
+  given: readonly Given[],
+  asked: Asked,
+): Promise<readonly FieldFault[]> {
+  const { constraints, constraintMessages } = asked.catalog;
+  const message = constraintMessages.get(`${cause.schema}.${cause.table}.${cause.constraint}`) ?? messageFor(cause);
+  const first = faultsOfError(cause, message, constraints);
+  const row = rowIn(given, asked.catalog);
+  if (row === null || cause.table !== row.table.name || cause.schema !== row.table.schema) {
+    const named = first.map(({ column, ...fault }) => faultOf(camelCase(column), fault));
+    return named.filter(({ field }) => given.some(({ name }) => name === field));
+  }
+  const { table, record, key } = row;
+  const violated = mayHaveMore(cause.code)
+    ? await faultsOfInput({ table, records: [record], key }, asked.identity, asked)
+    : [];
+  const known = new Set(violated.map(({ constraint }) => constraint));
+  return [...violated, ...first.filter(({ constraint }) => !known.has(constraint))].map(({ column, ...fault }) =>
+    faultOf(fieldNameOf(row.type, column), fault),
+  );
+}
+
+type Fault = Omit<ReturnType<typeof faultsOfError>[number], "column">;
+
+const faultOf = (field: string, { message, code, constraint }: Fault): FieldFault => ({
+  ...{ field, message, code },
+  ...(constraint !== null && { constraint }),
+});
+
+function messageFor({ code = "", column }: DatabaseErrorLike): string {
+  if (column !== undefined) return `${camelCase(column)} must not be null`;
+  const [, , , message] = SQLSTATES.find(([sqlstate]) => code.startsWith(sqlstate))!;
+  return message;
+}
+
+/** The arguments of the field that has failed, as the client has sent them. */
+function givenTo({ path = [] }: GraphQLError, operation: Operation, schema: GraphQLSchema): readonly Given[] {
+  const { document, operationName, variables } = operation;
+  const definition = getOperationAST(document, operationName)!;
+  const node = fieldAt(String(path[0]), definition.selectionSet, document);
+  const field = node && schema.getMutationType()?.getFields()[node.name.value];
+  if (!field) return [];
+  const { coerced = {} } = getVariableValues(schema, definition.variableDefinitions ?? [], variables ?? {});
+  const values = getArgumentValues(field, node, coerced);
+  return field.args.map(({ name, type }) => ({
+    ...{ name, type: getNamedType(type) as GraphQLInputObjectType },
+    value: values[name],
+  }));
+}
+
+/** An argument that is a row of a table. */
+type Row = {
+  readonly table: Table;
+  readonly type: GraphQLInputObjectType;
+  readonly record: Readonly<Record<string, unknown>>;
+  /** The primary key, if other arguments name it. */
+  readonly key: Readonly<Record<string, string>> | null;
+};
+
+function rowIn(given: readonly Given[], catalog: Catalog): Row | null {
+  for (const { type, value } of given) {
+    const table = tableNameOf(type) && tableOf(catalog, tableNameOf(type)!);
+    if (table && typeof value === "object" && value !== null && !Array.isArray(value))
+      return { table, type, record: recordOf(type, value as Record<string, unknown>), key: keyOf(table, given) };
+  }
+  return null;
+}
+
+const tableNameOf = (type: unknown) =>
+  isInputObjectType(type) ? (type.extensions.table as { schema: string; name: string } | undefined) : undefined;
+
+function recordOf(type: GraphQLInputObjectType, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const columns = Object.values(type.getFields()).flatMap(({ name, extensions: { column } }) =>
+    typeof column === "string" && value[name] !== undefined ? [[column, value[name]] as const] : [],
+  );
+  return Object.fromEntries(columns);
+}
+
+function keyOf({ primaryKey }: Table, given: readonly Given[]): Row["key"] {
+  const values = primaryKey.map((column) => [column, given.find(({ name }) => name === camelCase(column))?.value]);
+  const isKnown = values.length > 0 && values.every(([, value]) => value !== undefined);
+  return isKnown ? Object.fromEntries(values.map(([column, value]) => [column, String(value)])) : null;
+}
+
+const fieldNameOf = (type: GraphQLInputObjectType, column: string): string =>
+  Object.values(type.getFields()).find(({ extensions }) => extensions.column === column)?.name ?? camelCase(column);
+
+const camelCase = (name: string) => name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
+
+/** The field with this key of the response, in fragments too. */
+function fieldAt(key: string, { selections }: SelectionSetNode, document: DocumentNode): FieldNode | null {
+  for (const selection of selections) {
+    if (selection.kind === Kind.FIELD) {
+      if ((selection.alias ?? selection.name).value === key) return selection;
+      continue;
+    }
+    const fragment =
+      selection.kind === Kind.INLINE_FRAGMENT
+        ? selection
+        : document.definitions.find(
+            (each) => each.kind === Kind.FRAGMENT_DEFINITION && each.name.value === selection.name.value,
+          );
+    const found = fragment && "selectionSet" in fragment && fieldAt(key, fragment.selectionSet!, document);
+    if (found) return found;
+  }
+  return null;
+}

@@ -1,0 +1,245 @@
+import * as pg from "postgraphile/adaptors/pg";
+import { isUpdatable } from "../../db/catalog/relations.ts";
+import { Labels, type PgObject } from "./pg-objects.ts";
+
+type Row = Readonly<Record<string, any>>;
+type Catalogs = Record<
+  | "namespaces"
+  | "classes"
+  | "attributes"
+  | "constraints"
+  | "procs"
+  | "types"
+  | "indexes"
+  | "inherits"
+  | "ranges"
+  | "descriptions",
+  Row[]
+> & { readonly catalog_by_oid: Readonly<Record<string, string>> };
+
+/** An object of the database, by its catalog and its oid there: `pg_class 16402`, the second column of it `pg_attribute 16402 2` */
+export type ObjectId = string;
+const table = (oid: string): ObjectId => `pg_class ${oid}`;
+const column = (table: string, number: number): ObjectId => `pg_attribute ${table} ${number}`;
+const constraint = (oid: string): ObjectId => `pg_constraint ${oid}`;
+const type = (oid: string): ObjectId => `pg_type ${oid}`;
+const proc = (oid: string): ObjectId => `pg_proc ${oid}`;
+
+/** A smart tag is a line of a comment before the description. It can be left out without its object. */
+export type SmartTag = {
+  readonly id: ObjectId;
+  /** The table, view or function that has the comment, or that the commented column or constraint belongs to. */
+  readonly owner: ObjectId;
+  readonly tag: string;
+  readonly object: PgObject;
+  /** The comment without it. */
+  readonly comment: string;
+};
+const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
+// Tags that hide an object are not included: without its tag, the object would be shown.
+const SMART_TAG = /^@(?!behaviou?r\b|omit\b)[A-Za-z]/;
+
+/** In the query by which PostGraphile reads the database. */
+const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
+
+/** What PostGraphile reads from the database. It is read once for all attempts to build a schema without some of the objects. */
+export class Introspection {
+  #text: string | null = null;
+  #tags: readonly SmartTag[] | null = null;
+
+  /** The adaptor of pg, for which the database is as if these objects, and what depends on them, had been dropped. */
+  adaptor(leftOut: ReadonlySet<ObjectId>): typeof pg {
+    return {
+      ...pg,
+      createWithPgClient: (...options: Parameters<typeof pg.createWithPgClient>) => {
+        const withPgClient = pg.createWithPgClient(...options);
+        const own: typeof withPgClient = (settings, callback) =>
+          withPgClient(settings, (client) => {
+            const query = async (given: { readonly text: string }) => {
+              if (!given.text.includes(IS_UPDATABLE)) return client.query(given as never);
+              this.#text ??= await read(client, given.text);
+              const introspection = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed(), leftOut));
+              return { rows: [{ introspection }] };
+            };
+            return callback({ ...client, query } as typeof client);
+          });
+        return Object.assign(own, withPgClient);
+      },
+    };
+  }
+
+  /** The tables, views, types and functions of the database, the oldest first. Empty if it could not be read. */
+  get objects(): readonly ObjectId[] {
+    if (this.#text === null) return [];
+    const { namespaces, classes, types, procs } = this.#parsed();
+    const system = namespaces.find(({ nspname }) => nspname === "pg_catalog")?._id;
+    const isOwnType = ({ typrelid, typcategory, typnamespace }: Row) =>
+      typrelid === "0" && typcategory !== "A" && typnamespace !== system;
+    return [
+      ...classes.filter(({ relkind }) => "rvmfpc".includes(relkind)).map(({ _id }) => ({ age: _id, id: table(_id) })),
+      ...types.filter(isOwnType).map(({ _id }) => ({ age: _id, id: type(_id) })),
+      ...procs.map(({ _id }) => ({ age: _id, id: proc(_id) })),
+    ]
+      .sort((a, b) => Number(a.age) - Number(b.age))
+      .map(({ id }) => id);
+  }
+
+  /** The columns of the database when it was read: `public.articles.title` */
+  get columns(): ReadonlySet<string> {
+    const { namespaces, classes, attributes } = this.#parsed();
+    const schemas = new Map(namespaces.map(({ _id, nspname }) => [_id, nspname]));
+    const tables = new Map(
+      classes.map(({ _id, relnamespace, relname }) => [_id, `${schemas.get(relnamespace)}.${relname}`]),
+    );
+    return new Set(attributes.map(({ attrelid, attname }) => `${tables.get(attrelid)}.${attname}`));
+  }
+
+  /** Undefined for an object that the database did not have when it was read. Of functions with one name, the newest. */
+  idOf(object: PgObject): ObjectId | undefined {
+    return idIn(this.#parsed(), object);
+  }
+
+  /** The smart tags of tables, views and functions, of their columns and of their constraints. Empty if it could not be read. */
+  get tags(): readonly SmartTag[] {
+    this.#tags ??= this.#text === null ? [] : tagsIn(this.#parsed());
+    return this.#tags;
+  }
+
+  /** Returns a function that says whether a database object is lost if these objects are left out. */
+  lossOf(leftOut: readonly ObjectId[]): (object: PgObject) => boolean {
+    const catalogs = this.#parsed();
+    const rest = without(catalogs, new Set(leftOut));
+    return (object) => idIn(catalogs, object) !== undefined && idIn(rest, object) === undefined;
+  }
+
+  #parsed(): Catalogs {
+    return JSON.parse(this.#text!);
+  }
+}
+
+async function read(client: { query(options: { text: string }): PromiseLike<any> }, text: string): Promise<string> {
+  const { rows } = await client.query({ text: text.replace(IS_UPDATABLE, `(${isUpdatable("pg_class.oid")})`) });
+  return rows[0].introspection;
+}
+
+/** What a comment is about. */
+const objectOf = ({ catalog_by_oid }: Catalogs, { classoid, objoid, objsubid }: Row): ObjectId =>
+  objsubid === 0 ? `${catalog_by_oid[classoid]} ${objoid}` : column(objoid, objsubid);
+
+function tagsIn(catalogs: Catalogs): readonly SmartTag[] {
+  const tables = new Map(catalogs.constraints.map(({ _id, conrelid }) => [constraint(_id), table(conrelid)]));
+  const owners = new Set([
+    ...catalogs.classes.map(({ _id }) => table(_id)),
+    ...catalogs.procs.map(({ _id }) => proc(_id)),
+  ]);
+  return catalogs.descriptions.flatMap((row) => {
+    const commented = objectOf(catalogs, row);
+    const [catalog, oid] = commented.split(" ");
+    const owner = tables.get(commented) ?? (catalog === "pg_attribute" ? table(oid!) : commented);
+    if (!owners.has(owner)) return [];
+    const lines: readonly string[] = row.description.split("\n");
+    return tagLines(row.description).map((tag) => ({
+      id: smartTag(commented, tag),
+      owner,
+      tag,
+      object: named(catalogs, commented),
+      comment: lines.filter((line) => line !== tag).join("\n"),
+    }));
+  });
+}
+
+/** The smart tags of a comment. */
+function tagLines(comment: string): readonly string[] {
+  const lines = comment.split("\n");
+  const end = lines.findIndex((line) => line !== "" && !line.startsWith("@"));
+  return lines.slice(0, end < 0 ? undefined : end).filter((line) => SMART_TAG.test(line));
+}
+
+/** The inverse of idIn. */
+function named({ namespaces, classes, attributes, constraints, procs }: Catalogs, id: ObjectId): PgObject {
+  const [catalog, oid, number] = id.split(" ");
+  const schemaOf = (namespace: string) => namespaces.find(({ _id }) => _id === namespace)!.nspname;
+  if (catalog === "pg_proc") {
+    const { pronamespace, proname } = procs.find(({ _id }) => _id === oid)!;
+    return Labels.of("function", schemaOf(pronamespace), proname);
+  }
+  const own = catalog === "pg_constraint" ? constraints.find(({ _id }) => _id === oid)! : null;
+  const { relnamespace, relname } = classes.find(({ _id }) => _id === (own?.conrelid ?? oid))!;
+  if (own) return Labels.of("constraint", schemaOf(relnamespace), relname, own.conname);
+  if (number === undefined) return Labels.of("table", schemaOf(relnamespace), relname);
+  const { attname } = attributes.find(({ attrelid, attnum }) => attrelid === oid && String(attnum) === number)!;
+  return Labels.of("column", schemaOf(relnamespace), relname, attname);
+}
+
+function idIn(catalogs: Catalogs, { kind, schema, name, part }: PgObject): ObjectId | undefined {
+  const { namespaces, classes, attributes, constraints, procs } = catalogs;
+  const namespace = namespaces.find(({ nspname }) => nspname === schema)?._id;
+  if (kind === "function") {
+    const named = procs.filter(({ pronamespace, proname }) => pronamespace === namespace && proname === name);
+    const newest = named.toSorted((a, b) => Number(b._id) - Number(a._id))[0];
+    return newest && proc(newest._id);
+  }
+  const relation = classes.find(({ relnamespace, relname }) => relnamespace === namespace && relname === name)?._id;
+  if (kind === "table") return relation && table(relation);
+  if (kind === "column") {
+    const found = attributes.find(({ attrelid, attname }) => attrelid === relation && attname === part);
+    return found && column(relation, found.attnum);
+  }
+  const found = constraints.find(({ conrelid, conname }) => conrelid === relation && conname === part);
+  return found && constraint(found._id);
+}
+
+function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {
+  const gone = withDependents(catalogs, leftOut);
+  const { classes, types, ranges, attributes, constraints, indexes, inherits, procs } = catalogs;
+  const columnsGone = new Set(
+    attributes.flatMap(({ attrelid, attnum, atttypid }) =>
+      gone.has(type(atttypid)) || gone.has(column(attrelid, attnum)) ? [column(attrelid, attnum)] : [],
+    ),
+  );
+  const isGone = (relation: string, columns: readonly number[] | null) =>
+    gone.has(table(relation)) || (columns ?? []).some((each) => columnsGone.has(column(relation, each)));
+  return {
+    ...catalogs,
+    descriptions: catalogs.descriptions.map((row) => {
+      const tags = tagLines(row.description).filter((tag) => leftOut.has(smartTag(objectOf(catalogs, row), tag)));
+      if (tags.length === 0) return row;
+      const lines = row.description.split("\n").filter((line: string) => !tags.includes(line));
+      return { ...row, description: lines.join("\n") };
+    }),
+    classes: classes.filter(({ _id }) => !gone.has(table(_id))),
+    types: types.filter(({ _id }) => !gone.has(type(_id))),
+    ranges: ranges.filter(({ rngtypid }) => !gone.has(type(rngtypid))),
+    attributes: attributes.filter(({ attrelid, attnum }) => !isGone(attrelid, [attnum])),
+    constraints: constraints.filter(
+      ({ _id, conrelid, conkey, confrelid, confkey, contypid }) =>
+        !gone.has(constraint(_id)) &&
+        !isGone(conrelid, conkey) &&
+        !isGone(confrelid, confkey) &&
+        !gone.has(type(contypid)),
+    ),
+    indexes: indexes.filter(({ indrelid, indkey }) => !isGone(indrelid, indkey)),
+    inherits: inherits.filter(({ inhrelid, inhparent }) => !gone.has(table(inhrelid)) && !gone.has(table(inhparent))),
+    procs: procs.filter(
+      ({ _id, prorettype, proargtypes, proallargtypes }) =>
+        !gone.has(proc(_id)) && ![prorettype, ...(proallargtypes ?? proargtypes)].some((each) => gone.has(type(each))),
+    ),
+  };
+}
+
+/** These objects, the types of tables among them, and the arrays, domains and ranges of types among them. */
+function withDependents({ classes, types, ranges }: Catalogs, leftOut: ReadonlySet<ObjectId>): ReadonlySet<ObjectId> {
+  const gone = new Set(leftOut);
+  for (const { _id, reltype } of classes) if (gone.has(table(_id))) gone.add(type(reltype));
+  for (let size = -1; size !== gone.size; ) {
+    size = gone.size;
+    for (const { _id, typelem, typbasetype } of types)
+      if (gone.has(type(typelem)) || gone.has(type(typbasetype))) gone.add(type(_id));
+    for (const { rngtypid, rngmultitypid, rngsubtype } of ranges) {
+      if (gone.has(type(rngsubtype))) gone.add(type(rngtypid));
+      if (gone.has(type(rngtypid))) gone.add(type(rngmultitypid));
+    }
+  }
+  gone.delete(type("0"));
+  return gone;
+}

@@ -1,0 +1,291 @@
+import { stripVTControlCharacters } from "node:util";
+import type { Pool } from "pg";
+import pg from "pg";
+import "postgraphile";
+import type { Finding } from "../../db/advisor/finding.ts";
+import type { Culprits } from "./culprit-search.ts";
+import type { ObjectId, SmartTag } from "./introspection.ts";
+import { type Clash, NameConflict } from "./name-conflict.ts";
+import { describe, Labels, type PgObject } from "./pg-objects.ts";
+
+/** An object with which the schema cannot be built. */
+export const WITHOUT_SCHEMA = "object-without-graphql";
+
+/** What was left out of a build so that it succeeds, and the columns that the database had at the build. */
+export type Missing = {
+  readonly culprits: Culprits;
+  /** Smart tags that are ignored, because with them the schema cannot be built. */
+  readonly tags: readonly (SmartTag & { readonly error: Error })[];
+  readonly newer: readonly ObjectId[];
+  /** `public.articles.title` */
+  readonly columns: ReadonlySet<string>;
+};
+
+export type Findings = {
+  readonly ofCulprits: ReadonlyMap<ObjectId, Finding>;
+  readonly ofNewer: Finding | null;
+  readonly others: readonly Finding[];
+};
+
+/** What PostGraphile leaves out of one schema, and why. */
+export class LeftOut {
+  readonly #fields = new Map<string, Map<string, PgObject>>();
+  readonly #types = new Map<string, PgObject>();
+  /** The tables and types of each codec. */
+  readonly #codecs = new Map<string, Map<string, PgObject>>();
+  readonly #clashes: Clash[] = [];
+  readonly #messages = new Set<string>();
+  #hasForm: (schema: string, table: string, column: string) => boolean = () => true;
+  #hasFunction: (schema: string, name: string) => boolean = () => true;
+
+  /** Watches a build. Replaces SwallowErrorsPlugin, which prints what it leaves out. */
+  readonly plugin: GraphileConfig.Plugin = {
+    name: "LeftOutPlugin",
+    gather: {
+      hooks: {
+        pgRelations_relation(_info, { relation, pgConstraint }) {
+          relation.extensions = { ...relation.extensions, constraint: pgConstraint.conname } as never;
+        },
+        pgCodecs_recordType_spec: (_info, { spec: { name }, pgClass }) => {
+          const object = Labels.of("table", pgClass.getNamespace()!.nspname, pgClass.relname);
+          this.#codecs.set(name, (this.#codecs.get(name) ?? new Map()).set(object.label, object));
+        },
+      },
+    },
+    schema: {
+      hooks: {
+        build: {
+          after: ["SwallowErrors", "ConnectionPlugin"],
+          callback: (build) => {
+            build.handleRecoverableError = (error) => this.add(error);
+            const { registerCursorConnection, extend } = build as any;
+            // A clash of filters would end the build; the clash of the fields themselves is reported.
+            (build as any).extend = (base: any, added: any, hint: string, ...rest: any[]) => {
+              try {
+                return extend.call(build, base, added, hint, ...rest);
+              } catch (error) {
+                if (String(hint).startsWith("Adding connection filter")) return base;
+                // The operators `and`, `or` and `not`, which have no hint, take precedence over columns of their names.
+                if (hint === "" && "and" in added && "not" in added) return { ...base, ...added };
+                throw error;
+              }
+            };
+            for (const method of ["registerObjectType", "registerEnumType"]) {
+              const register = (build as any)[method];
+              (build as any)[method] = (...args: any[]) => {
+                const [name, scope] = args;
+                const object = Labels.ofCodec(scope?.pgCodec);
+                try {
+                  const registered = register.apply(build, args);
+                  if (object && !this.#types.has(name)) this.#types.set(name, object);
+                  return registered;
+                } catch (error) {
+                  throw this.#withType(error as Error, scope);
+                }
+              };
+            }
+            (build as any).registerCursorConnection = (options: any) => {
+              try {
+                return registerCursorConnection.call(build, options);
+              } catch (error) {
+                throw this.#withType(error as Error, options.scope);
+              }
+            };
+            return build;
+          },
+        },
+        GraphQLObjectType_fields_field: (field, build, { Self, scope }) => {
+          const object = Labels.ofField(scope as any) ?? functionOf(build, scope as any);
+          const key = `${Self.name}.${scope.fieldName}`;
+          if (object) this.#fields.set(key, (this.#fields.get(key) ?? new Map()).set(object.label, object));
+          return field;
+        },
+        finalize: (schema, build) => {
+          const codecs = Object.values(build.pgCodecs) as any[];
+          const byName = new Map(codecs.map((codec) => [nameOf(codec.extensions?.pg), codec]));
+          this.#hasForm = (schemaName, table, column) => {
+            const codec = byName.get(`${schemaName}.${table}`)?.attributes?.[column]?.codec;
+            const element = codec?.arrayOfCodec ?? codec;
+            return (
+              element !== undefined && !HIDDEN.has(element.name) && build.hasGraphQLTypeForPgCodec(element, "output")
+            );
+          };
+          const functions = new Set(
+            Object.values(build.pgResources).flatMap((resource: any) =>
+              resource.parameters ? [nameOf(resource.extensions?.pg)] : [],
+            ),
+          );
+          this.#hasFunction = (schemaName, name) => functions.has(`${schemaName}.${name}`);
+          return schema;
+        },
+      },
+    },
+  };
+
+  /** An error of PostGraphile that does not stop the build. */
+  add(error: Error): void {
+    const clash = this.clashOf(error);
+    if (clash) this.#clashes.push(clash);
+    else this.#messages.add(toSentence(error.message));
+  }
+
+  /** What PostGraphile would print. */
+  print(line: string): void {
+    if (!IN_OTHER_WORDS.test(line)) this.#messages.add(toSentence(line));
+  }
+
+  /** The two objects of a name conflict; null for other errors. */
+  clashOf(error: Error): Clash | null {
+    const message = toSentence(error.message);
+    const type = /^A type named (\w+) already exists$|define the same type '(\w+)'/
+      .exec(message)
+      ?.slice(1)
+      .find(Boolean);
+    if (type !== undefined) {
+      const [first, second] = [this.#types.get(type), (error as { object?: PgObject }).object];
+      return second ? { name: `type ${type}`, objects: first ? [first, second] : [second] } : null;
+    }
+    const resource = /^Attempted to add a second resource named '(\w+)'/.exec(message)?.[1];
+    if (resource !== undefined) {
+      // `a table/view/etc called '"public"."odd"'`, `a function called '"public"."odd"(...)'`
+      const named = [...message.matchAll(/ a (table|function)[^']*'"([^"]+)"\."([^"]+)"/g)];
+      const objects = named.map(([, kind, schema, name]) => Labels.of(kind as "table", schema!, name!));
+      return objects.length === 2 ? { name: `name ${resource}`, objects } : null;
+    }
+    const codec = /^Attempted to add a second codec named '(\w+)'/.exec(message)?.[1];
+    if (codec !== undefined) {
+      const objects = [...(this.#codecs.get(codec)?.values() ?? [])];
+      return objects.length === 2 ? { name: `name ${codec}`, objects } : null;
+    }
+    const key = /same key '(\w+)'/.exec(message)?.[1];
+    if (key === undefined) return null;
+    const fields = [...this.#fields].filter(([name, objects]) => name.endsWith(`.${key}`) && objects.size > 1);
+    const [name, objects] = fields.find(([name]) => message.includes(`'${name.split(".")[0]}'`)) ?? fields[0] ?? [];
+    return objects ? { name: `field ${name}`, objects: [...objects.values()] } : null;
+  }
+
+  /** The objects that lead to each field: `Query.articles` */
+  get sources(): ReadonlyMap<string, readonly PgObject[]> {
+    return new Map([...this.#fields].map(([field, objects]) => [field, [...objects.values()]]));
+  }
+
+  /** The newer object of each name conflict. `error` is that of a build that failed. */
+  conflicts(labels: Labels, error?: Error): readonly NameConflict[] {
+    const clash = error && this.clashOf(error);
+    return [...this.#clashes, ...(clash ? [clash] : [])].map((each) => new NameConflict(each, labels));
+  }
+
+  /** The findings of the build, with the SQL that fixes them. Rejects if the database does not respond. */
+  async findings(pool: Pick<Pool, "query">, labels: Labels, missing: Missing): Promise<Findings> {
+    const described = await describe(pool, [...missing.culprits.keys(), ...missing.newer]);
+    const ofCulprits = new Map(
+      [...missing.culprits].map(([id, error]) => [id, findingOfCulprit(described.get(id) ?? id, error)]),
+    );
+    const newer = missing.newer.map((id) => described.get(id) ?? id);
+    const isReported = new Set([...[...ofCulprits.values()].map(({ object }) => object), ...newer]);
+    const others = [
+      ...missing.tags.map(({ tag, object, comment, error }): Finding => {
+        const label = labels.labelOf(object);
+        const because =
+          error instanceof NameConflict
+            ? error.reasonToIgnore(object)
+            : `with it the schema cannot be built: ${toSentence(error.message)}`;
+        const reason = `GraphQL ignores ${tag}: ${because}`;
+        const fix = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
+        return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, fix };
+      }),
+      ...this.conflicts(labels)
+        .map(({ finding }) => finding)
+        .filter(({ object }) => !isReported.has(object)),
+      ...labels.columns
+        // Columns that are newer than this build are reported by the next one.
+        .filter(({ schema, table, column }) => missing.columns.has(`${schema}.${table}.${column}`))
+        .filter(({ schema, table, label }) =>
+          [label, labels.labelOf(Labels.of("table", schema, table))].every((each) => !isReported.has(each)),
+        )
+        .filter(({ schema, table, column }) => !this.#hasForm(schema, table, column))
+        .map(withoutForm),
+      ...labels.functions
+        .filter(({ label }) => !isReported.has(label))
+        .filter(({ schema, name }) => !this.#hasFunction(schema, name))
+        .map(notServed),
+      ...[...this.#messages].map(
+        (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, fix: null }),
+      ),
+    ];
+    return { ofCulprits, ofNewer: newer.length > 0 ? notTried(newer) : null, others };
+  }
+
+  #withType(error: Error, scope: any): Error {
+    const object = Labels.ofCodec(scope?.pgCodec);
+    return object ? Object.assign(error, { object }) : error;
+  }
+}
+
+/** The function of a field that returns one value. PostGraphile does not name it in the scope, so it is found by its name. */
+function functionOf(build: any, { fieldName, fieldBehaviorScope = "", pgCodec }: any): PgObject | null {
+  const [kind] = fieldBehaviorScope.split(":");
+  const isOf = (resource: any) =>
+    kind === "typeField"
+      ? resource.parameters[0]?.codec === pgCodec && build.inflection.computedAttributeField({ resource }) === fieldName
+      : kind === "queryField" && build.inflection.customQueryField({ resource }) === fieldName;
+  const resource: any = Object.values(build.pgResources).find((each: any) => each.parameters && isOf(each));
+  return resource ? Labels.ofField({ pgFieldResource: resource }) : null;
+}
+
+/** Types whose columns PostGraphile leaves out. */
+const HIDDEN: ReadonlySet<string> = new Set(["tsvector", "tsquery"]);
+
+const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg?.schemaName}.${pg?.name}`;
+
+/** Messages that are not reported: `findings` reports the cause itself, or the type has no columns to show. */
+const IN_OTHER_WORDS =
+  /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Could not find connection type|Couldn't find a 'output' variant)/;
+
+const findingOfCulprit = (object: string, error: Error): Finding =>
+  error instanceof NameConflict
+    ? error.finding
+    : {
+        rule: WITHOUT_SCHEMA,
+        level: "error",
+        object,
+        reason: `GraphQL leaves it out: with it the schema cannot be built: ${toSentence(error.message)}`,
+        fix: null,
+      };
+
+const notTried = (objects: readonly string[]): Finding => ({
+  rule: WITHOUT_SCHEMA,
+  level: "error",
+  object: "GraphQL",
+  reason: `too many objects prevent the schema from being built. Left out as well: ${objects.join(", ")}`,
+  fix: null,
+});
+
+const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
+  rule: "type-without-graphql",
+  level: "warning",
+  object: label,
+  reason: `GraphQL has no type for ${type}: it leaves the column out`,
+  fix: `-- A function of the row can show it in another type:\n-- create function … returns text language sql stable return …::text;`,
+});
+
+const notServed = ({ label, isOverloaded }: Labels["functions"][number]): Finding => ({
+  rule: "function-without-graphql",
+  level: "warning",
+  object: label,
+  reason: isOverloaded
+    ? "several functions have its name: GraphQL leaves all of them out"
+    : "GraphQL has no type for an argument or the result: it leaves the function out",
+  fix: isOverloaded ? `alter ${label} rename to …;` : null,
+});
+
+/** Turns a message of PostGraphile, which has several paragraphs and terminal colours, into one line. */
+function toSentence(message: string): string {
+  return stripVTControlCharacters(message)
+    .replace("A naming conflict has occurred - ", "")
+    .replace("We don't have any information about the first entity.", "")
+    .replace(/Details: https:\S+\s*$/, "")
+    .replace(/; \{.*/s, "")
+    .replace(/\s+/g, " ")
+    .replace(/[.\s]+$/, "");
+}

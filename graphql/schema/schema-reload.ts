@@ -1,0 +1,97 @@
+import { type Finding, lineOf, sentenceOf } from "../../db/advisor/finding.ts";
+import { Debounced } from "../../db/follow/debounced.ts";
+import { type Engine, TooManyTables } from "../execute/engine.ts";
+import { notBuilt } from "./schema.ts";
+
+export type ReloadLog = {
+  onRebuilt(milliseconds: number): void;
+  /** After each attempt, whether it succeeded or not. */
+  onBuilt(): void;
+  /** `isServing` is whether the previous schema is still served. */
+  onFailed(error: Error, isServing: boolean): void;
+  /** Called once for each part of the database that the new schema omits. */
+  onOmission(omission: Finding): void;
+};
+
+/** `schema` is "current", or the reason why the newest schema is not served. */
+export type GraphQLHealth = { readonly schema: string; readonly omissions?: readonly string[] };
+
+/** Builds the first schema and rebuilds it after changes of the database. If a rebuild fails, the previous schema stays. */
+export class SchemaReload {
+  /** Why the newest schema is not served; null if it is. */
+  failure: string | null = null;
+  #hasTooManyTables = false;
+  readonly #engine: Engine;
+  readonly #log: ReloadLog;
+  readonly #rebuilds = new Debounced(
+    () => this.#rebuild(),
+    (error) => this.#fail(error),
+  );
+
+  constructor(engine: Engine, log: ReloadLog) {
+    this.#engine = engine;
+    this.#log = log;
+  }
+
+  /** Why no schema is served; null if one is, or if the database has more tables than GraphQL is served for. */
+  get fault(): string | null {
+    return this.#engine.isServing || this.#hasTooManyTables ? null : this.failure;
+  }
+
+  /** The state of the schema for `/health`. */
+  get health(): GraphQLHealth {
+    const { omissions } = this.#engine;
+    return {
+      schema: this.failure ?? "current",
+      ...(omissions.length > 0 && { omissions: omissions.map(sentenceOf) }),
+    };
+  }
+
+  /** What the schema leaves out, and why the newest one is not served. */
+  get findings(): readonly Finding[] {
+    return [...(this.failure === null ? [] : [notBuilt(this.failure)]), ...this.#engine.omissions];
+  }
+
+  /** Builds the first schema; a failed build is retried later. Rejects if the database does not respond. */
+  async start(): Promise<void> {
+    try {
+      await this.#build();
+    } catch (error) {
+      // If the database responds, the schema itself is at fault.
+      await this.#engine.pingDatabase();
+      this.#fail(error as Error);
+      this.#rebuilds.later();
+    }
+  }
+
+  /** Rebuilds the schema after a short time without further changes. */
+  soon(): void {
+    this.#rebuilds.soon();
+  }
+
+  close(): Promise<void> {
+    return this.#rebuilds.close();
+  }
+
+  async #rebuild(): Promise<void> {
+    const start = performance.now();
+    await this.#build();
+    this.#log.onRebuilt(Math.round(performance.now() - start));
+  }
+
+  async #build(): Promise<void> {
+    const known = this.#engine.omissions.map(lineOf);
+    await this.#engine.rebuild();
+    this.failure = null;
+    for (const omission of this.#engine.omissions)
+      if (!known.includes(lineOf(omission))) this.#log.onOmission(omission);
+    this.#log.onBuilt();
+  }
+
+  #fail(error: Error): void {
+    this.#hasTooManyTables = error instanceof TooManyTables;
+    this.failure = error.message;
+    this.#log.onBuilt();
+    this.#log.onFailed(error, this.#engine.isServing);
+  }
+}

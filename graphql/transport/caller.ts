@@ -1,0 +1,92 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { anonymous, type Caller } from "../../db/caller.ts";
+import { ApiError, type Code, loginRequired } from "../../db/errors.ts";
+import type { RequestIdentity } from "../../identity/caller-resolver.ts";
+import { REFUSALS, type RefusalReason, RefusedError } from "../../identity/refusals.ts";
+
+/** Refusals that are not about a missing or invalid credential: GraphQL rejects them as every other interface does. */
+const REJECTED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
+  "no csrf token",
+  "foreign page",
+  "disagreement",
+  "service key in browser",
+  "too many attempts",
+  "issuer unavailable",
+  "busy",
+]);
+
+/** The caller of a GraphQL request: anonymous if a credential is not valid. Throws, or rejects with, ApiError. */
+export function graphqlCaller(identity: RequestIdentity, anonymousRole: string): Caller | Promise<Caller> {
+  try {
+    const caller = identity.caller();
+    return caller instanceof Promise ? caller.catch((error) => orAnonymous(error, anonymousRole)) : caller;
+  } catch (error) {
+    return orAnonymous(error, anonymousRole);
+  }
+}
+
+/**
+ * The caller of a WebSocket, from the headers of the upgrade and the payload of `connection_init`. In the payload,
+ * `{ Authorization: "Bearer …" }`, `apikey` and `X-API-Key`, in upper or lower case, replace the headers of the same name. Throws,
+ * or rejects with, ApiError, also if a credential in the payload is misspelt or not valid: a client that sends one expects to be
+ * signed in, and would otherwise wait for events that it may not see.
+ */
+export function socketCaller(
+  identity: RequestIdentity,
+  payload: Readonly<Record<string, unknown>>,
+  anonymousRole: string,
+): Caller | Promise<Caller> {
+  const headers: IncomingHttpHeaders = {};
+  for (const [name, value] of Object.entries(payload)) {
+    const header = name.toLowerCase();
+    if (!PAYLOAD_HEADERS.has(header)) {
+      if (LIKE_CREDENTIAL.test(name)) throw refusedPayload(`connectionParams has no ${name}: ${HOW_TO_SEND}`);
+      continue;
+    }
+    if (value !== null && typeof value !== "string") throw refusedPayload(`${name} must be a string: ${HOW_TO_SEND}`);
+    headers[header] = value ?? undefined;
+  }
+  return graphqlCaller(identity.onSocket(headers), anonymousRole);
+}
+
+/**
+ * Throws ApiError if the message that opens a socket, or the headers of a stream, have credentials that are refused. Without
+ * credentials the caller is anonymous.
+ */
+export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, unknown>>): Caller {
+  const hasCredentials = Object.entries(payload).some(
+    ([name, value]) => PAYLOAD_HEADERS.has(name.toLowerCase()) && value,
+  );
+  if (!hasCredentials) return caller;
+  if (caller.refused?.isExpired) throw new ApiError(loginRequired(caller.refused));
+  if (caller.refused !== null) throw refusedPayload(caller.refused.message);
+  return caller;
+}
+
+const HOW_TO_SEND = "send Authorization: Bearer …";
+/** Names that a client may have meant: `authToken`, `access_token`, `headers`. */
+const LIKE_CREDENTIAL = /auth|token|bearer|jwt|api.?key|^headers$/i;
+
+const refusedPayload = (message: string) => new ApiError({ status: 401, code: "AUTH_REQUIRED", message });
+
+const PAYLOAD_HEADERS: ReadonlySet<string> = new Set(["authorization", "apikey", "x-api-key"]);
+
+function orAnonymous(error: unknown, anonymousRole: string): Caller {
+  if (!(error instanceof RefusedError)) throw error;
+  if (REJECTED.has(error.reason)) throw rejection(error);
+  const isExpired = error.reason === "expired token" || error.reason === "expired key";
+  const [, , message] = REFUSALS[error.reason];
+  return anonymous(anonymousRole, { isExpired, message: error.more.fault?.message ?? message });
+}
+
+function rejection({ reason, more: { retryAfter } }: RefusedError): ApiError {
+  const [status, , message] = REFUSALS[reason];
+  return new ApiError({ status, code: CODES[status]!, message, ...(retryAfter !== undefined && { retryAfter }) });
+}
+
+const CODES: Readonly<Record<number, Code>> = {
+  401: "AUTH_REQUIRED",
+  403: "PERMISSION_DENIED",
+  429: "RATE_LIMITED",
+  503: "INTERNAL_ERROR",
+};

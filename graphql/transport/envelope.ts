@@ -1,0 +1,64 @@
+import type { ServerResponse } from "node:http";
+import { setHead } from "../../http/pipeline/exchange.ts";
+import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
+import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+
+export type MediaType = "application/json" | "application/graphql-response+json";
+
+export type Answer = { readonly status: number; readonly body: string };
+
+/** The URL of GraphQL, and the form of its errors. */
+export const GRAPHQL: HttpEnvelope = {
+  serves: (url) => url === "/graphql" || url.startsWith("/graphql?"),
+  reject({ request, response, head }, problem) {
+    const { status, code, retryAfter = RETRY_SECONDS } = problem;
+    head.notes.route = "/graphql";
+    head.notes.code = code;
+    setHead(response, head);
+    if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
+    sendAnswer(response, mediaTypeOf(request.headers.accept), refusal(problem));
+  },
+};
+
+/** Sends an answer of GraphQL; the head has been set. */
+export function sendAnswer(response: ServerResponse, mediaType: MediaType, { status, body }: Answer): void {
+  response.appendHeader("Vary", "Accept");
+  // Of a large text, Node would keep a copy until the client has read it.
+  const sent = body.length > LARGE ? Buffer.from(body) : body;
+  response.writeHead(status, {
+    "Content-Type": `${mediaType}; charset=utf-8`,
+    "Content-Length": Buffer.byteLength(sent),
+    "Cache-Control": "no-store",
+  });
+  response.end(sent);
+}
+
+/** In UTF-16 code units. */
+const LARGE = 65_536;
+
+/** The answer to a request that is not executed. */
+export function refusal(
+  { status, code, message }: { readonly status: number; readonly code: string; readonly message: string },
+  extensions: { requestId?: string } = {},
+): Answer {
+  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code, ...extensions } }] }) };
+}
+
+const NEW_TYPE = "application/graphql-response+json";
+
+/** `application/json` unless the client prefers the newer type, which it must name. */
+export function mediaTypeOf(accept: string | undefined): MediaType {
+  const ranges = new Map(accept?.split(",").map((range) => mediaRangeOf(range)));
+  const wanted = ranges.get(NEW_TYPE) ?? 0;
+  const json = ranges.get("application/json") ?? ranges.get("application/*") ?? ranges.get("*/*") ?? 0;
+  return wanted > 0 && wanted >= json ? NEW_TYPE : "application/json";
+}
+
+/** ` Application/JSON;q=0.5` → `["application/json", 0.5]` */
+function mediaRangeOf(range: string): [type: string, quality: number] {
+  const [type = "", ...parameters] = range.toLowerCase().split(";");
+  const quality = parameters
+    .map((parameter) => /^\s*q=([\d.]+)\s*$/.exec(parameter)?.[1])
+    .find((value) => value !== undefined);
+  return [type.trim(), Number(quality ?? 1)];
+}

@@ -1,0 +1,207 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
+import type { Caller, RefusedCredential } from "../../db/caller.ts";
+import { ApiError, type ConstraintMessages, internalError, loginRequired } from "../../db/errors.ts";
+import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
+import { type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
+import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
+import { contextOfExchange } from "../../http/pipeline/recipient.ts";
+import { ClientGone, RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { traced } from "../../telemetry/span.ts";
+import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
+import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
+import { graphqlCaller, refuseInvalid } from "./caller.ts";
+import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
+import { type StreamOptions, sendEvents, wantsEvents } from "./stream.ts";
+
+export type GraphQLHttpOptions = StreamOptions & {
+  readonly limits: BodyLimits;
+  /** HTTP status of an answer with an INTERNAL_ERROR. */
+  readonly internalStatus: number;
+  /** What happens to an operation whose credential is not valid. */
+  readonly badToken: "anonymous" | "reject";
+  constraintMessages(): ConstraintMessages;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/**
+ * GraphQL over HTTP: POST with a JSON body, or GET with a query. With application/json, every well-formed request gets
+ * status 200. With application/graphql-response+json, a document that cannot be executed gets 400.
+ */
+export const graphqlInterface = (options: GraphQLHttpOptions): HttpInterface => ({
+  ...GRAPHQL,
+  async handle(exchange) {
+    const { request, response, head } = exchange;
+    head.notes.route = "/graphql";
+    setHead(response, head);
+    const mediaType = mediaTypeOf(request.headers.accept);
+    const answered = await answerTo(exchange, mediaType, options);
+    if (answered) sendAnswer(response, mediaType, answered);
+  },
+});
+
+/** Null if the results are sent as events, which have begun. */
+async function answerTo(exchange: Exchange, mediaType: MediaType, options: GraphQLHttpOptions): Promise<Answer | null> {
+  const { request, response, head } = exchange;
+  try {
+    const graphqlRequest = await readRequest(request, response, options.limits);
+    return await run(graphqlRequest, exchange, mediaType, options);
+  } catch (error) {
+    if (error instanceof ApiError) {
+      const { status, retryAfter = RETRY_SECONDS } = error.problem;
+      if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
+      if (status === 401 && !response.hasHeader("WWW-Authenticate")) response.setHeader("WWW-Authenticate", "Bearer");
+      head.notes.code = error.problem.code;
+      return refusal(error.problem);
+    }
+    if (response.destroyed) throw error;
+    const { requestId } = head;
+    head.notes.code = "INTERNAL_ERROR";
+    options.onInternalError(error, requestId);
+    return refusal(
+      { ...internalError(), status: mediaType === "application/json" ? options.internalStatus : 500 },
+      { requestId },
+    );
+  }
+}
+
+async function run(
+  graphqlRequest: GraphQLRequest,
+  exchange: Exchange,
+  mediaType: MediaType,
+  options: GraphQLHttpOptions,
+): Promise<Answer | null> {
+  const { request, response, head, identity: requestIdentity } = exchange;
+  const { engine } = options;
+  const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
+  // The operation runs without a caller, so that the client would not notice.
+  if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
+  if (caller.refused !== null && options.badToken === "reject") throw new ApiError(loginRequired(caller.refused));
+  const format = formatFor(caller, head, options);
+  const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
+
+  const operation = traced(head.notes.span, "parse", () => engine.prepare(graphqlRequest));
+  if ("kind" in operation) head.notes.span?.set(attributesOf(operation));
+  if ("kind" in operation && operation.kind === "mutation" && request.method === "GET") {
+    response.setHeader("Allow", "POST");
+    throw refuse(405, "a mutation must be sent with POST");
+  }
+  if (wantsEvents(request.headers.accept)) {
+    // A stream lasts for hours: its client would not notice that it is anonymous.
+    if ("kind" in operation && operation.kind === "subscription") refuseInvalid(caller, request.headers);
+    await sendEvents(exchange, operation, caller, format, options);
+    return null;
+  }
+  if ("errors" in operation) return requestErrors(operation.errors);
+  if (operation.kind === "subscription")
+    throw refuse(400, "a subscription needs a WebSocket, or the header Accept: text/event-stream, at the same path");
+
+  const context = contextOfExchange(exchange, "/graphql", caller);
+  const gone = new ClientGone(response);
+  const result = await engine.execute(operation, { caller, request: context }, gone);
+  // The client has disconnected: the errors of its cancelled queries must not be logged.
+  if (gone.aborted) return { status: 200, body: "" };
+  if (operation.kind === "query") throwRefusal(result.errors);
+  if (result.data === undefined) return requestErrors(result.errors ?? []);
+  const answered = answer(result, format, options.internalStatus);
+  context.recipient!.atLeast(answered.body.length);
+  return answered;
+}
+
+/** Why the caller is anonymous although the request has a credential. Source: RFC 6750, 3.1. */
+const challengeOf = ({ message }: RefusedCredential) => `Bearer error="invalid_token", error_description="${message}"`;
+
+/** The answer to a request that is not executed. */
+function answerErrors(
+  errors: readonly GraphQLError[],
+  format: ErrorFormat,
+  mediaType: MediaType,
+  { internalStatus }: GraphQLHttpOptions,
+): Answer {
+  const formatted = errors.map((error) => formatError(error, format));
+  const [invalid, internal] = mediaType === "application/json" ? [200, internalStatus] : [400, 500];
+  return { status: formatted.some(isInternal) ? internal : invalid, body: JSON.stringify({ errors: formatted }) };
+}
+
+function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
+  // `data` is already JSON text.
+  const data = result.data === null ? "null" : (result.data as unknown as string);
+  const extensions = format.refused === null ? "" : `,"extensions":${JSON.stringify(authOf(format.refused))}`;
+  if (!result.errors) return { status: 200, body: `{"data":${data}${extensions}}` };
+  const errors = result.errors.map((error) => formatError(error, format));
+  const status = errors.some(isInternal) ? internalStatus : 200;
+  return { status, body: `{"errors":${JSON.stringify(errors)},"data":${data}${extensions}}` };
+}
+
+/** Tells a client whose credential is not valid that its operation has run without it: there may be fewer rows, and no error. */
+function authOf(refused: RefusedCredential) {
+  const { code, message } = loginRequired(refused);
+  return { auth: { code, message } };
+}
+
+const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";
+
+const formatFor = (caller: Caller, { requestId, notes }: Head, options: GraphQLHttpOptions): ErrorFormat => ({
+  constraintMessages: options.constraintMessages(),
+  anonymous: caller.role === options.anonymousRole,
+  refused: caller.refused,
+  requestId,
+  onFormatted: (code) => {
+    notes.code ??= code;
+  },
+  onInternalError: (error) => options.onInternalError(error, requestId),
+});
+
+async function readRequest(
+  request: IncomingMessage,
+  response: ServerResponse,
+  limits: BodyLimits,
+): Promise<GraphQLRequest> {
+  if (request.method === "POST") return requestOf(await readJson(request, limits));
+  if (request.method === "GET") return requestOf(queryParameters(request, limits));
+  response.setHeader("Allow", "GET, POST");
+  throw refuse(405, "send a POST request, or a GET request with a query");
+}
+
+function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
+  const [, search] = /\?(.*)/s.exec(request.url ?? "") ?? [];
+  const searchParams = new URLSearchParams(search);
+  const text = (name: string) => searchParams.get(name) ?? undefined;
+  const json = (name: string) => {
+    const value = searchParams.get(name);
+    return value === null ? undefined : parseJson(Buffer.from(value), limits.depth);
+  };
+  return {
+    query: text("query"),
+    documentId: text("documentId"),
+    operationName: text("operationName"),
+    variables: json("variables"),
+    extensions: json("extensions"),
+  };
+}
+
+/** Throws ApiError with status 400 if the body is not a GraphQL request. */
+function requestOf(body: unknown): GraphQLRequest {
+  if (Array.isArray(body)) throw refuse(400, "batched requests are not supported: send one operation per request");
+  if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");
+  const { query, documentId, variables, operationName, extensions } = body as Record<string, any>;
+  const hash = extensions?.persistedQuery?.sha256Hash;
+  const isNamed = documentId != null || hash != null;
+  if (isNamed ? query != null && typeof query !== "string" : typeof query !== "string" || query === "")
+    throw refuse(400, "query must be a GraphQL document");
+  if (documentId != null && typeof documentId !== "string") throw refuse(400, "documentId must be a string");
+  if (hash != null && typeof hash !== "string")
+    throw refuse(400, "extensions.persistedQuery.sha256Hash must be a string");
+  if (variables != null && (typeof variables !== "object" || Array.isArray(variables)))
+    throw refuse(400, "variables must be an object");
+  if (operationName != null && typeof operationName !== "string") throw refuse(400, "operationName must be a string");
+  return {
+    query: query || undefined,
+    documentId: documentId ?? undefined,
+    hash: hash ?? undefined,
+    variables: variables ?? undefined,
+    operationName: operationName || undefined,
+  };
+}
+
+const refuse = (status: number, message: string) => new ApiError({ status, code: "VALIDATION_ERROR", message });

@@ -1,0 +1,233 @@
+import { NETWORKS_PER_SITE, siteOf } from "../../db/network.ts";
+import type { Metrics, Sample } from "../../telemetry/metrics.ts";
+
+/** What a client has open. */
+const HELD = ["connections", "sockets", "channels"] as const;
+type Held = (typeof HELD)[number];
+
+/** What a client does within a second. */
+const RATES = ["messages", "joins"] as const;
+type Rate = (typeof RATES)[number];
+
+/** The state of RATE_LIMIT after a request or operation. */
+export type Taken = {
+  readonly isOver: boolean;
+  /** Requests that may follow immediately. */
+  readonly remaining: number;
+  /** Whole seconds until the next request is allowed. */
+  readonly retryAfter: number;
+};
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+const MAX_CLIENTS = 50_000;
+
+type ClientsOptions = {
+  /** Milliseconds of a monotonic clock. */
+  readonly now?: () => number;
+  /** Maximum number of recent clients, and of older ones, that hold nothing. */
+  readonly max?: number;
+};
+
+/**
+ * The clients of this process: networks (`networkOf`), and known callers (`user 7`). Every limit on a client counts here, except those
+ * on bytes and database connections. A client that holds nothing and has sent nothing for a minute is like a new one. So the older half
+ * of the clients is dropped every minute, or earlier when the recent half is full.
+ */
+export class Clients {
+  readonly #now: () => number;
+  readonly #max: number;
+  /** Those with a network among the clients. */
+  readonly #sites = new Map<string, Client>();
+  #recent = new Map<string, Client>();
+  #older = new Map<string, Client>();
+  #rotatedAt: number;
+
+  constructor({ now = () => performance.now(), max = MAX_CLIENTS }: ClientsOptions = {}) {
+    this.#now = now;
+    this.#max = max;
+    this.#rotatedAt = now();
+  }
+
+  /** The number of clients in memory. */
+  get size(): number {
+    return this.#recent.size + this.#older.size;
+  }
+
+  /** The client with the name of a known caller, which contains a space, or of a network, which does not. */
+  of(name: string): Client {
+    const now = this.#now();
+    if (now - this.#rotatedAt >= MINUTE) this.#rotate(now);
+    const known = this.#recent.get(name);
+    if (known) return known;
+    const client = this.#older.get(name) ?? this.#create(name);
+    this.#older.delete(name);
+    if (this.#recent.size >= this.#max) this.#rotate(now);
+    this.#recent.set(name, client);
+    return client;
+  }
+
+  /** How many clients hold something of this kind. */
+  holding(counter: Held): number {
+    return this.#all().filter((client) => client.held[counter] > 0).length;
+  }
+
+  /** `limit` reads the requests per minute. */
+  registerMetrics(metrics: Metrics, limit: () => number): void {
+    const read = (fold: (counts: readonly number[]) => number) => () => this.#samples(limit(), fold);
+    metrics.gauge({
+      name: "clients",
+      about:
+        "IP networks and known callers that are counted, by what they hold, or do per second (requests: per minute).",
+      labels: ["counter"],
+      read: read((counts) => counts.length),
+    });
+    metrics.gauge({
+      name: "clients_highest",
+      about: "The highest count of one client, by what is counted.",
+      labels: ["counter"],
+      aggregation: "max",
+      read: read((counts) => counts.reduce((highest, count) => Math.max(highest, count), 0)),
+    });
+  }
+
+  /** `fold` makes one number of the counts above 0. */
+  #samples(limit: number, fold: (counts: readonly number[]) => number): readonly Sample[] {
+    const all = this.#all();
+    const now = this.#now();
+    return [...HELD, ...RATES, "requests" as const].map((counter) => {
+      const counts = all.map((client) => client.read(counter, now, limit)).filter((count) => count > 0);
+      return { labels: { counter }, value: fold(counts) };
+    });
+  }
+
+  #all(): readonly Client[] {
+    return [...this.#recent.values(), ...this.#older.values()];
+  }
+
+  #create(name: string): Client {
+    const siteName = siteOf(name);
+    if (siteName === null) return new Client(name, this.#now);
+    const site = this.#sites.get(siteName) ?? new Client(siteName, this.#now);
+    this.#sites.set(siteName, site);
+    site.networks++;
+    return new Client(name, this.#now, site);
+  }
+
+  #rotate(now: number): void {
+    const kept = new Map<string, Client>();
+    for (const [name, client] of this.#older) {
+      if (HELD.some((counter) => client.held[counter] > 0)) kept.set(name, client);
+      else if (client.site !== null && --client.site.networks === 0) this.#sites.delete(client.site.name);
+    }
+    this.#older = this.#recent;
+    this.#recent = kept;
+    this.#rotatedAt = now;
+  }
+}
+
+/** What one client has open and does. Limits of a network apply to its site too, multiplied. */
+export class Client {
+  readonly name: string;
+  /** The site of an IPv6 network; null for other clients. */
+  readonly site: Client | null;
+  readonly held: Record<Held, number> = { connections: 0, sockets: 0, channels: 0 };
+  /** Used by Clients only: of a site, its networks among the clients. */
+  networks = 0;
+  readonly #now: () => number;
+  readonly #rates: Partial<Record<Rate, IntervalCount>> = {};
+  /** Requests that may follow, at the time `#at`; a new client has the whole limit. */
+  #tokens = Number.POSITIVE_INFINITY;
+  #at = 0;
+
+  constructor(name: string, now: () => number, site: Client | null = null) {
+    this.name = name;
+    this.site = site;
+    this.#now = now;
+  }
+
+  /** Whether one more would exceed the limit. */
+  isFull(counter: Held, limit: number): boolean {
+    return this.held[counter] >= limit || (this.site?.isFull(counter, limit * NETWORKS_PER_SITE) ?? false);
+  }
+
+  /** Counts one until the result is called, once. */
+  hold(counter: Held): () => void {
+    this.held[counter]++;
+    const release = this.site?.hold(counter);
+    return () => {
+      this.held[counter]--;
+      release?.();
+    };
+  }
+
+  /** Counts one in the present second, and returns whether there are more than the limit. */
+  exceeds(counter: Rate, limit: number): boolean {
+    this.#rates[counter] ??= new IntervalCount();
+    if (this.#rates[counter].add(this.#now()) > limit) return true;
+    return this.site?.exceeds(counter, limit * NETWORKS_PER_SITE) ?? false;
+  }
+
+  /** Takes `cost` requests if they are left of `limit` per minute, which is refilled evenly; 0 only reads. */
+  take(limit: number, cost: 0 | 1): Taken {
+    const ofSite = this.site?.take(limit * NETWORKS_PER_SITE, 0) ?? null;
+    const isOver = this.#refill(limit, this.#now()) < cost || (cost > 0 && ofSite?.remaining === 0);
+    if (!isOver) this.#tokens -= cost;
+    const own = { isOver, remaining: Math.floor(this.#tokens), retryAfter: this.#secondsUntilNext(limit) };
+    if (ofSite === null) return own;
+    const site = isOver ? ofSite : this.site!.take(limit * NETWORKS_PER_SITE, cost);
+    return {
+      isOver,
+      remaining: Math.min(own.remaining, site.remaining),
+      retryAfter: Math.max(own.retryAfter, site.retryAfter),
+    };
+  }
+
+  /** The present count; per second, that of the last whole second. */
+  read(counter: Held | Rate | "requests", now: number, limit: number): number {
+    if (counter === "requests") return limit === 0 ? 0 : Math.ceil(limit - this.#refill(limit, now));
+    if (counter === "messages" || counter === "joins") return this.#rates[counter]?.last(now) ?? 0;
+    return this.held[counter];
+  }
+
+  #refill(limit: number, now: number): number {
+    this.#tokens = Math.min(limit, this.#tokens + ((now - this.#at) * limit) / MINUTE);
+    this.#at = now;
+    return this.#tokens;
+  }
+
+  #secondsUntilNext(limit: number): number {
+    return Math.ceil((Math.max(0, 1 - this.#tokens) * MINUTE) / limit / SECOND);
+  }
+}
+
+/** Counts what happens in the present second, or in another interval. Times are milliseconds. */
+export class IntervalCount {
+  readonly #length: number;
+  #interval = 0;
+  #count = 0;
+  #before = 0;
+
+  constructor(length = SECOND) {
+    this.#length = length;
+  }
+
+  /** Returns the number in this interval. */
+  add(now = performance.now()): number {
+    this.#advance(Math.floor(now / this.#length));
+    return ++this.#count;
+  }
+
+  /** The number in the last whole interval. */
+  last(now: number): number {
+    this.#advance(Math.floor(now / this.#length));
+    return this.#before;
+  }
+
+  #advance(interval: number): void {
+    if (interval === this.#interval) return;
+    this.#before = interval === this.#interval + 1 ? this.#count : 0;
+    this.#interval = interval;
+    this.#count = 0;
+  }
+}

@@ -1,0 +1,276 @@
+import type { IncomingMessage, Server } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
+import { type WebSocket, WebSocketServer } from "ws";
+import type { Problem } from "../../db/errors.ts";
+import { networkOf } from "../../db/network.ts";
+import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
+import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
+import { RETRY_SECONDS } from "../pipeline/response.ts";
+import { type Client, type Clients, IntervalCount } from "./clients.ts";
+import type { LimitReport } from "./limit-log.ts";
+import { type RateLimit, tooManyRequests } from "./rate-limit.ts";
+import { spreadOut } from "./spread.ts";
+
+/** The names are those of the service's settings. */
+export type SocketLimits = {
+  /** Open sockets in total. */ readonly wsMaxConnections: number;
+  /** Open sockets from one network. */ readonly wsMaxConnectionsPerAddress: number;
+  /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
+  /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
+  /** Messages per second that the sockets from one network may send. */
+  readonly wsMessageRatePerAddress: number;
+};
+
+/** The request that opens a socket. */
+export type UpgradeRequest = {
+  readonly request: IncomingMessage;
+  readonly requestId: string;
+  readonly identity: RequestIdentity;
+};
+
+/** The same when the socket is open. */
+export type SocketExchange = UpgradeRequest & {
+  /** The network of the client. */
+  readonly client: Client;
+  /**
+   * Counts an operation like a request, for a known caller or else for the network. Returns why it is refused, or null. A socket that
+   * sends many operations that are refused is closed.
+   */
+  countOperation(knownName: string | null): Problem | null;
+  /** Sends a ping, whose pong is not counted as a message of the client. */
+  ping(payload: string): void;
+};
+
+/** The response to an upgrade that is rejected. */
+export type UpgradeRefusal = { readonly status: number; readonly message: string };
+
+/** The sockets of one path. */
+export type SocketRoute = {
+  readonly path: string;
+  /** The sub-protocol that a client must offer; null if the path has none. */
+  readonly protocol: string | null;
+  /** Reads the API key in the URL, if it is not the parameter `api_key`. */
+  apiKeyIn?(url: string): string | null;
+  /** Why the upgrade is rejected; null if it is accepted. */
+  refuse?(upgrade: UpgradeRequest): Promise<UpgradeRefusal | null>;
+  accept(socket: WebSocket, exchange: SocketExchange): void;
+};
+
+export type UpgradeGateOptions = {
+  readonly routes: readonly SocketRoute[];
+  /** Reads the limits, which may change while the service runs, except the maximum size of a message. */
+  limits(): SocketLimits;
+  /** Milliseconds between two pings. A client that does not answer a ping before the next one is disconnected. */
+  readonly heartbeat?: number;
+  readonly callers: CallerResolver;
+  /** Whether a page from this origin may connect; programs send no origin. */
+  isAllowedOrigin(origin: string): boolean;
+  readonly addressOf: AddressReader;
+  readonly clients: Clients;
+  /** Null when requests are not limited. */
+  readonly rateLimit: RateLimit | null;
+  readonly onLimit?: LimitReport;
+  onSocketError(error: Error): void;
+};
+
+/** Milliseconds after which a client that does not answer a close frame is disconnected. */
+const CLOSE_TIMEOUT = 2000;
+/** Milliseconds. */
+const HEARTBEAT = 30_000;
+const SERVICE_RESTART = 1012;
+const TOO_MANY_MESSAGES = 4429;
+const MINUTE = 60_000;
+/** Operations of a socket that may be refused within a minute. */
+const MAX_REFUSED = 100;
+
+/** Accepts WebSockets: rejects upgrades with an HTTP status, limits sockets and messages, and survives malformed frames. */
+export class UpgradeGate {
+  readonly #options: UpgradeGateOptions;
+  readonly #websockets: WebSocketServer;
+  /** Sockets that have not sent anything since the last ping. */
+  readonly #silent = new WeakSet<WebSocket>();
+  /** The number of pings that each socket has not answered yet. */
+  readonly #pings = new WeakMap<WebSocket, number>();
+  readonly #heartbeat: NodeJS.Timeout;
+  #isOpen = true;
+
+  constructor(server: Server, options: UpgradeGateOptions) {
+    this.#options = options;
+    this.#websockets = new WebSocketServer({
+      noServer: true,
+      maxPayload: options.limits().wsMaxMessageBytes,
+      perMessageDeflate: false,
+      // Missing in @types/ws.
+      ...({ closeTimeout: CLOSE_TIMEOUT } as object),
+      handleProtocols: (_offered, request) => this.#routeOf(request)?.protocol ?? false,
+    });
+    server.on("upgrade", (request, socket, head) => this.#handle(request, socket, head));
+    this.#heartbeat = setInterval(() => this.#beat(), options.heartbeat ?? HEARTBEAT).unref();
+  }
+
+  /** Open sockets and the number of their networks. */
+  get open(): { readonly sockets: number; readonly addresses: number } {
+    return { sockets: this.#websockets.clients.size, addresses: this.#options.clients.holding("sockets") };
+  }
+
+  /** Rejects new sockets, and within `spread` milliseconds asks the clients of the others to connect again. */
+  async close(spread: number): Promise<void> {
+    this.#isOpen = false;
+    clearInterval(this.#heartbeat);
+    const close = (socket: WebSocket) => socket.close(SERVICE_RESTART, "the service is stopping");
+    await spreadOut([...this.#websockets.clients], spread, close);
+  }
+
+  /** Disconnects the remaining clients. Resolves when the listeners of their sockets have been called. */
+  async terminate(): Promise<void> {
+    const closed = [...this.#websockets.clients].map(
+      (socket) => new Promise((resolve) => socket.once("close", () => setImmediate(resolve))),
+    );
+    for (const socket of this.#websockets.clients) socket.terminate();
+    await Promise.all(closed);
+  }
+
+  #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // Until ws adds its own listener, a reset by the client would end the process.
+    socket.on("error", this.#options.onSocketError);
+    const { rateLimit, callers } = this.#options;
+    const route = this.#routeOf(request);
+    const identity = callers.identify(request, route?.apiKeyIn?.(request.url!));
+    const taken = rateLimit?.count(request, identity.knownName) ?? null;
+    const limits = taken ? rateLimit!.headersOf(taken) : [];
+    const refusal = this.#refuse(request, route);
+    const upgrade = { request, requestId: requestIdOf(request), identity };
+    if (taken?.isOver) respond(socket, 429, [...limits, "Retry-After", String(taken.retryAfter)]);
+    else if (refusal !== null || !route) respond(socket, refusal ?? 404, limits);
+    else if (route.refuse) void this.#openUnlessRefused(upgrade, socket, head, route, limits);
+    else this.#open(upgrade, socket, head, route);
+  }
+
+  async #openUnlessRefused(
+    upgrade: UpgradeRequest,
+    socket: Duplex,
+    head: Buffer,
+    route: SocketRoute,
+    headers: readonly string[],
+  ): Promise<void> {
+    try {
+      const problem = await route.refuse!(upgrade);
+      // The limits may have been reached meanwhile.
+      const status = problem?.status ?? this.#refuse(upgrade.request, route);
+      if (status === null) this.#open(upgrade, socket, head, route);
+      else respond(socket, status, headers, problem?.message);
+    } catch (error) {
+      this.#options.onSocketError(error as Error);
+      respond(socket, 503, headers);
+    }
+  }
+
+  #routeOf(request: IncomingMessage): SocketRoute | undefined {
+    const path = pathOf(request);
+    return this.#options.routes.find((route) => route.path === path);
+  }
+
+  #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, route: SocketRoute): void {
+    const { request } = upgrade;
+    const client = this.#options.clients.of(networkOf(this.#options.addressOf(request)));
+    this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
+      websocket.on("error", this.#options.onSocketError);
+      websocket.once("close", client.hold("sockets"));
+      this.#limit(websocket, client);
+      const countOperation = this.#operationCounter(websocket, client);
+      const ping = (payload: string) => this.#ping(websocket, payload);
+      route.accept(websocket, { ...upgrade, client, countOperation, ping });
+    });
+  }
+
+  /** The status with which the upgrade is rejected, or null. */
+  #refuse(request: IncomingMessage, route: SocketRoute | undefined): number | null {
+    const { isAllowedOrigin, addressOf } = this.#options;
+    const limits = this.#options.limits();
+    if (!this.#isOpen) return 503;
+    if (ambiguityOf(request) !== null) return 400;
+    if (!route) return 404;
+    const { origin } = request.headers;
+    if (origin !== undefined && !isAllowedOrigin(origin)) return 403;
+    const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
+    if (route.protocol !== null && !offered.includes(route.protocol)) return 400;
+    const client = this.#options.clients.of(networkOf(addressOf(request)));
+    if (this.#websockets.clients.size >= limits.wsMaxConnections) return this.#over("WS_MAX_CONNECTIONS", client, 503);
+    const isFull = client.isFull("sockets", limits.wsMaxConnectionsPerAddress);
+    return isFull ? this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", client, 429) : null;
+  }
+
+  #over(setting: string, client: Client, status: number): number {
+    this.#options.onLimit?.(setting, client);
+    return status;
+  }
+
+  #operationCounter(websocket: WebSocket, client: Client): SocketExchange["countOperation"] {
+    const { rateLimit } = this.#options;
+    const refused = new IntervalCount(MINUTE);
+    return (knownName) => {
+      const taken = rateLimit?.countOperation(client, knownName) ?? null;
+      if (!taken?.isOver) return null;
+      if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
+      return tooManyRequests(taken);
+    };
+  }
+
+  #limit(websocket: WebSocket, client: Client): void {
+    const { wsMessageRate, wsMessageRatePerAddress } = this.#options.limits();
+    const messages = new IntervalCount();
+    const count = () => {
+      this.#silent.delete(websocket);
+      const over =
+        messages.add() > wsMessageRate
+          ? "WS_MESSAGE_RATE"
+          : client.exceeds("messages", wsMessageRatePerAddress)
+            ? "WS_MESSAGE_RATE_PER_ADDRESS"
+            : null;
+      if (over === null) return;
+      if (websocket.readyState === websocket.OPEN) this.#options.onLimit?.(over, client);
+      websocket.close(TOO_MANY_MESSAGES, "too many messages");
+    };
+    websocket.on("message", count);
+    websocket.on("ping", count);
+    websocket.on("pong", () => {
+      const owed = this.#pings.get(websocket) ?? 0;
+      if (owed === 0) return count();
+      this.#silent.delete(websocket);
+      this.#pings.set(websocket, owed - 1);
+    });
+  }
+
+  /** The pong does not count as a message of the client. */
+  #ping(websocket: WebSocket, payload = ""): void {
+    if (websocket.readyState !== websocket.OPEN) return;
+    this.#pings.set(websocket, (this.#pings.get(websocket) ?? 0) + 1);
+    websocket.ping(payload);
+  }
+
+  /** Finds clients that have disappeared without closing the connection, which the kernel would keep for hours. */
+  #beat(): void {
+    for (const socket of this.#websockets.clients) {
+      if (this.#silent.has(socket)) socket.terminate();
+      else if (socket.readyState === socket.OPEN) {
+        this.#silent.add(socket);
+        this.#ping(socket);
+      }
+    }
+  }
+}
+
+const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
+
+/** In `headers`, names and values alternate. */
+function respond(socket: Duplex, status: number, headers: readonly string[], message = ""): void {
+  const body = message === "" ? "" : JSON.stringify({ error: message });
+  const type = body === "" ? [] : ["Content-Type", "application/json; charset=utf-8"];
+  const all = [...headers, ...type, "Connection", "close", "Content-Length", String(Buffer.byteLength(body))];
+  const isTemporary = status === 503 || status === 429;
+  if (isTemporary && !headers.includes("Retry-After")) all.push("Retry-After", RETRY_SECONDS);
+  const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  // Closes both directions: a client that never closes its own would keep the connection open.
+  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`, () => socket.destroy());
+}

@@ -1,0 +1,135 @@
+import { setTimeout } from "node:timers/promises";
+import type { Advice } from "../../db/advisor/advisor.ts";
+import { countsOf, lineOf, sentenceOf } from "../../db/advisor/finding.ts";
+import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
+import type { AlwaysOnInterface, HttpEnvelope } from "../pipeline/pipeline.ts";
+import { RETRY_SECONDS } from "../pipeline/response.ts";
+import { type OperatorAccess, refusalForOperators } from "./operator.ts";
+
+export type ServiceState = "starting" | "ready" | "draining";
+
+export type Health = {
+  state(): ServiceState;
+  /** Rejects when the database does not respond. */
+  ping(): Promise<void>;
+  /** Why requests cannot be served although the database responds: the schema is not served. Null if they can. */
+  fault(): string | null;
+  /** Facts for operators. Degraded: requests are answered, but a part of the service is outdated or missing. */
+  report(): { readonly isDegraded: boolean; readonly details: Readonly<Record<string, unknown>> };
+  /** Who may read the details and the fault, which name tables and constraints, and how to read rows that should be hidden. */
+  readonly access: OperatorAccess;
+};
+
+/** Milliseconds after which the database counts as unavailable. */
+const PING_TIMEOUT = 3000;
+
+const ALLOW = "GET, HEAD, OPTIONS";
+
+/**
+ * `GET /live`: 200 while the process runs, without a query. `GET /ready`: 200 when the service should receive requests, otherwise
+ * 503 with the reason. `GET /health`: the same with details for operators. A service whose schema is not served is not ready, and
+ * `degraded`.
+ */
+export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
+  return {
+    serves: (url) => PATH.test(url),
+    reject,
+    async handle(destination) {
+      const { request, response, head } = destination;
+      const { method, url } = request;
+      head.notes.route = url!.split("?", 1)[0]!;
+      if (method === "GET" || method === "HEAD") {
+        return send(destination, await replyTo(head.notes.route, destination, health));
+      }
+      response.setHeader("Allow", ALLOW);
+      if (method !== "OPTIONS") return reject(destination, methodNotAllowed(method!));
+      setHead(response, head);
+      response.writeHead(204).end();
+    },
+  };
+}
+
+type Reported = {
+  /** Null if GraphQL is not served. */
+  readonly graphql: {
+    readonly isCurrent: boolean;
+    readonly health: { readonly schema: string; readonly omissions?: readonly string[] };
+  } | null;
+  readonly advice: Advice | null;
+  /** How committed changes are read. */
+  readonly changes: object;
+  /** Why the service does not notice changes of the schema; null if it does. */
+  readonly schemaChanges: string | null;
+};
+
+/** The part of `/health` about GraphQL, the changes and the advisor. */
+export function reportOf({ graphql, advice, changes, schemaChanges }: Reported): ReturnType<Health["report"]> {
+  const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
+  const { findings = [] } = advice ?? {};
+  const lists = graphql ? findings.filter(({ rule }) => rule === "foreign-key-without-index").map(sentenceOf) : [];
+  const leftOut = [...omissions, ...lists];
+  return {
+    isDegraded: graphql?.isCurrent === false,
+    details: {
+      graphql: { ...schema, ...(leftOut.length > 0 && { omissions: leftOut }) },
+      changes,
+      ...(schemaChanges && { schemaChanges }),
+      ...(advice && { advisor: { ...countsOf(findings), findings: findings.map(lineOf) } }),
+    },
+  };
+}
+
+const PATH = /^\/(?:live|ready|health)(?:\?|$)/;
+
+const methodNotAllowed = (method: string) =>
+  ({ status: 405, code: "VALIDATION_ERROR", message: `${method} is not allowed here: use ${ALLOW}` }) as const;
+
+type Reply = { readonly status: number; readonly body: object };
+
+const OK: Reply = { status: 200, body: { status: "ok" } };
+const unavailable = (reason: string): Reply => ({ status: 503, body: { status: "unavailable", reason } });
+
+async function replyTo(path: string, destination: Destination | Exchange, health: Health): Promise<Reply> {
+  if (path === "/live") return OK;
+  const reason = await reasonOf(health);
+  if (reason !== null) return unavailable(reason);
+  if (path === "/ready") {
+    const fault = health.fault();
+    if (fault === null) return OK;
+    return unavailable((await isForOperator(destination, health)) ? fault : "the GraphQL schema is not served");
+  }
+  const { isDegraded, details } = health.report();
+  const status = isDegraded ? "degraded" : "ok";
+  return { status: 200, body: (await isForOperator(destination, health)) ? { status, details } : { status } };
+}
+
+/** Also false if the caller cannot be identified now: the status is sent in any case. */
+const isForOperator = (destination: Destination | Exchange, { access }: Health): Promise<boolean> =>
+  "identity" in destination
+    ? refusalForOperators(destination, access).then(
+        (refusal) => refusal === null,
+        () => false,
+      )
+    : Promise.resolve(false);
+
+async function reasonOf({ state, ping }: Health): Promise<string | null> {
+  if (state() !== "ready") return state();
+  const answered = ping().then(
+    () => true,
+    () => false,
+  );
+  const isHealthy = await Promise.race([answered, setTimeout(PING_TIMEOUT, false, { ref: false })]);
+  return isHealthy ? null : "the database does not answer";
+}
+
+function send({ response, head }: Destination, { status, body }: Reply): void {
+  const text = JSON.stringify(body);
+  setHead(response, head);
+  if (status === 503) response.setHeader("Retry-After", RETRY_SECONDS);
+  response.writeHead(status, {
+    "Cache-Control": "no-store",
+    "Content-Type": "application/json; charset=utf-8",
+    "Content-Length": Buffer.byteLength(text),
+  });
+  response.end(text);
+}

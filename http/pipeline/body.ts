@@ -1,0 +1,127 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
+import { ApiError, addressHoldsTooMuch } from "../../db/errors.ts";
+import type { Destination } from "./exchange.ts";
+
+export type BodyLimits = {
+  /** Bytes. */ readonly size: number;
+  /** Levels of brackets. */ readonly depth: number;
+};
+
+/**
+ * Reads the body of a request as JSON. Throws ApiError: 413 above the size, 415 for anything but application/json in UTF-8,
+ * 400 for invalid JSON and for brackets that are nested too deeply.
+ */
+export async function readJson(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
+  refuseMediaType(request);
+  return parseJson(await readBytes(request, limits.size), limits.depth);
+}
+
+export function parseJson(bytes: Buffer, maxDepth: number): unknown {
+  if (!isUtf8(bytes)) throw invalid("the body is not valid UTF-8");
+  if (depthOf(bytes, maxDepth) > maxDepth) throw invalid(`the body is nested more than ${maxDepth} levels deep`);
+  try {
+    return JSON.parse(bytes.toString());
+  } catch (error) {
+    throw invalid(`the body is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+function refuseMediaType(request: IncomingMessage): void {
+  const type = request.headers["content-type"];
+  const isJson = type !== undefined && /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type.trim());
+  if (!isJson) throw unsupported(wrongMediaType(type));
+}
+
+/** The message for a media type other than JSON. */
+export const wrongMediaType = (type: string | undefined): string =>
+  type === undefined
+    ? "the request has no Content-Type: send Content-Type: application/json"
+    : "the body must be sent as Content-Type: application/json";
+
+/** A body of so many bytes is not refused: an ordinary request waits for its turn at the database instead. */
+const SMALL = 16_384;
+
+type Counted = Destination & { readonly network: string; readonly budget: ByteBudget };
+
+const counted = new WeakMap<IncomingMessage, Counted>();
+
+/** Counts the body of a request, as it arrives, for the network of its client until the response has ended. */
+export function countBody(destination: Destination, network: string, budget: ByteBudget): void {
+  const { headers } = destination.request;
+  if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
+  counted.set(destination.request, { ...destination, network, budget });
+}
+
+/** What the body of this request holds; null if it is not counted. */
+function holdingOf(request: IncomingMessage): Holding | null {
+  const found = counted.get(request);
+  if (!found) return null;
+  const { budget, network, response } = found;
+  const holding = budget.hold(network, "bodies", response);
+  if (response.destroyed) holding.close();
+  response.once("close", () => holding.close());
+  return holding;
+}
+
+/**
+ * Throws ApiError: 413 above `maxSize` bytes, 415 for a compressed body, 429 if the clients of the network make the service hold too
+ * much.
+ */
+export function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+  const maxSize = Math.min(mostBytes, counted.get(request)?.budget.share ?? mostBytes);
+  if (request.headers["content-encoding"] !== undefined)
+    return Promise.reject(unsupported("the body must be sent without Content-Encoding"));
+  if (Number(request.headers["content-length"] ?? 0) > maxSize) return Promise.reject(tooLarge(maxSize));
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const holding = holdingOf(request);
+    const refuse = (error: ApiError) => {
+      request.removeAllListeners("data");
+      chunks.length = 0;
+      holding?.close();
+      request.resume();
+      reject(error);
+    };
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > maxSize) refuse(tooLarge(maxSize));
+      else if (size > SMALL && holding?.take(chunk.length) === false) refuse(new ApiError(addressHoldsTooMuch()));
+      else {
+        if (size <= SMALL) holding?.add(chunk.length);
+        chunks.push(chunk);
+      }
+    });
+    request.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    request.on("error", reject);
+  });
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const isOpening = (byte: number) => byte === 0x7b || byte === 0x5b;
+const isClosing = (byte: number) => byte === 0x7d || byte === 0x5d;
+
+/** The deepest level of brackets outside strings; stops counting above `max`. JSON.parse itself has no limit. */
+function depthOf(bytes: Buffer, max: number): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < bytes.length && deepest <= max; i++) {
+    const byte = bytes[i]!;
+    if (inString) {
+      if (byte === BACKSLASH) i++;
+      else if (byte === QUOTE) inString = false;
+    } else if (byte === QUOTE) inString = true;
+    else if (isOpening(byte)) deepest = Math.max(deepest, ++depth);
+    else if (isClosing(byte)) depth--;
+  }
+  return deepest;
+}
+
+const invalid = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
+const unsupported = (message: string) => new ApiError({ status: 415, code: "VALIDATION_ERROR", message });
+const tooLarge = (size: number) =>
+  new ApiError({ status: 413, code: "VALIDATION_ERROR", message: `the body must not be larger than ${size} bytes` });

@@ -1,0 +1,288 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { Logger } from "pino";
+import type { ByteBudget } from "../../db/admission/byte-budget.ts";
+import { internalError, overloaded, type Problem } from "../../db/errors.ts";
+import { networkOf } from "../../db/network.ts";
+import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
+import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
+import type { Taken } from "../limits/clients.ts";
+import { type RateLimit, tooManyRequests } from "../limits/rate-limit.ts";
+import { RequestQueue, type RequestQueueOptions } from "../limits/request-queue.ts";
+import type { ServiceState } from "../operations/health.ts";
+import type { RequestMetrics } from "../operations/metrics.ts";
+import { countBody } from "./body.ts";
+import { type Cors, cors } from "./cors.ts";
+import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
+import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
+import { DATA_HEADERS } from "./security-headers.ts";
+
+/** The URLs of an interface and the format of its errors. Exists before the interface itself can be created. */
+export type HttpEnvelope = {
+  serves(url: string): boolean;
+  /** Responds with a problem that occurs before the interface receives the request. */
+  reject(destination: Destination, problem: Problem): void;
+};
+
+/** One interface over HTTP: GraphQL, the tables, the resources, … */
+export type HttpInterface = HttpEnvelope & {
+  /** Responds to every request, even if it fails. */
+  handle(exchange: Exchange): Promise<void>;
+  /** Whether its responses are data, for which it sends `Vary: Origin` itself; absent for an interface with pages. */
+  readonly sendsData?: boolean;
+  /** Whether its requests are refused while the database is overloaded; absent for pages. */
+  readonly needsDatabase?: boolean;
+  /** Reads the parameter `api_key`; absent if the interface has no special rule for it. */
+  apiKeyIn?(url: string): string | null;
+};
+
+/** An interface that also responds while the service starts and stops, when callers cannot be identified. */
+export type AlwaysOnInterface = HttpEnvelope & { handle(destination: Destination | Exchange): Promise<void> };
+
+export type PipelineOptions = {
+  readonly log: Logger;
+  readonly corsOrigins: readonly string[];
+  /** Null when requests are not limited. */
+  readonly rateLimit: RateLimit | null;
+  /** The queue of requests that the process cannot handle immediately; `time` is in milliseconds. Null: no request waits in a queue. */
+  readonly queue:
+    | (Pick<RequestQueueOptions<QueuedRequest>, "time" | "now"> & { readonly addressOf: AddressReader })
+    | null;
+  readonly alwaysOn: readonly AlwaysOnInterface[];
+  /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
+  readonly envelopes: readonly HttpEnvelope[];
+  /** Called with the name of the setting whose limit has rejected a request. */
+  onLimit?(setting: string): void;
+  /** Null when requests are not measured. */
+  readonly metrics: Pick<RequestMetrics, "observe"> | null;
+  /** Null when requests are not traced. */
+  readonly tracer?: Tracer | null;
+};
+
+/** A request that has arrived. */
+type QueuedRequest = {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  readonly notes: RequestNotes;
+};
+
+/** What the pipeline needs to know about callers, and about the work that they wait for. */
+export type PipelineContext = {
+  readonly callers: Pick<CallerResolver, "identify">;
+  /** Whether the database is overloaded, so that a request of this caller would be refused. */
+  refuses?(identity: RequestIdentity): boolean;
+  /** Counts bodies; absent where only operators send them. */
+  readonly budget?: ByteBudget;
+};
+
+/** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
+export class Pipeline {
+  state: ServiceState = "starting";
+  readonly listener: RequestListener = (request, response) => this.#receive(request, response);
+  readonly #options: PipelineOptions;
+  /** Without redaction: searching a line for secrets takes longer than writing it, and these lines have only known fields. */
+  readonly #requestLog: Logger;
+  #cors: Cors;
+  #interfaces: readonly HttpInterface[] = [];
+  #context: PipelineContext | null = null;
+  readonly #queue: RequestQueue<QueuedRequest> | null;
+
+  constructor(options: PipelineOptions) {
+    this.#options = options;
+    this.#requestLog = options.log.child({}, { redact: [], level: "trace" });
+    this.#cors = cors(options.corsOrigins);
+    const { queue } = options;
+    this.#queue =
+      queue &&
+      new RequestQueue({
+        ...queue,
+        clientOf: ({ request }) => networkOf(queue.addressOf(request)),
+        handle: (queued) => this.#handle(queued),
+        refuse: (queued) => this.#refuse(queued),
+      });
+  }
+
+  /** Allows these origins from the next request on. */
+  allowOrigins(origins: readonly string[]): void {
+    this.#cors = cors(origins);
+  }
+
+  /** Makes the service ready. The first of the interfaces that serves a URL handles it; the last one serves every URL. */
+  open(interfaces: readonly HttpInterface[], context: PipelineContext): void {
+    this.#interfaces = interfaces;
+    this.#context = context;
+    this.state = "ready";
+  }
+
+  #receive(request: IncomingMessage, response: ServerResponse): void {
+    const start = performance.now();
+    const { alwaysOn, log, metrics, tracer } = this.#options;
+    const url = request.url!;
+    const requestId = requestIdOf(request);
+    const notes = new RequestNotes();
+    if (tracer) notes.span = startSpan(tracer, request, requestId);
+    response.once("close", () => {
+      const method = request.method!;
+      const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
+      const milliseconds = performance.now() - start;
+      metrics?.observe(method, notes, status, milliseconds / 1000);
+      if (notes.span) endSpan(notes.span, method, status, notes);
+      const level = levelOf(status);
+      if (log.isLevelEnabled(level))
+        this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
+    });
+    const queued = { request, response, requestId, notes };
+    // An operator must see that the service is overloaded.
+    if (this.#queue === null || serving(alwaysOn, url)) this.#handle(queued);
+    else this.#queue.add(queued);
+  }
+
+  /** Refuses a request before anything is known about its sender. */
+  #refuse(queued: QueuedRequest): void {
+    const { request, response } = queued;
+    if (response.destroyed) return;
+    const url = request.url!;
+    this.#options.onLimit?.("MAX_QUEUE_TIME");
+    const served = this.#context ? serving(this.#interfaces, url) : undefined;
+    const head = this.#headOf(queued, served, []);
+    if (request.method === "OPTIONS") setHead(response, head);
+    this.#cors.handle(request, response, () =>
+      (served ?? this.#envelopeAt(url)).reject({ request, response, head }, overloaded()),
+    );
+  }
+
+  #handle(queued: QueuedRequest): void {
+    const { request, response, requestId, notes } = queued;
+    // The client has closed the connection while it waited.
+    if (response.destroyed) return;
+    const { rateLimit } = this.#options;
+    const url = request.url!;
+    const served = this.#context ? serving(this.#interfaces, url) : undefined;
+    const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
+    const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
+    const limits = taken ? rateLimit!.headersOf(taken) : [];
+    const head = this.#headOf(queued, served, limits);
+
+    // cors responds to a preflight with headers that were set before.
+    if (request.method === "OPTIONS") setHead(response, head);
+    this.#cors.handle(request, response, () => {
+      const envelope = served ?? this.#envelopeAt(url);
+      const rejection = rejectionOf(request, taken);
+      if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
+      if (served?.needsDatabase && this.#context!.refuses?.(identity!))
+        return envelope.reject({ request, response, head }, overloaded());
+      if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
+      const exchange = { request, response, head, identity };
+      const { budget } = this.#context!;
+      if (budget) countBody(exchange, networkOf(identity.address), budget);
+      const handled = notes.span
+        ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
+        : served.handle(exchange);
+      handled.catch((error) => this.#fail(error, served, exchange));
+    });
+  }
+
+  /** `limits` are the headers of the rate limit. */
+  #headOf(
+    { request, requestId, notes }: QueuedRequest,
+    served: HttpInterface | undefined,
+    limits: readonly string[],
+  ): Head {
+    const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
+    // The next request of this client goes to another process.
+    const closing = this.state === "draining" ? CLOSE : [];
+    const common = this.#commonHeaders(served, request);
+    return { requestId, headers: ["X-Request-Id", requestId, ...traced, ...limits, ...closing, ...common], notes };
+  }
+
+  /** Responses that are data need fewer headers. */
+  #commonHeaders(served: HttpInterface | undefined, { headers }: IncomingMessage): readonly string[] {
+    if (!served?.sendsData) return this.#cors.pageHeaders;
+    return headers.origin === undefined ? DATA_HEADERS : this.#cors.dataHeaders;
+  }
+
+  #handleUnready(destination: Destination): void {
+    const url = destination.request.url!;
+    const alwaysOn = serving(this.#options.alwaysOn, url);
+    if (alwaysOn) alwaysOn.handle(destination).catch((error) => this.#fail(error, alwaysOn, destination));
+    else this.#envelopeAt(url).reject(closed(destination), serviceUnavailable(this.state));
+  }
+
+  #envelopeAt(url: string): HttpEnvelope {
+    return serving(this.#options.envelopes, url)!;
+  }
+
+  #fail(error: unknown, envelope: HttpEnvelope, destination: Destination): void {
+    const { response, head } = destination;
+    // The error is a consequence of the client closing the connection.
+    if (response.destroyed) return;
+    this.#options.log.error({ requestId: head.requestId, err: error }, "unhandled error");
+    if (response.headersSent) response.destroy();
+    else envelope.reject(destination, internalError());
+  }
+}
+
+function serving<T extends HttpEnvelope>(list: readonly T[], url: string): T | undefined {
+  for (const each of list) if (each.serves(url)) return each;
+  return undefined;
+}
+
+/** Why a request is rejected before its interface receives it. */
+function rejectionOf(request: IncomingMessage, taken: Taken | null): Problem | null {
+  if (taken?.isOver) return tooManyRequests(taken);
+  const ambiguity = ambiguityOf(request);
+  return ambiguity === null ? null : { status: 400, code: "VALIDATION_ERROR", message: ambiguity };
+}
+
+const serviceUnavailable = (state: ServiceState): Problem => ({
+  status: 503,
+  code: "INTERNAL_ERROR",
+  message: `the service is ${state}: try again`,
+});
+
+const CLOSE = ["Connection", "close"] as const;
+
+/** Closes the connection, so that the client connects again, perhaps to another process. */
+const closed = ({ request, response, head }: Destination): Destination => ({
+  request,
+  response,
+  head: { ...head, headers: [...head.headers, ...CLOSE] },
+});
+
+/** The status that nginx, and other servers since, log for a client that closed the connection before the response. */
+const CLIENT_GONE = 499;
+
+type Finished = {
+  readonly requestId: string;
+  readonly method: string;
+  readonly url: string;
+  readonly status: number;
+  readonly milliseconds: number;
+};
+
+const detailsOf = ({ url, milliseconds, ...request }: Finished, { code, span }: RequestNotes) => ({
+  ...request,
+  ...(span && { traceId: span.traceId }),
+  path: url.split("?", 1)[0],
+  milliseconds: Math.round(milliseconds),
+  ...(code !== null && { code }),
+});
+
+/** Source of the names: OpenTelemetry, "Semantic conventions for HTTP spans". */
+function startSpan(tracer: Tracer, { method = "", url = "", headers }: IncomingMessage, requestId: string): Span {
+  const attributes = { "http.request.method": method, "url.path": url.split("?", 1)[0]!, "request.id": requestId };
+  return tracer.start(method, headers, attributes);
+}
+
+function endSpan(span: Span, method: string, status: number, { route, code }: RequestNotes): void {
+  span.rename(`${method} ${route}`);
+  span.set({ "http.route": route, "http.response.status_code": status, ...(code !== null && { "error.type": code }) });
+  if (status >= 500) span.fail(code ?? String(status));
+  span.end();
+}
+
+/** 503 is not an error here: while the service starts or stops, waiting clients receive it many times. */
+function levelOf(status: number): "error" | "info" | "debug" {
+  if (status < 400 || status === 503) return "debug";
+  return status >= 500 ? "error" : "info";
+}

@@ -1,0 +1,92 @@
+import { type ServerResponse, STATUS_CODES } from "node:http";
+import { Socket } from "node:net";
+import type { CancelSignal } from "../../db/wire/connection.ts";
+
+/** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
+export const RETRY_SECONDS = "5";
+
+/** Maximum bytes of a body that is sent as text, in one write with the head: copying it costs less than a second write. */
+const ONE_WRITE = 16_384;
+
+/** Ends a response with its body, which is sent unchanged. */
+export function endWith(response: ServerResponse, body: Buffer): void {
+  if (body.length > ONE_WRITE) response.end(body);
+  else response.end(body.toString("latin1"), "latin1");
+}
+
+/** The memory of larger bodies is freed when they are sent. V8 would collect the whole heap for every 64 MB of them. */
+const FREED_BYTES = 262_144;
+
+/** As `endWith`, for a body that nothing else uses: a large one is empty afterwards. */
+export function endAndFree(response: ServerResponse, body: Buffer): void {
+  // When a response is finished, its socket no longer needs the bytes: they are sent, or it is closed. Other streams may pass on the
+  // buffer itself.
+  const isSocket = response.socket instanceof Socket;
+  if (isSocket && body.length > FREED_BYTES) response.once("finish", () => (body.buffer as ArrayBuffer).transfer(0));
+  endWith(response, body);
+}
+
+/**
+ * The text of an error response that is written to the socket itself, which is closed afterwards. In `headers`, names and values
+ * alternate.
+ */
+export function closingResponse(
+  status: number,
+  code: string,
+  message: string,
+  headers: readonly string[] = [],
+): string {
+  const body = JSON.stringify({ error: { code, message } });
+  const all = [
+    ...["Content-Type", "application/json; charset=utf-8", "Content-Length", String(Buffer.byteLength(body))],
+    ...["Connection", "close", ...headers],
+  ];
+  const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`;
+}
+
+/**
+ * Aborted when the client closes the connection before it has received its response. Every request creates one, and an
+ * AbortController costs more.
+ */
+export class ClientGone implements CancelSignal {
+  reason: Error | undefined;
+  readonly #listeners = new Set<() => void>();
+
+  constructor(response: ServerResponse) {
+    if (response.destroyed) this.#abort();
+    response.once("close", () => {
+      if (!response.writableFinished) this.#abort();
+    });
+  }
+
+  get aborted(): boolean {
+    return this.reason !== undefined;
+  }
+
+  addEventListener(_type: "abort", listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_type: "abort", listener: () => void): void {
+    this.#listeners.delete(listener);
+  }
+
+  /** Settles as `work` does, or rejects when the client has gone. */
+  async unless<Result>(work: Promise<Result>): Promise<Result> {
+    if (this.reason) throw this.reason;
+    const { promise, reject } = Promise.withResolvers<never>();
+    const listener = () => reject(this.reason);
+    this.addEventListener("abort", listener);
+    return Promise.race([work, promise]).finally(() => this.removeEventListener("abort", listener));
+  }
+
+  #abort(): void {
+    this.reason = new Error("the client has closed the connection");
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+/** Text for an element or an attribute of HTML or XML. */
+export const escapeMarkup = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);

@@ -1,0 +1,192 @@
+import cluster from "node:cluster";
+import {
+  createServer,
+  type IncomingMessage,
+  maxHeaderSize,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from "node:http";
+import { isIPv6, Server as NetServer, type Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { closingResponse } from "../pipeline/response.ts";
+
+export type Endpoint = {
+  readonly host: string;
+  readonly port: number;
+  /** Whether other processes may listen on the port too. The port of workers is always shared. */
+  readonly isShared?: boolean;
+};
+
+/** Milliseconds for which a connection may be idle. Responses announce it, and clients close theirs earlier. */
+export const KEEP_ALIVE = 65_000;
+
+/** Times in milliseconds. */
+const OPTIONS: ServerOptions = {
+  requestTimeout: 30_000,
+  headersTimeout: 10_000,
+  // How often the two above are checked.
+  connectionsCheckingInterval: 2000,
+  keepAliveTimeout: KEEP_ALIVE,
+};
+
+/**
+ * Linux distributes connections over the processes that listen on one port, and closes those of a process that was killed.
+ * On other systems node:cluster distributes them, and some would stay open forever.
+ */
+const canShare = process.platform === "linux";
+
+/** Node's HTTP server with timeouts, error responses for malformed HTTP, and a graceful stop. */
+export class HttpServer {
+  /** For UpgradeGate, which handles its upgrades. */
+  readonly node: Server;
+  /** Open connections, each with its number of running requests. */
+  readonly #connections = new Map<Socket, number>();
+  /** Connections without a request since the last check. */
+  #idle = new Set<Socket>();
+  #idleCheck: NodeJS.Timeout | undefined;
+  #isDraining = false;
+
+  /** `admits` returns false for a connection that it has closed. */
+  constructor(listener: RequestListener, admits: (socket: Socket) => boolean = () => true) {
+    // Clients that offer another protocol in the header Upgrade, such as HTTP/2, are served over HTTP/1.1, and so are
+    // WebSockets until an UpgradeGate listens besides this server.
+    const shouldUpgradeCallback = ({ headers }: IncomingMessage) =>
+      this.node.listenerCount("upgrade") > 1 && headers.upgrade?.toLowerCase() === "websocket";
+    this.node = createServer({ ...OPTIONS, shouldUpgradeCallback }, listener);
+    this.node.on("clientError", rejectMalformed);
+    this.#guard(admits);
+    this.node.on("request", (request, response) => this.#count(request, response));
+    // An upgraded socket is no longer an HTTP connection.
+    this.node.on("upgrade", (_request, socket) => this.#connections.delete(socket as Socket));
+  }
+
+  get port(): number {
+    const address = this.node.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  /** Rejects when the port is in use by a process that does not share it. */
+  listen({ host, port, isShared = false }: Endpoint): Promise<void> {
+    const reusePort = (isShared || cluster.isWorker) && canShare;
+    return new Promise((resolve, reject) => {
+      this.node.once("error", reject);
+      this.node.listen({ host, port, reusePort }, () => {
+        this.node.off("error", reject);
+        this.#idleCheck = setInterval(() => this.closeIdle(), this.node.keepAliveTimeout).unref();
+        resolve();
+      });
+    });
+  }
+
+  /**
+   * Stops accepting connections and gives running requests `timeout` milliseconds to end. Node's closeIdleConnections is
+   * not used: it keeps connections that have not sent a request yet, which browsers open in advance.
+   */
+  async drain(timeout: number): Promise<void> {
+    this.#isDraining = true;
+    clearInterval(this.#idleCheck);
+    const closed = new Promise<void>((resolve) => this.node.close(() => resolve()));
+    for (const [socket, requests] of this.#connections) if (requests === 0) socket.destroy();
+    const timer = setTimeout(() => this.node.closeAllConnections(), timeout);
+    await closed;
+    clearTimeout(timer);
+  }
+
+  /**
+   * Stops accepting connections, because another process accepts them now, and resolves when all are closed. Open connections are
+   * served until their clients close them, after a response with `Connection: close`. So no request in transit is lost.
+   */
+  handOver(): Promise<void> {
+    clearInterval(this.#idleCheck);
+    // Not the `close` of node:http, which also closes idle connections.
+    return new Promise((resolve) => NetServer.prototype.close.call(this.node, () => resolve()));
+  }
+
+  /** Closes the server and all connections. */
+  close(): void {
+    clearInterval(this.#idleCheck);
+    this.node.closeAllConnections();
+    this.node.close();
+  }
+
+  /**
+   * Closes the connections without a request since the previous call. Node restarts keepAliveTimeout with every byte, so a client
+   * that sends empty lines would keep its connection forever.
+   */
+  closeIdle(): void {
+    for (const socket of this.#idle) if (this.#connections.get(socket) === 0) socket.destroy();
+    this.#idle = new Set([...this.#connections].filter(([, requests]) => requests === 0).map(([socket]) => socket));
+  }
+
+  /** Node's own listener reads requests, and must not see a connection that is not admitted. */
+  #guard(admits: (socket: Socket) => boolean): void {
+    const listeners = this.node.listeners("connection");
+    this.node.removeAllListeners("connection");
+    this.node.on("connection", (socket) => {
+      if (!admits(socket)) return;
+      this.#track(socket);
+      for (const listener of listeners) listener.call(this.node, socket);
+    });
+  }
+
+  #track(socket: Socket): void {
+    this.#connections.set(socket, 0);
+    socket.once("close", () => this.#connections.delete(socket));
+  }
+
+  #count({ socket }: IncomingMessage, response: ServerResponse): void {
+    this.#add(socket, 1);
+    this.#idle.delete(socket);
+    response.once("close", () => {
+      this.#add(socket, -1);
+      if (this.#isDraining && this.#connections.get(socket) === 0) socket.end();
+    });
+  }
+
+  #add(socket: Socket, change: 1 | -1): void {
+    const requests = this.#connections.get(socket);
+    if (requests !== undefined) this.#connections.set(socket, requests + change);
+  }
+}
+
+/** A port for several processes to share: that of `endpoint`, or a free one for 0. Rejects when it is in use. */
+export async function findSharedPort(endpoint: Endpoint): Promise<number> {
+  const server = new HttpServer(() => {});
+  await server.listen(endpoint);
+  const { port } = server;
+  await server.drain(0);
+  return port;
+}
+
+/** Clients cannot connect to 0.0.0.0 or ::, which mean all IP addresses of this machine: the URL names the local one. */
+export function urlOf({ host, port }: Endpoint): string {
+  const name = host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host;
+  return `http://${isIPv6(name) ? `[${name}]` : name}:${port}`;
+}
+
+type Malformed = { readonly status: number; readonly message: string };
+
+/** By the codes of Node's errors. */
+const MALFORMED: Readonly<Record<string, Malformed>> = {
+  HPE_HEADER_OVERFLOW: {
+    status: 431,
+    message: `the URL and the headers must not be larger than ${maxHeaderSize} bytes: send long lists in a body`,
+  },
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, message: "the extensions of a chunk are too large" },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: "the request was not complete in time" },
+};
+const NOT_HTTP: Malformed = { status: 400, message: "the request is not valid HTTP/1.1" };
+
+/** Responds to malformed HTTP with the reason, without a request id. Node itself would send only the status. */
+function rejectMalformed(error: NodeJS.ErrnoException, socket: Duplex): void {
+  const malformed = MALFORMED[error.code ?? ""] ?? NOT_HTTP;
+  if (!socket.writable || error.code === "ECONNRESET" || isResponding(socket)) socket.destroy(error);
+  else
+    socket.end(closingResponse(malformed.status, "VALIDATION_ERROR", malformed.message), () => socket.destroy(error));
+}
+
+/** The client would read another response as part of the one that is being sent. */
+const isResponding = (socket: Duplex) =>
+  (socket as { _httpMessage?: ServerResponse | null })._httpMessage?.headersSent === true;

@@ -1,0 +1,205 @@
+import {
+  type PgCodec,
+  type PgResource,
+  type PgSelectQueryBuilder,
+  type PgSelectSingleStep,
+  type PgSelectStep,
+  TYPES,
+} from "postgraphile/@dataplan/pg";
+import { type ConnectionStep, lambda, SafeError } from "postgraphile/grafast";
+import { type SQL, sql } from "postgraphile/pg-sql2";
+import { FLOATS, finite } from "../shape/FiniteFloatsPlugin.ts";
+import { AGGREGATES, type Aggregate, columnsOf, type Grouping, groupingsOf } from "./aggregates.ts";
+
+type Table = PgResource<any, any, any, any, any>;
+type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
+type Fields = Record<string, any>;
+
+/**
+ * `ArticleConnection.aggregates` and `ArticleConnection.groupedAggregates(groupBy: [STATUS])`: count, sum, average, min, max and
+ * distinct over all rows of the connection, under its filter and the policies, whatever page is read. HavingPlugin adds
+ * conditions on groups. The smart tag `@behavior -aggregates` removes them from a table.
+ */
+export const AggregatesPlugin: GraphileConfig.Plugin = {
+  name: "AggregatesPlugin",
+  version: "1.0.0",
+  inflection: {
+    add: {
+      aggregatesType(_options, codec, kind) {
+        return this.upperCamelCase(`${this.tableType(codec as any)}-${kind}`);
+      },
+    },
+  },
+  schema: {
+    behaviorRegistry: {
+      add: { aggregates: { description: "aggregates of the rows of a table or view", entities: ["pgResource"] } },
+    },
+    entityBehavior: {
+      pgResource: {
+        inferred: {
+          provides: ["default"],
+          before: ["inferred", "override"],
+          callback: (behavior, { parameters, codec }) =>
+            parameters || !codec.attributes ? behavior : ["aggregates", behavior],
+        },
+      },
+    },
+    hooks: {
+      init(_, build) {
+        for (const table of Object.values(build.pgResources) as Table[]) {
+          if (table.parameters || !table.codec.attributes || table.codec.isAnonymous) continue;
+          if (build.behavior.pgResourceMatches(table, "aggregates")) registerTypes(build, table);
+        }
+        return _;
+      },
+      GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks, Self }) {
+        const codec = scope.pgCodec as PgCodec | undefined;
+        if (!scope.isConnectionType || !scope.isPgConnectionRelated || !codec?.attributes) return fields;
+        const name = build.inflection.aggregatesType(codec, "aggregates");
+        const type = build.getTypeMetaByName(name) && build.getOutputTypeByName(name);
+        if (!type) return fields;
+        const added = {
+          aggregates: fieldWithHooks({ fieldName: "aggregates" }, () => aggregatesField(build, type)),
+          ...(build.getTypeMetaByName(build.inflection.aggregatesType(codec, "group-by")) && {
+            groupedAggregates: fieldWithHooks({ fieldName: "groupedAggregates", pgFieldCodec: codec as any }, () =>
+              groupedField(build, codec, type),
+            ),
+          }),
+        };
+        return build.extend(fields, added, `Adding aggregates to ${Self.name}`);
+      },
+    },
+  },
+};
+
+function registerTypes(build: GraphileBuild.Build, table: Table): void {
+  const columns = columnsOf(build, table);
+  const groupings = columns.flatMap(groupingsOf);
+  const register = (kind: string, description: string, fields: () => Fields) => {
+    const name = build.inflection.aggregatesType(table.codec, kind);
+    build.recoverable(null, () =>
+      build.registerObjectType(name, {}, () => ({ description, fields }), `Adding ${name} of ${table.name}`),
+    );
+  };
+  register("aggregates", "Aggregates of rows.", () => fieldsOfAggregates(build, table, groupings));
+  register("group-keys", "What the rows of a group have in common. Null for what they are not grouped by.", () =>
+    Object.fromEntries(groupings.flatMap((grouping) => keyField(build, grouping))),
+  );
+  for (const aggregate of AGGREGATES) {
+    // `min` and `max` differ in their SQL, so each has a type.
+    register(aggregate.name, aggregate.description, () => fieldsOfColumns(build, table, aggregate));
+  }
+  if (groupings.length === 0) return;
+  build.recoverable(null, () =>
+    build.registerEnumType(
+      build.inflection.aggregatesType(table.codec, "group-by"),
+      {},
+      () => ({
+        description: "What rows are grouped by. Times are truncated in UTC.",
+        values: Object.fromEntries(groupings.map((grouping) => [grouping.enumName, { extensions: { grouping } }])),
+      }),
+      `Adding groupings of ${table.name}`,
+    ),
+  );
+}
+
+function aggregatesField(build: GraphileBuild.Build, type: any) {
+  return {
+    description: "Aggregates of all rows of the connection, on every page.",
+    type: new build.graphql.GraphQLNonNull(type),
+    plan: ($connection: Connection) =>
+      ($connection.cloneSubplanWithoutPagination("aggregate" as never) as any).single(),
+  };
+}
+
+function groupedField(build: GraphileBuild.Build, codec: PgCodec, type: any) {
+  const { GraphQLList, GraphQLNonNull } = build.graphql;
+  const groupBy = build.getInputTypeByName(build.inflection.aggregatesType(codec, "group-by")) as any;
+  const groupingOf = (name: string) => groupBy.getValue(name).extensions.grouping as Grouping;
+  return {
+    description: "Aggregates of each group of rows of the connection, on every page. The groups have no order.",
+    type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(type))),
+    args: {
+      groupBy: {
+        description: "What the rows of a group have in common.",
+        type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(groupBy))),
+        applyPlan(_: unknown, $groups: PgSelectStep, arg: any) {
+          $groups.apply(lambda(arg.getRaw(), (names: any) => group(names.map(groupingOf)), true) as never);
+        },
+      },
+    },
+    plan: ($connection: Connection) => $connection.cloneSubplanWithoutPagination("aggregate" as never),
+  };
+}
+
+function group(groupings: readonly Grouping[]): (query: PgSelectQueryBuilder) => void {
+  if (groupings.length === 0) throw new SafeError("groupBy must have at least one value", { code: "VALIDATION_ERROR" });
+  return (query) => {
+    for (const { codec, fieldName, write } of new Set(groupings)) {
+      // Grafast reports the types of the groups in their order: the name tells which is which.
+      query.groupBy({ fragment: write(query.alias), codec: { ...codec, groupName: fieldName } as PgCodec });
+    }
+  };
+}
+
+function fieldsOfAggregates(build: GraphileBuild.Build, table: Table, groupings: readonly Grouping[]): Fields {
+  const { GraphQLInt, GraphQLNonNull } = build.graphql;
+  const typeOf = (kind: string) => build.getOutputTypeByName(build.inflection.aggregatesType(table.codec, kind)) as any;
+  const nested = (kind: string, description: string) => ({
+    description,
+    type: new GraphQLNonNull(typeOf(kind)),
+    plan: ($row: unknown) => $row,
+  });
+  const used = AGGREGATES.filter((aggregate) => Object.keys(fieldsOfColumns(build, table, aggregate)).length > 0);
+  return {
+    ...(groupings.length > 0 && { keys: nested("group-keys", "What the rows of the group have in common.") }),
+    count: {
+      description: "The number of rows.",
+      type: new GraphQLNonNull(GraphQLInt),
+      plan: ($row: PgSelectSingleStep) => $row.select(sql`count(*)`, TYPES.bigint, false),
+    },
+    ...Object.fromEntries(used.map(({ name, description }) => [name, nested(name, description)])),
+  };
+}
+
+function fieldsOfColumns(build: GraphileBuild.Build, table: Table, aggregate: Aggregate): Fields {
+  const { GraphQLInt, GraphQLNonNull } = build.graphql;
+  const isCount = aggregate.name === "distinct";
+  const fields = columnsOf(build, table).flatMap(({ fieldName, attribute, codec }) => {
+    const result = aggregate.resultOf(codec);
+    const type = isCount ? new GraphQLNonNull(GraphQLInt) : result && build.getGraphQLTypeByPgCodec(result, "output");
+    if (!result || !type) return [];
+    const plan = ($row: PgSelectSingleStep) => {
+      const column: SQL = sql`${$row.getClassStep().alias}.${sql.identifier(attribute)}`;
+      const $value = $row.select(aggregate.write(column), result, isCount);
+      return FLOATS.has(result) ? finite($value) : $value;
+    };
+    return [[fieldName, { type, plan }] as const];
+  });
+  return Object.fromEntries(fields);
+}
+
+function keyField(build: GraphileBuild.Build, { fieldName, codec }: Grouping): [string, any][] {
+  const type = build.getGraphQLTypeByPgCodec(codec, "output");
+  if (!type) return [];
+  const plan = ($row: PgSelectSingleStep) =>
+    lambda([($row.getClassStep() as any).getGroupDetails(), $row] as const, ([groups, row]: any) => {
+      const found = groups?.indicies.find((part: any) => part.codec.groupName === fieldName);
+      const text = found && row?.[found.index];
+      const value = text == null ? null : codec.fromPg(text);
+      return typeof value === "number" && !Number.isFinite(value) ? null : value;
+    });
+  return [[fieldName, { type, plan }]];
+}
+
+declare global {
+  namespace GraphileBuild {
+    interface BehaviorStrings {
+      aggregates: true;
+    }
+    interface Inflection {
+      /** `ArticleAggregates`, `ArticleSum`, `ArticleGroupBy` */
+      aggregatesType(this: Inflection, codec: PgCodec, kind: string): string;
+    }
+  }
+}

@@ -1,0 +1,212 @@
+import { type PgCodec, sqlValueWithCodec, TYPES } from "postgraphile/@dataplan/pg";
+import { SafeError } from "postgraphile/grafast";
+import type { GraphQLInputType } from "postgraphile/graphql";
+import { type SQL, sql } from "postgraphile/pg-sql2";
+import type { makeApplyFromOperatorSpec } from "postgraphile-plugin-connection-filter";
+
+import { checkPattern, expressionsInPath, PatternError } from "../../db/patterns.ts";
+
+type Operator = Parameters<typeof makeApplyFromOperatorSpec>[3];
+
+type TextSearch = { readonly query: string; readonly config?: string | null; readonly syntax?: SearchSyntax | null };
+type SearchSyntax = keyof typeof SEARCH_FUNCTIONS;
+
+const SEARCH_FUNCTIONS = {
+  WEB: sql`websearch_to_tsquery`,
+  PLAIN: sql`plainto_tsquery`,
+  PHRASE: sql`phraseto_tsquery`,
+  RAW: sql`to_tsquery`,
+} as const;
+
+const SYNTAXES: Readonly<Record<SearchSyntax, string>> = {
+  WEB: 'As in web search engines: `postgres -mysql "row level"`.',
+  PLAIN: "All words, in any order.",
+  PHRASE: "All words, in this order.",
+  RAW: "Words with the operators of to_tsquery: `(cat | dog) & !rat`.",
+};
+
+declare global {
+  namespace GraphileBuild {
+    interface SchemaOptions {
+      /** Maximum characters of a regular expression, with its repetitions written out. */
+      maxPatternLength?: number;
+    }
+  }
+}
+
+const DEFAULT_MAX_PATTERN_LENGTH = 200;
+
+const text = (value: string) => sqlValueWithCodec(value, TYPES.text);
+
+/** `{ equalTo: … }` compares by the type of the column, which is a number or uuid although its GraphQL type is ID. */
+const comparison = (description: string, operator: SQL): Operator => ({
+  description,
+  resolve: (column, value) => sql`${column} ${operator} ${value}`,
+});
+
+const COMPARISONS: Readonly<Record<string, Operator>> = {
+  lessThan: comparison("Less than the specified value.", sql`<`),
+  lessThanOrEqualTo: comparison("Less than or equal to the specified value.", sql`<=`),
+  greaterThan: comparison("Greater than the specified value.", sql`>`),
+  greaterThanOrEqualTo: comparison("Greater than or equal to the specified value.", sql`>=`),
+};
+
+const regularExpression = (description: string, operator: SQL, maxLength: number): Operator => ({
+  description,
+  resolveInputCodec: () => TYPES.text,
+  resolve(column, pattern, input) {
+    checkAll([input as string], maxLength);
+    return sql`${column}::text ${operator} ${pattern}`;
+  },
+});
+
+/** Refuses regular expressions beyond the limits of the table interface. */
+function checkAll(expressions: readonly string[], maxLength: number): void {
+  try {
+    for (const expression of expressions) checkPattern(expression, true, maxLength);
+  } catch (error) {
+    if (!(error instanceof PatternError)) throw error;
+    throw new SafeError(error.message, { code: "VALIDATION_ERROR" });
+  }
+}
+
+const regularExpressions = (max: number): Readonly<Record<string, Operator>> => ({
+  matches: regularExpression("Matches the regular expression (case-sensitive).", sql`~`, max),
+  notMatches: regularExpression("Does not match the regular expression (case-sensitive).", sql`!~`, max),
+  matchesInsensitive: regularExpression("Matches the regular expression (case-insensitive).", sql`~*`, max),
+  notMatchesInsensitive: regularExpression("Does not match the regular expression (case-insensitive).", sql`!~*`, max),
+});
+
+const jsonPath = (maxLength: number): Operator => ({
+  description: 'The SQL/JSON path finds an item: `$.size ? (@ > 5)`, `$.tags[*] ? (@ == "sql")`.',
+  resolveInputCodec: () => TYPES.text,
+  resolve(column, path, input) {
+    checkAll(expressionsInPath(input as string), maxLength);
+    return sql`${column} @? ${path}::jsonpath`;
+  },
+});
+
+/**
+ * Operators of PostgreSQL that postgraphile-plugin-connection-filter lacks: full-text search, regular expressions, paths into
+ * JSON, and comparisons of ids. Corrects the escaping of `includes`, `startsWith` and `endsWith`. A null as the value of an operator is
+ * an error: as "no condition" it would match every row.
+ */
+export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
+  name: "FilterOperatorsPlugin",
+  version: "1.0.0",
+  after: ["PgConnectionArgFilterPlugin", "AddConnectionFilterOperatorPlugin"],
+  schema: {
+    entityBehavior: {
+      pgCodecAttribute: {
+        inferred: {
+          // PostGraphile leaves out jsonb. It is added before the rules about indexes and GRANTs, so that they apply to it too.
+          after: ["inferred"],
+          before: ["postInferred"],
+          callback: (behavior, [codec, attribute]) =>
+            codec.attributes[attribute]!.codec === TYPES.jsonb ? [behavior, "attribute:filterBy"] : behavior,
+        },
+      },
+    },
+    hooks: {
+      build: {
+        after: ["PgConnectionArgFilterPlugin"],
+        callback(build) {
+          // The plugin's own function does not escape the escape character.
+          build.escapeLikeWildcards = (input) => String(input).replace(/[\\%_]/g, "\\$&");
+          const { connectionFilterOperatorsDigest } = build;
+          // For domains over arrays, and for arrays of such domains, the plugin's own function fails, and with it the whole schema.
+          build.connectionFilterOperatorsDigest = (codec) =>
+            isArray(codec.arrayOfCodec) || isArray(codec.domainOfCodec)
+              ? null
+              : connectionFilterOperatorsDigest!(codec);
+          return build;
+        },
+      },
+      init(_, build) {
+        registerTextSearch(build);
+        const add = (type: string, operators: Readonly<Record<string, Operator>>) => {
+          for (const [name, operator] of Object.entries(operators)) {
+            build.addConnectionFilterOperator(type, name, operator);
+          }
+        };
+        const searchType = () => build.getInputTypeByName("TextSearch") as GraphQLInputType;
+        add("ID", COMPARISONS);
+        const maxLength = build.options.maxPatternLength ?? DEFAULT_MAX_PATTERN_LENGTH;
+        add("JSON", { matchesPath: jsonPath(maxLength) });
+        add("String", { ...regularExpressions(maxLength), search: search(searchType, asDocument) });
+        add(build.inflection.builtin("TSVector"), { search: search(searchType, (column) => column) });
+        return _;
+      },
+      GraphQLInputObjectType_fields_field(field, _build, { scope }) {
+        const { apply } = field.extensions?.grafast ?? (field as any);
+        if (!scope.isPgConnectionFilterOperator || !apply) return field;
+        return { ...field, apply: refuseNull(scope.fieldName, apply) } as any;
+      },
+    },
+  },
+};
+
+/** Whether it is an array, or a domain over one. */
+const isArray = (codec: PgCodec | undefined): boolean =>
+  codec !== undefined && (codec.arrayOfCodec !== undefined || isArray(codec.domainOfCodec));
+
+function registerTextSearch(build: GraphileBuild.Build): void {
+  const { GraphQLNonNull, GraphQLString } = build.graphql;
+  build.registerEnumType(
+    "TextSearchSyntax",
+    {},
+    () => ({
+      description: "How the words of a full-text search are written.",
+      values: Object.fromEntries(Object.entries(SYNTAXES).map(([name, description]) => [name, { description }])),
+    }),
+    "FilterOperatorsPlugin",
+  );
+  build.registerInputObjectType(
+    "TextSearch",
+    {},
+    () => ({
+      description: "A full-text search.",
+      fields: () => ({
+        query: { type: new GraphQLNonNull(GraphQLString), description: "The words to find." },
+        config: {
+          type: GraphQLString,
+          description: "The text search configuration, such as english. By default that of the database.",
+        },
+        syntax: {
+          type: build.getInputTypeByName("TextSearchSyntax") as any,
+          description: "How query is written.",
+          defaultValue: "WEB",
+        },
+      }),
+    }),
+    "FilterOperatorsPlugin",
+  );
+}
+
+const search = (type: () => GraphQLInputType, documentOf: (column: SQL, config: SQL | null) => SQL): Operator => ({
+  description: "Matches the full-text search.",
+  resolveType: type,
+  resolveInputCodec: (codec: PgCodec) => codec,
+  resolveSqlValue: () => sql.null,
+  resolve(column, _value, input) {
+    const { query, config, syntax } = input as TextSearch;
+    const configuration = config == null ? null : sql`${text(config)}::regconfig`;
+    const words = SEARCH_FUNCTIONS[syntax ?? "WEB"];
+    const parsed = configuration ? sql`${words}(${configuration}, ${text(query)})` : sql`${words}(${text(query)})`;
+    return sql`${documentOf(column, configuration)} @@ ${parsed}`;
+  },
+});
+
+const asDocument = (column: SQL, configuration: SQL | null): SQL =>
+  configuration ? sql`to_tsvector(${configuration}, ${column}::text)` : sql`to_tsvector(${column}::text)`;
+
+type Apply = (where: unknown, value: unknown, ...rest: unknown[]) => unknown;
+
+const refuseNull =
+  (name: string, apply: Apply): Apply =>
+  (where, value, ...rest) => {
+    if (value !== null) return apply(where, value, ...rest);
+    throw new SafeError(`${name} must not be null: use isNull, or leave out the condition`, {
+      code: "VALIDATION_ERROR",
+    });
+  };

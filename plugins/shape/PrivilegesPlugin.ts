@@ -1,0 +1,162 @@
+import type {} from "postgraphile";
+import { PgRBACPlugin } from "postgraphile/graphile-build-pg";
+import {
+  type Catalog,
+  type Role,
+  type Schema,
+  type Table,
+  type TablePrivilege,
+  tableOf,
+} from "../../db/catalog/catalog.ts";
+import { readsColumns, readsEveryRow } from "../../db/catalog/exposure.ts";
+import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "../../db/catalog/grants.ts";
+
+/** The catalog, and the roles whose privileges form the schema that a login serves. */
+export type PrivilegeSource = {
+  catalog(): Catalog;
+  /** Resolves when the catalog knows everything that was committed before the call. */
+  readCatalog(): Promise<unknown>;
+  rolesOf(login: string): readonly Role[];
+};
+
+/**
+ * The schema has what at least one caller may use: tables, columns and functions that a role has privileges for. A reference is
+ * non-null only if every caller who can read it can read each row that it refers to. An input requires a column only if every
+ * caller who may insert rows may insert the column. Replaces the plugin of PostGraphile, which reads the privileges of the login.
+ */
+export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSource): GraphileConfig.Plugin {
+  /** Of the build that runs now. */
+  let callers = new Callers(catalog(), []);
+  return {
+    ...PgRBACPlugin,
+    name: "PrivilegesPlugin",
+    version: "1.0.0",
+    before: ["ViewKeysPlugin"],
+    gather: {
+      hooks: {
+        async pgIntrospection_introspection(_info, { introspection }) {
+          // DDL that was committed after the catalog was read: without the catalog, nothing of it would be served.
+          if (introspection.classes.some((each) => isMissing(each, catalog()))) await readCatalog();
+          const current = catalog();
+          callers = new Callers(current, rolesOf(introspection.getCurrentUser()!.rolname));
+        },
+        pgTables_PgResourceOptions(_info, { pgClass, resourceOptions }) {
+          if (!isTable(pgClass)) return;
+          const table = callers.table(nameOf(pgClass));
+          const may = (privilege: TablePrivilege) => table !== undefined && callers.mayUse(table, privilege);
+          const [canSelect, canInsert, canUpdate, canDelete] = PRIVILEGES.map(may);
+          const extensions = { ...resourceOptions.extensions, canSelect, canInsert, canUpdate, canDelete };
+          resourceOptions.extensions = extensions as never;
+        },
+        pgCodecs_attribute(_info, { pgClass, pgAttribute, attribute }) {
+          const table = isTable(pgClass) ? callers.table(nameOf(pgClass)) : undefined;
+          if (!table) return;
+          const may = (privilege: TablePrivilege) => callers.mayUseColumn(table, pgAttribute.attname, privilege);
+          const [canSelect, canInsert, canUpdate] = PRIVILEGES.map(may);
+          attribute.extensions = { ...attribute.extensions, canSelect, canInsert, canUpdate } as never;
+          if (!callers.allMayInsert(table, pgAttribute.attname)) attribute.hasDefault = true;
+        },
+        pgProcedures_PgResourceOptions(_info, { pgProc, resourceOptions }) {
+          const grantees = new Set(pgProc.getACL().flatMap(({ execute, role }) => (execute ? [role] : [])));
+          const owner = pgProc.getOwner()!.rolname;
+          const canExecute = callers.mayExecute(pgProc.getNamespace()!.nspname, { owner, grantees });
+          resourceOptions.extensions = { ...resourceOptions.extensions, canExecute } as never;
+        },
+        pgRelations_relation(_info, { pgConstraint, relation }) {
+          // A view has no foreign keys: a smart tag describes its rows, and does not say that the others exist.
+          if (relation.isReferencee || !pgConstraint.convalidated || pgConstraint._id.startsWith("FAKE_")) return;
+          const reference = {
+            from: nameOf(pgConstraint.getClass()!),
+            columns: pgConstraint.getAttributes()!.map(({ attname }) => attname),
+            to: nameOf(pgConstraint.getForeignClass()!),
+            keys: pgConstraint.getForeignAttributes()!.map(({ attname }) => attname),
+          };
+          const findsRow = callers.allFindRow(reference);
+          relation.extensions = { ...relation.extensions, findsRow } as never;
+        },
+      },
+    },
+  };
+}
+
+const PRIVILEGES = ["select", "insert", "update", "delete"] as const;
+
+type Relation = { readonly relkind: string; readonly relname: string; getNamespace(): { nspname: string } | undefined };
+type Name = { readonly schema: string; readonly name: string };
+
+const isTable = ({ relkind }: Relation): boolean => "rvmfp".includes(relkind);
+const nameOf = (relation: Relation): Name => ({
+  schema: relation.getNamespace()?.nspname ?? "",
+  name: relation.relname,
+});
+
+/** Whether a table or view of a served schema is not in the catalog. */
+function isMissing(relation: Relation & { readonly relispartition: boolean | null }, catalog: Catalog): boolean {
+  const { schema, name } = nameOf(relation);
+  return isTable(relation) && !relation.relispartition && catalog.schemas.get(schema)?.tables.has(name) === false;
+}
+
+/** A foreign key: the columns of one table, and the key of the other. */
+type Reference = {
+  readonly from: Name;
+  readonly columns: readonly string[];
+  readonly to: Name;
+  readonly keys: readonly string[];
+};
+
+/** What roles may use: at least one of them, or all that the question is about. */
+class Callers {
+  readonly #catalog: Catalog;
+  readonly #roles: readonly Role[];
+
+  constructor(catalog: Catalog, roles: readonly Role[]) {
+    this.#catalog = catalog;
+    this.#roles = roles;
+  }
+
+  table(name: Name): Table | undefined {
+    return tableOf(this.#catalog, name);
+  }
+
+  mayUse(table: Table, privilege: TablePrivilege): boolean {
+    return this.#of(table).some(({ name }) => mayUseTable(this.#catalog, name, table, privilege));
+  }
+
+  mayUseColumn(table: Table, name: string, privilege: TablePrivilege): boolean {
+    const column = table.columns.get(name);
+    return (
+      column !== undefined &&
+      this.#of(table).some((role) => mayUseColumn(this.#catalog, role.name, table, column, privilege))
+    );
+  }
+
+  mayExecute(schemaName: string, details: Parameters<typeof mayExecute>[2]): boolean {
+    return this.#in(this.#catalog.schemas.get(schemaName)).some(({ name }) => mayExecute(this.#catalog, name, details));
+  }
+
+  /** Whether the roles that may insert rows may all insert this column. */
+  allMayInsert(table: Table, name: string): boolean {
+    const column = table.columns.get(name);
+    const inserting = this.#of(table).filter((role) => mayUseTable(this.#catalog, role.name, table, "insert"));
+    return (
+      column !== undefined && inserting.every((role) => mayUseColumn(this.#catalog, role.name, table, column, "insert"))
+    );
+  }
+
+  /** Whether the roles that can read the columns of the reference can all read each row that it may refer to. */
+  allFindRow({ from, columns, to, keys }: Reference): boolean {
+    const [source, target] = [this.table(from), this.table(to)];
+    if (!source || !target) return false;
+    return this.#roles
+      .filter(({ name }) => readsColumns(this.#catalog, name, source, columns))
+      .every((role) => readsEveryRow(this.#catalog, role, target, keys));
+  }
+
+  #of({ schema }: Table): readonly Role[] {
+    return this.#in(this.#catalog.schemas.get(schema));
+  }
+
+  #in(schema: Schema | undefined): readonly Role[] {
+    return schema ? this.#roles.filter(({ name }) => mayUseSchema(this.#catalog, name, schema)) : [];
+  }
+}

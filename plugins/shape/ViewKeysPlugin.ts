@@ -1,0 +1,67 @@
+import type {} from "postgraphile";
+import type { Catalog, Table, TableName } from "../../db/catalog/catalog.ts";
+
+type Tags = Record<string, string | true | (string | true)[] | undefined>;
+
+/**
+ * A view has the keys and foreign keys of the tables that it selects from, as in the table interface: `filmTitle(id:)`,
+ * `FilmLabel.film`. They become the smart tags `@primaryKey` and `@foreignKey`, unless the view has these tags.
+ */
+export const viewKeysPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
+  name: "ViewKeysPlugin",
+  version: "1.0.0",
+  after: ["smart-tags"],
+  before: ["PgFakeConstraintsPlugin"],
+  gather: {
+    hooks: {
+      pgIntrospection_introspection(_info, { introspection }) {
+        const { schemas } = catalog();
+        const tableOf = ({ schema, name }: TableName) => schemas.get(schema)?.tables.get(name);
+        // The catalog may have been read at another time, and parts of the database may be left out.
+        const columns = new Set(
+          introspection.attributes.map((each) => {
+            const table = each.getClass();
+            return JSON.stringify([table?.getNamespace()?.nspname, table?.relname, each.attname]);
+          }),
+        );
+        const has = ({ schema, name }: TableName, names: readonly string[]) =>
+          names.every((column) => columns.has(JSON.stringify([schema, name, column])));
+        for (const pgClass of introspection.classes) {
+          const schema = pgClass.getNamespace()?.nspname;
+          const view = schema === undefined ? undefined : tableOf({ schema, name: pgClass.relname });
+          if (!view || !["view", "materialized view"].includes(view.kind)) continue;
+          const { tags } = pgClass.getTagsAndDescription() as { tags: Tags };
+          const isKnown = view.primaryKey.length > 0 && has(view, view.primaryKey);
+          if (!tags.primaryKey && isKnown && arePlain(view.primaryKey)) {
+            tags.primaryKey = view.primaryKey.join(",");
+          }
+          const keys = foreignKeysOf(view, tableOf, has);
+          if (!tags.foreignKey && keys.length > 0) tags.foreignKey = keys;
+        }
+      },
+    },
+  },
+});
+
+/** `(author_id) references public.users (id)`. References to other views would repeat those to tables. */
+function foreignKeysOf(
+  view: Table,
+  tableOf: (name: TableName) => Table | undefined,
+  has: (table: TableName, columns: readonly string[]) => boolean,
+): string[] {
+  const keys = view.relationships.flatMap((relationship) => {
+    if (relationship.kind !== "many-to-one" || !relationship.isOwner) return [];
+    const { target, columns } = relationship;
+    const isTable = ["table", "partitioned table"].includes(tableOf(target)?.kind ?? "");
+    if (!isTable || !arePlain([target.schema, target.name, ...columns.flat()])) return [];
+    const from = columns.map(([column]) => column);
+    const to = columns.map(([, column]) => column);
+    if (!has(view, from) || !has(target, to)) return [];
+    return [`(${from.join(",")}) references ${target.schema}.${target.name} (${to.join(",")})`];
+  });
+  // A view may show one foreign key twice.
+  return [...new Set(keys)];
+}
+
+/** Smart tags have no room for other names. */
+const arePlain = (names: readonly string[]): boolean => names.every((name) => /^[a-z_][a-z0-9_]*$/.test(name));

@@ -1,0 +1,207 @@
+import { crc32 } from "node:zlib";
+import type { Caller } from "../db/caller.ts";
+import { type Catalog, quoteName, type Table, type TableName, tableOf } from "../db/catalog/catalog.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Start } from "../db/changes/position.ts";
+import { FilterError } from "../db/rights/filter.ts";
+import { columnsRead, type Rights, type View } from "../db/rights/rights.ts";
+import type { VisibleChange, Watch } from "../db/rights/watches.ts";
+import { parseFilter } from "./filter.ts";
+import type { BindingRequest } from "./join.ts";
+import { malformed, mayNotSee, notPossible } from "./problem.ts";
+import type { ChangeMessages } from "./serializer.ts";
+
+/** The changes of one table for one binding of a channel. */
+export type ChangeWatch = Watch & {
+  readonly binding: Binding;
+  readonly subscriber: Subscriber;
+  /** What the role may read according to `catalog`. */
+  view: ChangeView;
+  catalog: Catalog;
+  /** Why no DELETE of the table arrives; null if they arrive. */
+  readonly lost: string | null;
+};
+
+/** Receives the changes of a channel. */
+export interface Subscriber {
+  /** What the watches of the channel see of a change. */
+  receive(visible: readonly VisibleChange<ChangeWatch>[], messages: ChangeMessages): void;
+  /** The policy of a table has raised an error. */
+  fail(watch: ChangeWatch, error: Error): void;
+  end(error: Error, position: Start): void;
+}
+
+/** A binding of a join, with the id that the reply to the join gives it. */
+export type Binding = {
+  readonly request: BindingRequest;
+  /** Equal for equal bindings. */
+  readonly id: number;
+};
+
+/** The columns that a channel receives. */
+export type ChangeView = {
+  /** Equal for views with equal columns. */
+  readonly name: string;
+  readonly columns: ReadonlySet<string>;
+  /** The columns of the primary key among them. */
+  readonly key: ReadonlySet<string>;
+};
+
+export type BindingsOptions = {
+  readonly feed: Pick<ChangeFeed, "lostChanges">;
+  readonly rights: Pick<Rights, "view" | "viewOf" | "prepareFilter" | "catalog">;
+};
+
+/** Turns the bindings of channels into watches of tables. */
+export class Bindings {
+  readonly #options: BindingsOptions;
+  readonly #views = new WeakMap<View, Map<string, ChangeView>>();
+
+  constructor(options: BindingsOptions) {
+    this.#options = options;
+  }
+
+  /** The bindings with their ids, in order. Different bindings of a channel have different ids. */
+  number(requests: readonly BindingRequest[]): Binding[] {
+    const byId = new Map<number, string>();
+    return requests.map((request) => {
+      const { event, schema, table, filter, select } = request;
+      const text = JSON.stringify([event, schema, table, filter, select]);
+      let id = crc32(text) || 1;
+      while ((byId.get(id) ?? text) !== text) id++;
+      byId.set(id, text);
+      return { request, id };
+    });
+  }
+
+  /** The watches for the bindings of a caller. Throws ChannelError with the reason if a binding is not possible. */
+  async watches(bindings: readonly Binding[], caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
+    const watches: ChangeWatch[] = [];
+    for (const binding of bindings) watches.push(...(await this.#watchesOf(binding, caller, subscriber)));
+    return watches;
+  }
+
+  /** Updates the view of a watch after DDL, which may have changed the columns that the role may read. */
+  refresh(watch: ChangeWatch): void {
+    const { rights } = this.#options;
+    if (watch.catalog === rights.catalog) return;
+    const { table: name, caller, binding } = watch;
+    const view = rights.viewOf(name, caller.role);
+    const table = tableOf(rights.catalog, name);
+    const isVisible = view !== undefined && !("refusal" in view) && table !== undefined;
+    watch.view = isVisible ? this.#viewOf(view, table, binding.request.select) : NOTHING;
+    watch.catalog = rights.catalog;
+  }
+
+  #watchesOf(binding: Binding, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
+    const { schema, table } = binding.request;
+    return schema !== null && table !== null
+      ? this.#watchTable(binding, { schema, name: table }, caller, subscriber).then((watch) => [watch])
+      : this.#watchAll(binding, caller, subscriber);
+  }
+
+  async #watchTable(binding: Binding, name: TableName, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch> {
+    const { catalog } = this.#options.rights;
+    const { event, filter, select, isPartial } = binding.request;
+    const table = tableOf(catalog, name);
+    if (!table) throw notPossible(absence(catalog, name));
+    const view = await this.#options.rights.view(name, caller.role);
+    if ("refusal" in view) throw mayNotSee(view.refusal);
+    for (const column of select ?? []) {
+      if (!table.columns.has(column))
+        throw malformed(`${name.schema}.${name.name} has no column "${column}" to select`);
+      if (!view.columns.has(column)) throw mayNotSee(`the role ${caller.role} may not read the column ${column}`);
+    }
+    const prepared = await this.#prepareFilter(filter, name, view, caller.role);
+    const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view, prepared?.columns.keys()));
+    if (all !== null) throw notPossible(`subscribers receive no changes of ${name.schema}.${name.name}: ${all}`);
+    const lost = deletes && lostDeletes(name, deletes);
+    if (lost !== null && event === "DELETE" && !isPartial)
+      throw notPossible(`${lost}. To subscribe nevertheless, set postgres_changes_options.partial`);
+    return {
+      table: name,
+      lost,
+      caller,
+      filter: prepared,
+      binding,
+      subscriber,
+      view: this.#viewOf(view, table, select),
+      catalog,
+    };
+  }
+
+  async #prepareFilter(text: string, name: TableName, view: View, role: string) {
+    try {
+      const request = parseFilter(text);
+      if (request === null) return null;
+      const filter = await this.#options.rights.prepareFilter(request, name, role);
+      for (const column of filter.columns.keys()) {
+        if (!view.columns.has(column)) throw mayNotSee(`the role ${role} may not read the column ${column}`);
+      }
+      return filter;
+    } catch (error) {
+      throw error instanceof FilterError ? malformed(error.message) : error;
+    }
+  }
+
+  /** All tables that the caller may see. */
+  async #watchAll(binding: Binding, caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
+    const { schema, filter, select } = binding.request;
+    if (filter !== "" || select !== null) throw malformed("filter and select require a table");
+    const { catalog } = this.#options.rights;
+    if (schema !== null && !catalog.schemas.has(schema)) throw notPossible(absence(catalog, { schema, name: "*" }));
+    const schemas = [...catalog.schemas.values()].filter(({ name }) => schema === null || name === schema);
+    const tables = schemas.flatMap((each) => [...each.tables.values()]);
+    const watches = await Promise.all(tables.map((table) => this.#watchIfPossible(binding, table, caller, subscriber)));
+    const possible = watches.filter((watch) => watch !== null);
+    if (possible.length > 0) return possible;
+    throw mayNotSee(`the role ${caller.role} may not read the changes of any table`);
+  }
+
+  async #watchIfPossible(
+    binding: Binding,
+    table: Table,
+    caller: Caller,
+    subscriber: Subscriber,
+  ): Promise<ChangeWatch | null> {
+    const name = { schema: table.schema, name: table.name };
+    const view = await this.#options.rights.view(name, caller.role);
+    if ("refusal" in view) return null;
+    const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view));
+    if (all !== null) return null;
+    const lost = deletes && lostDeletes(name, deletes);
+    const { catalog } = this.#options.rights;
+    return {
+      table: name,
+      lost,
+      caller,
+      filter: null,
+      binding,
+      subscriber,
+      view: this.#viewOf(view, table, null),
+      catalog,
+    };
+  }
+
+  /** The selected columns and the primary key, as far as the role may read them. */
+  #viewOf(view: View, { columns, primaryKey }: Table, select: readonly string[] | null): ChangeView {
+    const views = this.#views.get(view) ?? new Map<string, ChangeView>();
+    this.#views.set(view, views);
+    const selected = new Set(select ? [...primaryKey, ...select] : columns.keys()).intersection(view.columns);
+    const name = JSON.stringify([...selected].sort());
+    const known = views.get(name) ?? { name, columns: selected, key: new Set(primaryKey).intersection(selected) };
+    views.set(name, known);
+    return known;
+  }
+}
+
+const lostDeletes = ({ schema, name }: TableName, reason: string) =>
+  `subscribers receive no DELETE of ${schema}.${name}: ${reason}`;
+
+const NONE: ReadonlySet<string> = new Set();
+const NOTHING: ChangeView = { name: "", columns: NONE, key: NONE };
+
+function absence(catalog: Catalog, { schema, name }: TableName): string {
+  if (catalog.schemas.has(schema)) return `there is no table ${quoteName({ schema, name })}`;
+  return `the schema ${schema} is not served: the served ones are ${[...catalog.schemas.keys()].join(", ")}`;
+}

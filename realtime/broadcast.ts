@@ -1,0 +1,196 @@
+import type { Caller } from "../db/caller.ts";
+import type { Catalog } from "../db/catalog/catalog.ts";
+import { ApiError } from "../db/errors.ts";
+import { parseJson, readBytes } from "../http/pipeline/body.ts";
+import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
+import type { HttpInterface } from "../http/pipeline/pipeline.ts";
+import { internalProblem, problemOf } from "../rest-gateway/table/answer/error-mapping.ts";
+import { sendTableProblem, TABLES } from "../rest-gateway/table/send.ts";
+import { PREFIX } from "./join.ts";
+import { type ChannelRights, PUBLIC } from "./private-channels.ts";
+import { ChannelError, mayNotWrite } from "./problem.ts";
+import { type Body, isObject, type Version, writeBinary, writeText } from "./serializer.ts";
+import type { Topics } from "./topic.ts";
+
+export type BroadcastEndpointOptions = {
+  readonly topics: Topics;
+  readonly catalog: { readonly current: Catalog };
+  readonly needsKey: boolean;
+  readonly limits: {
+    /** Bytes of a body. */ readonly bodyLimit: number;
+    /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
+    readonly jsonMaxDepth: number;
+  };
+  /** Rejects with ChannelError. */
+  rightsOf(caller: Caller, name: string): Promise<ChannelRights>;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+/** A message to a topic. */
+type Posted = { readonly name: string; readonly isPrivate: boolean; readonly broadcast: Broadcast };
+
+const BASE = "/realtime/v1/api/broadcast";
+/** `/realtime/v1/api/broadcast/room/events/cursor` */
+const ONE = /^\/([^/]+)\/events\/([^/]+)$/;
+/** Messages in one request. */
+const MAX_MESSAGES = 1000;
+
+/**
+ * Broadcasts over HTTP, to the channels of a topic:
+ *
+ *   POST /realtime/v1/api/broadcast {"messages": [{"topic", "event", "payload", "private"}]}
+ *   POST /realtime/v1/api/broadcast/<topic>/events/<event>?private=true, with the payload as body
+ * Responds with 202.
+ */
+export class BroadcastEndpoint implements HttpInterface {
+  readonly reject = TABLES.reject;
+  readonly #options: BroadcastEndpointOptions;
+
+  constructor(options: BroadcastEndpointOptions) {
+    this.#options = options;
+  }
+
+  serves(url: string): boolean {
+    return url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!));
+  }
+
+  async handle(exchange: Exchange): Promise<void> {
+    const { request, response, head } = exchange;
+    try {
+      const caller = await exchange.identity.caller({ needsKey: this.#options.needsKey });
+      if (request.method !== "POST") throw wrongMethod();
+      await this.#post(await this.#read(exchange), caller);
+      setHead(response, head);
+      response.writeHead(202, { "Content-Length": "0" }).end();
+    } catch (error) {
+      if (response.destroyed) return;
+      const problem = this.#problemOf(error);
+      if (problem === null || problem.status === 500) this.#options.onInternalError(error, head.requestId);
+      sendTableProblem(exchange, problem ?? internalProblem(head.requestId));
+    }
+  }
+
+  /** Nothing is sent unless all messages may be sent. */
+  async #post(messages: readonly Posted[], caller: Caller): Promise<void> {
+    for (const { name, isPrivate } of messages) {
+      const rights = isPrivate ? await this.#options.rightsOf(caller, name) : PUBLIC;
+      if (!rights.broadcast.write) throw mayNotWrite(name);
+    }
+    for (const { name, isPrivate, broadcast } of messages)
+      this.#options.topics.broadcast(`${PREFIX}${name}`, isPrivate, broadcast);
+  }
+
+  async #read({ request }: Exchange): Promise<Posted[]> {
+    const { pathname, searchParams } = new URL(request.url!, "http://localhost");
+    const { bodyLimit, jsonMaxDepth } = this.#options.limits;
+    const path = pathname.slice(BASE.length);
+    const bytes = await readBytes(request, bodyLimit);
+    if (path === "") return this.#readMessages(parseJson(bytes, jsonMaxDepth));
+    const [, name, event] = ONE.exec(path) ?? [];
+    if (name === undefined) throw notFound();
+    const isJson = !request.headers["content-type"]?.startsWith("application/octet-stream");
+    const broadcast = { event: decoded(event!), body: { isJson, bytes } };
+    return [this.#checked({ name: decoded(name), isPrivate: searchParams.get("private") === "true", broadcast })];
+  }
+
+  #readMessages(body: unknown): Posted[] {
+    if (!isObject(body) || !Array.isArray(body.messages)) throw malformed("the body must be {messages: [...]}");
+    if (body.messages.length > MAX_MESSAGES) throw malformed(`there must be at most ${MAX_MESSAGES} messages`);
+    return body.messages.map((message, i) => {
+      if (!isObject(message) || typeof message.topic !== "string" || typeof message.event !== "string")
+        throw malformed(`messages[${i}] must have a topic and an event`);
+      const { topic: name, event, payload = {} } = message;
+      const bytes = Buffer.from(JSON.stringify(payload));
+      return this.#checked({
+        name,
+        isPrivate: message.private === true,
+        broadcast: { event, body: { isJson: true, bytes } },
+      });
+    });
+  }
+
+  #checked(posted: Posted): Posted {
+    const { wsMaxMessageBytes, jsonMaxDepth } = this.#options.limits;
+    const fault = faultOf(posted.broadcast, jsonMaxDepth);
+    if (fault !== null) throw malformed(fault);
+    if (posted.name === "") throw malformed("the topic must not be empty");
+    if (Buffer.byteLength(posted.name) + PREFIX.length > 255) throw malformed("the topic is too long");
+    if (posted.broadcast.body.bytes.length > wsMaxMessageBytes)
+      throw new ApiError({
+        status: 413,
+        code: "VALIDATION_ERROR",
+        message: `a payload has at most ${wsMaxMessageBytes} bytes`,
+      });
+    return posted;
+  }
+
+  #problemOf(error: unknown) {
+    if (error instanceof ChannelError) {
+      const status = error.code === "Unauthorized" ? 403 : error.code === "InternalError" ? 503 : 400;
+      return { status, code: error.code, message: error.message };
+    }
+    const catalog = this.#options.catalog.current;
+    return problemOf(error, { isAnonymous: false, role: null, plan: null, refused: [], catalog });
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw malformed("the URL is not valid");
+  }
+}
+
+const malformed = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
+const notFound = () => new ApiError({ status: 404, code: "RESOURCE_NOT_FOUND", message: "there is nothing here" });
+const wrongMethod = () => new ApiError({ status: 405, code: "VALIDATION_ERROR", message: "the method must be POST" });
+
+/** A message of a client to the other members of a topic. */
+export type Broadcast = { readonly event: string; readonly body: Body };
+
+/** The longest event, in bytes of UTF-8: binary messages have one byte for it. */
+const MAX_EVENT_BYTES = 255;
+
+/** Why a broadcast cannot be sent; null if it can. */
+export function faultOf({ event, body }: Broadcast, maxDepth: number): string | null {
+  if (Buffer.byteLength(event) > MAX_EVENT_BYTES) return `the event must have at most ${MAX_EVENT_BYTES} bytes`;
+  if (!body.isJson) return null;
+  try {
+    parseJson(body.bytes, maxDepth);
+    return null;
+  } catch {
+    return "the payload is not valid JSON";
+  }
+}
+
+/** The messages of a broadcast, each written once for all members. */
+export class BroadcastMessages {
+  readonly #topic: string;
+  readonly #broadcast: Broadcast;
+  readonly #written = new Map<Version, Buffer>();
+
+  constructor(topic: string, broadcast: Broadcast) {
+    this.#topic = topic;
+    this.#broadcast = broadcast;
+  }
+
+  get isBinary(): boolean {
+    return !this.#broadcast.body.isJson;
+  }
+
+  /** Null if the version cannot carry it. */
+  of(version: Version): Buffer | null {
+    if (this.isBinary && version === 1) return null;
+    const written = this.#written.get(version) ?? this.#write(version);
+    this.#written.set(version, written);
+    return written;
+  }
+
+  #write(version: Version): Buffer {
+    const { event, body } = this.#broadcast;
+    if (!body.isJson) return writeBinary(this.#topic, event, body.bytes);
+    const payload = `{"type":"broadcast","event":${JSON.stringify(event)},"payload":${body.bytes}}`;
+    return Buffer.from(writeText(version, { topic: this.#topic, event: "broadcast" }, payload));
+  }
+}

@@ -1,0 +1,228 @@
+import type { Start } from "../db/changes/position.ts";
+import { FeedGap } from "../db/changes/reader.ts";
+import { WatchEnded } from "../db/changes/watch-group.ts";
+import { IntervalCount } from "../http/limits/clients.ts";
+import type { SocketCaller } from "../identity/socket-caller.ts";
+import { type Broadcast, faultOf } from "./broadcast.ts";
+import { type JoinRequest, parseToken } from "./join.ts";
+import type { ChannelRights } from "./private-channels.ts";
+import { ChannelError, internal, mayNotWrite, notPossible, tooManyPresenceMessages } from "./problem.ts";
+import { type ClientMessage, isObject, writeText } from "./serializer.ts";
+import type { ChannelSocket } from "./socket.ts";
+import type { Subscription } from "./subscription.ts";
+import type { Member, Topic } from "./topic.ts";
+
+export type ChannelOptions = {
+  readonly socket: ChannelSocket;
+  readonly joinRef: string;
+  readonly request: JoinRequest;
+  readonly rights: ChannelRights;
+  /** Null for a channel without bindings. */
+  readonly subscription: Subscription | null;
+  readonly topic: Topic;
+  textOf(position: Start): string;
+  /** Gives the channel the rights of a new token. Rejects with ChannelError. */
+  authorize(token: string): Promise<void>;
+  /** Stores the position, so that the channel can be resumed: the connection was lost, or the channel has failed. */
+  keep(): void;
+  onClosed(): void;
+};
+
+/** The client goes to another page, and does not come back. */
+const GOING_AWAY = 1001;
+/** Maximum messages about its presence that a channel may send per second. */
+const MAX_PRESENCE_MESSAGES = 10;
+type Extension = "postgres_changes" | "presence" | "broadcast" | "system";
+
+/** A channel that a client has joined. */
+export class Channel implements Member {
+  readonly joinRef: string;
+  readonly request: JoinRequest;
+  readonly socket: ChannelSocket;
+  readonly subscription: Subscription | null;
+  rights: ChannelRights;
+  /** Set when the channel is open. */
+  caller: SocketCaller | null = null;
+  readonly presenceKey: string;
+  readonly #options: ChannelOptions;
+  readonly #presenceMessages = new IntervalCount();
+  #isOpen = true;
+
+  constructor(options: ChannelOptions) {
+    this.#options = options;
+    this.joinRef = options.joinRef;
+    this.request = options.request;
+    this.socket = options.socket;
+    this.subscription = options.subscription;
+    this.rights = options.rights;
+    this.presenceKey = options.request.presence.key || crypto.randomUUID();
+    this.receivesPresence = options.request.presence.isEnabled;
+  }
+
+  receivesPresence: boolean;
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get topic(): string {
+    return this.request.topic;
+  }
+
+  receive(message: ClientMessage): Promise<void> | undefined {
+    switch (message.event) {
+      case "access_token":
+        return this.#changeToken(message);
+      case "phx_leave":
+        return this.#leave(message);
+      case "broadcast":
+        return this.#broadcast(message);
+      case "presence":
+        return this.#presence(message);
+      default:
+        this.socket.reply(message, "error", { reason: `unknown event ${message.event}` });
+        return undefined;
+    }
+  }
+
+  /** `payload` is JSON. */
+  send(event: string, payload: string): void {
+    this.socket.send(writeText(this.socket.version, { topic: this.topic, event }, payload));
+  }
+
+  /** Tells the developer about the state of the channel. */
+  system(extension: Extension, status: "ok" | "error", message: string, more: object = {}): void {
+    this.send("system", JSON.stringify({ extension, status, message, channel: this.request.name, ...more }));
+  }
+
+  /** Closes the channel with an error. The client then joins again. */
+  fail(extension: Extension, reason: string): void {
+    if (!this.#isOpen) return;
+    this.system(extension, "error", reason);
+    this.#options.keep();
+    this.#close();
+    this.#sendWithRef("phx_error");
+  }
+
+  /** Closes the channel because its changes have ended. After a gap, it cannot be resumed. */
+  endChanges(error: Error): void {
+    if (!(error instanceof FeedGap)) {
+      const reason = error instanceof WatchEnded ? notPossible(error.message) : internal("changes have ended");
+      this.fail("postgres_changes", reason.reason);
+      return;
+    }
+    if (!this.#isOpen) return;
+    this.system("postgres_changes", "error", error.message, { gap: true });
+    this.#close();
+    this.#sendWithRef("phx_error");
+  }
+
+  /** The socket is closed. */
+  disconnect(code: number): void {
+    if (!this.#isOpen) return;
+    if (code !== GOING_AWAY) this.#options.keep();
+    this.#close();
+  }
+
+  /** Another join of the same client replaces this one, and continues where it was. */
+  replace(): void {
+    this.#close();
+    this.#sendWithRef("phx_close");
+  }
+
+  /** Only to a client that has requested positions. */
+  sendPosition(): void {
+    const { subscription } = this;
+    if (!this.#isOpen || !subscription || !this.request.options.positions) return;
+    const position = this.#options.textOf(subscription.sent);
+    this.system("postgres_changes", "ok", "position", { position });
+  }
+
+  #sendWithRef(event: string): void {
+    const { joinRef, topic } = this;
+    this.socket.send(writeText(this.socket.version, { joinRef, ref: joinRef, topic, event }, "{}"));
+  }
+
+  #close(): void {
+    this.#isOpen = false;
+    this.subscription?.stop();
+    this.caller?.close();
+    this.#options.topic.delete(this);
+    if (this.socket.channels.get(this.topic) === this) this.socket.channels.delete(this.topic);
+    this.#options.onClosed();
+  }
+
+  #leave(message: ClientMessage): undefined {
+    this.socket.reply(message, "ok");
+    this.#close();
+    this.#sendWithRef("phx_close");
+  }
+
+  async #changeToken({ payload }: ClientMessage): Promise<void> {
+    const token = parseToken(payload.access_token);
+    if (token === null) return;
+    try {
+      await this.#options.authorize(token);
+    } catch (error) {
+      if (!(error instanceof ChannelError)) throw error;
+      this.fail("system", error.reason);
+    }
+  }
+
+  #broadcast(message: ClientMessage): undefined {
+    const { payload, body } = message;
+    const event = typeof payload.event === "string" ? payload.event : "";
+    const { ack, self } = this.request.broadcast;
+    if (!this.rights.broadcast.write) return this.#refuse(message, "broadcast", mayNotWrite(this.request.name));
+    const broadcast: Broadcast = { event, body: body ?? bodyOf(payload.payload) };
+    const fault = faultOf(broadcast, this.socket.maxDepth);
+    if (fault !== null) {
+      this.socket.reply(message, "error", { reason: fault });
+      return undefined;
+    }
+    this.#options.topic.broadcast(broadcast, self ? null : this);
+    if (ack) this.socket.reply(message, "ok");
+    return undefined;
+  }
+
+  #presence(message: ClientMessage): undefined {
+    const { event } = message.payload;
+    if (!this.rights.presence.write) return this.#refuse(message, "presence", mayNotWrite(this.request.name));
+    if (event !== "track" && event !== "untrack") {
+      this.socket.reply(message, "error", { reason: "the event of a presence must be track or untrack" });
+      return undefined;
+    }
+    try {
+      this.#track(event, message.payload.payload);
+    } catch (error) {
+      if (error instanceof ChannelError) return this.#refuse(message, "presence", error);
+      throw error;
+    }
+    // A client may request presence after it has joined.
+    if (!this.receivesPresence && this.rights.presence.read) {
+      this.receivesPresence = true;
+      this.#options.topic.sendPresences(this);
+    }
+    this.socket.reply(message, "ok");
+    return undefined;
+  }
+
+  /** Throws ChannelError. */
+  #track(event: "track" | "untrack", payload: unknown): void {
+    const { presences } = this.#options.topic;
+    if (this.#presenceMessages.add() > MAX_PRESENCE_MESSAGES) throw tooManyPresenceMessages(MAX_PRESENCE_MESSAGES);
+    if (event === "track") presences.track(this, isObject(payload) ? payload : {});
+    else presences.untrack(this);
+  }
+
+  #refuse(message: ClientMessage, extension: "broadcast" | "presence", { reason }: ChannelError): undefined {
+    this.socket.reply(message, "error", { reason });
+    this.system(extension, "error", reason);
+    return undefined;
+  }
+}
+
+const bodyOf = (payload: unknown): Broadcast["body"] => ({
+  isJson: true,
+  bytes: Buffer.from(JSON.stringify(payload ?? {})),
+});

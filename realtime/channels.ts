@@ -1,0 +1,226 @@
+import { createHash } from "node:crypto";
+import type { Holding } from "../db/admission/byte-budget.ts";
+import type { Caller } from "../db/caller.ts";
+import { comparePositions } from "../db/changes/change.ts";
+import { type ChangeFeed, FeedUnavailable } from "../db/changes/feed.ts";
+import type { Start } from "../db/changes/position.ts";
+import { FeedGap } from "../db/changes/reader.ts";
+import { filterBytes } from "../db/rights/filter-size.ts";
+import type { SocketCallers } from "../identity/socket-caller.ts";
+import type { Binding, Bindings } from "./bindings.ts";
+import { Channel } from "./channel.ts";
+import { type JoinRequest, parseJoin } from "./join.ts";
+import { type ChannelRights, type PrivateChannels, PUBLIC } from "./private-channels.ts";
+import { badToken, changesUnavailable, gap, malformed, mayNotRead } from "./problem.ts";
+import type { ChannelIdentity, Resumption } from "./resumption.ts";
+import type { ChangeRouter } from "./router.ts";
+import type { ClientMessage } from "./serializer.ts";
+import type { ChannelSocket } from "./socket.ts";
+import { Subscription } from "./subscription.ts";
+import type { Topics } from "./topic.ts";
+
+export type ChannelsOptions = {
+  readonly feed: Pick<ChangeFeed, "textOf" | "startOf">;
+  readonly router: ChangeRouter;
+  readonly bindings: Bindings;
+  readonly resumption: Resumption;
+  readonly topics: Topics;
+  readonly privateChannels: PrivateChannels;
+  readonly callers: SocketCallers;
+  readonly anonymousRole: string;
+};
+
+/** Maximum number of bindings of a channel. */
+const MAX_BINDINGS = 100;
+
+/** What a channel takes beside its filters. Measured: 7,300 bytes. */
+const CHANNEL_BYTES = 8192;
+
+/** Where the changes of a channel start. */
+type Beginning = {
+  readonly position: Start;
+  readonly isResumed: boolean;
+  /** Whether changes since the connection was lost are missing. */
+  readonly isGap: boolean;
+};
+
+/** Opens channels. */
+export class Channels {
+  readonly #options: ChannelsOptions;
+  readonly #identities = new WeakMap<Channel, ChannelIdentity>();
+
+  constructor(options: ChannelsOptions) {
+    this.#options = options;
+  }
+
+  /** Handles `phx_join`. Rejects with ChannelError. */
+  async join(socket: ChannelSocket, message: ClientMessage): Promise<void> {
+    const { bindings, topics, resumption } = this.#options;
+    const request = parseJoin(message.topic, message.payload, MAX_BINDINGS);
+    const caller = await socket.callerOf(request.token);
+    const rights = await this.#rightsOf(caller, request);
+    const numbered = bindings.number(request.bindings);
+    const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request, () => channel);
+    const watches = await this.#watches(subscription, numbered, caller);
+    const identity = identityOf(socket, request, caller);
+    const replaced = socket.channels.get(request.topic);
+    const continued = replaced && this.#isSame(replaced, identity) ? replaced.subscription : null;
+    if (subscription && !continued) await resumption.recall(identity);
+    if (!socket.isOpen) return;
+
+    // From here on, nothing is awaited: the reply precedes the first change.
+    socket.channels.get(request.topic)?.replace();
+    socket.joins.admitChannel();
+    const joinRef = message.joinRef ?? message.ref ?? "";
+    const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
+    const held = socket.hold(CHANNEL_BYTES + watches.reduce((sum, { filter }) => sum + filterBytes(filter), 0));
+    const begin = () => subscription && this.#begin(subscription, request, watches, lost());
+    const begun = closingOnError(held, begin);
+    const leave = socket.joins.openChannel();
+    const topic = topics.open(request.topic, request.isPrivate);
+    const channel = new Channel({
+      ...{ socket, joinRef, request, rights, subscription, topic },
+      textOf: (position) => this.#options.feed.textOf(position),
+      authorize: (token) => this.#authorize(channel, token),
+      keep: () => this.#keep(channel),
+      onClosed: () => {
+        held.close();
+        leave();
+      },
+    });
+    this.#identify(channel, caller, request.token);
+    topic.add(channel);
+    socket.channels.set(request.topic, channel);
+    socket.reply(message, "ok", { postgres_changes: numbered.map(({ request: { sent }, id }) => ({ ...sent, id })) });
+    this.#greet(channel, begun, caller);
+  }
+
+  #subscribe(socket: ChannelSocket, { topic, options }: JoinRequest, channel: () => Channel): Subscription {
+    return new Subscription({
+      ...{ topic, socket, options, router: this.#options.router },
+      onPosition: () => channel().sendPosition(),
+      onFailure: (text) => channel().system("postgres_changes", "error", text),
+      onGap: (text) => channel().system("postgres_changes", "error", text, { gap: true }),
+      onEnd: (error) => channel().endChanges(error),
+    });
+  }
+
+  /** The caller is checked when the credentials expire, or the rights of the user change. */
+  #identify(channel: Channel, caller: Caller, token: string | null): void {
+    const { socket, request } = channel;
+    channel.caller?.close();
+    channel.caller = this.#options.callers.open(caller, {
+      resolve: () => socket.resolve(token),
+      onEnded: (reason) => channel.fail("system", badToken(reason).reason),
+    });
+    this.#identities.set(channel, identityOf(socket, request, caller));
+  }
+
+  #keep(channel: Channel): void {
+    const { subscription, socket } = channel;
+    const identity = this.#identities.get(channel)!;
+    if (subscription) this.#options.resumption.keep(identity, subscription.received, socket.lastRef);
+  }
+
+  async #rightsOf(caller: Caller, { isPrivate, name }: JoinRequest): Promise<ChannelRights> {
+    if (!isPrivate) return PUBLIC;
+    const rights = await this.#options.privateChannels.rightsOf(caller, name);
+    if (!rights.broadcast.read && !rights.presence.read) throw mayNotRead(name);
+    return rights;
+  }
+
+  async #watches(subscription: Subscription | null, bindings: readonly Binding[], caller: Caller) {
+    if (!subscription) return [];
+    try {
+      await this.#options.router.open();
+    } catch (error) {
+      throw error instanceof FeedUnavailable ? changesUnavailable(error.message) : error;
+    }
+    return this.#options.bindings.watches(bindings, caller, subscription);
+  }
+
+  /** Where a channel with this identity was when its connection was lost. */
+  #lost(identity: ChannelIdentity, ref: number): Start | undefined {
+    const { feed, resumption } = this.#options;
+    const lost = resumption.take(identity, ref).map((text) => feed.startOf(text)!);
+    return lost.sort(comparePositions)[0];
+  }
+
+  #isSame(channel: Channel, { client, channel: digest }: ChannelIdentity): boolean {
+    const known = this.#identities.get(channel);
+    return known?.client === client && known.channel === digest;
+  }
+
+  /** Begins at the position that the client sends or at which the connection was lost, whichever is later; without either, now. */
+  #begin(
+    subscription: Subscription,
+    { options: { since } }: JoinRequest,
+    watches: Awaited<ReturnType<Bindings["watches"]>>,
+    lost: Start | undefined,
+  ): Beginning {
+    const { feed } = this.#options;
+    const given = since === null ? null : feed.startOf(since);
+    if (since !== null && given === null) throw malformed("postgres_changes_options.since is not a position");
+    // The client sends `since` again with each join.
+    const isLater = given !== null && lost !== undefined && comparePositions(lost, given) > 0;
+    const start = given === null || isLater ? lost : given;
+    try {
+      return { position: subscription.start(watches, start), isResumed: start !== undefined, isGap: false };
+    } catch (error) {
+      if (!(error instanceof FeedGap)) throw error;
+      if (given !== null) throw gap();
+      return { position: subscription.start(watches), isResumed: false, isGap: true };
+    }
+  }
+
+  /** What follows the reply. */
+  #greet(channel: Channel, begun: Beginning | null, caller: Caller): void {
+    const { topics, anonymousRole, feed } = this.#options;
+    const { request, rights } = channel;
+    if (channel.receivesPresence && rights.presence.read)
+      topics.open(request.topic, request.isPrivate).sendPresences(channel);
+    if (!begun) return;
+    if (begun.isGap) channel.system("postgres_changes", "error", gap().reason, { gap: true });
+    const position = feed.textOf(begun.position);
+    channel.system("postgres_changes", "ok", "Subscribed to PostgreSQL", { position, resumed: begun.isResumed });
+    for (const lost of channel.subscription?.losses ?? [])
+      channel.system("postgres_changes", "ok", lost, { partial: true });
+    if (request.token === null && caller.role === anonymousRole)
+      channel.system("system", "ok", `the channel has no access token: it has the rights of the role ${anonymousRole}`);
+  }
+
+  /** Changes are checked with the new claims from here on. */
+  async #authorize(channel: Channel, token: string): Promise<void> {
+    const { socket, request, subscription } = channel;
+    const caller = await socket.callerOf(token);
+    const rights = await this.#rightsOf(caller, request);
+    const bindings = this.#options.bindings.number(request.bindings);
+    const watches = await this.#watches(subscription, bindings, caller);
+    if (!channel.isOpen) return;
+    channel.rights = rights;
+    this.#identify(channel, caller, token);
+    subscription?.replace(watches);
+  }
+}
+
+/** Without a `client_id`, clients with the same address and user agent are not distinguished. */
+function identityOf(
+  { exchange: { identity, request }, clientId, network }: ChannelSocket,
+  { topic, isPrivate, bindings, options }: JoinRequest,
+  { role, claims }: Caller,
+): ChannelIdentity {
+  const sent = bindings.map((binding) => binding.sent);
+  const channel = JSON.stringify([identity.credentials.keys, role, claims.sub, topic, isPrivate, sent, options.leave]);
+  const client = clientId === null ? `${network} ${request.headers["user-agent"]}` : `client ${clientId}`;
+  const digest = createHash("sha256").update(channel).digest("base64");
+  return { client, isExact: clientId !== null, channel: digest, network };
+}
+
+function closingOnError<T>(held: Holding, begin: () => T): T {
+  try {
+    return begin();
+  } catch (error) {
+    held.close();
+    throw error;
+  }
+}

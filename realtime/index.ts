@@ -1,0 +1,116 @@
+import type { LiveCatalog } from "../db/catalog/live.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Database } from "../db/database.ts";
+import type { IdentityChange } from "../db/follow/notifications.ts";
+import type { Rights } from "../db/rights/rights.ts";
+import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
+import type { HttpInterface } from "../http/pipeline/pipeline.ts";
+import { peersOf } from "../http/process/workers.ts";
+import { REFUSALS, RefusedError } from "../identity/refusals.ts";
+import { SocketCallers } from "../identity/socket-caller.ts";
+import { Bindings } from "./bindings.ts";
+import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast.ts";
+import { Channels } from "./channels.ts";
+import type { JoinLimitSettings } from "./join.ts";
+import { PrivateChannels } from "./private-channels.ts";
+import { LostChannels, Resumption } from "./resumption.ts";
+import { ChangeRouter } from "./router.ts";
+import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
+import { Topics } from "./topic.ts";
+
+/** The names are those of the service's settings. */
+export type RealtimeSettings = ChannelSocketOptions["limits"] &
+  BroadcastEndpointOptions["limits"] &
+  JoinLimitSettings & {
+    readonly dbAnonRole: string;
+    readonly apiKeyRequired: boolean;
+    readonly migrate: boolean;
+    /** Bytes of one change in a message. */
+    readonly realtimeMaxChangeBytes: number;
+  };
+
+export type RealtimeOptions = {
+  readonly settings: RealtimeSettings;
+  readonly database: Pick<Database, "budget" | "forRole">;
+  readonly catalog: LiveCatalog;
+  readonly changes: ChangeFeed;
+  readonly rights: Rights;
+  /** Calls back when the rights of a user, session or key have changed. */
+  onIdentityChange(listener: (change: IdentityChange) => void): void;
+  /** The connection string of the login that may read changes. */
+  readonly changesUrl: string;
+  onInternalError(error: unknown, requestId: string): void;
+  onConnectionError(error: Error): void;
+};
+
+export type Realtime = {
+  readonly socket: SocketRoute;
+  /** Broadcasts over HTTP. */
+  readonly broadcasts: HttpInterface;
+  /** To be called when all sockets are closed. */
+  close(): Promise<void>;
+};
+
+/** Channels, as `@supabase/realtime-js` uses them: changes of tables, broadcasts and presence. */
+export function createRealtime(options: RealtimeOptions): Realtime {
+  const { settings, changes: feed, rights, database, onInternalError } = options;
+  const needsKey = settings.apiKeyRequired;
+  const bindings = new Bindings({ feed, rights });
+  const topics = new Topics(peersOf(), database.budget);
+  const privateChannels = new PrivateChannels({ database, migrate: settings.migrate });
+  const lostChannels = settings.migrate
+    ? new LostChannels({ connectionString: options.changesUrl, onError: options.onConnectionError })
+    : null;
+  const channels = new Channels({
+    feed,
+    router: new ChangeRouter({ feed, rights, bindings, maxChangeBytes: settings.realtimeMaxChangeBytes }),
+    bindings,
+    resumption: new Resumption({
+      budget: database.budget,
+      textOf: (position) => feed.textOf(position),
+      startOf: (text) => feed.startOf(text),
+      shared: lostChannels,
+    }),
+    topics,
+    privateChannels,
+    callers: new SocketCallers(options.onIdentityChange),
+    anonymousRole: settings.dbAnonRole,
+  });
+  const socketOptions: ChannelSocketOptions = {
+    limits: settings,
+    budget: database.budget,
+    needsKey,
+    join: (socket, message) => channels.join(socket, message),
+    onInternalError,
+  };
+  return {
+    close: async () => lostChannels?.close(),
+    broadcasts: new BroadcastEndpoint({
+      topics,
+      catalog: options.catalog,
+      needsKey,
+      limits: settings,
+      rightsOf: (caller, name) => privateChannels.rightsOf(caller, name),
+      onInternalError,
+    }),
+    socket: {
+      path: "/realtime/v1/websocket",
+      protocol: null,
+      apiKeyIn: (url) => new URL(url, "http://localhost").searchParams.get("apikey"),
+      refuse: (upgrade) => refusalOf(upgrade, needsKey),
+      accept: (websocket, exchange) => void new ChannelSocket(websocket, exchange, socketOptions),
+    },
+  };
+}
+
+/** Refuses an upgrade without a key, or with one that is not valid. */
+async function refusalOf({ identity }: UpgradeRequest, needsKey: boolean): Promise<UpgradeRefusal | null> {
+  try {
+    await identity.caller({ needsKey });
+    return null;
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+    const [status, , message] = REFUSALS[error.reason];
+    return { status, message };
+  }
+}

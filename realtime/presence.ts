@@ -1,0 +1,227 @@
+import type { ByteBudget, Holding } from "../db/admission/byte-budget.ts";
+import { presenceTooLarge, shortOfMemory, tooManyPresences } from "./problem.ts";
+
+/** Whose presence is tracked. */
+export type Tracked = { readonly presenceKey: string; readonly socket: { readonly network: string } };
+
+/** What a client says about itself. `ref` is new with each change, and unique in the topic; the JSON contains it as `phx_ref`. */
+type Meta = { readonly ref: string; readonly json: string; readonly bytes: number };
+
+/** The presence of one client. */
+type Presence = {
+  /** Unique among the processes of the service. */
+  readonly id: string;
+  readonly key: string;
+  /** What a client of this process makes it hold, or the process of the client. */
+  readonly from: Holding | number;
+  /** As the members of the topic know it. */
+  announced: Meta | null;
+  /** As it is. */
+  current: Meta | null;
+};
+
+/** The JSON of `presence.current` in another process; null if the client has gone. */
+export type PresenceChange = {
+  readonly id: string;
+  readonly key: string;
+  readonly meta: { readonly ref: string; readonly json: string } | null;
+};
+
+/** Maximum bytes of what a client says about itself, as JSON. */
+export const MAX_META_BYTES = 4096;
+/** Maximum bytes of all keys and metas of a topic: a member that joins receives them in one message. */
+export const MAX_TOPIC_BYTES = 1_048_576;
+
+/** Milliseconds in which changes are collected, so that many clients that come or go at once do not cause a message each. */
+const DELAY = 50;
+/** The messages about changes of a topic, to all members together: at most so many for each millisecond, */
+const MESSAGES = 10;
+/** and so many bytes for each millisecond, */
+const BYTES = 100_000;
+/** and so many bytes at once, or this part of what one network may hold. Further changes wait for the next messages. */
+const BYTES_AT_ONCE = 16_000_000;
+const PART_AT_ONCE = 1 / 4;
+/** What a presence makes the service hold: its text, as members know it, in the message of the state and its buffers. */
+const COPIES = 4;
+const OVERHEAD = 1000;
+
+export type PresencesOptions = {
+  readonly budget: Pick<ByteBudget, "hold" | "share">;
+  /** A reference that is new in all processes. */
+  newRef(): string;
+  /** The number of members that receive changes. */
+  audience(): number;
+  /** Called with the JSON of `{ joins, leaves }`. */
+  send(diff: string): void;
+  /** Called with each change by a client of this process. */
+  share(change: PresenceChange): void;
+};
+
+/**
+ * Who is present in a topic: clients of this process, and of others. All members know the same: what `state` returns, which is also the
+ * sum of the changes that were sent. The more members, the more changes are sent together.
+ */
+export class Presences {
+  readonly #options: PresencesOptions;
+  readonly #own = new Map<Tracked, Presence>();
+  /** Those of other processes, by id. */
+  readonly #remote = new Map<string, Presence>();
+  /** Those that the members know, by key. */
+  readonly #announced = new Map<string, Set<Presence>>();
+  /** Those that have changed since, in the order of their first change. */
+  readonly #changed = new Set<Presence>();
+  #state: string | null = "{}";
+  #bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the next changes may be sent, in milliseconds. */
+  #nextAt = 0;
+
+  constructor(options: PresencesOptions) {
+    this.#options = options;
+  }
+
+  /** The number of clients that are present. */
+  get size(): number {
+    return this.#own.size + this.#remote.size;
+  }
+
+  /** Throws ChannelError, and changes nothing, if the payload is too large or the topic has too many presences. */
+  track(member: Tracked, payload: Readonly<Record<string, unknown>>): void {
+    const ref = this.#options.newRef();
+    const meta = metaOf(ref, JSON.stringify({ ...payload, phx_ref: ref }));
+    if (meta.bytes > MAX_META_BYTES) throw presenceTooLarge(MAX_META_BYTES);
+    const { presenceKey: key } = member;
+    const known = this.#own.get(member);
+    const bytes = meta.bytes + Buffer.byteLength(key);
+    if (this.#bytes + bytes - (known ? sizeOf(known) : 0) > MAX_TOPIC_BYTES) throw tooManyPresences(MAX_TOPIC_BYTES);
+    const holding = this.#hold(member, known, OVERHEAD + COPIES * bytes);
+    const presence = known ?? { id: ref, key, from: holding, announced: null, current: null };
+    this.#own.set(member, presence);
+    this.#set(presence, meta);
+    this.#options.share(changeOf(presence));
+  }
+
+  untrack(member: Tracked): void {
+    const presence = this.#own.get(member);
+    if (!presence) return;
+    this.#own.delete(member);
+    (presence.from as Holding).close();
+    this.#set(presence, null);
+    this.#options.share(changeOf(presence));
+  }
+
+  /** A client of the process with the number `from` has come, changed or gone. */
+  receive({ id, key, meta }: PresenceChange, from: number): void {
+    const known = this.#remote.get(id);
+    if (meta === null) {
+      this.#remote.delete(id);
+      if (known) this.#set(known, null);
+    } else if (known?.current?.ref !== meta.ref) {
+      const presence = known ?? { id, key, from, announced: null, current: null };
+      this.#remote.set(id, presence);
+      this.#set(presence, metaOf(meta.ref, meta.json));
+    }
+  }
+
+  /** The process with this number has ended. */
+  forget(from: number): void {
+    for (const presence of [...this.#remote.values()])
+      if (presence.from === from) this.receive({ ...presence, meta: null }, from);
+  }
+
+  /** The clients of this process. */
+  get own(): PresenceChange[] {
+    return [...this.#own.values()].map(changeOf);
+  }
+
+  /** The JSON of what the members know. The same text until something else is sent. */
+  state(): string {
+    this.#state ??= jsonOf(
+      [...this.#announced.values()].flatMap((all) => [...all]),
+      "announced",
+    );
+    return this.#state;
+  }
+
+  /** Throws ChannelError if the network of the member may not hold so many bytes. */
+  #hold({ socket }: Tracked, known: Presence | undefined, bytes: number): Holding {
+    const holding = (known?.from as Holding | undefined) ?? this.#options.budget.hold(socket.network, "presences");
+    if (holding.take(bytes - holding.bytes)) return holding;
+    if (!known) holding.close();
+    throw shortOfMemory();
+  }
+
+  #set(presence: Presence, meta: Meta | null): void {
+    this.#bytes -= sizeOf(presence);
+    presence.current = meta;
+    this.#bytes += sizeOf(presence);
+    if (presence.announced === null && meta === null) this.#changed.delete(presence);
+    else this.#changed.add(presence);
+    this.#sendSoon();
+  }
+
+  #sendSoon(): void {
+    if (this.#changed.size === 0) return;
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#send();
+      },
+      Math.max(DELAY, this.#nextAt - performance.now()),
+    ).unref();
+  }
+
+  #send(): void {
+    const audience = this.#options.audience();
+    const atOnce = Math.min(BYTES_AT_ONCE, this.#options.budget.share * PART_AT_ONCE);
+    const changed = this.#takeChanged(atOnce / audience);
+    if (changed.length === 0) return;
+    const left = changed.filter(({ announced }) => announced !== null);
+    const joined = changed.filter(({ current }) => current !== null);
+    const diff = audience === 0 ? "" : `{"joins":${jsonOf(joined, "current")},"leaves":${jsonOf(left, "announced")}}`;
+    for (const presence of changed) this.#announce(presence);
+    this.#state = null;
+    if (audience > 0) this.#options.send(diff);
+    this.#nextAt = performance.now() + Math.max(audience / MESSAGES, (audience * diff.length) / BYTES);
+    this.#sendSoon();
+  }
+
+  /** Takes the oldest changes, at least one, and together about `maxBytes`. */
+  #takeChanged(maxBytes: number): Presence[] {
+    const taken: Presence[] = [];
+    let bytes = 0;
+    for (const presence of this.#changed) {
+      if (taken.length > 0 && bytes >= maxBytes) break;
+      taken.push(presence);
+      this.#changed.delete(presence);
+      bytes += (presence.announced?.bytes ?? 0) + sizeOf(presence);
+    }
+    return taken;
+  }
+
+  #announce(presence: Presence): void {
+    const { key, current } = presence;
+    presence.announced = current;
+    const all = this.#announced.get(key) ?? new Set();
+    if (current !== null) this.#announced.set(key, all.add(presence));
+    else if (all.delete(presence) && all.size === 0) this.#announced.delete(key);
+  }
+}
+
+const metaOf = (ref: string, json: string): Meta => ({ ref, json, bytes: Buffer.byteLength(json) });
+
+const sizeOf = ({ key, current }: Presence): number => (current ? current.bytes + Buffer.byteLength(key) : 0);
+
+const changeOf = ({ id, key, current }: Presence): PresenceChange => ({
+  ...{ id, key },
+  meta: current && { ref: current.ref, json: current.json },
+});
+
+/** By key: `{ "ada": { "metas": [{ "phx_ref": "…", … }] } }` */
+function jsonOf(presences: readonly Presence[], which: "announced" | "current"): string {
+  const keys = Map.groupBy(presences, ({ key }) => key);
+  const members = [...keys].map(
+    ([key, all]) => `${JSON.stringify(key)}:{"metas":[${all.map((each) => each[which]!.json).join()}]}`,
+  );
+  return `{${members.join()}}`;
+}

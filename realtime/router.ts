@@ -1,0 +1,78 @@
+import { Delivery } from "../db/changes/delivery.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { Start } from "../db/changes/position.ts";
+import type { Attempt } from "../db/changes/watch-group.ts";
+import type { Rights } from "../db/rights/rights.ts";
+import type { ChangeVisibility, VisibleChange } from "../db/rights/watches.ts";
+import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
+import { ChangeMessages } from "./serializer.ts";
+
+export type ChangeRouterOptions = {
+  readonly feed: ChangeFeed;
+  readonly rights: Rights;
+  readonly bindings: Bindings;
+  /** Maximum size of a change in a message. */
+  readonly maxChangeBytes: number;
+};
+
+/** Brings changes to the channels that watch them. */
+export class ChangeRouter {
+  readonly #delivery: Delivery<ChangeWatch>;
+  readonly #bindings: Bindings;
+  readonly #maxChangeBytes: number;
+
+  constructor({ feed, rights, bindings, maxChangeBytes }: ChangeRouterOptions) {
+    this.#bindings = bindings;
+    this.#maxChangeBytes = maxChangeBytes;
+    this.#delivery = new Delivery(feed, rights, {
+      deliver: (results, attempt) => this.#deliver(results, attempt),
+      end: ({ subscriber }, error, position) => subscriber.end(error, position),
+    });
+  }
+
+  /** The number of watches. */
+  get size(): number {
+    return this.#delivery.size;
+  }
+
+  /** Resolves when changes can be received. Rejects with FeedUnavailable. */
+  open(): Promise<void> {
+    return this.#delivery.open();
+  }
+
+  /** See Delivery. */
+  start(watches: readonly ChangeWatch[], since?: Start): Start {
+    return this.#delivery.start(watches, since);
+  }
+
+  delete(watches: readonly ChangeWatch[]): void {
+    for (const watch of watches) this.#delivery.delete(watch);
+  }
+
+  positionOf(watch: ChangeWatch): Start {
+    return this.#delivery.positionOf(watch)!;
+  }
+
+  /** All watches of a channel end together. */
+  #deliver(results: readonly ChangeVisibility<ChangeWatch>[], attempt: Attempt<ChangeWatch>): void {
+    for (const { change, visible, failures } of results) {
+      const messages = new ChangeMessages(change, this.#maxChangeBytes);
+      for (const [subscriber, seen] of bySubscriber(visible))
+        attempt(seen[0]!.watch, () => {
+          for (const { watch } of seen) this.#bindings.refresh(watch);
+          subscriber.receive(seen, messages);
+        });
+      for (const { watch, error } of failures) attempt(watch, () => watch.subscriber.fail(watch, error));
+    }
+  }
+}
+
+function bySubscriber(visible: readonly VisibleChange<ChangeWatch>[]): Map<Subscriber, VisibleChange<ChangeWatch>[]> {
+  const groups = new Map<Subscriber, VisibleChange<ChangeWatch>[]>();
+  for (const seen of visible) {
+    const group = groups.get(seen.watch.subscriber);
+    if (group) group.push(seen);
+    else groups.set(seen.watch.subscriber, [seen]);
+  }
+  return groups;
+}

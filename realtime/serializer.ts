@@ -1,0 +1,219 @@
+import type { Change, Image } from "../db/changes/change.ts";
+import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
+import { ApiError } from "../db/errors.ts";
+import type { VisibleChange } from "../db/rights/watches.ts";
+import { parseJson } from "../http/pipeline/body.ts";
+import type { ChangeWatch } from "./bindings.ts";
+
+/**
+ * The version of the message format, from the parameter `vsn` of the URL: 1 are JSON objects, 2 are JSON arrays and binary
+ * broadcasts.
+ */
+export type Version = 1 | 2;
+
+/** A message of a client. References are decimal numbers as text. */
+export type ClientMessage = {
+  readonly joinRef: string | null;
+  readonly ref: string | null;
+  readonly topic: string;
+  readonly event: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** The payload of a broadcast that was sent as a binary message; its event is in `payload`. */
+  readonly body: Body | null;
+};
+
+/** What a broadcast carries. */
+export type Body = { readonly isJson: boolean; readonly bytes: Buffer };
+
+/** A message that is not in the format. It closes the socket. */
+export class MalformedMessage extends Error {}
+
+/** Throws MalformedMessage. */
+export function parseText(bytes: Buffer, version: Version, maxDepth: number): ClientMessage {
+  const value = parse(bytes, maxDepth);
+  if (version === 2) {
+    if (!Array.isArray(value) || value.length !== 5)
+      throw new MalformedMessage("a message must be an array [join_ref, ref, topic, event, payload]");
+    return messageOf(value);
+  }
+  if (!isObject(value)) throw new MalformedMessage("a message must be an object with topic, event, payload and ref");
+  return messageOf([value.join_ref, value.ref, value.topic, value.event, value.payload]);
+}
+
+function parse(bytes: Buffer, maxDepth: number): unknown {
+  try {
+    return parseJson(bytes, maxDepth);
+  } catch (error) {
+    if (error instanceof ApiError) throw new MalformedMessage("the message is not valid JSON");
+    throw error;
+  }
+}
+
+function messageOf([joinRef, ref, topic, event, payload]: readonly unknown[]): ClientMessage {
+  if (typeof topic !== "string" || typeof event !== "string")
+    throw new MalformedMessage("topic and event must be strings");
+  return {
+    joinRef: refOf(joinRef),
+    ref: refOf(ref),
+    topic,
+    event,
+    payload: isObject(payload) ? payload : {},
+    body: null,
+  };
+}
+
+const MAX_REF_LENGTH = 255;
+
+function refOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "number") return String(value);
+  if (typeof value !== "string" || value.length > MAX_REF_LENGTH)
+    throw new MalformedMessage("ref and join_ref must be short strings");
+  return value;
+}
+
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Binary messages of clients: a broadcast. */
+const PUSH = 3;
+/** Binary messages to clients: a broadcast. */
+const BROADCAST = 4;
+
+/**
+ * Six bytes follow the kind: the lengths of join_ref, ref, topic, event and metadata, and 1 for JSON. Then come the five texts, and
+ * the body. Throws MalformedMessage.
+ */
+export function parseBinary(bytes: Buffer, version: Version): ClientMessage {
+  if (version === 1 || bytes[0] !== PUSH || bytes.length < 7)
+    throw new MalformedMessage("a binary message must be a broadcast of version 2.0.0");
+  const lengths = [...bytes.subarray(1, 6)];
+  const texts: string[] = [];
+  let at = 7;
+  for (const length of lengths) {
+    texts.push(bytes.toString("utf8", at, at + length));
+    at += length;
+  }
+  if (at > bytes.length) throw new MalformedMessage("the binary message is shorter than its header says");
+  const [joinRef, ref, topic, event] = texts as [string, string, string, string];
+  return {
+    joinRef: joinRef || null,
+    ref: ref || null,
+    topic,
+    event: "broadcast",
+    payload: { type: "broadcast", event },
+    body: { isJson: bytes[6] === 1, bytes: bytes.subarray(at) },
+  };
+}
+
+/** A message to a client. `payload` is JSON. Messages that the client has not asked for have no references. */
+export function writeText(
+  version: Version,
+  { joinRef = null, ref = null, topic, event }: ServerMessage,
+  payload: string,
+): string {
+  const [j, r, t] = [JSON.stringify(joinRef), JSON.stringify(ref), JSON.stringify(topic)];
+  return version === 2
+    ? `[${j},${r},${t},"${event}",${payload}]`
+    : `{"topic":${t},"event":"${event}","payload":${payload},"ref":${r},"join_ref":${j}}`;
+}
+
+type ServerMessage = {
+  readonly joinRef?: string | null;
+  readonly ref?: string | null;
+  readonly topic: string;
+  /** One of those of the protocol: it needs no quoting. */
+  readonly event: string;
+};
+
+/** A message to several clients, written once for each version. `payload` is JSON. */
+export class SharedText {
+  readonly #message: ServerMessage;
+  readonly #payload: string;
+  readonly #written = new Map<Version, Buffer>();
+
+  constructor(message: ServerMessage, payload: string) {
+    this.#message = message;
+    this.#payload = payload;
+  }
+
+  of(version: Version): Buffer {
+    const written = this.#written.get(version) ?? Buffer.from(writeText(version, this.#message, this.#payload));
+    this.#written.set(version, written);
+    return written;
+  }
+}
+
+/** A broadcast whose body is not JSON. Version 1 cannot carry it. */
+export function writeBinary(topic: string, event: string, body: Buffer): Buffer {
+  const [t, e] = [Buffer.from(topic), Buffer.from(event)];
+  return Buffer.concat([Buffer.from([BROADCAST, t.length, e.length, 0, 0]), t, e, body]);
+}
+
+/** Instead of a record that is too large. */
+const TOO_LARGE = '["Error 413: Payload Too Large"]';
+
+/**
+ * The messages of one change. What is equal for several subscribers is written once: the data for those with the same columns, the
+ * message for channels with the same topic and bindings.
+ */
+export class ChangeMessages {
+  readonly change: Change;
+  readonly #maxBytes: number;
+  readonly #data = new Map<string, string>();
+  readonly #messages = new Map<string, Buffer>();
+
+  /** `maxBytes` is the maximum size of the data. */
+  constructor(change: Change, maxBytes: number) {
+    this.change = change;
+    this.#maxBytes = maxBytes;
+  }
+
+  /** The message of a channel for the bindings with these ids, which have the same columns and see the same. */
+  of(topic: string, version: Version, ids: readonly number[], seen: VisibleChange<ChangeWatch>): Buffer {
+    const shown = shownIn(seen);
+    const key = `${version} ${ids.join()} ${shown} ${topic}`;
+    let message = this.#messages.get(key);
+    if (message === undefined) {
+      const payload = `{"ids":[${ids.join()}],"data":${this.#dataOf(shown, seen)}}`;
+      message = Buffer.from(writeText(version, { topic, event: "postgres_changes" }, payload));
+      this.#messages.set(key, message);
+    }
+    return message;
+  }
+
+  #dataOf(shown: string, seen: VisibleChange<ChangeWatch>): string {
+    let data = this.#data.get(shown);
+    if (data !== undefined) return data;
+    data = writeData(this.change, seen, false);
+    if (Buffer.byteLength(data) > this.#maxBytes) data = writeData(this.change, seen, true);
+    this.#data.set(shown, data);
+    return data;
+  }
+}
+
+/** Equal for subscribers that receive the same data of a change. */
+export const shownIn = ({ event, seesOld, watch }: VisibleChange<ChangeWatch>): string =>
+  `${event} ${seesOld} ${watch.view.name}`;
+
+/** Source: realtime-js, RealtimeChannel.ts, `_getPayloadRecords`. */
+function writeData(change: Change, { event, seesOld, watch }: VisibleChange<ChangeWatch>, onlyKey: boolean): string {
+  const { table } = change;
+  const key = columnIndexesOf(table, watch.view.key);
+  const included = onlyKey ? key : columnIndexesOf(table, watch.view.columns);
+  const described = included.map((i) => ({ name: table.columns[i]!.name, type: table.columns[i]!.typeName }));
+  const members = [
+    `"schema":${JSON.stringify(table.schema)}`,
+    `"table":${JSON.stringify(table.name)}`,
+    `"commit_timestamp":"${new Date(change.committedAt).toISOString()}"`,
+    `"type":"${event}"`,
+    `"columns":${JSON.stringify(described)}`,
+  ];
+  if (event !== "DELETE") members.push(`"record":${imageJson(table, change.new!, included)}`);
+  if (event !== "INSERT") members.push(`"old_record":${oldRecord(change, seesOld ? included : key)}`);
+  return `{${members.join(",")},"errors":${onlyKey ? TOO_LARGE : "null"}}`;
+}
+
+/** An update that does not change the key has no old row in the stream if the replica identity is the key. */
+const oldRecord = (change: Change, included: readonly number[]): string =>
+  imageJson(change.table, change.old ?? (change.new as Image), included);

@@ -1,0 +1,287 @@
+import type { RawData, WebSocket } from "ws";
+import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
+import type { Caller } from "../db/caller.ts";
+import { ApiError } from "../db/errors.ts";
+import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
+import type { RequestIdentity } from "../identity/caller-resolver.ts";
+import { REFUSALS, RefusedError } from "../identity/refusals.ts";
+import type { Channel } from "./channel.ts";
+import { type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
+import { badToken, ChannelError, channelsTooLarge, internal, rateLimited } from "./problem.ts";
+import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
+import type { Subscription } from "./subscription.ts";
+
+export type ChannelSocketOptions = {
+  readonly limits: {
+    /** Bytes buffered for a client that reads slowly, before changes wait in the feed. */ readonly wsMaxBufferedBytes: number;
+    /** Nesting of brackets in a message. */ readonly jsonMaxDepth: number;
+  } & JoinLimitSettings;
+  readonly budget: ByteBudget;
+  readonly needsKey: boolean;
+  /** Joins a channel and replies. Rejects with ChannelError. */
+  join(socket: ChannelSocket, message: ClientMessage): Promise<void>;
+  onInternalError(error: unknown, requestId: string): void;
+};
+
+const MALFORMED = 4400;
+const INTERNAL_ERROR = 1011;
+const TRY_AGAIN_LATER = 1013;
+/** The least milliseconds between two pings that show whether the client has received its messages. */
+const PING_PAUSE = 100;
+/** A client for which this many times the limit is buffered is disconnected. */
+const MAX_BUFFERED = 16;
+const HEARTBEAT_TOPIC = "phoenix";
+
+/** One WebSocket and its channels. */
+export class ChannelSocket {
+  readonly version: Version;
+  readonly exchange: SocketExchange;
+  /** The channels by topic. */
+  readonly channels = new Map<string, Channel>();
+  /** The parameter `client_id` of the URL: identifies the client across connections. */
+  readonly clientId: string | null;
+  /** The network of the client. */
+  readonly network: string;
+  readonly joins: SocketJoins;
+  /** The highest reference so far. Clients count across connections. */
+  lastRef = 0;
+  readonly #websocket: WebSocket;
+  readonly #holder: Holder;
+  /** The messages that the client has not read. */
+  readonly #unread: Holding;
+  readonly #options: ChannelSocketOptions;
+  /** By topic: messages are handled in order. */
+  readonly #handling = new Map<string, Promise<void>>();
+  readonly #unpinged = new Set<Subscription>();
+  /** The subscriptions whose messages the client confirms by answering the outstanding ping. */
+  readonly #pinged = new Set<Subscription>();
+  /** Whether a ping will be sent when this turn of the event loop is over, or later. */
+  #isPinging = false;
+  #pingTimer: NodeJS.Timeout | undefined;
+  #pingedAt = Number.NEGATIVE_INFINITY;
+  #pings = 0;
+  readonly #draining: (() => void)[] = [];
+
+  constructor(websocket: WebSocket, exchange: SocketExchange, options: ChannelSocketOptions) {
+    const parameters = new URL(exchange.request.url!, "http://localhost").searchParams;
+    this.version = parameters.get("vsn")?.startsWith("1.") ? 1 : 2;
+    this.clientId = parameters.get("client_id");
+    this.network = exchange.client.name;
+    this.exchange = exchange;
+    this.joins = new SocketJoins(options.limits, exchange.client);
+    this.#websocket = websocket;
+    this.#holder = { destroy: () => websocket.terminate() };
+    this.#unread = options.budget.hold(this.network, "messages", this.#holder);
+    this.#options = options;
+    websocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    websocket.on("pong", (payload) => this.#pong(String(payload)));
+    websocket.once("close", (code) => this.#close(code));
+  }
+
+  get isOpen(): boolean {
+    return this.#websocket.readyState === this.#websocket.OPEN;
+  }
+
+  /** Maximum nesting of brackets in a message. */
+  get maxDepth(): number {
+    return this.#options.limits.jsonMaxDepth;
+  }
+
+  /** Whether the client reads so slowly that changes must wait. */
+  get isFull(): boolean {
+    return this.#websocket.bufferedAmount > this.#options.limits.wsMaxBufferedBytes;
+  }
+
+  /** Sends a message: text, or the bytes of one. */
+  send(message: string | Buffer, isBinary = false): void {
+    if (!this.isOpen) return;
+    const { limits } = this.#options;
+    if (this.#websocket.bufferedAmount > MAX_BUFFERED * limits.wsMaxBufferedBytes) {
+      this.closeSlow();
+      return;
+    }
+    const bytes = Buffer.byteLength(message);
+    if (!this.#unread.send(bytes)) return;
+    this.#collect();
+    this.#websocket.send(message, { binary: isBinary }, () => {
+      this.#unread.give(bytes);
+      if (this.#draining.length > 0) this.#drain();
+    });
+  }
+
+  /** Sends everything of one turn of the event loop with one system call: it is most of the cost of a message. */
+  #collect(): void {
+    const { socket } = this.exchange.request;
+    if (socket.writableCorked > 0) return;
+    socket.cork();
+    process.nextTick(() => socket.uncork());
+  }
+
+  /** Sends a message that answers one of the client. `response` is an object. */
+  reply({ joinRef, ref, topic }: ClientMessage, status: "ok" | "error", response: object = {}): void {
+    if (ref === null) return;
+    const payload = JSON.stringify({ status, response });
+    this.send(writeText(this.version, { joinRef, ref, topic, event: "phx_reply" }, payload));
+  }
+
+  closeSlow(): void {
+    this.#websocket.close(TRY_AGAIN_LATER, "the client reads too slowly");
+  }
+
+  /** Counts what a channel makes the service hold; it must be closed with the channel. Throws ChannelError. */
+  hold(bytes: number): Holding {
+    const held = this.#options.budget.reserve(this.network, "subscriptions", bytes, this.#holder);
+    if (held === null) throw channelsTooLarge();
+    return held;
+  }
+
+  /** Calls back when the client has read what is buffered. */
+  whenDrained(callback: () => void): void {
+    this.#draining.push(callback);
+  }
+
+  /** Finds out whether the client has received the messages of a subscription. */
+  pingSoon(subscription: Subscription): void {
+    this.#unpinged.add(subscription);
+    this.#schedulePing();
+  }
+
+  /** A ping that is due is sent with the messages of this turn. The next one waits until the client has answered. */
+  #schedulePing(): void {
+    if (this.#isPinging || this.#pinged.size > 0) return;
+    this.#isPinging = true;
+    const pause = this.#pingedAt + PING_PAUSE - performance.now();
+    if (pause > 0) this.#pingTimer = setTimeout(() => this.#ping(), pause);
+    else process.nextTick(() => this.#ping());
+  }
+
+  /** The caller on a channel. Rejects with ChannelError if the credentials are refused. */
+  async callerOf(token: string | null): Promise<Caller> {
+    try {
+      return await this.resolve(token);
+    } catch (error) {
+      if (error instanceof RefusedError) throw badToken(REFUSALS[error.reason][2]);
+      if (error instanceof ApiError) throw internal(error.problem.message);
+      throw error;
+    }
+  }
+
+  /** The same. Throws, or rejects with, RefusedError or ApiError. */
+  resolve(token: string | null): Caller | Promise<Caller> {
+    return this.#identityOf(token).caller({ needsKey: this.#options.needsKey });
+  }
+
+  #identityOf(token: string | null): RequestIdentity {
+    return this.exchange.identity.onSocket(token === null ? {} : { authorization: `Bearer ${token}` });
+  }
+
+  #receive(data: RawData, isBinary: boolean): void {
+    // Messages that arrive after the close frame was sent are ignored.
+    if (!this.isOpen) return;
+    try {
+      const bytes = data as Buffer;
+      const message = isBinary ? parseBinary(bytes, this.version) : parseText(bytes, this.version, this.maxDepth);
+      const ref = Number(message.ref);
+      if (Number.isSafeInteger(ref)) this.lastRef = Math.max(this.lastRef, ref);
+      this.#enqueue(message);
+    } catch (error) {
+      if (error instanceof MalformedMessage) this.#websocket.close(MALFORMED, error.message);
+      else this.#fail(error);
+    }
+  }
+
+  #enqueue(message: ClientMessage): void {
+    const { topic } = message;
+    const before = this.#handling.get(topic);
+    const handled = before ? before.then(() => this.#handle(message)) : this.#handle(message);
+    if (!handled) return;
+    const settled: Promise<void> = handled
+      .catch((error) => this.#fail(error))
+      .finally(() => {
+        if (this.#handling.get(topic) === settled) this.#handling.delete(topic);
+      });
+    this.#handling.set(topic, settled);
+  }
+
+  #handle(message: ClientMessage): Promise<void> | undefined {
+    const { topic, event, joinRef } = message;
+    if (!this.isOpen) return undefined;
+    if (topic === HEARTBEAT_TOPIC) return this.#heartbeat(message);
+    if (event === "phx_join") return this.#join(message);
+    const channel = this.channels.get(topic);
+    // A message to a channel that has been closed meanwhile.
+    if (!channel || (joinRef !== null && joinRef !== channel.joinRef)) {
+      const isLeaving = event === "phx_leave";
+      this.reply(message, isLeaving ? "ok" : "error", isLeaving ? {} : { reason: "unmatched topic" });
+      return undefined;
+    }
+    if (event !== "phx_leave" && this.#isRefused(message, this.#nameOf(channel))) return undefined;
+    return channel.receive(message);
+  }
+
+  /** For the limits; null for an anonymous caller. */
+  #nameOf({ caller }: Channel): string | null {
+    return caller === null ? null : this.exchange.identity.nameOf(caller.current);
+  }
+
+  /** Counts a message towards RATE_LIMIT, and answers it if it is refused. */
+  #isRefused(message: ClientMessage, knownName: string | null): boolean {
+    const problem = this.exchange.countOperation(knownName);
+    if (problem !== null) this.reply(message, "error", { reason: rateLimited(problem.message).reason });
+    return problem !== null;
+  }
+
+  #heartbeat(message: ClientMessage): undefined {
+    this.reply(message, "ok");
+    for (const channel of this.channels.values()) channel.sendPosition();
+  }
+
+  async #join(message: ClientMessage): Promise<void> {
+    if (this.#isRefused(message, this.#identityOf(parseToken(message.payload.access_token)).knownName)) return;
+    try {
+      this.joins.countJoin();
+      await this.#options.join(this, message);
+    } catch (error) {
+      if (!(error instanceof ChannelError)) {
+        this.#options.onInternalError(error, this.exchange.requestId);
+        this.reply(message, "error", { reason: internal("the channel cannot be joined at the moment").reason });
+      } else this.reply(message, "error", { reason: error.reason });
+    }
+  }
+
+  #ping(): void {
+    this.#isPinging = false;
+    if (!this.isOpen) return;
+    this.#pingedAt = performance.now();
+    for (const subscription of this.#unpinged) {
+      this.#pinged.add(subscription);
+      subscription.ping();
+    }
+    this.#unpinged.clear();
+    this.exchange.ping(String(++this.#pings));
+  }
+
+  #pong(payload: string): void {
+    if (payload !== String(this.#pings)) return;
+    for (const subscription of this.#pinged) subscription.pong();
+    this.#pinged.clear();
+    if (this.#unpinged.size > 0) this.#schedulePing();
+  }
+
+  #drain(): void {
+    if (this.#websocket.bufferedAmount > this.#options.limits.wsMaxBufferedBytes / 2) return;
+    for (const callback of this.#draining.splice(0)) callback();
+  }
+
+  #fail(error: unknown): void {
+    this.#options.onInternalError(error, this.exchange.requestId);
+    this.#websocket.close(INTERNAL_ERROR, "internal error");
+  }
+
+  #close(code: number): void {
+    clearTimeout(this.#pingTimer);
+    this.#unread.close();
+    for (const channel of [...this.channels.values()]) channel.disconnect(code);
+    this.channels.clear();
+  }
+}

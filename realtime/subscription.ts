@@ -1,0 +1,169 @@
+import { comparePositions, laterOf } from "../db/changes/change.ts";
+import type { Start } from "../db/changes/position.ts";
+import { FeedGap } from "../db/changes/reader.ts";
+import type { VisibleChange } from "../db/rights/watches.ts";
+import type { ChangeWatch, Subscriber } from "./bindings.ts";
+import type { ChangesOptions } from "./join.ts";
+import type { ChangeRouter } from "./router.ts";
+import { type ChangeMessages, shownIn } from "./serializer.ts";
+import type { ChannelSocket } from "./socket.ts";
+
+export type SubscriptionOptions = {
+  readonly topic: string;
+  readonly socket: ChannelSocket;
+  readonly router: ChangeRouter;
+  readonly options: ChangesOptions;
+  /** Sends the position to the client. */
+  onPosition(position: Start): void;
+  /** A policy has raised an error. */
+  onFailure(message: string): void;
+  /** The data of the client is no longer up to date. */
+  onGap(message: string): void;
+  /** No further changes are received, for the reason in the message. A FeedGap if changes have been missed. */
+  onEnd(error: Error): void;
+};
+
+/** Milliseconds between two messages about errors of policies. */
+const FAILURES = 1000;
+
+/** The changes that a channel receives, and how far its client has received them. */
+export class Subscription implements Subscriber {
+  readonly #options: SubscriptionOptions;
+  #watches: readonly ChangeWatch[] = [];
+  /** Where the client continues after it has fallen behind; null if it has not. */
+  #pausedAt: Start | null = null;
+  /** The position before the messages that the outstanding ping follows. */
+  #pinged: Start | null = null;
+  /** The position before the messages that no ping follows yet. */
+  #unpinged: Start | null = null;
+  #failedAt = 0;
+  /** The position after the last change if the subscription has ended; null until then. */
+  #end: Start | null = null;
+
+  constructor(options: SubscriptionOptions) {
+    this.#options = options;
+  }
+
+  /** Receives the changes after `since`; without it, those after the position that is returned. Throws FeedGap. */
+  start(watches: readonly ChangeWatch[], since?: Start): Start {
+    const start = this.#options.router.start(watches, since);
+    this.#watches = watches;
+    return start;
+  }
+
+  /** Continues with other watches for the same bindings. */
+  replace(watches: readonly ChangeWatch[]): void {
+    if (this.#end !== null) return;
+    const position = this.sent;
+    this.#options.router.delete(this.#watches);
+    this.#watches = watches;
+    if (this.#pausedAt === null) this.#continueAt(position);
+  }
+
+  stop(): void {
+    this.#end ??= this.sent;
+    this.#options.router.delete(this.#watches);
+    this.#watches = [];
+  }
+
+  /** What the channel does not receive, although its bindings ask for it. */
+  get losses(): ReadonlySet<string> {
+    const wanting = this.#watches.filter(({ binding }) => ["*", "DELETE"].includes(binding.request.event));
+    return new Set(wanting.flatMap(({ lost }) => lost ?? []));
+  }
+
+  /** Everything up to here has been sent. */
+  get sent(): Start {
+    if (this.#end ?? this.#pausedAt) return (this.#end ?? this.#pausedAt)!;
+    const positions = this.#watches.map((watch) => this.#options.router.positionOf(watch));
+    return positions.reduce((one, other) => (comparePositions(one, other) < 0 ? one : other));
+  }
+
+  /** The client has received everything up to here. */
+  get received(): Start {
+    return this.#pinged ?? this.#unpinged ?? this.sent;
+  }
+
+  receive(visible: readonly VisibleChange<ChangeWatch>[], messages: ChangeMessages): void {
+    if (this.#pausedAt !== null || this.#end !== null) return;
+    const { topic, socket } = this.#options;
+    const wanted = visible.filter((seen) => this.#wants(seen));
+    if (wanted.length === 0) return;
+    if (socket.isFull) {
+      this.#pauseBefore(messages.change.position);
+      return;
+    }
+    if (this.#unpinged === null) {
+      this.#unpinged = this.sent;
+      socket.pingSoon(this);
+    }
+    if (messages.change.operation === "TRUNCATE") {
+      const { schema, name } = messages.change.table;
+      this.#options.onGap(`the table ${schema}.${name} was truncated: load the data again`);
+      return;
+    }
+    const [first] = wanted;
+    const groups = wanted.length === 1 ? [wanted] : Map.groupBy(wanted, shownIn).values();
+    for (const group of groups) {
+      const ids = [...new Set(group.map(({ watch }) => watch.binding.id))].sort((a, b) => a - b);
+      socket.send(messages.of(topic, socket.version, ids, group[0] ?? first!));
+    }
+  }
+
+  fail({ table }: ChangeWatch, error: Error): void {
+    if (Date.now() - this.#failedAt < FAILURES) return;
+    this.#failedAt = Date.now();
+    this.#options.onFailure(
+      `a policy of ${table.schema}.${table.name} failed, so changes are not sent: ${error.message}`,
+    );
+  }
+
+  end(error: Error, position: Start): void {
+    if (this.#end !== null) return;
+    this.#end = position;
+    this.stop();
+    this.#options.onEnd(error);
+  }
+
+  /** A ping follows the messages so far. */
+  ping(): void {
+    this.#pinged = this.#unpinged;
+    this.#unpinged = null;
+    if (this.#options.options.positions && this.#end === null) this.#options.onPosition(this.sent);
+  }
+
+  /** The client has answered the ping. */
+  pong(): void {
+    this.#pinged = null;
+  }
+
+  #wants({ event, left, watch }: VisibleChange<ChangeWatch>): boolean {
+    const wanted = watch.binding.request.event;
+    return (
+      (wanted === "*" || wanted === (event === "TRUNCATE" ? "DELETE" : event)) &&
+      (left !== "filter" || this.#options.options.leave)
+    );
+  }
+
+  /** The client reads slowly: it continues here when it has read what is buffered. */
+  #pauseBefore({ lsn, index }: Start): void {
+    const { router, socket } = this.#options;
+    this.#pausedAt = laterOf<Start>(this.sent, { lsn, index: index - 1 });
+    router.delete(this.#watches);
+    socket.whenDrained(() => {
+      const position = this.#pausedAt;
+      this.#pausedAt = null;
+      if (position !== null && this.#end === null) this.#continueAt(position);
+    });
+  }
+
+  #continueAt(position: Start): void {
+    try {
+      this.#options.router.start(this.#watches, position);
+    } catch (error) {
+      if (!(error instanceof FeedGap)) throw error;
+      this.#end = position;
+      this.#options.socket.closeSlow();
+    }
+  }
+}

@@ -1,0 +1,248 @@
+import { expect, test } from "vitest";
+import { type Observed, observe, observing, summary, useRealtime } from "../support/realtime.ts";
+
+const { client, sql } = useRealtime();
+
+test("a subscriber receives inserts, updates and deletes of the rows that it may see, with the row before and after", async () => {
+  const ada = await observing(client({ as: "ada" }), "todos", [{ event: "*", schema: "public", table: "todos" }]);
+  const bob = await observing(client({ as: "bob" }), "todos", [{ event: "*", schema: "public", table: "todos" }]);
+  await sql(
+    `insert into todos (id, owner, title, size, tags, meta) values (1, 1, 'milk', 1.5, '{a,b c}', '{"k": [1]}')`,
+  );
+  await sql("insert into todos (id, owner, title) values (2, 2, 'bread')");
+  await sql("update todos set done = true where id = 1");
+  await sql("delete from todos");
+  await expect.poll(() => summary(ada)).toEqual(["INSERT 1", "UPDATE 1", "DELETE 1"]);
+  await expect.poll(() => summary(bob)).toEqual(["INSERT 2", "DELETE 2"]);
+  const row = { id: 1, owner: 1, title: "milk", done: false, size: 1.5, tags: ["a", "b c"], meta: { k: [1] } };
+  expect(ada.changes[0]).toMatchObject({ schema: "public", table: "todos", new: row, old: {}, errors: null });
+  expect(ada.changes[0].commit_timestamp).toMatch(/^\d{4}-\d\d-\d\dT/);
+  expect(ada.changes[1]).toMatchObject({ new: { ...row, done: true }, old: row });
+  expect(ada.changes[2]).toMatchObject({ new: {}, old: { ...row, done: true } });
+});
+
+test.each([
+  ["1.0.0", 11],
+  ["2.0.0", 12],
+])("the version %s of the message format works", async (vsn, id) => {
+  const notes = await observing(client({ realtime: { vsn } }), "notes", [
+    { event: "INSERT", schema: "public", table: "notes" },
+  ]);
+  await sql(`insert into notes (id, body) values (${id}, 'one')`);
+  await expect.poll(() => summary(notes)).toEqual([`INSERT ${id}`]);
+  expect(notes.changes[0].new).toEqual({ id, room: null, body: "one" });
+  expect(await notes.channel.unsubscribe()).toBe("ok");
+  expect(notes.states).toEqual(["SUBSCRIBED", "CLOSED"]);
+});
+
+test("a TRUNCATE is a gap for those who want deletes, and their channel stays open", async () => {
+  const on = (event: string) => ({ event, schema: "public", table: "notes" });
+  const all = await observing(client(), "all", [on("*")]);
+  const inserts = await observing(client(), "inserts", [on("INSERT")]);
+  await sql("truncate notes");
+  await sql("insert into notes (id, body) values (41, 'one')");
+  await expect.poll(() => summary(all)).toEqual(["INSERT 41"]);
+  await expect.poll(() => summary(inserts)).toEqual(["INSERT 41"]);
+  expect(all.system.filter(({ gap }) => gap)).toMatchObject([
+    { status: "error", message: "the table public.notes was truncated: load the data again" },
+  ]);
+  expect(inserts.system.filter(({ gap }) => gap)).toEqual([]);
+  expect(all.states).toEqual(["SUBSCRIBED"]);
+  await sql("delete from notes");
+  // The next subscribers begin after it.
+  await expect.poll(() => summary(all)).toEqual(["INSERT 41", "DELETE 41"]);
+});
+
+test("an event of a binding selects inserts, updates or deletes", async () => {
+  const on = (event: string) => ({ event, schema: "public", table: "notes" });
+  const all = client();
+  const inserts = await observing(all, "inserts", [on("INSERT")]);
+  const updates = await observing(all, "updates", [on("UPDATE")]);
+  const deletes = await observing(all, "deletes", [on("DELETE")]);
+  await sql("insert into notes (id, body) values (21, 'one')");
+  await sql("update notes set body = 'two' where id = 21");
+  await sql("delete from notes where id = 21");
+  await expect.poll(() => summary(deletes)).toEqual(["DELETE 21"]);
+  expect([summary(inserts), summary(updates)]).toEqual([["INSERT 21"], ["UPDATE 21"]]);
+});
+
+test("a client subscribes to all tables that it may read, and to several bindings on one channel", async () => {
+  const all = await observing(client({ as: "ada" }), "all", [{ event: "*", schema: "public" }]);
+  const two = await observing(client({ as: "ada" }), "two", [
+    { event: "INSERT", schema: "public", table: "notes", filter: "room=eq.a" },
+    { event: "*", schema: "public", table: "notes", filter: "id=gt.30" },
+    { event: "INSERT", schema: "public", table: "todos", select: ["title"] },
+  ]);
+  await sql("insert into notes (id, room) values (31, 'a'), (32, 'b')");
+  await sql("insert into todos (id, owner, title) values (33, 1, 'milk')");
+  await sql("delete from notes");
+  await expect.poll(() => summary(all).length).toBe(5);
+  expect(summary(all).slice(0, 3)).toEqual(["INSERT 31", "INSERT 32", "INSERT 33"]);
+  expect(all.changes[2].table).toBe("todos");
+  // Both bindings call back for the first note.
+  await expect.poll(() => summary(two).length).toBe(6);
+  expect(summary(two).slice(0, 4)).toEqual(["INSERT 31", "INSERT 31", "INSERT 32", "INSERT 33"]);
+  expect(two.changes[3].new).toEqual({ id: 33, title: "milk" });
+  await sql("delete from todos");
+});
+
+const FILTERS = [
+  ["body=eq.milk", ["1"]],
+  ["body=neq.milk", ["2", "3"]],
+  ["id=lt.2", ["1"]],
+  ["id=lte.2", ["1", "2"]],
+  ["id=gt.2", ["3", "4"]],
+  ["id=gte.2", ["2", "3", "4"]],
+  ["id=in.(1,3,9)", ["1", "3"]],
+  ['body=in.("a,b",milk)', ["1", "2"]],
+  ["body=like.m%", ["1"]],
+  ["body=ilike.M%", ["1"]],
+  ["body=match.^m.*k$", ["1"]],
+  ["body=imatch.^M", ["1"]],
+  ["room=is.null", ["3", "4"]],
+  ["room=not.is.null", ["1", "2"]],
+  ["body=isdistinct.milk", ["2", "3", "4"]],
+  ["body=isdistinct.null", ["1", "2", "3"]],
+  ["body=not.eq.milk", ["2", "3"]],
+  ["body=not.in.(milk)", ["2", "3"]],
+  ['body=eq."a,b"', ["2"]],
+  ["id=gt.1,id=lt.4", ["2", "3"]],
+  ["or=(id.eq.1,and(id.gt.2,body.eq.c))", ["1", "3"]],
+  ["not.or=(id.eq.1,id.eq.2)", ["3", "4"]],
+  ["room=eq.a,or=(id.eq.2,id.eq.3)", ["2"]],
+  ["", ["1", "2", "3", "4"]],
+] as const;
+
+test("a filter selects rows with all operators of the table interface, and with and, or and not", async () => {
+  const all = client();
+  const table = { schema: "public", table: "notes" };
+  const on = (filter: string) => [
+    { ...table, event: "INSERT", filter },
+    { ...table, event: "DELETE" },
+  ];
+  const filtered = await Promise.all(FILTERS.map(([filter]) => observing(all, `filter ${filter}`, on(filter))));
+  await sql(
+    "insert into notes (id, room, body) values (1, 'a', 'milk'), (2, 'a', 'a,b'), (3, null, 'c'), (4, null, null)",
+  );
+  await sql("delete from notes");
+  const deletes = (observed: Observed) => summary(observed).filter((text) => text.startsWith("DELETE")).length;
+  await expect.poll(() => filtered.every((observed) => deletes(observed) === 4)).toBe(true);
+  const inserts = (observed: Observed) => observed.changes.flatMap((change) => change.new.id?.toString() ?? []);
+  expect(filtered.map((observed, i) => [FILTERS[i]![0], inserts(observed)])).toEqual(FILTERS);
+});
+
+test("a filter selects updates by the new row and deletes by the old row", async () => {
+  const on = { event: "*", schema: "public", table: "notes", filter: "room=eq.a" };
+  const notes = await observing(client(), "by default", [on]);
+  const leaving = await observing(client(), "leaving", [on], { postgres_changes_options: { leave: true } });
+  await sql("insert into notes (id, room) values (41, 'b'), (42, 'a')");
+  await sql("update notes set room = 'a' where id = 41");
+  await sql("update notes set room = 'b' where id = 42");
+  await sql("delete from notes");
+  await expect.poll(() => summary(notes)).toEqual(["INSERT 42", "UPDATE 41", "DELETE 41"]);
+  // With the option `leave`, an update after which the filter no longer holds is a DELETE.
+  await expect.poll(() => summary(leaving)).toEqual(["INSERT 42", "UPDATE 41", "DELETE 42", "DELETE 41"]);
+  expect(leaving.changes[2].old).toEqual({ id: 42 });
+});
+
+test("an update that takes a row out of the view of a caller arrives as DELETE with the key", async () => {
+  const ada = await observing(client({ as: "ada" }), "view", [{ event: "*", schema: "public", table: "todos" }]);
+  const bob = await observing(client({ as: "bob" }), "view", [{ event: "*", schema: "public", table: "todos" }]);
+  await sql("insert into todos (id, owner, title) values (51, 1, 'milk')");
+  await sql("update todos set owner = 2 where id = 51");
+  await sql("delete from todos");
+  await expect.poll(() => summary(ada)).toEqual(["INSERT 51", "DELETE 51"]);
+  expect(ada.changes[1]).toMatchObject({ new: {}, old: { id: 51 } });
+  expect(Object.keys(ada.changes[1].old)).toEqual(["id"]);
+  await expect.poll(() => summary(bob)).toEqual(["UPDATE 51", "DELETE 51"]);
+  // The old row was not Bob's.
+  expect(bob.changes[0].old).toEqual({ id: 51 });
+});
+
+test("columns that the role may not read are left out, and select limits the others", async () => {
+  const on = { event: "*", schema: "public", table: "notes" };
+  const whole = await observing(client(), "whole", [on]);
+  const some = await observing(client(), "some", [{ ...on, select: ["room"] }]);
+  await sql("insert into notes (id, room, body, secret) values (61, 'a', 'b', 'c')");
+  await sql("delete from notes");
+  await expect.poll(() => whole.changes.length).toBe(2);
+  expect(whole.changes[0].new).toEqual({ id: 61, room: "a", body: "b" });
+  expect(whole.changes[1].old).toEqual({ id: 61, room: "a", body: "b" });
+  await expect.poll(() => some.changes.length).toBe(2);
+  expect(some.changes[0].new).toEqual({ id: 61, room: "a" });
+});
+
+test("a column that is revoked while a client is subscribed is left out from then on", async () => {
+  await sql("grant select (secret) on notes to anon");
+  const notes = await observing(client(), "revoked", [{ event: "INSERT", schema: "public", table: "notes" }]);
+  await sql("insert into notes (id, secret) values (65, 'c')");
+  await expect.poll(() => notes.changes.length).toBe(1);
+  await sql("revoke select (secret) on notes from anon");
+  await sql("insert into notes (id, secret) values (66, 'c')");
+  await sql("delete from notes");
+  await expect.poll(() => notes.changes.length).toBe(2);
+  expect(notes.changes.map(({ new: row }) => row)).toMatchObject([{ id: 65, secret: "c" }, { id: 66 }]);
+  expect(notes.changes[1].new).not.toHaveProperty("secret");
+});
+
+test("a policy that raises an error for one subscriber is reported to that one, and the others get their changes", async () => {
+  await sql(`create function public.refuse_bob() returns boolean language plpgsql stable as
+    $$ begin if auth.uid() = 2 then raise 'not for Bob'; end if; return true; end $$;
+    grant execute on function public.refuse_bob to authenticated;
+    create table public.raising (id int primary key); alter table public.raising enable row level security;
+    grant select on public.raising to authenticated;
+    create policy p on public.raising using (public.refuse_bob())`);
+  const on = [{ event: "INSERT", schema: "public", table: "raising" }];
+  const ada = client({ as: "ada" });
+  // The service may not have read the new table yet.
+  await expect.poll(async () => (await ada.from("raising").select()).status).toBe(200);
+  const [one, other] = [await observing(ada, "raising", on), await observing(client({ as: "bob" }), "raising", on)];
+  await sql("insert into raising values (1)");
+  await expect.poll(() => summary(one)).toEqual(["INSERT 1"]);
+  await expect
+    .poll(() => other.system.at(-1)?.message)
+    .toBe("a policy of public.raising failed, so changes are not sent: not for Bob");
+  expect(summary(other)).toEqual([]);
+});
+
+test("of a row that is too large, the key arrives with an error", async () => {
+  const notes = await observing(client(), "large", [{ event: "INSERT", schema: "public", table: "notes" }]);
+  await sql("insert into notes (id, body) values (71, repeat('x', 1100000)), (72, 'small')");
+  await sql("delete from notes");
+  await expect.poll(() => notes.changes.length).toBe(2);
+  expect(notes.changes[0]).toMatchObject({ new: { id: 71 }, errors: ["Error 413: Payload Too Large"] });
+  expect(notes.changes[1]).toMatchObject({ new: { id: 72, body: "small" }, errors: null });
+});
+
+const REFUSALS = [
+  [{ table: "nothing" }, 'RealtimeDisabledForConfiguration: there is no table "public"."nothing"'],
+  [
+    { schema: "other", table: "notes" },
+    "RealtimeDisabledForConfiguration: the schema other is not served: the served ones are public",
+  ],
+  [{ table: "secrets" }, "Unauthorized: the role anon may not SELECT from public.secrets"],
+  [
+    { table: "todos" },
+    "Unauthorized: row-level security is on for public.todos, and no policy lets the role anon read a row",
+  ],
+  [{ filter: "secret=eq.1" }, "Unauthorized: the role anon may not read the column secret"],
+  [{ filter: "nothing=eq.1" }, 'MalformedJoin: public.notes has no column "nothing"'],
+  [{ filter: "id=about.1" }, 'MalformedJoin: the filter "id=about.1" is not valid: unknown operator about'],
+  [{ filter: "id" }, 'MalformedJoin: the filter "id" is not valid: a condition is column=operator.value'],
+  [{ filter: 'body=eq."a' }, `MalformedJoin: the filter "body=eq."a" is not valid: a quote is not closed`],
+  [{ filter: "id=eq.x" }, 'MalformedJoin: invalid input syntax for type bigint: "x"'],
+  [{ filter: "body=match.(" }, "MalformedJoin: invalid regular expression: parentheses () not balanced"],
+  [{ select: ["nothing"] }, 'MalformedJoin: public.notes has no column "nothing" to select'],
+  [{ select: ["secret"] }, "Unauthorized: the role anon may not read the column secret"],
+  [{ table: undefined, filter: "id=eq.1" }, "MalformedJoin: filter and select require a table"],
+  [{ event: "TRUNCATE" }, "MalformedJoin: postgres_changes[0].event must be INSERT, UPDATE, DELETE or *"],
+] as const;
+
+test("the callback of subscribe receives the reason why a binding cannot be subscribed to", async () => {
+  const all = client();
+  const on = (binding: object) => [{ event: "*", schema: "public", table: "notes", ...binding }];
+  const refused = REFUSALS.map(([binding], i) => observe(all, `refused ${i}`, on(binding)));
+  await expect.poll(() => refused.every(({ states }) => states.length > 0)).toBe(true);
+  const found = refused.map(({ states }, i) => [REFUSALS[i]![0], states[0]]);
+  expect(found).toEqual(REFUSALS.map(([binding, reason]) => [binding, `CHANNEL_ERROR: ${reason}`]));
+});

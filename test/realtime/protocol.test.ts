@@ -1,0 +1,213 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { get } from "node:http";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test } from "vitest";
+import { WebSocket } from "ws";
+import { useRealtime } from "../support/realtime.ts";
+
+const { service, sql, url } = useRealtime({
+  REALTIME_MAX_CHANNELS: "3",
+  REALTIME_JOIN_RATE: "6",
+  CORS_ORIGINS: "https://app.example",
+});
+
+/** A WebSocket that records the messages of the service. */
+class Raw {
+  readonly socket: WebSocket;
+  readonly messages: any[] = [];
+
+  constructor(address: string, options: object = {}) {
+    this.socket = new WebSocket(address, options);
+    this.socket.on("message", (data, isBinary) =>
+      this.messages.push(isBinary ? (data as Buffer) : JSON.parse(String(data))),
+    );
+    this.socket.on("error", () => {});
+    onTestFinished(() => this.socket.terminate());
+  }
+
+  send(...message: unknown[]): void {
+    this.socket.send(JSON.stringify(message.length === 1 ? message[0] : message));
+  }
+
+  /** The reply to the message with this reference. */
+  async reply(ref: string): Promise<any> {
+    const find = () =>
+      this.messages.find((message) => Array.isArray(message) && message[1] === ref && message[3] === "phx_reply");
+    await expect.poll(find).toBeDefined();
+    return find();
+  }
+
+  async closed(): Promise<number> {
+    const [code] = this.socket.readyState === WebSocket.CLOSED ? [0] : await once(this.socket, "close");
+    return code;
+  }
+}
+
+async function open(parameters?: Readonly<Record<string, string>>, options?: object): Promise<Raw> {
+  const raw = new Raw(url(parameters), options);
+  await once(raw.socket, "open");
+  return raw;
+}
+
+/** The status with which an upgrade is rejected, and the body. */
+async function rejection(address: string, headers: Readonly<Record<string, string>> = {}): Promise<[number, any]> {
+  const request = get(address.replace("ws", "http"), {
+    headers: {
+      ...{ connection: "upgrade", upgrade: "websocket", "sec-websocket-version": "13" },
+      "sec-websocket-key": randomBytes(16).toString("base64"),
+      ...headers,
+    },
+  });
+  const [response] = await once(request, "response");
+  return [response.statusCode, JSON.parse((await text(response)) || "null")];
+}
+
+const NOTES = { event: "INSERT", schema: "public", table: "notes" };
+const join = (changes: readonly object[] = [], more: object = {}) => ({
+  config: { postgres_changes: changes },
+  ...more,
+});
+
+test("a join is answered with the bindings in order and their ids, and then a system message with the position", async () => {
+  const raw = await open();
+  const bindings = [{ ...NOTES, filter: "id=gt.0", own: 1 }, NOTES, { ...NOTES, filter: "id=gt.0", own: 1 }];
+  raw.send("6", "6", "realtime:room", "phx_join", join(bindings));
+  const [joinRef, ref, topic, event, payload] = await raw.reply("6");
+  expect([joinRef, ref, topic, event, payload.status]).toEqual(["6", "6", "realtime:room", "phx_reply", "ok"]);
+  const ids = payload.response.postgres_changes.map(({ id, ...binding }: any) => {
+    expect(bindings).toContainEqual(binding);
+    return id;
+  });
+  expect(ids[0]).toBe(ids[2]);
+  expect(ids[0]).not.toBe(ids[1]);
+  await expect.poll(() => raw.messages.length).toBe(3);
+  expect(raw.messages[1]).toEqual([
+    null,
+    null,
+    "realtime:room",
+    "system",
+    {
+      ...{ extension: "postgres_changes", status: "ok", message: "Subscribed to PostgreSQL", channel: "room" },
+      position: expect.stringMatching(/^[\w-]+$/),
+      resumed: false,
+    },
+  ]);
+  expect(raw.messages[2][4].message).toBe("the channel has no access token: it has the rights of the role anon");
+  await sql("insert into notes (id) values (1)");
+  await expect.poll(() => raw.messages.length).toBe(4);
+  expect(raw.messages[3].slice(0, 4)).toEqual([null, null, "realtime:room", "postgres_changes"]);
+  expect(raw.messages[3][4]).toEqual({
+    ids: [ids[0], ids[1]].sort((a, b) => a - b),
+    data: {
+      ...{ schema: "public", table: "notes", type: "INSERT", errors: null },
+      commit_timestamp: expect.stringMatching(/Z$/),
+      columns: [
+        { name: "id", type: "int8" },
+        { name: "room", type: "text" },
+        { name: "body", type: "text" },
+      ],
+      record: { id: 1, room: null, body: null },
+    },
+  });
+});
+
+test("messages of version 1.0.0 are objects", async () => {
+  const raw = await open({ vsn: "1.0.0" });
+  raw.send({ topic: "realtime:old", event: "phx_join", payload: join(), ref: "1", join_ref: "1" });
+  raw.send({ topic: "phoenix", event: "heartbeat", payload: {}, ref: "2" });
+  await expect
+    .poll(() => raw.messages)
+    .toEqual([
+      { topic: "phoenix", event: "phx_reply", payload: { status: "ok", response: {} }, ref: "2", join_ref: null },
+      {
+        topic: "realtime:old",
+        event: "phx_reply",
+        payload: { status: "ok", response: { postgres_changes: [] } },
+        ref: "1",
+        join_ref: "1",
+      },
+    ]);
+});
+
+test("a join of a topic that is already joined closes the older channel, and leaving closes the channel", async () => {
+  const raw = await open();
+  raw.send("1", "1", "realtime:a", "phx_join", join());
+  raw.send("2", "2", "realtime:a", "phx_join", join());
+  await raw.reply("2");
+  expect(raw.messages).toContainEqual(["1", "1", "realtime:a", "phx_close", {}]);
+  raw.send("2", "3", "realtime:a", "phx_leave", {});
+  expect((await raw.reply("3"))[4].status).toBe("ok");
+  await expect.poll(() => raw.messages.at(-1)).toEqual(["2", "2", "realtime:a", "phx_close", {}]);
+  // A message of a channel that is closed.
+  raw.send("2", "4", "realtime:a", "broadcast", { event: "x", payload: {} });
+  expect((await raw.reply("4"))[4]).toEqual({ status: "error", response: { reason: "unmatched topic" } });
+});
+
+test.each([
+  ['TopicNameRequired: the topic of a channel must be "realtime:" and a name', "phoenix:room", join()],
+  ['TopicNameRequired: the topic of a channel must be "realtime:" and a name', "realtime:", join()],
+  ["MalformedJoin: config must be an object", "realtime:a", { config: 5 }],
+  ["MalformedJoin: config.postgres_changes must be an array", "realtime:a", { config: { postgres_changes: {} } }],
+  ["MalformedJoin: postgres_changes[0] must be an object", "realtime:a", join([5 as never])],
+  [
+    "MalformedJoin: a channel can have at most 100 bindings of postgres_changes",
+    "realtime:a",
+    join(Array.from({ length: 101 }, () => NOTES)),
+  ],
+  [
+    "InvalidJWTToken: the access token is not valid: sign in again",
+    "realtime:a",
+    join([], { access_token: "ey.no.token" }),
+  ],
+  [
+    "MalformedJoin: postgres_changes_options.since is not a position",
+    "realtime:a",
+    { config: { postgres_changes: [NOTES], postgres_changes_options: { since: "?" } } },
+  ],
+])("a join that is not valid is refused with the reason: %s", async (reason, topic, payload) => {
+  const raw = await open();
+  raw.send("1", "1", topic, "phx_join", payload);
+  expect((await raw.reply("1"))[4]).toEqual({ status: "error", response: { reason } });
+});
+
+test("channels on a socket and joins per second are limited, and the reason arrives", async () => {
+  const raw = await open();
+  for (let ref = 1; ref <= 4; ref++) raw.send(`${ref}`, `${ref}`, `realtime:${ref}`, "phx_join", join());
+  expect((await raw.reply("4"))[4].response.reason).toBe(
+    "ChannelRateLimitReached: too many channels: the maximum for each socket is 3",
+  );
+  for (let ref = 5; ref <= 20; ref++) raw.send(`${ref}`, `${ref}`, "realtime:1", "phx_join", join());
+  await raw.reply("20");
+  const reasons = raw.messages.map((message) => message[4].response?.reason);
+  expect(reasons).toContain("ClientJoinRateLimitReached: too many joins per second: try again");
+});
+
+test.each([
+  ["text that is not JSON", "{"],
+  ["an object instead of an array", "{}"],
+  ["an array that is too short", '["1","1","realtime:a","phx_join"]'],
+  ["a topic that is a number", '["1","1",5,"phx_join",{}]'],
+  ["a reference that is an object", '["1",{},"realtime:a","phx_join",{}]'],
+  ["brackets that are nested too deeply", `["1","1","realtime:a","phx_join",${"[".repeat(1000)}${"]".repeat(1000)}]`],
+  ["a binary message of another kind", Buffer.from([9, 0, 0, 0, 0, 0, 0])],
+  ["a binary message that is too short", Buffer.from([3, 200, 1, 1, 1, 0, 1, 49])],
+])("%s closes its own socket only", async (_name, message) => {
+  const [bad, good] = [await open(), await open()];
+  bad.socket.send(message);
+  expect(await bad.closed()).toBe(4400);
+  good.send(null, "1", "phoenix", "heartbeat", {});
+  expect((await good.reply("1"))[4].status).toBe("ok");
+});
+
+test("an upgrade without a key, with a bad key, or with a service key from a browser is rejected with the reason", async () => {
+  const { url: own, service: running } = service();
+  const path = `${own.replace("http", "ws")}/realtime/v1/websocket`;
+  const noKey = "an API key is required: send it in the header apikey or X-API-Key";
+  expect(await rejection(path)).toEqual([401, { error: noKey }]);
+  expect((await rejection(`${path}?apikey=wrong`))[0]).toBe(401);
+  const key = running.tokens.issueKey("service_role");
+  const fromBrowser = await rejection(`${path}?apikey=${key}`, { origin: "https://app.example" });
+  expect(fromBrowser).toEqual([403, { error: "the service key must not be used in browsers" }]);
+  expect(await rejection(url(), { origin: "https://evil.example" })).toEqual([403, null]);
+});
