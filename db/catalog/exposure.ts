@@ -81,8 +81,8 @@ export function schemaRoles(catalog: Catalog, login: string, { anonymous, named 
   const reached = callerRoles(catalog, [login]).filter(
     ({ bypassesRowSecurity, inherits }) => !bypassesRowSecurity && inherits.isDisjointFrom(owners),
   );
-  const nobody = catalog.roles.get(anonymous);
-  return nobody && !reached.includes(nobody) ? [...reached, nobody] : reached;
+  const anonymousRole = catalog.roles.get(anonymous);
+  return anonymousRole && !reached.includes(anonymousRole) ? [...reached, anonymousRole] : reached;
 }
 
 /** Whether the role can read these columns of every row of the table. */
