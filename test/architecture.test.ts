@@ -118,6 +118,20 @@ test("config/config.ts alone reads the environment", () => {
   expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config/config.ts"]);
 });
 
+const containing = (pattern: RegExp) => sources.filter((file) => pattern.test(readFileSync(file, "utf8"))).sort();
+
+test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {
+  expect(containing(/escapeIdentifier|replace(All)?\((["'`]"["'`]|\/"\/g), *["'`]""["'`]\)/)).toEqual([
+    "db/sql.ts",
+    "rest-gateway/table/write/result.ts",
+  ]);
+});
+
+test("only plugins, and the compiled queries that join their SQL, use pg-sql2", () => {
+  const users = containing(/from "[^"]*pg-sql2"/);
+  expect(users.filter((file) => !/^(plugins|graphql\/compiled)\//.test(file))).toEqual([]);
+});
+
 test("every dependency has an exact version", () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
   const { optionalDependencies } = JSON.parse(readFileSync("bench/package.json", "utf8"));

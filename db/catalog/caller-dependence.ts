@@ -1,3 +1,4 @@
+import { quoteIdentifier } from "../sql.ts";
 import { type CodeObject, type CodeObjects, isWord, type Names, readersOf, wordsOf } from "./code.ts";
 import { type Token, tokensOf } from "./sql-tokens.ts";
 
@@ -99,4 +100,4 @@ export class CallerDependence {
 }
 
 /** As Postgres writes it. */
-const sqlName = ({ kind, text }: Token): string => (kind === "word" ? text : `"${text.replaceAll('"', '""')}"`);
+const sqlName = ({ kind, text }: Token): string => (kind === "word" ? text : quoteIdentifier(text));

@@ -1,5 +1,5 @@
-import pg from "pg";
 import type { ConstraintMessages } from "../errors.ts";
+import { quoteIdentifier } from "../sql.ts";
 import type { CallerDependence } from "./caller-dependence.ts";
 import type { Code } from "./code.ts";
 
@@ -257,9 +257,8 @@ export const tableOf = (catalog: Catalog, { schema, name }: TableName): Table | 
   catalog.schemas.get(schema)?.tables.get(name);
 
 /** `{ schema: "public", name: "full_name" }` → `"public"."full_name"` */
-export const quoteName = ({ schema, name }: TableName): string =>
-  `${pg.escapeIdentifier(schema)}.${pg.escapeIdentifier(name)}`;
+export const quoteName = ({ schema, name }: TableName): string => `${quoteIdentifier(schema)}.${quoteIdentifier(name)}`;
 
 /** `users` → `users`, `My table` → `"My table"`: as a DBA writes it. */
 export const quoteIfNeeded = (name: string): string =>
-  /^[a-z_][a-z0-9_$]*$/.test(name) ? name : pg.escapeIdentifier(name);
+  /^[a-z_][a-z0-9_$]*$/.test(name) ? name : quoteIdentifier(name);

@@ -1,3 +1,4 @@
+import { quoteIdentifier } from "../sql.ts";
 import type { CodeRow } from "./code-rows.ts";
 import { mapYielding } from "./event-loop.ts";
 
@@ -136,7 +137,7 @@ function objectOf(row: CodeRow): CodeObject {
 }
 
 /** `my "f"` → `my ""f""`, as it is written between quotes. */
-const nameInText = (name: string) => name.toLowerCase().replaceAll('"', '""');
+const nameInText = (name: string) => quoteIdentifier(name.toLowerCase()).slice(1, -1);
 
 /** Names never contain NUL. */
 const writesOf = (name: string) => `${name}\0`;

@@ -3,6 +3,7 @@ import type { Config } from "../../config/config.ts";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
 import { withClient } from "../cluster/client.ts";
 import type { Logins } from "../cluster/provision.ts";
+import { quoteIdentifier } from "../sql.ts";
 import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
@@ -40,7 +41,7 @@ export async function prepareChanges(owner: pg.Client, url: string): Promise<Cha
   const login = new URL(url).username;
   const refusals = await refusalsOfLogical(owner, login);
   if (refusals.length === 1 && refusals[0]!.needs === "right") {
-    const granted = await owner.query(`alter role ${owner.escapeIdentifier(login)} replication`).catch(() => null);
+    const granted = await owner.query(`alter role ${quoteIdentifier(login)} replication`).catch(() => null);
     if (granted) refusals.length = 0;
   }
   return {
@@ -170,7 +171,7 @@ async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refu
       needs: "setting",
       text: `wal_level is ${level}: a DBA can run: alter system set wal_level = logical, and restart the server`,
     });
-  const role = client.escapeIdentifier(login);
+  const role = quoteIdentifier(login);
   if (!mayReplicate)
     refusals.push({
       needs: "right",

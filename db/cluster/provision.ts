@@ -1,6 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
 import type { UsersWrite } from "../../config/config.ts";
+import { quoteIdentifier } from "../sql.ts";
 
 /** Connection strings of the login roles: one per pool, so that no pool can assume the roles of another. */
 export type Logins = {
@@ -92,7 +93,7 @@ type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole"> & {
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
   const { database, role, password, kind, usersWrite, anonymousRole } = login;
-  const name = client.escapeIdentifier(role);
+  const name = quoteIdentifier(role);
   await client.query("begin");
   // Serializes services that start concurrently on one database.
   await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
@@ -100,10 +101,10 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   if (rowCount === 0) await client.query(`create role ${name} noinherit`);
   await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
   await client.query(
-    `alter role ${name} in database ${client.escapeIdentifier(database)} set search_path = public, extensions`,
+    `alter role ${name} in database ${quoteIdentifier(database)} set search_path = public, extensions`,
   );
-  await client.query(`grant connect on database ${client.escapeIdentifier(database)} to ${name}`);
-  for (const parent of MEMBER_OF[kind]) await client.query(`grant ${client.escapeIdentifier(parent)} to ${name}`);
+  await client.query(`grant connect on database ${quoteIdentifier(database)} to ${name}`);
+  for (const parent of MEMBER_OF[kind]) await client.query(`grant ${quoteIdentifier(parent)} to ${name}`);
   if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);
   else await revoke(client, "users_editor", role);
   if (kind === "data") await revoke(client, "admin", role);
@@ -127,7 +128,7 @@ async function grantTasks(client: pg.Client, role: string, login: string): Promi
     [role, login],
   );
   if (rows.length === 0) return;
-  const name = client.escapeIdentifier(role);
+  const name = quoteIdentifier(role);
   await client.query(`grant usage on schema tasks to ${name}`);
   await client.query(`grant execute on function ${rows.map(({ signature }) => signature).join(", ")} to ${name}`);
 }
@@ -140,7 +141,7 @@ async function revoke(client: pg.Client, role: string, login: string): Promise<v
     [role, login],
   );
   for (const { grantor } of rows) {
-    const names = [login, grantor].map((name) => client.escapeIdentifier(name));
+    const names = [login, grantor].map(quoteIdentifier);
     const text = `revoke ${role} from ${names[0]} granted by ${names[1]}`;
     await client.query(text).catch((error: Error) => {
       throw new Error(`before the start a superuser, or the role ${grantor}, must run: ${text}`, { cause: error });

@@ -5,6 +5,7 @@ import type { Catalog, Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
 import { ApiError, isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
+import { quoteIdentifier } from "../sql.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import type { Statement } from "../transaction/transaction.ts";
 import type { RawRow } from "../wire/connection.ts";
@@ -210,7 +211,7 @@ export class Checker {
     const { timeout, patience = PATIENCE, searchPath, appSettings } = this.#options;
     return [
       ...ofRole,
-      ["search_path", searchPath.map((name) => `"${name.replaceAll('"', '""')}"`).join(", ")],
+      ["search_path", searchPath.map(quoteIdentifier).join(", ")],
       ["transaction_read_only", "on"],
       ["jit", "off"],
       ...appSettings,

@@ -1,5 +1,6 @@
 import { type Column, quoteName, type Table } from "../catalog/catalog.ts";
 import { ConditionCounter, PatternError, type PatternLimits } from "../patterns.ts";
+import { quoteIdentifier } from "../sql.ts";
 import { elementsOf, writeArray } from "../wire/array-text.ts";
 import { CheckError, type Checker } from "./checker.ts";
 import type { Condition, Family, Operator, Term } from "./condition.ts";
@@ -248,7 +249,7 @@ export const sharedFilter = ({ condition, types }: Pick<Filter, "condition" | "t
 /** A condition as SQL; columns are those of the row. */
 function writeCondition(condition: Condition, references: readonly string[]): string {
   const write = (operand: Extract<Condition, { left: unknown }>["left"]): string =>
-    operand.kind === "term" ? references[operand.index]! : `"${operand.name.replaceAll('"', '""')}"`;
+    operand.kind === "term" ? references[operand.index]! : quoteIdentifier(operand.name);
   switch (condition.kind) {
     case "and":
     case "or":

@@ -1,4 +1,3 @@
-import pg from "pg";
 import type { Caller } from "../caller.ts";
 import {
   type Catalog,
@@ -11,6 +10,7 @@ import {
 import { tableExposure } from "../catalog/exposure.ts";
 import { mayUseColumn, mayUseSchema, mayUseTable } from "../catalog/grants.ts";
 import type { Database } from "../database.ts";
+import { quoteIdentifier } from "../sql.ts";
 import { type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import { writeArray } from "../wire/array-text.ts";
 import { appliesTo, type Policy, type PolicyCommand } from "./policies.ts";
@@ -90,7 +90,7 @@ export class RowAccessCheck {
 
   /** The row with this primary key, as `reader` sees it; null if there is none. Rejects with the errors of the database. */
   async find(table: Table, key: readonly string[], reader: Caller): Promise<string | null> {
-    const conditions = table.primaryKey.map((column, i) => `t.${pg.escapeIdentifier(column)} = $${i + 1}`);
+    const conditions = table.primaryKey.map((column, i) => `t.${quoteIdentifier(column)} = $${i + 1}`);
     const text = `select t::pg_catalog.text from ${quoteName(table)} as t where ${conditions.join(" and ")}`;
     return (await this.#run(reader, table, text, key))?.[0]?.toString() ?? null;
   }
@@ -140,7 +140,7 @@ export class RowAccessCheck {
     const { database, appSettings, catalog } = this.#options;
     const fixed: readonly Setting[] = [
       ...(catalog().roles.get(caller.role)?.settings ?? []),
-      ["search_path", pg.escapeIdentifier(schema)],
+      ["search_path", quoteIdentifier(schema)],
       ["transaction_read_only", "on"],
       ...appSettings,
     ];

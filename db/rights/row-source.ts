@@ -1,6 +1,7 @@
 import { quoteName, type Table } from "../catalog/catalog.ts";
 import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
 import type { ChangedTable, Image } from "../changes/change.ts";
+import { quoteIdentifier } from "../sql.ts";
 import { writeArray } from "../wire/array-text.ts";
 
 /** A row of a change, with the columns that the stream describes. */
@@ -15,7 +16,7 @@ export const NUMBER = '"§ number"';
  */
 export function rowSource(table: Table): { readonly queries: string; readonly from: string } {
   const type = quoteName(table);
-  const name = `"${table.name.replaceAll('"', '""')}"`;
+  const name = quoteIdentifier(table.name);
   return {
     queries: `"§ rows" as materialized (
   select value::${type} as "§ row", number as ${NUMBER}

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { type Catalog, type Constraint, quoteName, type Table } from "../catalog/catalog.ts";
 import type { Code, DatabaseErrorLike } from "../errors.ts";
+import { quoteIdentifier } from "../sql.ts";
 import type { Identity } from "./identity.ts";
 import type { Transactions } from "./transaction.ts";
 
@@ -88,7 +89,7 @@ const requiring = (column: string, table: Table): Rule => ({
   message: `${column} must not be null`,
   constraint: {
     columns: [column],
-    check: `${pg.escapeIdentifier(column)} is not null or exists (
+    check: `${quoteIdentifier(column)} is not null or exists (
       select from pg_trigger
       where tgrelid = ${pg.escapeLiteral(quoteName(table))}::regclass and tgtype & ${BEFORE_INSERT} = ${BEFORE_INSERT} and not tgisinternal
     )`,
@@ -120,12 +121,11 @@ const faultsOf = ({ name, message, constraint: { columns, check } }: Rule, recor
  * value that a column cannot have raises an error.
  */
 function writeViolated(rules: readonly Rule[], columns: readonly string[], { table, key }: Input): string {
-  const quote = pg.escapeIdentifier;
-  const definitions = columns.map((name) => `${quote(name)} ${table.columns.get(name)!.type}`);
+  const definitions = columns.map((name) => `${quoteIdentifier(name)} ${table.columns.get(name)!.type}`);
   const conditions = rules.map(({ constraint: { check, keys } }, i) => {
     if (check !== null) return `(${i}, not (${check}))`;
     const own = keys.map((expression, n) => `(${expression}) as k${n}`).join(", ");
-    const others = Object.keys(key ?? {}).map((column, n) => `${quote(column)}::text = $${n + 2}`);
+    const others = Object.keys(key ?? {}).map((column, n) => `${quoteIdentifier(column)}::text = $${n + 2}`);
     const isOther = others.length > 0 ? ` where not (${others.join(" and ")})` : "";
     const same = keys.map((_, n) => `taken.k${n} = own.k${n}`).join(" and ");
     return `(${i}, exists (select from (select ${own}) as own

@@ -1,9 +1,10 @@
-import pg from "pg";
+import type pg from "pg";
 import { type Config, ConfigError } from "../../config/config.ts";
 import { DATABASE_SETTINGS, type DatabaseSetting, withDatabaseSettings } from "../../config/database-settings.ts";
 import { quoteName, type Role } from "../catalog/catalog.ts";
 import { withClient } from "../cluster/client.ts";
 import { Debounced } from "../follow/debounced.ts";
+import { quoteIdentifier } from "../sql.ts";
 
 export type LiveSettingsOptions = {
   /** The settings of the environment. */
@@ -128,7 +129,7 @@ const pairOf = ({ name, value }: Setting): DatabaseSetting => [name, value];
 
 /** The settings after a call of the function, which is undone. */
 async function settingsOf(fn: NonNullable<Config["dbPreConfig"]>, client: pg.Client): Promise<readonly Setting[]> {
-  const name = fn.schema === null ? pg.escapeIdentifier(fn.name) : quoteName({ schema: fn.schema, name: fn.name });
+  const name = fn.schema === null ? quoteIdentifier(fn.name) : quoteName({ schema: fn.schema, name: fn.name });
   try {
     await client.query(`begin; select ${name}()`);
     const { rows } = await client.query<Setting>(

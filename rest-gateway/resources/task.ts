@@ -1,9 +1,9 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { finish, type Sql } from "../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody } from "../conventions/problem.ts";
-import { finish, type Sql } from "../sql.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import type {
   CallerTransactions,

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../sql.ts";
+import { type Sql, sql } from "../../db/sql.ts";
 
 /** What follows an operator in a URL: `eq(any).{1,2}`, `cs.{a}`, `fts(english).cat`, `in.(1,2)`, `is.null`. */
 type OperatorSyntax = "quantified" | "plain" | "language" | "list" | "keyword";

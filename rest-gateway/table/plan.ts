@@ -7,7 +7,7 @@ import type {
   Relationship,
   Table,
 } from "../../db/catalog/catalog.ts";
-import type { Sql } from "../sql.ts";
+import type { Sql } from "../../db/sql.ts";
 import type { Operator } from "./operators.ts";
 import type { AggregateName, IsKeyword, JsonStep, Preferences } from "./request.ts";
 import type { Scope } from "./write/scope.ts";

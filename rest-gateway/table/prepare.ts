@@ -2,10 +2,10 @@ import { shapeCache } from "../../cache/text-cache.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { finish, quoteIdentifier, sql } from "../../db/sql.ts";
 import type { Identity, RequestContext } from "../../db/transaction/identity.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import { ROWS_PORTAL } from "../../db/wire/fetch.ts";
-import { finish, sql } from "../sql.ts";
 import { appliedPreferences, profileHeader, warningOf } from "./answer/headers.ts";
 import { BASE, parseRequest } from "./parse/request.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
@@ -137,7 +137,7 @@ function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
 const ISOLATION = "default_transaction_isolation";
 
 function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions): Setting[] {
-  const path = [plan.schema, ...extraSearchPath].map((name) => `"${name.replaceAll('"', '""')}"`).join(", ");
+  const path = [plan.schema, ...extraSearchPath].map(quoteIdentifier).join(", ");
   return [
     ["search_path", path],
     ["transaction_read_only", isReadOnly(plan) ? "on" : "off"],

@@ -1,6 +1,6 @@
 import type { Setting } from "../../db/catalog/catalog.ts";
+import type { Written } from "../../db/sql.ts";
 import type { Result } from "../../db/transaction/transaction.ts";
-import type { Written } from "../sql.ts";
 import type { Plan } from "./plan.ts";
 
 /** The SQL of a plan. The main statement returns one row, with the finished body, in the columns of `RESULT`. */

@@ -1,9 +1,9 @@
 import type { Catalog, Column } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
+import { finish, sql } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type InputFault, mayHaveMore } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
-import { finish, sql } from "../sql.ts";
 import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
 import type { TableRequest } from "./request.ts";

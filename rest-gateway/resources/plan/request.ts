@@ -1,4 +1,4 @@
-import { sql } from "../../sql.ts";
+import { sql } from "../../../db/sql.ts";
 import { NO_PREFERENCES } from "../../table/parse/headers.ts";
 import type {
   Assignment,

@@ -1,5 +1,5 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
-import { sql } from "../../sql.ts";
+import { sql } from "../../../db/sql.ts";
 import { sourceOf } from "../../table/plan/rows.ts";
 import type { ConditionPlan, EmbedPlan, Expression, FieldPlan, Output, RowsPlan } from "../../table/plan.ts";
 import {

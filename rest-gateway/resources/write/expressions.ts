@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Expression, Output } from "../../table/plan.ts";
 import type { Scope } from "../../table/write/scope.ts";
 import { LINKS, nameIn, type Style } from "../request.ts";

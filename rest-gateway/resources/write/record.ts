@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { Command, InsertCommand, UpdateCommand } from "../../table/plan.ts";
 import { writeCommand } from "../../table/write/changes.ts";
 import { SNAPSHOT } from "../../table/write/result.ts";

@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { InsertCommand, ReadPlan, RowsPlan } from "../../table/plan.ts";
 import { writeCommand, writeSources } from "../../table/write/changes.ts";
 import { writeList, writeOrder, writeRows, writeWhere } from "../../table/write/rows.ts";

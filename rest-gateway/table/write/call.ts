@@ -1,5 +1,5 @@
 import type { FunctionArgument } from "../../../db/catalog/catalog.ts";
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import { type CallArguments, type CallPlan, type RowsPlan, VALUE } from "../plan.ts";
 import {
   SNAPSHOT,

@@ -1,5 +1,5 @@
 import type { Column, Table } from "../../../db/catalog/catalog.ts";
-import { quoteIdentifier, type Sql, sql } from "../../sql.ts";
+import { quoteIdentifier, type Sql, sql } from "../../../db/sql.ts";
 import type {
   BodyColumns,
   ChangePlan,

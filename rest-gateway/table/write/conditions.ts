@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import { OPERATORS } from "../operators.ts";
 import type { ConditionPlan, FieldPlan } from "../plan.ts";
 import type { IsKeyword } from "../request.ts";

@@ -1,4 +1,4 @@
-import { finish, type Sql, sql } from "../../sql.ts";
+import { finish, type Sql, sql } from "../../../db/sql.ts";
 import type { Count, Plan, ReadPlan, RowsPlan } from "../plan.ts";
 import type { Query, StreamQuery } from "../query.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";

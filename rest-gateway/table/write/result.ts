@@ -1,5 +1,5 @@
 import type { MediaHandler } from "../../../db/catalog/catalog.ts";
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import { type Format, isPut, type Plan, type RowsPlan } from "../plan.ts";
 import { REFUSED, UPDATED_SETTING } from "../query.ts";
 import { namesOf } from "./rows.ts";

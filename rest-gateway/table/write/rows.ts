@@ -1,4 +1,4 @@
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { EmbedPlan, OrderPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
 import { writeConditions } from "./conditions.ts";
 import { type Aliases, type From, fromRelation, type Scope, writeAggregate, writeField, writeValue } from "./scope.ts";

@@ -1,5 +1,5 @@
 import type { ColumnPairs, TableName } from "../../../db/catalog/catalog.ts";
-import { type Sql, sql } from "../../sql.ts";
+import { type Sql, sql } from "../../../db/sql.ts";
 import type { EmbedPlan, FieldPlan, ValuePlan } from "../plan.ts";
 import type { JsonStep } from "../request.ts";
 

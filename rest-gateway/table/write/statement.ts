@@ -1,6 +1,6 @@
+import type { Parameter, Written } from "../../../db/sql.ts";
 import type { Statement } from "../../../db/transaction/transaction.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
-import type { Parameter, Written } from "../../sql.ts";
 import type { Body } from "../request.ts";
 
 /** The parts of a request that supply the parameters of a statement. */

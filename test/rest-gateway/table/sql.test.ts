@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import type { Parameter, Written } from "../../../rest-gateway/sql.ts";
+import type { Parameter, Written } from "../../../db/sql.ts";
 import { type PrepareOptions, prepare } from "../../../rest-gateway/table/prepare.ts";
 import type { TableRequest } from "../../../rest-gateway/table/request.ts";
 import { useCatalog } from "../../support/catalog.ts";
