@@ -258,7 +258,7 @@ export const SETTINGS = {
   REST_MAX_PATTERNS: setting(
     integer(1, 10_000),
     "20",
-    "Maximum patterns in a request to the table interface: like, ilike, match, imatch, fts, plfts, phfts and wfts.",
+    "Maximum patterns in a request to the table interface (like, ilike, match, imatch, fts, plfts, phfts and wfts), a GraphQL operation, or a filter of a subscription.",
   ),
   REST_MAX_PATTERN_LENGTH: setting(
     integer(1, 10_000),

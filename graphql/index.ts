@@ -40,6 +40,8 @@ export type GraphQLSettings = SchemaSettings &
     | "graphqlMaxTokens"
     | "bodyLimit"
     | "jsonMaxDepth"
+    | "restMaxPatterns"
+    | "restMaxPatternLength"
     | "wsMaxSubscriptions"
     | "wsMaxBufferedBytes"
   >;
@@ -140,6 +142,8 @@ const limitsOf = (settings: GraphQLSettings): DocumentLimits => ({
   depth: settings.graphqlMaxDepth,
   complexity: settings.graphqlMaxComplexity,
   searches: settings.graphqlMaxSearches,
+  patterns: settings.restMaxPatterns,
+  patternLength: settings.restMaxPatternLength,
   tokens: settings.graphqlMaxTokens,
   brackets: settings.jsonMaxDepth,
   suggestions: settings.embedded,

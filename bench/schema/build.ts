@@ -27,7 +27,6 @@ async function ours(pool: pg.Pool) {
     roles: { anonymous: "anon", named: [] },
     timeScalar: "Time",
     maxPageSize: 1000,
-    maxPatternLength: 200,
     deleteAnonymous: "error",
     nodeIds: false,
     unindexedFilters: "none",

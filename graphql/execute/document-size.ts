@@ -1,37 +1,35 @@
 import {
   type DocumentNode,
   type FieldNode,
-  GraphQLError,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValueNode,
+  valueFromASTUntyped,
 } from "postgraphile/graphql";
+import { type Counts, countLiteral, countValue, invalid, NONE, sum, type VariableUse } from "./conditions.ts";
 
 export type SizeLimits = {
   /** Maximum levels of fields. */ readonly depth: number;
   /** Maximum number of fields, those of filters included, with fragments expanded. */ readonly complexity: number;
   /** Maximum number of fields that search by a keyword, with fragments expanded. */ readonly searches: number;
-};
-
-type Counts = {
-  /** Number of fields, those of filters included, with fragments expanded. */ readonly fields: number;
-  /** Number of fields that search by a keyword. */ readonly searches: number;
+  /** Maximum number of patterns in filters, with fragments expanded. */ readonly patterns: number;
+  /** Maximum characters of a pattern; in a regular expression with its repetitions written out. */
+  readonly patternLength: number;
 };
 
 type Size = Counts & {
   /** Levels of fields. */ readonly depth: number;
   /** Levels of selection sets, including those of fragments. */ readonly sets: number;
-  /** The variables in filters, once for each use: `["filter", "title"]`. */ readonly variables: readonly string[];
+  /** The variables in filters, once for each use. */ readonly uses: readonly VariableUse[];
 };
 
-const EMPTY: Size = { depth: 0, fields: 0, searches: 0, sets: 0, variables: [] };
+const EMPTY: Size = { ...NONE, depth: 0, sets: 0, uses: [] };
 
 /** The size of an operation without the values of its variables, which may hold further conditions. */
 export type OperationSize = Counts & {
-  readonly variables: readonly string[];
-  /** The counts of the default values of variables. */
-  readonly defaults: ReadonlyMap<string, Counts>;
+  readonly uses: readonly VariableUse[];
+  /** The default values of variables. */
+  readonly defaults: ReadonlyMap<string, unknown>;
 };
 export type OperationSizes = ReadonlyMap<OperationDefinitionNode, OperationSize>;
 
@@ -43,8 +41,6 @@ const MAX_SELECTION_SETS = 200;
 
 /** Maximum uses of variables in filters, with fragments expanded: each use counts the conditions in the value again. */
 const MAX_VARIABLES = 10_000;
-
-const invalid = (message: string) => new GraphQLError(message, { extensions: { code: "VALIDATION_ERROR" } });
 
 /**
  * Matches strings and comments, so that their brackets are skipped, and brackets. The closing quote is optional: if it
@@ -64,7 +60,7 @@ export function refuseDeepBrackets(text: string, max: number): void {
 
 /** Throws a GraphQLError if an operation exceeds the limits, whatever its variables. Returns the sizes of the operations. */
 export function refuseLargeOperations({ definitions }: DocumentNode, limits: SizeLimits): OperationSizes {
-  const measure = new SizeMeasure(definitions);
+  const measure = new SizeMeasure(definitions, limits.patternLength);
   const sizes = new Map<OperationDefinitionNode, OperationSize>();
   for (const definition of definitions) {
     if (!("selectionSet" in definition)) continue;
@@ -79,72 +75,50 @@ export function refuseLargeOperations({ definitions }: DocumentNode, limits: Siz
 
 /** Throws a GraphQLError if the conditions in variables make an operation exceed the limits. */
 export function refuseLargeVariables(
-  { fields, searches, variables, defaults }: OperationSize,
+  { uses, defaults, ...own }: OperationSize,
   values: Readonly<Record<string, unknown>>,
   limits: SizeLimits,
 ): void {
-  if (variables.length === 0) return;
-  const counts = new Map<string, Counts>();
-  for (const name of new Set(variables))
-    counts.set(name, name in values ? countFields(values[name]) : (defaults.get(name) ?? NONE));
-  refuseCounts(sum([{ fields, searches }, ...variables.map((name) => counts.get(name)!)]), limits);
+  if (uses.length === 0) return;
+  const counted = new Map<string, Counts>();
+  const countOf = ({ variable, operator }: VariableUse): Counts => {
+    const key = `${variable} ${operator}`;
+    const value = variable in values ? values[variable] : defaults.get(variable);
+    const counts = counted.get(key) ?? countValue(value, operator, limits.patternLength);
+    counted.set(key, counts);
+    return counts;
+  };
+  refuseCounts(sum([own, ...uses.map(countOf)]), limits);
 }
 
-function refuseCounts({ fields, searches }: Counts, limits: SizeLimits): void {
+function refuseCounts({ fields, searches, patterns }: Counts, limits: SizeLimits): void {
   if (fields > limits.complexity)
     throw invalid(`the operation has complexity ${fields}; the maximum is ${limits.complexity}`);
   if (searches > limits.searches)
     throw invalid(`the operation searches by keyword ${searches} times; the maximum is ${limits.searches}`);
+  if (patterns > limits.patterns)
+    throw invalid(
+      `the filters have ${patterns} patterns (like, includes, startsWith, endsWith, matches, search); the maximum is ${limits.patterns}: split the operation`,
+    );
 }
-
-const NONE: Counts = { fields: 0, searches: 0 };
-
-const sum = (counts: readonly Counts[]): Counts =>
-  counts.reduce(
-    (total, { fields, searches }) => ({ fields: total.fields + fields, searches: total.searches + searches }),
-    NONE,
-  );
-
-/** Counts the conditions in the value of a variable: `{ title: { equalTo: "x" } }` has 2 fields. */
-function countFields(value: unknown): Counts {
-  if (typeof value !== "object" || value === null) return NONE;
-  if (Array.isArray(value)) return sum(value.map(countFields));
-  return sum(
-    Object.entries(value).map(([name, inner]) => sum([{ fields: 1, searches: isKeyword(name) }, countFields(inner)])),
-  );
-}
-
-/** The same for a literal. Adds the names of variables in it to `variables`. */
-function countLiteral(value: ValueNode, variables: string[] = []): Counts {
-  if (value.kind === Kind.VARIABLE) variables.push(value.name.value);
-  if (value.kind === Kind.LIST) return sum(value.values.map((item) => countLiteral(item, variables)));
-  if (value.kind !== Kind.OBJECT) return NONE;
-  return sum(
-    value.fields.map(({ name, value: inner }) =>
-      sum([{ fields: 1, searches: isKeyword(name.value) }, countLiteral(inner, variables)]),
-    ),
-  );
-}
-
-const isKeyword = (name: string) => (name === "keyword" ? 1 : 0);
 
 const countDefaults = ({ variableDefinitions = [] }: OperationDefinitionNode): OperationSize["defaults"] =>
   new Map(
     variableDefinitions.flatMap(({ variable, defaultValue }) =>
-      defaultValue ? [[variable.name.value, countLiteral(defaultValue)] as const] : [],
+      defaultValue ? [[variable.name.value, valueFromASTUntyped(defaultValue)] as const] : [],
     ),
   );
 
 function refuseLargeOperation(
   { selectionSet }: OperationDefinitionNode,
-  { depth, fields, searches }: Size,
+  { depth, ...counts }: Size,
   limits: SizeLimits,
 ): void {
   const isIntrospection = isPureIntrospection(selectionSet);
   if (depth > limits.depth && !isIntrospection) {
     throw invalid(`the operation has depth ${depth}; the maximum is ${limits.depth}`);
   }
-  refuseCounts({ fields, searches }, isIntrospection ? { ...limits, complexity: MAX_INTROSPECTION_FIELDS } : limits);
+  refuseCounts(counts, isIntrospection ? { ...limits, complexity: MAX_INTROSPECTION_FIELDS } : limits);
 }
 
 /** Whether the operation is like `{ __schema { … } }`. graphql-js limits the depth of introspection itself. */
@@ -154,21 +128,14 @@ const isPureIntrospection = ({ selections }: SelectionSetNode): boolean =>
 /** The arguments whose fields are conditions. */
 const CONDITIONS: ReadonlySet<string> = new Set(["filter", "having"]);
 
-/** Counts the arguments of a field: `search(keyword: "sql")`, `articles(filter: { keyword: "sql", title: $title })`. */
-function countArguments({ arguments: given = [] }: FieldNode): Counts & { readonly variables: readonly string[] } {
-  const variables: string[] = [];
-  const counts = given.map(({ name, value }) =>
-    CONDITIONS.has(name.value) ? countLiteral(value, variables) : { fields: 0, searches: isKeyword(name.value) },
-  );
-  return { ...sum(counts), variables };
-}
-
 /** Measures selection sets. Each fragment is measured once, so that nested fragments do not multiply the work. */
 class SizeMeasure {
   readonly #fragments: ReadonlyMap<string, SelectionSetNode>;
+  readonly #maxPatternLength: number;
   readonly #measured = new Map<string, Size>();
 
-  constructor(definitions: DocumentNode["definitions"]) {
+  constructor(definitions: DocumentNode["definitions"], maxPatternLength: number) {
+    this.#maxPatternLength = maxPatternLength;
     const fragments = definitions.filter((definition) => definition.kind === Kind.FRAGMENT_DEFINITION);
     this.#fragments = new Map(fragments.map((fragment) => [fragment.name.value, fragment.selectionSet]));
   }
@@ -178,26 +145,34 @@ class SizeMeasure {
     if (!set) return EMPTY;
     refuseDeepSets(level);
     let depth = 0;
-    let fields = 0;
-    let searches = 0;
+    let counts = NONE;
     let sets = 0;
-    const variables: string[] = [];
+    const uses: VariableUse[] = [];
     for (const selection of set.selections) {
       const own = selection.kind === Kind.FIELD ? 1 : 0;
-      const given = selection.kind === Kind.FIELD ? countArguments(selection) : EMPTY;
+      const given = selection.kind === Kind.FIELD ? this.#countArguments(selection, uses) : NONE;
       const inner =
         selection.kind === Kind.FRAGMENT_SPREAD
           ? this.#measureFragment(selection.name.value, level + 1)
           : this.of(selection.selectionSet, level + 1);
       depth = Math.max(depth, inner.depth + own);
-      fields += inner.fields + own + given.fields;
-      searches += inner.searches + given.searches;
+      counts = sum([counts, { ...NONE, fields: own }, given, inner]);
       sets = Math.max(sets, inner.sets);
-      refuseManyVariables(variables.length + inner.variables.length + given.variables.length);
-      for (const name of inner.variables) variables.push(name);
-      for (const name of given.variables) variables.push(name);
+      refuseManyVariables(uses.length + inner.uses.length);
+      for (const use of inner.uses) uses.push(use);
     }
-    return { depth, fields, searches, sets: sets + 1, variables };
+    return { ...counts, depth, sets: sets + 1, uses };
+  }
+
+  /** Counts the arguments of a field: `search(keyword: "sql")`, `articles(filter: { keyword: "sql", title: $title })`. */
+  #countArguments({ arguments: given = [] }: FieldNode, uses: VariableUse[]): Counts {
+    return sum(
+      given.map(({ name: { value: name }, value }) =>
+        CONDITIONS.has(name)
+          ? countLiteral(value, name, this.#maxPatternLength, uses)
+          : { ...NONE, searches: name === "keyword" ? 1 : 0 },
+      ),
+    );
   }
 
   #measureFragment(name: string, level: number): Size {

@@ -28,7 +28,6 @@ export type SchemaOptions = {
   readonly schemas: readonly string[];
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
-  readonly maxPatternLength: number;
   readonly deleteAnonymous: "error" | "false-result";
   /** Whether rows have a `nodeId`, by which `node(id:)` finds them. */
   readonly nodeIds: boolean;
@@ -50,7 +49,6 @@ export type SchemaSettings = Pick<
   | "graphqlRoles"
   | "graphqlTimeScalar"
   | "graphqlUnindexedFilters"
-  | "restMaxPatternLength"
   | "migrate"
 >;
 
@@ -61,7 +59,6 @@ export const schemaSettings = (
   roles: { anonymous: settings.dbAnonRole, named: settings.graphqlRoles },
   timeScalar: settings.graphqlTimeScalar,
   maxPageSize: settings.graphqlMaxPageSize,
-  maxPatternLength: settings.restMaxPatternLength,
   deleteAnonymous: settings.graphqlDeleteAnonymous,
   nodeIds: settings.graphqlNode,
   unindexedFilters: unindexedFilters(settings),
@@ -162,7 +159,6 @@ async function attempt(
     schema: {
       timeScalar: options.timeScalar,
       maxPageSize: options.maxPageSize,
-      maxPatternLength: options.maxPatternLength,
       connectionFilterComputedColumns: options.unindexedFilters === "all",
     },
   };

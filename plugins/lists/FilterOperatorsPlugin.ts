@@ -4,8 +4,6 @@ import type { GraphQLInputType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { makeApplyFromOperatorSpec } from "postgraphile-plugin-connection-filter";
 
-import { checkPattern, expressionsInPath, PatternError } from "../../db/patterns.ts";
-
 type Operator = Parameters<typeof makeApplyFromOperatorSpec>[3];
 
 type TextSearch = { readonly query: string; readonly config?: string | null; readonly syntax?: SearchSyntax | null };
@@ -25,17 +23,6 @@ const SYNTAXES: Readonly<Record<SearchSyntax, string>> = {
   RAW: "Words with the operators of to_tsquery: `(cat | dog) & !rat`.",
 };
 
-declare global {
-  namespace GraphileBuild {
-    interface SchemaOptions {
-      /** Maximum characters of a regular expression, with its repetitions written out. */
-      maxPatternLength?: number;
-    }
-  }
-}
-
-const DEFAULT_MAX_PATTERN_LENGTH = 200;
-
 const text = (value: string) => sqlValueWithCodec(value, TYPES.text);
 
 /** `{ equalTo: … }` compares by the type of the column, which is a number or uuid although its GraphQL type is ID. */
@@ -51,40 +38,24 @@ const COMPARISONS: Readonly<Record<string, Operator>> = {
   greaterThanOrEqualTo: comparison("Greater than or equal to the specified value.", sql`>=`),
 };
 
-const regularExpression = (description: string, operator: SQL, maxLength: number): Operator => ({
+const regularExpression = (description: string, operator: SQL): Operator => ({
   description,
   resolveInputCodec: () => TYPES.text,
-  resolve(column, pattern, input) {
-    checkAll([input as string], maxLength);
-    return sql`${column}::text ${operator} ${pattern}`;
-  },
+  resolve: (column, pattern) => sql`${column}::text ${operator} ${pattern}`,
 });
 
-/** Refuses regular expressions beyond the limits of the table interface. */
-function checkAll(expressions: readonly string[], maxLength: number): void {
-  try {
-    for (const expression of expressions) checkPattern(expression, true, maxLength);
-  } catch (error) {
-    if (!(error instanceof PatternError)) throw error;
-    throw new SafeError(error.message, { code: "VALIDATION_ERROR" });
-  }
-}
+const REGULAR_EXPRESSIONS: Readonly<Record<string, Operator>> = {
+  matches: regularExpression("Matches the regular expression (case-sensitive).", sql`~`),
+  notMatches: regularExpression("Does not match the regular expression (case-sensitive).", sql`!~`),
+  matchesInsensitive: regularExpression("Matches the regular expression (case-insensitive).", sql`~*`),
+  notMatchesInsensitive: regularExpression("Does not match the regular expression (case-insensitive).", sql`!~*`),
+};
 
-const regularExpressions = (max: number): Readonly<Record<string, Operator>> => ({
-  matches: regularExpression("Matches the regular expression (case-sensitive).", sql`~`, max),
-  notMatches: regularExpression("Does not match the regular expression (case-sensitive).", sql`!~`, max),
-  matchesInsensitive: regularExpression("Matches the regular expression (case-insensitive).", sql`~*`, max),
-  notMatchesInsensitive: regularExpression("Does not match the regular expression (case-insensitive).", sql`!~*`, max),
-});
-
-const jsonPath = (maxLength: number): Operator => ({
+const matchesPath: Operator = {
   description: 'The SQL/JSON path finds an item: `$.size ? (@ > 5)`, `$.tags[*] ? (@ == "sql")`.',
   resolveInputCodec: () => TYPES.text,
-  resolve(column, path, input) {
-    checkAll(expressionsInPath(input as string), maxLength);
-    return sql`${column} @? ${path}::jsonpath`;
-  },
-});
+  resolve: (column, path) => sql`${column} @? ${path}::jsonpath`,
+};
 
 /**
  * Operators of PostgreSQL that postgraphile-plugin-connection-filter lacks: full-text search, regular expressions, paths into
@@ -131,9 +102,8 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
         };
         const searchType = () => build.getInputTypeByName("TextSearch") as GraphQLInputType;
         add("ID", COMPARISONS);
-        const maxLength = build.options.maxPatternLength ?? DEFAULT_MAX_PATTERN_LENGTH;
-        add("JSON", { matchesPath: jsonPath(maxLength) });
-        add("String", { ...regularExpressions(maxLength), search: search(searchType, asDocument) });
+        add("JSON", { matchesPath });
+        add("String", { ...REGULAR_EXPRESSIONS, search: search(searchType, asDocument) });
         add(build.inflection.builtin("TSVector"), { search: search(searchType, (column) => column) });
         return _;
       },

@@ -36,7 +36,14 @@ test("docs/graphql.md, Limits: the operation has the documented complexity and d
   const [, complexity, depth] = /This operation has complexity (\d+) and depth (\d+)/.exec(GUIDE)!;
   const page = parse(EXAMPLES.find(([title]) => title === "Limits")![1]);
   const check = (limits: object) =>
-    refuseLargeOperations(page, { complexity: 1000, depth: 15, searches: 20, ...limits });
+    refuseLargeOperations(page, {
+      complexity: 1000,
+      depth: 15,
+      searches: 20,
+      patterns: 20,
+      patternLength: 200,
+      ...limits,
+    });
   expect(() => check({ complexity: 0 })).toThrow(`the operation has complexity ${complexity};`);
   expect(() => check({ depth: 0 })).toThrow(`the operation has depth ${depth};`);
   const [, parts] = /\| Part \| Complexity \|\n\|---\|---\|\n((?:\|.*\n)*)/.exec(GUIDE)!;

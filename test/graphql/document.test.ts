@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 import { CacheMemory } from "../../cache/cache.ts";
 import { DocumentCache } from "../../graphql/execute/document.ts";
 
-const LIMITS = { depth: 15, complexity: 10_000, searches: 20, tokens: 100_000, brackets: 64, suggestions: false };
+const LIMITS = {
+  ...{ depth: 15, complexity: 10_000, searches: 20, patterns: 20, patternLength: 200 },
+  ...{ tokens: 100_000, brackets: 64, suggestions: false },
+};
 const SCHEMA = buildSchema("type Query { a: Int }");
 
 /** `bytes` is CACHE_MEMORY. */

@@ -123,7 +123,6 @@ test("a view that is created while the schema is built has the key of its table"
       schemas: ["public"],
       timeScalar: "DateTime",
       maxPageSize: 100,
-      maxPatternLength: 200,
       deleteAnonymous: "error",
     },
     ...{ nodeIds: false, unindexedFilters: "all", roles: { anonymous: "anon", named: [] } },

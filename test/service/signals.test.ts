@@ -117,9 +117,17 @@ describe("a running service with a settings file", () => {
     expect((await ask("/users")).headers.get("x-ratelimit-limit")).toBe(null);
 
     settings(
-      `JWT_SECRET="${OTHER_SECRET}"\nJWT_PREVIOUS_SECRET="${JWT_SECRET}"\nCORS_ORIGINS=https://app.example.com\nLOG_LEVEL=debug\nDB_MAX_ROWS=2`,
+      `JWT_SECRET="${OTHER_SECRET}"\nJWT_PREVIOUS_SECRET="${JWT_SECRET}"\nCORS_ORIGINS=https://app.example.com\nLOG_LEVEL=debug\nDB_MAX_ROWS=2\nREST_MAX_PATTERN_LENGTH=3`,
     );
     await reload();
+    const like = async (pattern: string) => {
+      const query = `{ users(filter: { name: { like: "${pattern}" } }) { id } }`;
+      const headers = { "content-type": "application/json", connection: "close" };
+      const sent = { method: "POST", headers, body: JSON.stringify({ query }) };
+      return ((await (await fetch(`${command.url}/graphql`, sent)).json()) as any).errors?.[0].message;
+    };
+    expect(await everywhere(() => like("abc"))).toEqual([undefined]);
+    expect(await everywhere(() => like("abcd"))).toEqual(["a pattern may have at most 3 characters"]);
     expect(await everywhere(allowed)).toEqual(["https://app.example.com"]);
     for (const secret of [JWT_SECRET, OTHER_SECRET]) {
       const headers = { apikey: key(secret) };
