@@ -25,6 +25,8 @@ export type RealtimeSettings = ChannelSocketOptions["limits"] &
     readonly dbAnonRole: string;
     readonly apiKeyRequired: boolean;
     readonly migrate: boolean;
+    readonly dbSchemas: readonly string[];
+    readonly dbExtraSearchPath: readonly string[];
     /** Bytes of one change in a message. */
     readonly realtimeMaxChangeBytes: number;
   };
@@ -57,7 +59,8 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const needsKey = settings.apiKeyRequired;
   const bindings = new Bindings({ feed, rights });
   const topics = new Topics(peersOf(), database.budget);
-  const privateChannels = new PrivateChannels({ database, migrate: settings.migrate });
+  const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
+  const privateChannels = new PrivateChannels({ database, migrate: settings.migrate, searchPath });
   const lostChannels = settings.migrate
     ? new LostChannels({ connectionString: options.changesUrl, onError: options.onConnectionError })
     : null;

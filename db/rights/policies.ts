@@ -45,3 +45,23 @@ export async function readPolicies(
 /** Whether the policy applies to a role that has the privileges of these roles, its own included. */
 export const appliesTo = ({ roles }: Policy, inherited: ReadonlySet<string>): boolean =>
   roles.some((role) => inherited.has(role));
+
+/**
+ * SQL text of the condition under which these policies allow a row to be read or inserted: all restrictive ones and one permissive
+ * one must hold. A policy for all commands checks new rows with USING if it has no WITH CHECK.
+ */
+export function conditionFor(
+  command: "select" | "insert",
+  policies: readonly Pick<Policy, "command" | "isPermissive" | "using" | "check">[],
+): string {
+  const conditions = (isPermissive: boolean) =>
+    policies.flatMap((policy) => {
+      const isRelevant =
+        policy.isPermissive === isPermissive && (policy.command === command || policy.command === "all");
+      const condition = command === "select" ? policy.using : (policy.check ?? policy.using);
+      return isRelevant && condition !== null ? [`(${condition})`] : [];
+    });
+  const permissive = conditions(true);
+  if (permissive.length === 0) return "false";
+  return [...conditions(false), `(${permissive.join(" or ")})`].join(" and ");
+}
