@@ -1,20 +1,15 @@
 import { readFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { parseEnv } from "node:util";
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
+import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
-import { ConfigError, parseValue } from "./setting-types.ts";
+import { type CamelCase, ConfigError, camelCase, parseValue } from "./setting-types.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError } from "./setting-types.ts";
-
-/** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
-type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
-  ? `${Lowercase<First>}${Capitalize<CamelCase<Rest>>}`
-  : Lowercase<Name>;
 
 type Parsed = {
   readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
@@ -23,10 +18,12 @@ type Parsed = {
 };
 
 /**
- * All settings, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on other
- * settings are filled in.
+ * All settings and limits, under their names in camelCase: `GRAPHQL_MAX_DEPTH` is `graphqlMaxDepth`. Defaults that depend on
+ * other settings are filled in.
  */
-export type Config = Omit<Parsed, UnsetByDefault> & {
+export type Config = Settings & LimitFields;
+
+type Settings = Omit<Parsed, UnsetByDefault> & {
   readonly embedded: boolean;
   readonly seed: "demo" | "none";
   readonly graphiql: boolean;
@@ -40,10 +37,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   /** "" if it has no name that survives a restart. */
   readonly instanceId: string;
   readonly taskConcurrencyPerOwner: number;
-  /** Connections that short transactions may use at the same time. */
-  readonly dbPoolShort: number;
-  readonly streamConnections: number;
-  readonly streamMaxRows: number;
+  /** Whether DB_MAX_ROWS has another value than its default, or is set under a name of PostgREST. */
+  readonly isDbMaxRowsSet: boolean;
   readonly jwtIssuers: readonly TrustedIssuer[];
   /** Reads the identity providers of AUTH_PROVIDERS and of the table. */
   readonly providers: ProviderReader;
@@ -51,6 +46,8 @@ export type Config = Omit<Parsed, UnsetByDefault> & {
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   /** Settings of PostgREST that are set and have no effect here. */
   readonly ignored: readonly string[];
+  /** Limits with other values than those of the service, for tests. */
+  readonly limits: Limits;
 };
 
 /** The settings whose default depends on others. */
@@ -66,9 +63,6 @@ type UnsetByDefault =
   | "usersWrite"
   | "taskAnonymous"
   | "taskConcurrencyPerOwner"
-  | "dbPoolShort"
-  | "streamConnections"
-  | "streamMaxRows"
   | "jwtIssuers";
 
 /** Who may change and delete users at /users: every caller, or only the user and admins. */
@@ -77,17 +71,20 @@ export type UsersWrite = "open" | "owner";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|REST|STREAM|TASK|USERS|WS)_)/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|TASK|USERS|WS)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
- * key for tokens is required unless the service can run without one. Throws ConfigError.
+ * key for tokens is required unless the service can run without one. Tests replace limits by `limits`. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
  *   readConfig({ PORT: "http" })                    // throws: PORT must be a whole number (is "http")
  */
-export function readConfig(given: Environment = process.env, { needsKeys = true } = {}): Config {
+export function readConfig(
+  given: Environment = process.env,
+  { needsKeys = true, limits = {} }: { readonly needsKeys?: boolean; readonly limits?: Limits } = {},
+): Config {
   const environment = withFile(given);
   rejectUnknown(Object.keys(environment));
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
@@ -98,13 +95,10 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     }),
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
-  const { dbMaxRows } = parsed;
-  const hasMaxRows =
-    dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) || translated.some(({ name }) => name === "DB_MAX_ROWS");
   rejectConflicts(parsed, embedded, needsKeys);
   const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
   providers.readFile();
-  return {
+  return withLimits({
     ...parsed,
     embedded,
     instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
@@ -119,29 +113,19 @@ export function readConfig(given: Environment = process.env, { needsKeys = true 
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     taskConcurrencyPerOwner:
       parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
-    dbPoolShort: parsed.dbPoolShort === "" ? defaultPoolShort(parsed) : parsed.dbPoolShort,
-    streamConnections: parsed.streamConnections === "" ? Math.floor(parsed.dbPool / 2) : parsed.streamConnections,
-    streamMaxRows: parsed.streamMaxRows === "" ? (hasMaxRows ? dbMaxRows : 0) : parsed.streamMaxRows,
+    isDbMaxRowsSet:
+      parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||
+      translated.some(({ name }) => name === "DB_MAX_ROWS"),
     jwtIssuers: parsed.jwtIssuers || [],
     providers,
     appSettings,
     ignored,
-  };
+    limits,
+  });
 }
 
-/**
- * On this machine, more short transactions would only compete for its cores. On another one they also wait for the network, and its
- * number of cores is unknown.
- */
-function defaultPoolShort({ databaseUrl, databaseDirectUrl, dbPool }: Parsed): number {
-  // If there is a direct URL, the other one names a pooler.
-  const url = databaseDirectUrl || databaseUrl;
-  const isHere = url === "" || isThisMachine(new URL(url).hostname);
-  return isHere ? 2 * availableParallelism() + 1 : dbPool;
-}
-
-/** A loopback address, or a directory of sockets. */
-const isThisMachine = (host: string) => isLoopbackHost(host) || host.toUpperCase().startsWith("%2F");
+/** `settings` with the limits that follow them. */
+export const withLimits = (settings: Settings): Config => ({ ...settings, ...limitsOf(settings, settings.limits) });
 
 /** Returns the settings with some of them replaced by `values`. Throws ConfigError. */
 export function overrideConfig(config: Config, values: readonly Translated[]): Config {
@@ -152,8 +136,8 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
       return [camelCase(name), parseValue(from, type, text)];
     });
   const given = Object.fromEntries(changes) as Partial<Config>;
-  const { dbMaxRows: streamMaxRows = config.streamMaxRows } = given;
-  const changed: Config = { ...config, streamMaxRows, ...given };
+  const isDbMaxRowsSet = config.isDbMaxRowsSet || given.dbMaxRows !== undefined;
+  const changed = withLimits({ ...config, isDbMaxRowsSet, ...given });
   rejectConflicts(changed, changed.embedded);
   return changed;
 }
@@ -177,8 +161,6 @@ function readSettingsFile(file: string): string {
   }
 }
 
-const camelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
-
 /** The field of a setting: `fieldOf("MAX_CONNECTIONS")` is `"maxConnections"`. */
 export const fieldOf = (name: keyof typeof SETTINGS): keyof Config => camelCase(name) as keyof Config;
 
@@ -201,7 +183,7 @@ function readSetting(
 function rejectUnknown(names: readonly string[]): void {
   const known = new Set(Object.keys(SETTINGS));
   for (const name of names) {
-    if (FAMILIES.test(name) && !known.has(name)) {
+    if ((FAMILIES.test(name) || name in LIMITS) && !known.has(name)) {
       throw new ConfigError(`${name} is not a setting of this service; npm start -- --help lists all settings`);
     }
   }
@@ -232,10 +214,6 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
-    [
-      parsed.streamConnections !== "" && parsed.streamConnections > 0 && parsed.streamConnections >= parsed.dbPool,
-      "STREAM_CONNECTIONS must be less than DB_POOL",
-    ],
     [migrate && parsed.changesUrl !== "", "CHANGES_URL requires MIGRATE=off"],
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],

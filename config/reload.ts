@@ -1,4 +1,4 @@
-import { type Config, fieldOf } from "./config.ts";
+import { type Config, fieldOf, withLimits } from "./config.ts";
 import { SETTINGS } from "./settings.ts";
 
 type Name = keyof typeof SETTINGS;
@@ -14,17 +14,7 @@ export const RELOADABLE: readonly Name[] = [
   ...(["DB_STATEMENT_TIMEOUT", "DB_ANON_STATEMENT_TIMEOUT"] as const),
   ...(["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "LOGIN_WINDOW", "REGISTRATIONS_PER_ADDRESS"] as const),
   "MFA_ATTEMPTS",
-  ...([
-    "DB_MAX_ROWS",
-    "STREAM_MAX_ROWS",
-    "DB_AGGREGATES",
-    "DB_PLAN",
-    "DB_TX_END",
-    "SAFE_UPDATE",
-    "SERVER_TIMING",
-  ] as const),
-  ...(["REST_MAX_EMBED_DEPTH", "REST_MAX_CONDITION_DEPTH", "REST_MAX_EMBEDS", "REST_MAX_EMBED_FILTERS"] as const),
-  ...(["REST_MAX_CONDITIONS", "REST_MAX_PATTERNS", "REST_MAX_PATTERN_LENGTH", "REST_BODY_LIMIT"] as const),
+  ...(["DB_MAX_ROWS", "DB_AGGREGATES", "DB_PLAN", "DB_TX_END", "SAFE_UPDATE", "SERVER_TIMING"] as const),
   ...(["GRAPHQL_MAX_DEPTH", "GRAPHQL_MAX_COMPLEXITY", "GRAPHQL_MAX_SEARCHES", "GRAPHQL_MAX_TOKENS"] as const),
   ...(["DRAIN_TIMEOUT", "DRAIN_DELAY", "DRAIN_SPREAD"] as const),
 ];
@@ -37,5 +27,8 @@ export function reloaded(
   const entries = RELOADABLE.map((name) => [fieldOf(name), read[fieldOf(name)]]);
   const isChanged = (name: Name) => JSON.stringify(running[fieldOf(name)]) !== JSON.stringify(read[fieldOf(name)]);
   const restart = (Object.keys(SETTINGS) as Name[]).filter((name) => isChanged(name) && !RELOADABLE.includes(name));
-  return { config: { ...running, ...Object.fromEntries(entries) }, restart };
+  return {
+    config: withLimits({ ...running, ...Object.fromEntries(entries), isDbMaxRowsSet: read.isDbMaxRowsSet }),
+    restart,
+  };
 }

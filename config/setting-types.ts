@@ -3,6 +3,13 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
 
+/** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
+export type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${Lowercase<First>}${Capitalize<CamelCase<Rest>>}`
+  : Lowercase<Name>;
+
+export const camelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+
 /** An invalid setting. The message is one line that names it and the values it accepts. */
 export class ConfigError extends Error {}
 

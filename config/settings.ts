@@ -135,22 +135,7 @@ export const SETTINGS = {
     "Postgres role of callers who are not signed in. With MIGRATE=off, the value none rejects such callers.",
   ),
   DB_POOL: setting(integer(1, 1000), "10", "Database connections for requests, per process."),
-  DB_POOL_SHORT: setting(
-    orUnset(integer(1, 1000)),
-    "",
-    "Connections of DB_POOL that short transactions may use at the same time. A transaction that has run for 16 milliseconds no longer counts. When unset, all of DB_POOL; if the database runs on the same machine as the service, twice the number of cores plus one.",
-  ),
   DB_POOL_TIMEOUT: setting(integer(1, 600_000), "10000", "Milliseconds that a request waits for a free connection."),
-  DB_POOL_QUEUE: setting(
-    integer(0, 10_000),
-    "10",
-    "Requests that may wait for each connection of DB_POOL. More may wait during the first second of a burst, and as long as they wait less than 200 milliseconds. Requests beyond that are refused immediately with 503. 0 means no limit.",
-  ),
-  DB_POOL_SHARE: setting(
-    integer(1, 100),
-    "80",
-    "Maximum percentage of DB_POOL that one user or key, or one IP address of anonymous callers, may use at the same time. One connection is always allowed.",
-  ),
   DB_STATEMENT_TIMEOUT: setting(
     integer(0, 3_600_000),
     "10000",
@@ -165,31 +150,6 @@ export const SETTINGS = {
     integer(0, 10_000),
     "250",
     "Maximum prepared statements per connection. Set it to 0 for a pooler that does not support them.",
-  ),
-  DB_SHARED_READS: setting(
-    integer(0, 100),
-    "4",
-    "Reads that arrive together and usually take less than this many milliseconds share one connection and one round trip. 0 turns this off. It is also off with DATABASE_DIRECT_URL, because DATABASE_URL then names a pooler, and with DB_PREPARED_STATEMENTS=0.",
-  ),
-  DB_MAX_RESULT_BYTES: setting(
-    integer(0, 1_073_741_824),
-    "16777216",
-    "Maximum size in bytes of the result of one transaction. 0 means no limit.",
-  ),
-  STREAM_CONNECTIONS: setting(
-    orUnset(integer(0, 1000)),
-    "",
-    "Connections of DB_POOL that may be used at the same time to stream results larger than memory (application/x-ndjson, text/csv). 0 turns streaming off. When unset, half of DB_POOL.",
-  ),
-  STREAM_MAX_ROWS: setting(
-    orUnset(integer(0, 1_000_000_000)),
-    "",
-    "Maximum rows of a streamed result. 0 means no limit. When unset, DB_MAX_ROWS applies if it differs from its default or if PGRST_DB_MAX_ROWS is set; otherwise there is no limit.",
-  ),
-  STREAM_TIMEOUT: setting(
-    integer(0, 86_400_000),
-    "3600000",
-    "Milliseconds after which a streamed response is cut off. 0 means no limit.",
   ),
   API_KEY_REQUIRED: setting(onOff, "on", "Require an API key on every request to the table interface."),
   DB_EXTRA_SEARCH_PATH: setting(
@@ -230,46 +190,6 @@ export const SETTINGS = {
   SAFE_UPDATE: setting(onOff, "on", "Require a filter on PATCH and DELETE of the table interface."),
   DB_AGGREGATES: setting(onOff, "on", "Allow aggregates (sum, count, avg, …) in the table interface."),
   DB_PLAN: setting(onOff, "off", "Allow clients of the table interface to request the query plan."),
-  REST_MAX_EMBED_DEPTH: setting(
-    integer(0, 100),
-    "10",
-    "Maximum nesting of embedded relationships in a request to the table interface.",
-  ),
-  REST_MAX_CONDITION_DEPTH: setting(
-    integer(0, 1000),
-    "20",
-    "Maximum nesting of and(…) and or(…) in a filter of the table interface.",
-  ),
-  REST_MAX_EMBEDS: setting(
-    integer(1, 10_000),
-    "500",
-    "Maximum embedded relationships in a request to the table interface.",
-  ),
-  REST_MAX_EMBED_FILTERS: setting(
-    integer(1, 1000),
-    "20",
-    "Maximum !inner and null filters on embedded relationships in a request to the table interface.",
-  ),
-  REST_MAX_CONDITIONS: setting(
-    integer(1, 100_000),
-    "1000",
-    "Maximum filters in a request to the table interface, those within and(…) and or(…) included.",
-  ),
-  REST_MAX_PATTERNS: setting(
-    integer(1, 10_000),
-    "20",
-    "Maximum patterns in a request to the table interface (like, ilike, match, imatch, fts, plfts, phfts and wfts), a GraphQL operation, or a filter of a subscription.",
-  ),
-  REST_MAX_PATTERN_LENGTH: setting(
-    integer(1, 10_000),
-    "200",
-    "Maximum characters of a pattern. A repeated part counts as often as it may occur: (ab){2,5} counts as 10 characters.",
-  ),
-  REST_BODY_LIMIT: setting(
-    integer(1, 1_073_741_824),
-    "16777216",
-    "Maximum size in bytes of a request body of the table interface.",
-  ),
   OPENAPI: setting(
     oneOf("follow-privileges", "ignore-privileges", "off", "disabled").transform((mode) =>
       mode === "disabled" ? "off" : mode,
@@ -308,7 +228,6 @@ export const SETTINGS = {
     "",
     "Response formats (dialects) of the resources for clients that name none in Prefer, separated by commas: detail, flat, envelope, partial, case.",
   ),
-  API_MAX_RECORDS: setting(integer(1, 100_000), "10000", "Maximum records that one POST to a resource may create."),
   API_V1_STATUS: setting(
     oneOf("supported", "deprecated", "retired"),
     "supported",
@@ -450,7 +369,6 @@ export const SETTINGS = {
     "1048576",
     "Maximum size in bytes of a request body, except at the table interface.",
   ),
-  JSON_MAX_DEPTH: setting(integer(1, 1000), "64", "Maximum nesting of brackets in JSON bodies and GraphQL documents."),
   LOGIN_ATTEMPTS: setting(
     integer(1, 1000),
     "5",

@@ -65,8 +65,7 @@ export const createDatabase = (
     streamConnections: config.streamConnections,
     maxPrepared: config.dbPreparedStatements,
     maxResultBytes: config.dbMaxResultBytes,
-    // If DATABASE_DIRECT_URL is set, DATABASE_URL names a pooler.
-    sharedReads: config.databaseDirectUrl === "" ? config.dbSharedReads : 0,
+    sharedReads: config.dbSharedReads,
   });
 
 const POOLER =

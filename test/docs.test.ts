@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
 import { describeSettings } from "../config/config.ts";
+import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
@@ -31,6 +32,11 @@ function tableRows(file: string, heading = ""): string[][] {
 test("docs/configuration.md lists every setting with its default and meaning", () => {
   const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
   expect(tableRows("docs/configuration.md", "## All settings")).toEqual(settings);
+});
+
+test("docs/configuration.md lists every limit with its value and meaning", () => {
+  const limits = describeLimits().map(({ name, value, about }) => [name, value, about.replaceAll("`", "")]);
+  expect(tableRows("docs/configuration.md", "## Fixed limits")).toEqual(limits);
 });
 
 test("docs/configuration.md lists the settings that a reload applies", () => {

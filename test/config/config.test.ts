@@ -4,6 +4,8 @@ import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, describeSettings, helpText, readConfig } from "../../config/config.ts";
+import { describeLimits } from "../../config/limits.ts";
+import { reloaded } from "../../config/reload.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
 const PASSWORD = "hunter2-secret";
@@ -194,6 +196,8 @@ test("without settings the service uses an embedded database with demo data and 
     embedded: true,
     appSettings: [],
     ignored: [],
+    isDbMaxRowsSet: false,
+    limits: {},
   });
 });
 
@@ -221,9 +225,9 @@ test.each([
   ["on this machine, by a socket", "postgres://u:p@%2Fvar%2Frun%2Fpostgresql/d", "", 2 * availableParallelism() + 1],
   ["elsewhere", DATABASE_URL, "", 20],
   ["elsewhere, behind a pooler on this machine", "postgres://u:p@localhost/d", DATABASE_URL, 20],
-])("DB_POOL_SHORT has the right default for a database %s", (_, url, directUrl, count) => {
+])("short transactions and shared reads are limited for a database %s", (_, url, directUrl, count) => {
   const environment = { ...OWN, DATABASE_URL: url, DATABASE_DIRECT_URL: directUrl, DB_POOL: "20" };
-  expect(readConfig(environment).dbPoolShort).toBe(count);
+  expect(readConfig(environment)).toMatchObject({ dbPoolShort: count, dbSharedReads: directUrl === "" ? 4 : 0 });
 });
 
 test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL by default", () => {
@@ -262,6 +266,20 @@ test.each([
   expect(readConfig(settings).taskConcurrencyPerOwner).toBe(expected);
 });
 
+test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
+  expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
+  expect(errorOf({ [name]: "1" })).toBe(
+    `${name} is not a setting of this service; npm start -- --help lists all settings`,
+  );
+});
+
+test("a test can replace a limit, also when the setting that it follows changes", () => {
+  const lowered = readConfig({}, { limits: { REST_MAX_EMBEDS: 3, REST_BODY_LIMIT: 2000 } });
+  expect(lowered).toMatchObject({ restMaxEmbeds: 3, restBodyLimit: 2000, restMaxPatterns: 20 });
+  const { config } = reloaded(lowered, readConfig({ BODY_LIMIT: "1000", DB_MAX_ROWS: "5" }));
+  expect(config).toMatchObject({ dbMaxRows: 5, restMaxEmbeds: 3, restBodyLimit: 2000 });
+});
+
 test("an empty value means unset", () => {
   const empty = Object.fromEntries(describeSettings().map(({ name }) => [name, ""]));
   expect(readConfig(empty)).toEqual(readConfig({}));
@@ -281,7 +299,7 @@ test.each([
   ["DB_SCHEMAS", "public, api ,shop", { dbSchemas: ["public", "api", "shop"] }],
   ["DB_STATEMENT_TIMEOUT", "0", { dbStatementTimeout: 0 }],
   ["USERS_DIALECT", "detail, case", { usersDialect: ["detail", "case"] }],
-  ["API_MAX_RECORDS", "500", { apiMaxRecords: 500 }],
+  ["BODY_LIMIT", "1000", { bodyLimit: 1000, restBodyLimit: 16_000 }],
   ["API_V1_STATUS", "deprecated", { apiV1Status: "deprecated" }],
   ["API_V1_SUNSET", "2027-06-30", { apiV1Sunset: new Date("2027-06-30T00:00:00Z") }],
   ["API_V1_GUIDE", "https://docs.example.com/v2", { apiV1Guide: "https://docs.example.com/v2" }],
@@ -298,9 +316,8 @@ test.each([
   ["DB_MAX_ROWS", "0", { dbMaxRows: 0 }],
   ["DB_MAX_ROWS", "50", { dbMaxRows: 50, streamMaxRows: 50 }],
   ["PGRST_DB_MAX_ROWS", "50", { dbMaxRows: 50, streamMaxRows: 50 }],
-  ["STREAM_MAX_ROWS", "50", { dbMaxRows: 1000, streamMaxRows: 50 }],
-  ["STREAM_CONNECTIONS", "0", { streamConnections: 0 }],
-  ["DB_POOL_SHORT", "3", { dbPoolShort: 3 }],
+  ["PGRST_DB_MAX_ROWS", "1000", { dbMaxRows: 1000, streamMaxRows: 1000 }],
+  ["DB_PREPARED_STATEMENTS", "0", { dbSharedReads: 0 }],
   ["DB_POOL", "1", { streamConnections: 0 }],
   ["DB_TX_END", "rollback-allow-override", { dbTxEnd: "rollback-allow-override" }],
   ["DB_PRE_REQUEST", "auth.check_request", { dbPreRequest: { schema: "auth", name: "check_request" } }],
@@ -360,7 +377,6 @@ const BEFORE_PATH =
 test.each([
   ["PORT", "65536", 'PORT must be at most 65535 (is "65536")'],
   ["PORT", "80\n81", 'PORT must be a whole number (is "80\\n81")'],
-  ["STREAM_CONNECTIONS", "10", "STREAM_CONNECTIONS must be less than DB_POOL"],
   ["DB_POOL", "0", 'DB_POOL must be at least 1 (is "0")'],
   ["HOST", "127.0.0.1:80", 'HOST must be a host name or an IP address, without a port (is "127.0.0.1:80")'],
   ["HOST", "a b", 'HOST must be a host name or an IP address, without a port (is "a b")'],
@@ -405,7 +421,6 @@ test.each([
     "detail loud",
     'USERS_DIALECT must be a list of detail, flat, envelope, partial, case (is "detail loud")',
   ],
-  ["API_MAX_RECORDS", "0", 'API_MAX_RECORDS must be at least 1 (is "0")'],
   ["API_V1_STATUS", "gone", 'API_V1_STATUS must be supported or deprecated or retired (is "gone")'],
   ["API_V1_SUNSET", "2027-02-30", 'API_V1_SUNSET must be a date such as 2027-06-30 (is "2027-02-30")'],
   ["API_V1_SUNSET", "next year", 'API_V1_SUNSET must be a date such as 2027-06-30 (is "next year")'],
@@ -513,7 +528,6 @@ test.each([
   "DB_POOL_SIZE",
   "GRAPHQL_DEPTH",
   "JWT_SECRETS",
-  "REST_LIMIT",
   "LOGIN_TRIES",
   "USERS_WRITES",
   "WS_MAX_CONNECTION",

@@ -1,5 +1,6 @@
 import { globSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { LIMITS as FIXED } from "../../config/limits.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
 import { recipientOf } from "../../http/pipeline/recipient.ts";
@@ -8,7 +9,7 @@ import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 import { type RawSocket, upgrade } from "../support/raw-socket.ts";
 
-/** Every setting that limits what one client does. The tests here, and in the files that are named, reach them from one network. */
+/** Every setting and fixed limit on what one client does. The tests here, and in the files that are named, reach them from one network. */
 const LIMITS = [
   ...["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "REGISTRATIONS_PER_ADDRESS"], // attempts-by-network.test.ts
   ...["MAX_CONNECTIONS_PER_ADDRESS"], // test/http/connections.test.ts
@@ -22,8 +23,8 @@ const LIMITS = [
 /** Settings that have an address, or count regardless of it. */
 const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "MFA_ATTEMPTS"];
 
-test("every setting that counts by client is in the list", () => {
-  const counting = Object.entries(SETTINGS)
+test("every setting and limit that counts by client is in the list", () => {
+  const counting = Object.entries({ ...SETTINGS, ...FIXED })
     .filter(([name, { about }]) => name.endsWith("_PER_ADDRESS") || about.includes("IP address"))
     .map(([name]) => name);
   expect(counting.sort()).toEqual([...LIMITS, ...NO_LIMITS].sort());

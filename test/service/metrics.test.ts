@@ -127,7 +127,6 @@ test("errors are counted by code, limits by setting, and database waits by pool"
 });
 
 test("quick reads of tables, users, functions and GraphQL that arrive together share round trips, but not behind a pooler", async () => {
-  const settings = { METRICS: "on", DB_SHARED_READS: "100" };
   const withFunctions = async (database: TestDatabase) => {
     await database.owner.query(`
       create function add(a int, b int) returns int language sql immutable return a + b;
@@ -137,10 +136,13 @@ test("quick reads of tables, users, functions and GraphQL that arrive together s
       grant execute on all functions in schema public to anon;`);
     return database;
   };
-  const shares = await startTestService(settings, await withFunctions(await createTestDatabase()));
+  const shares = await startTestService(
+    { METRICS: "on", DB_SHARED_READS: "100" },
+    await withFunctions(await createTestDatabase()),
+  );
   onTestFinished(() => shares.stop());
   const database = await withFunctions(await createTestDatabase());
-  const pooled = { ...settings, DATABASE_URL: database.url, DATABASE_DIRECT_URL: database.url };
+  const pooled = { METRICS: "on", DATABASE_URL: database.url, DATABASE_DIRECT_URL: database.url };
   const separate = await startTestService(pooled, database);
   onTestFinished(() => separate.stop());
 

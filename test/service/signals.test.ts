@@ -117,17 +117,18 @@ describe("a running service with a settings file", () => {
     expect((await ask("/users")).headers.get("x-ratelimit-limit")).toBe(null);
 
     settings(
-      `JWT_SECRET="${OTHER_SECRET}"\nJWT_PREVIOUS_SECRET="${JWT_SECRET}"\nCORS_ORIGINS=https://app.example.com\nLOG_LEVEL=debug\nDB_MAX_ROWS=2\nREST_MAX_PATTERN_LENGTH=3`,
+      `JWT_SECRET="${OTHER_SECRET}"\nJWT_PREVIOUS_SECRET="${JWT_SECRET}"\nCORS_ORIGINS=https://app.example.com\nLOG_LEVEL=debug\nDB_MAX_ROWS=2\nGRAPHQL_MAX_DEPTH=2`,
     );
     await reload();
-    const like = async (pattern: string) => {
-      const query = `{ users(filter: { name: { like: "${pattern}" } }) { id } }`;
+    const errorOf = async (query: string) => {
       const headers = { "content-type": "application/json", connection: "close" };
       const sent = { method: "POST", headers, body: JSON.stringify({ query }) };
       return ((await (await fetch(`${command.url}/graphql`, sent)).json()) as any).errors?.[0].message;
     };
-    expect(await everywhere(() => like("abc"))).toEqual([undefined]);
-    expect(await everywhere(() => like("abcd"))).toEqual(["a pattern may have at most 3 characters"]);
+    expect(await everywhere(() => errorOf("{ user(id: 1) { id } }"))).toEqual([undefined]);
+    expect(await everywhere(() => errorOf("{ user(id: 1) { articles { id } } }"))).toEqual([
+      "the operation has depth 3; the maximum is 2",
+    ]);
     expect(await everywhere(allowed)).toEqual(["https://app.example.com"]);
     for (const secret of [JWT_SECRET, OTHER_SECRET]) {
       const headers = { apikey: key(secret) };
@@ -148,11 +149,10 @@ describe("a running service with a settings file", () => {
 
     settings(`JWT_SECRET="${OTHER_SECRET}"\nDB_POOL=3`);
     await reload();
-    // Without a value of its own, STREAM_CONNECTIONS is half of DB_POOL.
     expect(command.logged).toContainEqual(
       expect.objectContaining({
         level: "warn",
-        settings: ["DB_POOL", "STREAM_CONNECTIONS"],
+        settings: ["DB_POOL"],
         msg: "these changed settings need a restart",
       }),
     );

@@ -1,5 +1,6 @@
 import type { Logger } from "pino";
-import { readConfig } from "../../config/config.ts";
+import { type Config, readConfig } from "../../config/config.ts";
+import { LIMITS } from "../../config/limits.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import { hashCheaply } from "./cluster.ts";
@@ -43,7 +44,17 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
-/** The real service on a new database, which is dropped at the end. `settings` are environment variables; `log` and `clock` replace those of the service. */
+/** The configuration of environment variables, and of limits, which have no variable: `{ PORT: "0", REST_MAX_EMBEDS: "3" }`. */
+export function readTestConfig(settings: Readonly<Record<string, string>>): Config {
+  const isLimit = ([name]: [string, string]) => name in LIMITS;
+  const limits = Object.entries(settings).filter(isLimit);
+  const environment = Object.entries(settings).filter((entry) => !isLimit(entry));
+  return readConfig(Object.fromEntries(environment), {
+    limits: Object.fromEntries(limits.map(([name, value]) => [name, Number(value)])),
+  });
+}
+
+/** The real service on a new database, which is dropped at the end. `settings` are for `readTestConfig`; `log` and `clock` replace those of the service. */
 export async function startTestService(
   settings: Readonly<Record<string, string>> = {},
   given?: TestDatabase,
@@ -70,7 +81,7 @@ export async function startTestService(
     TASK_CONCURRENCY: "0",
     ...settings,
   };
-  const config = readConfig(environment);
+  const config = readTestConfig(environment);
   const service = await startService(config, log ?? createLog(config.logLevel), {
     hashPassword: hashCheaply,
     ...(clock && { clock }),
