@@ -84,6 +84,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     memory: new SubscriptionMemory(database.budget),
     database,
     subscriptions,
+    changes,
     anonymousRole,
     schema: {
       ...schemaSettings(settings),

@@ -95,7 +95,7 @@ export class Subscriptions {
     }
     if (since !== null) await this.#feed.open();
     const start = since === null ? undefined : this.#feed.startOf(since);
-    if (start === null) throw refused("Last-Event-ID must be the id of an event");
+    if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");
     if (!events.hasEnded) await this.#delivery.add(events, start);
   }
 
@@ -237,4 +237,5 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   }
 }
 
+const invalid = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
 const refused = (message: string) => new ApiError({ status: 403, code: "PERMISSION_DENIED", message });

@@ -1,9 +1,9 @@
 import { execute, subscribe } from "postgraphile/grafast";
-import { type ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf } from "../../db/advisor/finding.ts";
 import { type TableName, tableOf } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { Start } from "../../db/changes/position.ts";
+import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
 import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../../db/errors.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
@@ -21,21 +21,21 @@ import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.
 import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
+import { type IntrospectionOptions, refusedIntrospection } from "./introspection-rule.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
+import { PositionedReads } from "./positioned-reads.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 import { explainUnindexed } from "./unindexed.ts";
 
-export type EngineOptions = {
+export type EngineOptions = IntrospectionOptions & {
   readonly database: Database;
   readonly subscriptions: Subscriptions;
-  readonly anonymousRole: string;
+  readonly changes: ChangeFeed;
   readonly schema: Omit<SchemaOptions, "catalog">;
   readonly limits: DocumentLimits;
   readonly documents: DocumentStore;
-  /** Who can read the schema. */
-  readonly introspection: Introspection;
   /** Maximum number of rows that one operation may read in one transaction. */
   readonly maxRows: number;
   /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
@@ -47,8 +47,6 @@ export type EngineOptions = {
   readonly metrics: OperationMetrics;
   readonly memory: SubscriptionMemory;
 };
-
-export type Introspection = "on" | "authenticated" | "off";
 
 type ServedSchema = BuiltSchema & { readonly documents: DocumentCache; readonly compiled: CompiledQueries };
 
@@ -116,40 +114,44 @@ export class Engine {
 
   /** Executes a query or mutation. `data` of the result is JSON text. */
   async execute(operation: Operation, identity: Identity, signal?: CancelSignal): Promise<ExecutionResult> {
-    const refused = this.#refusedIntrospection(operation, identity);
+    const refused = refusedIntrospection(operation, identity, this.#options);
     if (refused) return { errors: [refused] };
     return this.#options.metrics.measure(operation, async () => {
       const { request } = identity;
       const compile = () => this.#current().compiled.statementOf(operation);
       const statement = operation.kind === "query" ? traced(request.span ?? null, "compile", compile) : null;
-      if (statement) return this.#executeCompiled(statement, operation, identity, signal);
-      const result = await this.#executeFields(operation, identity, signal);
-      return this.#explained(result, operation, identity);
+      return this.#atPosition(operation, identity, async (transactions) => {
+        if (statement) return this.#executeCompiled(statement, operation, identity, signal, transactions);
+        const result = await this.#executeFields(operation, identity, signal, transactions);
+        return this.#explained(result, operation, identity);
+      });
     });
   }
 
-  #refusedIntrospection({ introspects }: Operation, { caller }: Identity): GraphQLError | null {
-    const { introspection, anonymousRole } = this.#options;
-    if (!introspects || introspection === "on") return null;
-    if (introspection === "authenticated" && caller.role !== anonymousRole) return null;
-    const [code, message] =
-      introspection === "off"
-        ? ["PERMISSION_DENIED", "introspection is turned off: GRAPHQL_INTROSPECTION=off"]
-        : ["AUTH_REQUIRED", "introspection requires that you sign in: GRAPHQL_INTROSPECTION=authenticated"];
-    return new GraphQLError(message, { extensions: { code } });
+  /** Executes an operation with these transactions. The result of a query has its position, if the client wants it. */
+  async #atPosition(
+    { kind, wantsPosition }: Operation,
+    { caller }: Identity,
+    executed: (transactions: Pick<Transactions, "run">) => Promise<ExecutionResult>,
+  ): Promise<ExecutionResult> {
+    const transactions = this.#options.database.forRole(caller.role);
+    if (kind !== "query" || !wantsPosition) return executed(transactions);
+    const reads = new PositionedReads(transactions, this.#options.changes);
+    const result = await executed(reads);
+    return reads.position === null ? result : { ...result, extensions: { changePosition: reads.position } };
   }
 
   async #executeCompiled(
     statement: Statement,
     operation: Operation,
     identity: Identity,
-    signal?: CancelSignal,
+    signal: CancelSignal | undefined,
+    transactions: Pick<Transactions, "run">,
   ): Promise<ExecutionResult> {
-    const { database, maxRows } = this.#options;
-    const transactions = database.forRole(identity.caller.role);
+    const { maxRows } = this.#options;
     try {
       const data = await executeCompiled(statement, { transactions, identity, maxRows, signal });
-      return data === null ? this.#executeFields(operation, identity, signal) : { data: data as never };
+      return data === null ? this.#executeFields(operation, identity, signal, transactions) : { data: data as never };
     } catch (error) {
       // Grafast executes the operation again with this error, so that the error gets its path in the response.
       return this.#executeFields(operation, identity, signal, { run: () => Promise.reject(error) });
@@ -175,14 +177,16 @@ export class Engine {
     operation: Operation,
     identity: Identity,
     signal: CancelSignal,
-    since: string | null = null,
+    since: string | null,
   ): Promise<ExecutionResult | SubscriptionEvents> {
     const { metrics } = this.#options;
-    const refused = this.#refusedIntrospection(operation, identity);
+    const refused = refusedIntrospection(operation, identity, this.#options);
     if (refused) return { errors: [refused] };
     if (operation.kind !== "subscription") {
-      const args = this.#args(operation, identity, signal);
-      const result = await metrics.measure(operation, () => planned(identity, () => execute(args)));
+      const result = await this.#atPosition(operation, identity, (transactions) => {
+        const args = this.#args(operation, identity, signal, { transactions });
+        return metrics.measure(operation, () => planned(identity, () => execute(args)));
+      });
       return this.#explained(result, operation, identity);
     }
     const subscribe = () => this.#subscribe(operation, identity, signal, since);
@@ -207,11 +211,6 @@ export class Engine {
     const args = this.#args(operation, identity, signal, { transactions, changes });
     const result: any = await metrics.measure(operation, async () => subscribe(args));
     return Symbol.asyncIterator in result ? new SubscriptionEvents(result, events!, subscriptions) : result;
-  }
-
-  /** The text of a position, for `since`. */
-  textOf(position: Start): string {
-    return this.#options.subscriptions.textOf(position);
   }
 
   /** One for each role, because the rows of many subscribers are read together. */

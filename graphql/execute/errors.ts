@@ -33,8 +33,8 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
   const problem = problemOf(cause, format);
   if (problem?.code === "INTERNAL_ERROR") return internal(error, problem.message, cause, format);
   if (problem) return ofProblem(error, problem);
-  if (cause instanceof FeedGap || cause instanceof FeedUnavailable)
-    return formatted(error, cause.message, "INTERNAL_ERROR");
+  if (cause instanceof FeedGap) return formatted(error, cause.message, "CHANGES_MISSED");
+  if (cause instanceof FeedUnavailable) return formatted(error, cause.message, "CHANGES_UNAVAILABLE");
   // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
   return internal(error, internalError().message, cause, format);

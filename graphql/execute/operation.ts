@@ -21,6 +21,10 @@ type Variables = Readonly<Record<string, unknown>>;
 export type GraphQLRequest = DocumentReference & {
   readonly variables: Variables | undefined;
   readonly operationName: string | undefined;
+  /** The position after which the events of a subscription begin; null to begin now. */
+  readonly after: string | null;
+  /** Whether the response to a query has the position after which changes follow it. */
+  readonly wantsPosition: boolean;
 };
 
 /** A checked request: the operation can be executed. */

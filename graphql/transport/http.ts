@@ -12,6 +12,7 @@ import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.t
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
 import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
+import { requestOf } from "./request.ts";
 import { type StreamOptions, sendEvents, wantsEvents } from "./stream.ts";
 
 export type GraphQLHttpOptions = StreamOptions & {
@@ -126,7 +127,8 @@ function answerErrors(
 function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
   // `data` is already JSON text.
   const data = result.data === null ? "null" : (result.data as unknown as string);
-  const extensions = format.refused === null ? "" : `,"extensions":${JSON.stringify(authOf(format.refused))}`;
+  const members = { ...result.extensions, ...(format.refused !== null && authOf(format.refused)) };
+  const extensions = Object.keys(members).length === 0 ? "" : `,"extensions":${JSON.stringify(members)}`;
   if (!result.errors) return { status: 200, body: `{"data":${data}${extensions}}` };
   const errors = result.errors.map((error) => formatError(error, format));
   const status = errors.some(isInternal) ? internalStatus : 200;
@@ -177,30 +179,6 @@ function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown 
     operationName: text("operationName"),
     variables: json("variables"),
     extensions: json("extensions"),
-  };
-}
-
-/** Throws ApiError with status 400 if the body is not a GraphQL request. */
-function requestOf(body: unknown): GraphQLRequest {
-  if (Array.isArray(body)) throw refuse(400, "batched requests are not supported: send one operation per request");
-  if (typeof body !== "object" || body === null) throw refuse(400, "the body must be a JSON object with a query");
-  const { query, documentId, variables, operationName, extensions } = body as Record<string, any>;
-  const hash = extensions?.persistedQuery?.sha256Hash;
-  const isNamed = documentId != null || hash != null;
-  if (isNamed ? query != null && typeof query !== "string" : typeof query !== "string" || query === "")
-    throw refuse(400, "query must be a GraphQL document");
-  if (documentId != null && typeof documentId !== "string") throw refuse(400, "documentId must be a string");
-  if (hash != null && typeof hash !== "string")
-    throw refuse(400, "extensions.persistedQuery.sha256Hash must be a string");
-  if (variables != null && (typeof variables !== "object" || Array.isArray(variables)))
-    throw refuse(400, "variables must be an object");
-  if (operationName != null && typeof operationName !== "string") throw refuse(400, "operationName must be a string");
-  return {
-    query: query || undefined,
-    documentId: documentId ?? undefined,
-    hash: hash ?? undefined,
-    variables: variables ?? undefined,
-    operationName: operationName || undefined,
   };
 }
 

@@ -15,6 +15,7 @@ import type { Engine } from "../execute/engine.ts";
 import { type ErrorFormat, formatError } from "../execute/errors.ts";
 import { attributesOf, type Operation } from "../execute/operation.ts";
 import { refuseInvalid, socketCaller } from "./caller.ts";
+import { requestOf } from "./request.ts";
 
 export type GraphQLSocketOptions = {
   readonly engine: Engine;
@@ -169,16 +170,8 @@ async function authenticate(
 
 /** While there is no schema, each operation fails and the socket stays open. */
 function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["prepare"]> {
-  const { query, variables, operationName, extensions, documentId } = payload as SubscribePayload & Record<string, any>;
-  const hash = (extensions as any)?.persistedQuery?.sha256Hash;
   try {
-    return engine.prepare({
-      query: query || undefined,
-      documentId: typeof documentId === "string" ? documentId : undefined,
-      hash: typeof hash === "string" ? hash : undefined,
-      variables: variables ?? undefined,
-      operationName: operationName ?? undefined,
-    });
+    return engine.prepare(requestOf(payload));
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     const { message, code } = error.problem;
@@ -200,7 +193,7 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
   const span = tracer && startSpan(tracer, operation, extra);
   const request = span ? { ...plain, span, requestId: extra.requestId } : plain;
   try {
-    const result = await engine.start(operation, { caller, request }, extra.closed);
+    const result = await engine.start(operation, { caller, request }, extra.closed, operation.after);
     if ("errors" in result && result.errors) span?.fail(result.errors[0]!.message);
     started.hasReadRows = recipient.bytes > 0;
     return result;

@@ -26,7 +26,7 @@ export const wantsEvents = (accept: string | undefined): boolean => /^\s*text\/e
 
 /**
  * Sends the results of an operation as events: `next` with each result, and `complete`. A subscription resumes with
- * Last-Event-ID.
+ * Last-Event-ID or `extensions.after`.
  * Source: graphql-sse, PROTOCOL.md, "Distinct connections mode".
  */
 export async function sendEvents(
@@ -37,10 +37,7 @@ export async function sendEvents(
   { engine, streams, callers, anonymousRole }: StreamOptions,
 ): Promise<void> {
   let events: SubscriptionEvents | null = null;
-  const stream = streams.open(exchange, () => {
-    const position = events?.resumePoint;
-    return position ? engine.textOf(position) : undefined;
-  });
+  const stream = streams.open(exchange, () => events?.resumePoint ?? undefined);
   const closed = new AbortController();
   const onEnded = (message: string) => {
     sendNext(stream, { errors: [{ message, extensions: { code: "AUTH_EXPIRED" } }] });
@@ -65,7 +62,7 @@ export async function sendEvents(
       }),
     };
     const lastEventId = exchange.request.headers["last-event-id"];
-    const since = typeof lastEventId === "string" && lastEventId !== "" ? lastEventId : null;
+    const since = typeof lastEventId === "string" && lastEventId !== "" ? lastEventId : operation.after;
     // Closed only after this turn of the event loop, in which the stream counts the event: otherwise a waiting request could be admitted
     // before the bytes of the event are counted.
     const close = () => setImmediate(() => recipient.close());
@@ -74,7 +71,7 @@ export async function sendEvents(
     events = started;
     if (stream.isClosed) return void events.return();
     for await (const result of events) {
-      sendResult(stream, result, format, events.position ? engine.textOf(events.position) : undefined);
+      sendResult(stream, result, format, events.position ?? undefined);
       // The client connects again, and resumes after what it has read.
       if (stream.isBehind) return stream.end();
     }
@@ -114,8 +111,8 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
   #returned = false;
   /** Called when the events have ended; may be called again. */
   onEnd = () => {};
-  /** The position at which a subscriber that has received the last event resumes; null before the first event. */
-  position: Start | null = null;
+  /** The position of the last change that was dealt with; null before the first. */
+  #last: Start | null = null;
 
   constructor(results: AsyncGenerator<ExecutionResult>, changes: ChangeEvents, subscriptions: Subscriptions) {
     this.#results = results;
@@ -123,14 +120,19 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
     this.#subscriptions = subscriptions;
   }
 
-  /** The position at which a subscriber that has received every event so far resumes; null if it is not known yet. */
-  get resumePoint(): Start | null {
+  /** The position, as text, at which a subscriber that has received the last event resumes; null before the first event. */
+  get position(): string | null {
+    return this.#last && this.#subscriptions.textOf(this.#last);
+  }
+
+  /** The same for a subscriber that has received every event so far; null if it is not known yet. */
+  get resumePoint(): string | null {
     const { positions, waiting } = this.#changes;
     const isUpToDate = positions.length === 0 && waiting === 0;
     const delivered = isUpToDate ? this.#subscriptions.positionOf(this.#changes) : undefined;
-    if (!delivered || !this.position) return delivered ?? this.position;
+    if (!delivered) return this.position;
     // While a batch is being delivered, the last event may be later than the position that counts as delivered.
-    return laterOf(delivered, this.position);
+    return this.#subscriptions.textOf(this.#last ? laterOf(delivered, this.#last) : delivered);
   }
 
   /** Throws if the events end before the subscriber ends them. */
@@ -141,8 +143,8 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
       if (result.done && !this.#returned) throw this.#changes.error ?? new FeedGap();
       if (result.done) return result;
       // There is one result for each change, in order.
-      this.position = this.#changes.positions.shift() ?? this.position;
-      if (isVisible(result.value)) return result;
+      this.#last = this.#changes.positions.shift() ?? this.#last;
+      if (isVisible(result.value)) return { value: { ...result.value, extensions: { changePosition: this.position } } };
     }
   }
 

@@ -153,7 +153,10 @@ test("graphql-sse receives the events of a subscription, and the result of a que
       await todo(0, "over SSE");
       return results[0];
     }, POLL)
-    .toEqual({ data: { onTodoCreated: { title: "over SSE" } } });
+    .toEqual({
+      data: { onTodoCreated: { title: "over SSE" } },
+      extensions: { changePosition: expect.stringMatching(/^[a-z0-9-]+$/) },
+    });
   end();
   await expect.poll(() => isDone, POLL).toBe(true);
   const { value } = await client.iterate({ query: "{ users(limit: 1) { name } }" }).next();

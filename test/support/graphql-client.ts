@@ -16,10 +16,14 @@ export type SocketError = {
   path?: (string | number)[];
   extensions: { code: string; requestId?: string };
 };
-type SocketResult = { data?: any; errors?: SocketError[] };
+type SocketResult = { data?: any; errors?: SocketError[]; extensions?: { changePosition?: string } };
+/** `{ after: "…" }`, `{ changePosition: true }` */
+type Extensions = Record<string, unknown>;
+/** A service, on whatever database. */
+type Served = Pick<TestService, "url" | "service">;
 
 /** Connects a graphql-ws client as an application would, without retries. It is closed after the test. */
-export function connect(service: TestService, { as, params, headers = {} }: ClientOptions = {}): GraphQLClient {
+export function connect(service: Served, { as, params, headers = {} }: ClientOptions = {}): GraphQLClient {
   class SocketWithHeaders extends WebSocket {
     constructor(url: string, protocols: string | string[]) {
       super(url, protocols, { headers });
@@ -28,7 +32,7 @@ export function connect(service: TestService, { as, params, headers = {} }: Clie
   const client = createClient({
     url: `${service.url.replace(/^http/, "ws")}/graphql`,
     webSocketImpl: SocketWithHeaders,
-    connectionParams: params ?? (as && { Authorization: `Bearer ${service.token(as)}` }),
+    connectionParams: params ?? (as && { Authorization: `Bearer ${(service as TestService).token(as)}` }),
     retryAttempts: 0,
     lazyCloseTimeout: 60_000,
   });
@@ -39,18 +43,18 @@ export function connect(service: TestService, { as, params, headers = {} }: Clie
 
 export class GraphQLClient {
   readonly #client: Client;
-  readonly #service: TestService;
+  readonly #service: Served;
 
-  constructor(client: Client, service: TestService) {
+  constructor(client: Client, service: Served) {
     this.#client = client;
     this.#service = service;
   }
 
   /** Executes a query or mutation and returns its result, sent as `next` or as `error`. */
-  async run(query: string, variables?: Record<string, unknown>): Promise<SocketResult> {
+  async run(query: string, variables?: Record<string, unknown>, extensions?: Extensions): Promise<SocketResult> {
     return new Promise((resolve, reject) => {
       this.#client.subscribe<any>(
-        { query, ...(variables && { variables }) },
+        { query, ...(variables && { variables }), ...(extensions && { extensions }) },
         {
           next: (result) => resolve(result as SocketResult),
           error: (error) => (Array.isArray(error) ? resolve({ errors: error as never }) : reject(error)),
@@ -61,17 +65,18 @@ export class GraphQLClient {
   }
 
   /** Subscribes and resolves when the subscription is active on the server. */
-  async subscribe(query: string, variables?: Record<string, unknown>): Promise<Subscription> {
+  async subscribe(query: string, variables?: Record<string, unknown>, extensions?: Extensions): Promise<Subscription> {
     const before = this.#service.service.open().subscriptions;
-    const subscription = this.subscribeSoon(query, variables);
+    const subscription = this.subscribeSoon(query, variables, extensions);
     await expect.poll(() => subscription.error ?? this.#service.service.open().subscriptions, POLL).not.toBe(before);
     if (subscription.error) throw Object.assign(new Error("refused"), { errors: subscription.error });
     return subscription;
   }
 
   /** Subscribes without waiting. */
-  subscribeSoon(query: string, variables?: Record<string, unknown>): Subscription {
-    return new Subscription((sink) => this.#client.subscribe<any>({ query, ...(variables && { variables }) }, sink));
+  subscribeSoon(query: string, variables?: Record<string, unknown>, extensions?: Extensions): Subscription {
+    const payload = { query, ...(variables && { variables }), ...(extensions && { extensions }) };
+    return new Subscription((sink) => this.#client.subscribe<any>(payload, sink));
   }
 
   on: Client["on"] = (...args) => this.#client.on(...args);
@@ -87,6 +92,8 @@ type Sink = { next(result: SocketResult): void; error(error: unknown): void; com
 export class Subscription {
   /** The `data` of each event. */
   readonly events: any[] = [];
+  /** The position of the last event. */
+  position: string | undefined;
   /** The `errors` of the events that have errors. */
   readonly faults: SocketError[][] = [];
   /** Why the subscription ended: the errors of the server, or the close event of the socket. */
@@ -96,8 +103,9 @@ export class Subscription {
 
   constructor(start: (sink: Sink) => () => void) {
     this.unsubscribe = start({
-      next: ({ data, errors }) => {
+      next: ({ data, errors, extensions }) => {
         this.events.push(data);
+        this.position = extensions?.changePosition;
         if (errors) this.faults.push(errors);
       },
       error: (error) => {
