@@ -95,6 +95,8 @@ handle(find("#create"), async (input) => {
 // Comments, which appear as they are written
 
 const GONE = "This article no longer exists.";
+/** Milliseconds until the comments are opened again after the service has refused them. */
+const RETRY = 2000;
 let events;
 let opened;
 
@@ -125,13 +127,20 @@ async function open(article) {
   const subscription = `subscription { onCommentAdded(articleId: ${article.id}) { id content author { name } } }`;
   const stream = new EventSource(`${API}/graphql?query=${encodeURIComponent(subscription)}`);
   events = stream;
+  const openAgain = () => stream === events && openOrShowFault(article);
   stream.addEventListener("next", ({ data: result }) => {
     const { data, errors } = JSON.parse(result);
-    if (data) add(data.onCommentAdded);
-    else showFault(errors[0].extensions.code === "RESOURCE_NOT_FOUND" ? GONE : errors[0].message);
+    if (data) return add(data.onCommentAdded);
+    const [{ message, extensions }] = errors;
+    if (extensions.code === "CHANGES_MISSED") openAgain();
+    else showFault(extensions.code === "RESOURCE_NOT_FOUND" ? GONE : message);
   });
   // The subscription has ended, or was refused: EventSource would connect again.
   stream.addEventListener("complete", () => stream.close());
+  // EventSource connects again while connections are refused, but not after a 503 of a service that is starting.
+  stream.addEventListener("error", () => {
+    if (stream.readyState === EventSource.CLOSED) setTimeout(openAgain, RETRY);
+  });
   await new Promise((resolve) => stream.addEventListener("open", resolve, { once: true }));
   const { article: read } = await graphql(
     `query ($id: ID!) { article(id: $id) { comments { id content author { name } } } }`,

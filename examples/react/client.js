@@ -16,7 +16,18 @@ async function connectionParams() {
   return used ? { authorization: `Bearer ${used}` } : {};
 }
 
-const socket = createClient({ url: `${API.replace(/^http/, "ws")}/graphql`, connectionParams });
+/** Resolves when the next attempt to connect may begin: after 1, 2, 4, … up to 30 seconds, and not at the same time in all pages. */
+const retryWait = (retries) =>
+  new Promise((resolve) => setTimeout(resolve, Math.min(1000 * 2 ** retries, 30_000) * (0.5 + Math.random())));
+
+// While the service restarts, connections are refused. By default, graphql-ws would give up then.
+const socket = createClient({
+  url: `${API.replace(/^http/, "ws")}/graphql`,
+  connectionParams,
+  shouldRetry: () => true,
+  retryAttempts: Number.POSITIVE_INFINITY,
+  retryWait,
+});
 
 /** Whatever operation finds that the session has ended, the page shows it. */
 const endOfSession = new ErrorLink(({ error }) => {

@@ -1,4 +1,6 @@
+import { once } from "node:events";
 import { mkdtemp } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import jwt from "jsonwebtoken";
@@ -44,6 +46,22 @@ async function open(folder: string): Promise<Page> {
 
 /** The state of an EventSource that does not connect again. */
 const CLOSED = 2;
+
+/** Answers requests on the port as a service that is starting, until one has come. */
+async function answerStarting(port: number): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const server = createServer((_request, response) => {
+    response.writeHead(503, { "Retry-After": "1", Connection: "close" }).end();
+    resolve();
+  });
+  server.on("upgrade", (_request, socket) => {
+    socket.end("HTTP/1.1 503 Service Unavailable\r\n\r\n");
+    resolve();
+  });
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  await promise;
+  await once(server.close(), "close");
+}
 
 const titles = (page: Page) =>
   page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts();
@@ -219,5 +237,43 @@ describe.skipIf(!installed).each(["plain", "react"])("the example page in exampl
     // Otherwise the stream would connect again, for good.
     const state = () => page.evaluate(() => (globalThis as any).stream?.readyState);
     await expect.poll(state).toBe(folder === "plain" ? CLOSED : undefined);
+  });
+
+  test("receives comments again after the service was restarted", async () => {
+    const { database } = service;
+    const inserted = await database.owner.query(
+      "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
+      [`Restart of ${folder}`],
+    );
+    const comment = (content: string) =>
+      database.owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [
+        inserted.rows[0].id,
+        content,
+      ]);
+    const page = await open(folder);
+    await page.getByRole("button", { name: `Restart of ${folder}` }).click();
+    const comments = page.getByRole("region", { name: "Comments" });
+    const shown = () => comments.getByRole("listitem").allInnerTexts();
+    await expect
+      .poll(async () => {
+        await comment("Before.");
+        return shown();
+      })
+      .toContain("Bob Kahn: Before.");
+
+    const { port } = new URL(service.url);
+    const failures: string[] = [];
+    page.on("requestfailed", (request) => failures.push(request.failure()!.errorText));
+    page.on("websocket", (socket) => socket.on("socketerror", (error) => failures.push(error)));
+    await service.service.stop();
+    await comment("Meanwhile.");
+    // The page has tried to connect while nothing listens.
+    await expect.poll(() => failures.join()).toContain("ERR_CONNECTION_REFUSED");
+    await answerStarting(Number(port));
+    service = await startTestService({ PORT: port }, database);
+    await expect.poll(shown).toContain("Bob Kahn: Meanwhile.");
+    await comment("After.");
+    await expect.poll(shown).toContain("Bob Kahn: After.");
+    expect((await shown()).filter((text) => text.endsWith("Meanwhile."))).toHaveLength(1);
   });
 });
