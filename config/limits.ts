@@ -7,6 +7,8 @@ type Followed = {
   readonly bodyLimit: number;
   readonly databaseUrl: string;
   readonly databaseDirectUrl: string;
+  readonly maxConnections: number;
+  readonly maxConnectionsPerAddress: number;
   readonly dbPool: number;
   readonly dbPreparedStatements: number;
   readonly dbMaxRows: number;
@@ -81,6 +83,62 @@ export const LIMITS = {
     "Maximum rows of a streamed result. Without DB_MAX_ROWS, or with its default, there is no limit.",
   ),
   STREAM_TIMEOUT: limit(3_600_000, "Milliseconds after which a streamed response is cut off."),
+  WS_MAX_CONNECTIONS_PER_ADDRESS: follows(
+    "MAX_CONNECTIONS_PER_ADDRESS / 10",
+    ({ maxConnectionsPerAddress }) => Math.ceil(maxConnectionsPerAddress / 10),
+    "Maximum open WebSockets per IP address.",
+  ),
+  WS_MAX_MESSAGE_BYTES: follows(
+    "BODY_LIMIT / 16",
+    ({ bodyLimit }) => Math.ceil(bodyLimit / 16),
+    "Maximum size in bytes of a WebSocket message.",
+  ),
+  WS_MESSAGE_RATE: limit(100, "Maximum messages per second on a WebSocket."),
+  WS_MESSAGE_RATE_PER_ADDRESS: follows(
+    "2 × MAX_CONNECTIONS_PER_ADDRESS",
+    ({ maxConnectionsPerAddress }) => 2 * maxConnectionsPerAddress,
+    "Maximum messages per second on all WebSockets from one IP address.",
+  ),
+  WS_MAX_SUBSCRIPTIONS: limit(100, "Maximum concurrent operations on a WebSocket."),
+  WS_MAX_BUFFERED_BYTES: limit(
+    1_048_576,
+    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: CLIENT_MEMORY limits them. At that limit, results that need no database count too. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
+  ),
+  CHANGES_MAX_BYTES: limit(
+    67_108_864,
+    "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
+  ),
+  CHANGES_POLICY_TIMEOUT: limit(
+    2000,
+    "Maximum duration in milliseconds of a query that decides which subscribers see changes. If a policy or filter takes longer for a subscriber, the subscription ends with this reason; others are not affected.",
+  ),
+  SSE_HEARTBEAT: limit(
+    15,
+    "Seconds between heartbeats on streams of events (text/event-stream), so that proxies keep them open.",
+  ),
+  REALTIME_MAX_CHANNELS: limit(100, "Maximum channels on a realtime WebSocket."),
+  REALTIME_JOIN_RATE: limit(100, "Maximum joins of channels per second on a realtime WebSocket."),
+  REALTIME_MAX_CHANNELS_PER_ADDRESS: follows(
+    "5 × MAX_CONNECTIONS_PER_ADDRESS",
+    ({ maxConnectionsPerAddress }) => 5 * maxConnectionsPerAddress,
+    "Maximum channels on all realtime WebSockets from one IP address.",
+  ),
+  REALTIME_JOIN_RATE_PER_ADDRESS: follows(
+    "MAX_CONNECTIONS_PER_ADDRESS / 5",
+    ({ maxConnectionsPerAddress }) => Math.ceil(maxConnectionsPerAddress / 5),
+    "Maximum joins of channels per second on all realtime WebSockets from one IP address.",
+  ),
+  REALTIME_MAX_CHANGE_BYTES: limit(
+    1_048_576,
+    "Maximum size in bytes of a change in a realtime message. Of a larger row, only the primary key is sent, with an error.",
+  ),
+  GRAPHQL_MAX_SEARCHES: limit(
+    20,
+    "Maximum number of fields in an operation that search by a keyword, with fragments expanded.",
+  ),
+  GRAPHQL_MAX_TOKENS: limit(20_000, "Maximum number of lexical tokens in a document."),
+  GRAPHQL_MAX_PAGE_SIZE: limit(1000, "Maximum value of first, last and limit."),
+  GRAPHQL_MAX_ROWS: limit(100_000, "Maximum rows in one response, including nested lists."),
 } as const;
 
 /**

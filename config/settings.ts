@@ -291,14 +291,6 @@ export const SETTINGS = {
     "1000",
     "Maximum number of fields in an operation, those of filters included, with fragments expanded.",
   ),
-  GRAPHQL_MAX_SEARCHES: setting(
-    integer(1, 10_000),
-    "20",
-    "Maximum number of fields in an operation that search by a keyword, with fragments expanded.",
-  ),
-  GRAPHQL_MAX_TOKENS: setting(integer(10, 1_000_000), "20000", "Maximum number of lexical tokens in a document."),
-  GRAPHQL_MAX_PAGE_SIZE: setting(integer(1, 100_000), "1000", "Maximum value of first, last and limit."),
-  GRAPHQL_MAX_ROWS: setting(integer(1, 100_000_000), "100000", "Maximum rows in one response, including nested lists."),
   GRAPHQL_MAX_TABLES: setting(
     integer(0, 100_000),
     "300",
@@ -459,36 +451,6 @@ export const SETTINGS = {
     "30000",
     "Milliseconds after which a connection is closed if its client reads nothing of what is sent.",
   ),
-  WS_MAX_CONNECTIONS: setting(integer(1, 1_000_000), "10000", "Maximum open WebSockets."),
-  WS_MAX_CONNECTIONS_PER_ADDRESS: setting(integer(1, 1_000_000), "100", "Maximum open WebSockets per IP address."),
-  WS_MAX_MESSAGE_BYTES: setting(integer(1, 104_857_600), "65536", "Maximum size in bytes of a WebSocket message."),
-  WS_MESSAGE_RATE: setting(integer(1, 1_000_000), "100", "Maximum messages per second on a WebSocket."),
-  WS_MESSAGE_RATE_PER_ADDRESS: setting(
-    integer(1, 10_000_000),
-    "2000",
-    "Maximum messages per second on all WebSockets from one IP address.",
-  ),
-  WS_MAX_SUBSCRIPTIONS: setting(integer(1, 100_000), "100", "Maximum concurrent operations on a WebSocket."),
-  WS_MAX_BUFFERED_BYTES: setting(
-    integer(1, 1_073_741_824),
-    "1048576",
-    "Maximum bytes buffered for a slow WebSocket client before the socket is closed. Results of GraphQL queries and mutations do not count: CLIENT_MEMORY limits them. At that limit, results that need no database count too. On realtime channels, changes wait instead; broadcasts do not wait, and close the socket at 16 times this size.",
-  ),
-  CHANGES_MAX_BYTES: setting(
-    integer(1024, 1_073_741_824),
-    "67108864",
-    "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
-  ),
-  CHANGES_POLICY_TIMEOUT: setting(
-    integer(10, 600_000),
-    "2000",
-    "Maximum duration in milliseconds of a query that decides which subscribers see changes. If a policy or filter takes longer for a subscriber, the subscription ends with this reason; others are not affected.",
-  ),
-  SSE_HEARTBEAT: setting(
-    integer(1, 3600),
-    "15",
-    "Seconds between heartbeats on streams of events (text/event-stream), so that proxies keep them open.",
-  ),
   CHANGES_URL: setting(
     orUnset(postgresUrl),
     "",
@@ -503,27 +465,6 @@ export const SETTINGS = {
     orUnset(instanceId),
     "",
     "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, an instance with the embedded database has the name embedded, and other instances have no name.",
-  ),
-  REALTIME_MAX_CHANNELS: setting(integer(1, 100_000), "100", "Maximum channels on a realtime WebSocket."),
-  REALTIME_JOIN_RATE: setting(
-    integer(1, 1_000_000),
-    "100",
-    "Maximum joins of channels per second on a realtime WebSocket.",
-  ),
-  REALTIME_MAX_CHANNELS_PER_ADDRESS: setting(
-    integer(1, 10_000_000),
-    "5000",
-    "Maximum channels on all realtime WebSockets from one IP address.",
-  ),
-  REALTIME_JOIN_RATE_PER_ADDRESS: setting(
-    integer(1, 10_000_000),
-    "200",
-    "Maximum joins of channels per second on all realtime WebSockets from one IP address.",
-  ),
-  REALTIME_MAX_CHANGE_BYTES: setting(
-    integer(1000, 104_857_600),
-    "1048576",
-    "Maximum size in bytes of a change in a realtime message. Of a larger row, only the primary key is sent, with an error.",
   ),
   CACHE_MEMORY: setting(
     integer(1_000_000, 1_099_511_627_776),

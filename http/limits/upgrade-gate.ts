@@ -14,7 +14,6 @@ import { spreadOut } from "./spread.ts";
 
 /** The names are those of the service's settings. */
 export type SocketLimits = {
-  /** Open sockets in total. */ readonly wsMaxConnections: number;
   /** Open sockets from one network. */ readonly wsMaxConnectionsPerAddress: number;
   /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
   /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
@@ -196,7 +195,6 @@ export class UpgradeGate {
     const offered = (request.headers["sec-websocket-protocol"] ?? "").split(",").map((name) => name.trim());
     if (route.protocol !== null && !offered.includes(route.protocol)) return 400;
     const client = this.#options.clients.of(networkOf(addressOf(request)));
-    if (this.#websockets.clients.size >= limits.wsMaxConnections) return this.#over("WS_MAX_CONNECTIONS", client, 503);
     const isFull = client.isFull("sockets", limits.wsMaxConnectionsPerAddress);
     return isFull ? this.#over("WS_MAX_CONNECTIONS_PER_ADDRESS", client, 429) : null;
   }

@@ -186,7 +186,6 @@ class ServiceProcess {
       SEED: "none",
       GRAPHQL_MAX_TABLES: hasGraphQL ? "1000" : "0",
       NODE_COMPILE_CACHE: "node_modules/.cache/compiled",
-      SSE_HEARTBEAT: "1",
       LOG_LEVEL: "silent",
     };
   }

@@ -122,8 +122,8 @@ describe("with limits on connections,", () => {
   let small: TestService;
   const small_log = recordedLog();
   beforeAll(async () => {
-    const settings = { MAX_CONNECTIONS: "4", MAX_CONNECTIONS_PER_ADDRESS: "2", TRUST_PROXY: "127.0.0.9" };
-    small = await startTestService(settings, undefined, small_log.log);
+    const limits = { MAX_CONNECTIONS: "4", MAX_CONNECTIONS_PER_ADDRESS: "2", WS_MAX_CONNECTIONS_PER_ADDRESS: "4" };
+    small = await startTestService({ ...limits, TRUST_PROXY: "127.0.0.9" }, undefined, small_log.log);
     return () => small.stop();
   });
 

@@ -28,7 +28,6 @@ beforeAll(async () => {
       CORS_ORIGINS: "https://app.example, https://admin.example:8443",
     }),
     startTestService({
-      WS_MAX_CONNECTIONS: "4",
       WS_MAX_CONNECTIONS_PER_ADDRESS: "3",
       WS_MAX_SUBSCRIPTIONS: "2",
       WS_MESSAGE_RATE: "20",
@@ -331,16 +330,6 @@ describe("with limits,", () => {
     expect(await statusOf(upgrade(small.url))).toBe(101);
   });
 
-  test("more sockets than WS_MAX_CONNECTIONS are 503, and accepted after a close", async () => {
-    const addresses = ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"];
-    const sockets = await Promise.all(addresses.map((localAddress) => openGraphQL(small.url, { localAddress })));
-    const refused = await upgrade(small.url);
-    expect((await refused.head()).headers).toMatch(/^HTTP\/1.1 503 [\s\S]*Retry-After: \d/);
-    sockets[0]!.socket.destroy();
-    await expect.poll(() => small.service.open().sockets, POLL).toBe(3);
-    expect(await statusOf(upgrade(small.url))).toBe(101);
-  });
-
   test("X-Forwarded-For counts if a trusted proxy sends it, and is ignored otherwise", async () => {
     const behind = (localAddress: string, client: string) =>
       upgrade(small.url, { localAddress, headers: { "X-Forwarded-For": client } });
@@ -410,7 +399,6 @@ describe("with limits,", () => {
     const gate = new UpgradeGate(server, {
       routes: [{ path: "/graphql", protocol: "graphql-transport-ws", accept: () => {} }],
       limits: () => ({
-        wsMaxConnections: 10,
         wsMaxConnectionsPerAddress: 10,
         wsMaxMessageBytes: 1000,
         wsMessageRate: 100,
