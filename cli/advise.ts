@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
-import { callersOf, countsOf, type Finding, LEVELS, type Level, sorted } from "../db/advisor/finding.ts";
+import { countsOf, type Finding, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
@@ -58,7 +58,7 @@ async function read(config: Config): Promise<Advice> {
     throw new CommandError(2, `ADVISOR_ACCEPTED: ${error.message}`);
   });
   return withOwner(config, async (client) => {
-    const options: AdviceOptions = { ...(await callersOf(client, config)), schemas: config.dbSchemas, acceptances };
+    const options: AdviceOptions = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
     const advice = await retryLocked(() => advise(client, options));
     const [login] = options.logins;
     const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);

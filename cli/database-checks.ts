@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Config } from "../config/config.ts";
 import { advise } from "../db/advisor/advisor.ts";
-import { callersOf, sentenceOf } from "../db/advisor/finding.ts";
+import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { findChanges } from "../db/changes/mode.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
@@ -67,7 +67,7 @@ async function* checkVersion(client: pg.Client): Checks {
 }
 
 async function* checkRoles(client: pg.Client, config: Config): Checks {
-  const { logins } = await callersOf(client, config);
+  const { logins } = await setupOf(client, config);
   const { rows } = await client.query(
     `select name, rolsuper or rolbypassrls as "isUnrestricted"
      from unnest($1::text[]) as name left join pg_roles on rolname = name`,
@@ -85,7 +85,7 @@ async function* checkRoles(client: pg.Client, config: Config): Checks {
 }
 
 async function* checkGrants(client: pg.Client, config: Config): Checks {
-  const { logins } = await callersOf(client, config);
+  const { logins } = await setupOf(client, config);
   const { rows } = await client.query<TableState>(tablesQuery, [config.dbSchemas, logins, config.changesPublication]);
   const readable = rows.filter(({ isReadable }) => isReadable).length;
   if (readable > 0) yield ok(`callers may read ${readable} of ${rows.length} tables`);
@@ -147,7 +147,7 @@ async function* checkSettings(client: pg.Client, { dbPool }: Config): Checks {
 
 async function* checkAdvice(client: pg.Client, config: Config): Checks {
   const acceptances = await readAcceptances(config.advisorAccepted);
-  const options = { ...(await callersOf(client, config)), schemas: config.dbSchemas, acceptances };
+  const options = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
   const { findings } = await retryLocked(() => advise(client, options));
   const shown = findings.filter(({ level }) => level !== "note");
   if (shown.length === 0) yield ok("npm run advise has no errors or warnings");

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { type GraphQLError, parse, validate } from "postgraphile/graphql";
 import type { Config, Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
-import { callersOf } from "../db/advisor/finding.ts";
+import { setupOf } from "../db/advisor/finding.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
 import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./graphql-schema.ts";
@@ -71,7 +71,7 @@ const readFiles = (files: readonly string[]): [string, string][] =>
 
 /** The schema that npm start serves: its login, and not the owner, decides what it contains. */
 async function readSchema(config: Config) {
-  const { logins } = await withOwner(config, (client) => callersOf(client, config));
+  const { logins } = await withOwner(config, (client) => setupOf(client, config));
   return withSchemaOptions(config, logins[0]!, buildSchema).catch((error: Error) => {
     throw new CommandError(1, `the schema cannot be built: ${error.message}`);
   });

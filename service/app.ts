@@ -89,6 +89,7 @@ export async function createApp(options: AppOptions) {
       ? new LiveAdvisor({ pool, logins: opened.logins, settings: config, more: () => graphql?.findings ?? [], log })
       : null;
     advisor?.follow(rest.catalog.current);
+    context.onPublicationChange(() => advisor?.soon());
     rest.catalog.onChange((catalog) => advisor?.follow(catalog));
     settings.onChange((changed) => {
       context.follow(changed);
@@ -159,7 +160,11 @@ function createContext(
   const { logins } = opened;
   const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
-  const changes = createFeed(opened, { ...config, log, onConnectionError });
+  const publicationListeners: (() => void)[] = [];
+  const onPublicationChange = () => {
+    for (const listener of publicationListeners) listener();
+  };
+  const changes = createFeed(opened, { ...config, log, onConnectionError, onPublicationChange });
   const streams = new EventStreams(config.sseHeartbeat * 1000, database.budget);
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
@@ -200,6 +205,7 @@ function createContext(
     opened,
     database,
     changes,
+    onPublicationChange: (listener: () => void) => publicationListeners.push(listener),
     streams,
     slowStreams,
     notifications,

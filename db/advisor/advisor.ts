@@ -2,6 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import type { ClientBase } from "pg";
 import type { DatabaseError } from "pg-protocol";
 import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
+import { findLostChanges } from "./changes.ts";
 import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */
@@ -19,6 +20,8 @@ export type AdviceOptions = {
   readonly roles: readonly string[];
   /** Findings that a file accepts. */
   readonly acceptances?: Acceptances;
+  /** The publication of the tables whose changes subscribers receive, if a DBA manages it; absent or null if it is not checked. */
+  readonly publication?: string | null;
   /** The rules to run; all by default. */
   readonly rules?: readonly string[];
 };
@@ -64,7 +67,7 @@ const CALLERS = `
  * run them: they read only the catalog. Rejects with 55P03 if another transaction locks a table that they need.
  */
 export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
-  const { schemas, logins, roles, acceptances = [] } = options;
+  const { schemas, logins, roles, acceptances = [], publication = null } = options;
   const [rules, common] = await Promise.all([readRules(), readFile(new URL("served.sql", import.meta.url), "utf8")]);
   const found: Commented[] = [];
   // With an empty search path Postgres writes every name with its schema.
@@ -87,6 +90,8 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
         found.some((row) => row.rule === MISSING_COLUMN && row.object === object);
       found.push(...(await brokenSqlFunctions(client, schemas)).filter((row) => !isFound(row)));
     }
+    if (publication !== null && !options.rules)
+      found.push(...(await findLostChanges(client, { schemas, logins, publication })));
   } finally {
     await client.query("rollback");
   }

@@ -42,23 +42,22 @@ export const sentenceOf = ({ object, reason, fix }: Finding): string =>
 /** The roles of callers in a database that the service migrates, without the role of anonymous callers. */
 export const CALLER_ROLES = ["authenticated", "admin", "users_editor"];
 
-type LoginsAndRoles = Pick<AdviceOptions, "logins" | "roles">;
+type Settings = Pick<Config, "migrate" | "dbAnonRole" | "changesPublication">;
+type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication">;
 
-/** The roles of callers, together with these logins, which take them on. */
-export const callersWith = (
-  logins: readonly string[],
-  { migrate, dbAnonRole }: Pick<Config, "migrate" | "dbAnonRole">,
-): LoginsAndRoles => ({ logins, roles: [dbAnonRole, ...(migrate ? CALLER_ROLES : [])] });
+/** The roles of callers, together with these logins, which take them on. With MIGRATE=off, a DBA manages the publication. */
+export const setupWith = (logins: readonly string[], { migrate, dbAnonRole, changesPublication }: Settings): Setup => ({
+  logins,
+  roles: [dbAnonRole, ...(migrate ? CALLER_ROLES : [])],
+  publication: migrate ? null : changesPublication,
+});
 
 /** The same for a command that is connected as the owner. With MIGRATE=off, its own login is that of callers. */
-export async function callersOf(
-  client: ClientBase,
-  config: Pick<Config, "migrate" | "dbAnonRole">,
-): Promise<LoginsAndRoles> {
+export async function setupOf(client: ClientBase, config: Settings): Promise<Setup> {
   const { rows } = await client.query<{ database: string; login: string }>(
     "select current_database() as database, current_user as login",
   );
   const { database, login } = rows[0]!;
   const logins = config.migrate ? [loginName(database, "data"), loginName(database, "admin")] : [login];
-  return callersWith(logins, config);
+  return setupWith(logins, config);
 }

@@ -7,13 +7,13 @@ import type { Catalog } from "../catalog/catalog.ts";
 import type { Logins } from "../cluster/provision.ts";
 import { Debounced } from "../follow/debounced.ts";
 import { type Acceptances, type Advice, advise, parseAcceptances } from "./advisor.ts";
-import { callersWith, countsOf, type Finding, lineOf, sorted } from "./finding.ts";
+import { countsOf, type Finding, lineOf, setupWith, sorted } from "./finding.ts";
 
 type LiveAdvisorOptions = {
   readonly pool: Pool;
   /** The logins that take on the roles of callers. */
   readonly logins: Pick<Logins, "data" | "admin">;
-  readonly settings: Pick<Config, "dbSchemas" | "migrate" | "dbAnonRole" | "advisorAccepted">;
+  readonly settings: Pick<Config, "dbSchemas" | "migrate" | "dbAnonRole" | "changesPublication" | "advisorAccepted">;
   /** What other parts of the service have found. */
   more(): readonly Finding[];
   readonly log: Logger;
@@ -61,7 +61,7 @@ export class LiveAdvisor {
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
     try {
-      const options = { ...callersWith(names, settings), schemas: settings.dbSchemas, acceptances };
+      const options = { ...setupWith(names, settings), schemas: settings.dbSchemas, acceptances };
       const advice = await advise(client, options);
       const lost = (await this.#lostColumns.findings()).filter((each) => !isIn(advice.findings, each));
       this.#advice = { ...advice, findings: sorted([...lost, ...more(), ...advice.findings]) };

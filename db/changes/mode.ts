@@ -8,7 +8,7 @@ import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
-import { failureOf, type TableState, tablesQuery, WHOLE } from "./publication-plan.ts";
+import { creationOf, serverVersion, type TableState, tablesQuery } from "./publication-plan.ts";
 import { slotOf } from "./slot.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
 
@@ -78,7 +78,7 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
     const reading = options.changesUrl
       ? await withClient(options.changesUrl, (reader) => inspect(reader, database, options)).catch(refusalOfLogin)
       : await inspect(client, database, options);
-    const missing = isPublished ? [] : [await creationOf(client, options, user)];
+    const missing = isPublished ? [] : [await creationFor(client, options, user)];
     return { ...reading, reasons: [...reading.reasons, ...missing], oid };
   });
   const { reasons, isOwned, oid } = found;
@@ -128,22 +128,14 @@ const refusalOfLogin = ({ message }: Error): Reading => ({
 });
 
 /** Why the publication is missing, and the statement that creates it. The database stays unchanged until a DBA runs it. */
-async function creationOf(client: pg.Client, { publication, schemas }: FindOptions, login: string): Promise<string> {
+async function creationFor(client: pg.Client, { publication, schemas }: FindOptions, login: string): Promise<string> {
   const { rows } = await client.query<TableState>(tablesQuery, [schemas, [login], publication]);
-  const readable = rows.filter(({ isReadable }) => isReadable);
-  const failures = new Map(readable.map((table) => [table.name, failureOf(table, WHOLE)]));
-  const names = readable.map(({ name }) => name).filter((name) => failures.get(name) === null);
-  const leftOut = [...failures.values()].filter((failure) => failure !== null);
+  const { sql, leftOut } = creationOf(rows, { name: publication, server: await serverVersion(client) });
   const without =
     leftOut.length === 0 ? "" : ` (it leaves out tables that could no longer be written: ${leftOut.join("; ")})`;
   const missing = `there is no publication ${publication}`;
-  if (names.length === 0) return `${missing}, and no table that callers may read can be published${without}`;
-  const version = await client.query(
-    "select current_setting('server_version_num')::integer >= 180000 as has_generated",
-  );
-  const generated = version.rows[0].has_generated ? ", publish_generated_columns = stored" : "";
-  const name = quoteIfNeeded(publication);
-  return `${missing}: a DBA can run: create publication ${name} for table ${names.join(", ")} with (publish_via_partition_root${generated})${without}`;
+  if (sql === null) return `${missing}, and no table that callers may read can be published${without}`;
+  return `${missing}: a DBA can run: ${sql}${without}`;
 }
 
 async function databaseOf(client: pg.Client): Promise<number> {
@@ -183,6 +175,8 @@ async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refu
 export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes"> & {
   readonly log: FeedLog;
   onConnectionError(error: Error): void;
+  /** Called when something else arrives, or does not arrive, than before. */
+  onPublicationChange(): void;
 };
 
 export type FeedLog = { info(message: string): void; warn(message: string): void };
@@ -231,7 +225,7 @@ function sourceOf({ mode, url, database, publication, manager }: ChangesConfig, 
 function publicationOf(
   { mode, url, publication, manager }: ChangesConfig,
   logins: readonly string[],
-  { dbSchemas, log, onConnectionError }: FeedOptions,
+  { dbSchemas, log, onConnectionError, onPublicationChange: onChange }: FeedOptions,
 ): Publication {
   return new Publication({
     pool: new pg.Pool({
@@ -245,6 +239,7 @@ function publicationOf(
     schemas: dbSchemas,
     logins: logins.map((login) => decodeURIComponent(new URL(login).username)),
     usesOutbox: mode === "outbox",
+    onChange,
     onError: onConnectionError,
     onWarning: (warning) => log.warn(warning),
   });

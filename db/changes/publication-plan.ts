@@ -1,3 +1,6 @@
+import type { ClientBase } from "pg";
+import { quoteIfNeeded } from "../catalog/catalog.ts";
+
 /** What is logged of the old row: d the primary key, f the whole row, i the columns of an index, n nothing. */
 type Identity = "d" | "f" | "i" | "n";
 
@@ -30,6 +33,8 @@ export type TableState = {
   readonly isPublished: boolean;
   /** The columns of new rows that are published; null if it is not published. */
   readonly publishedColumns: readonly string[] | null;
+  /** Columns that are always generated, stored: PostgreSQL 18 and later can publish them. */
+  readonly generatedColumns: readonly string[];
   /** The columns that the policies for reading by callers read. */
   readonly policyColumns: readonly string[];
   readonly comment: string | null;
@@ -41,6 +46,7 @@ export type TableState = {
 
 /** What a publication sends, as far as it decides whether writes of its tables fail. */
 export type PublicationState = {
+  readonly name: string;
   readonly publishesUpdates: boolean;
   readonly publishesDeletes: boolean;
   /** Whether it has the values of stored generated columns; also true before PostgreSQL 18, where that does not matter. */
@@ -48,7 +54,12 @@ export type PublicationState = {
 };
 
 /** A publication as the service suggests it. */
-export const WHOLE: PublicationState = { publishesUpdates: true, publishesDeletes: true, publishesGenerated: true };
+export const WHOLE: PublicationState = {
+  name: "",
+  publishesUpdates: true,
+  publishesDeletes: true,
+  publishesGenerated: true,
+};
 
 /**
  * Decides how a table can be published without making its updates and deletes fail: returns the relations whose identity must
@@ -60,28 +71,59 @@ export function planReplicaIdentities({ relations }: Pick<TableState, "relations
   const changes: IdentityChange[] = [];
   for (const relation of relations) {
     const identity = identityFor(relation);
-    if (identity.length > 1) return identity;
+    if (typeof identity !== "string") return sentenceOf(identity);
     if (identity === relation.identity) continue;
-    changes.push({ oid: relation.oid, name: relation.name, identity: identity as Identity });
+    changes.push({ oid: relation.oid, name: relation.name, identity });
   }
   return changes;
 }
 
+/** Why changes do not arrive or cannot be written, and what prevents that. */
+export type Obstacle = {
+  readonly reason: string;
+  /** What a DBA can do: SQL, or words if there is none. */
+  readonly advice: string;
+  readonly isSql: boolean;
+};
+
+const sentenceOf = ({ reason, advice }: Obstacle): string => `${reason}: ${advice}`;
+
+type Publishable = Pick<TableState, "name" | "relations" | "isKeylessParent">;
+
 /** Why updates and deletes of a table fail while it is in a publication as it is now, and what prevents that. Null if they do not. */
-export function failureOf(
-  { name, relations, isKeylessParent }: Pick<TableState, "name" | "relations" | "isKeylessParent">,
-  { publishesGenerated }: PublicationState,
-): string | null {
+export function failureOf(table: Publishable, publication: PublicationState): string | null {
+  const obstacle = obstacleOf(table, publication);
+  return obstacle && sentenceOf(obstacle);
+}
+
+/** The same as its parts. */
+export function obstacleOf(
+  { name, relations, isKeylessParent }: Publishable,
+  { name: publication, publishesGenerated }: PublicationState,
+): Obstacle | null {
   for (const relation of relations) {
     const identity = identityFor(relation);
-    if (identity.length > 1) return identity;
+    if (typeof identity !== "string") return identity;
     if (identity !== relation.identity && !(relation.identity === "d" && relation.hasKey))
-      return `${failing(relation.name)}: alter table ${relation.name} replica identity ${identity === "f" ? "full" : "default"}`;
+      return bySql(
+        failing(relation.name),
+        `alter table ${relation.name} replica identity ${identity === "f" ? "full" : "default"}`,
+      );
     if (relation.identity === "f" && relation.hasStoredColumn && !publishesGenerated)
-      return `${failing(relation.name)}, because it has a generated column and whole old rows, and the publication leaves out generated columns: set publish_generated_columns = stored`;
+      return bySql(
+        `${failing(relation.name)}, because it has a generated column and whole old rows, and the publication leaves out generated columns`,
+        publishGenerated(publication),
+      );
   }
-  return isKeylessParent ? `${failing(`new partitions of ${name}`)}: add a primary key to ${name}` : null;
+  return isKeylessParent ? byWords(failing(`new partitions of ${name}`), `add a primary key to ${name}`) : null;
 }
+
+/** PostgreSQL 18 and later leave out stored generated columns unless a publication has this setting. */
+export const publishGenerated = (publication: string): string =>
+  `alter publication ${quoteIfNeeded(publication)} set (publish_generated_columns = stored)`;
+
+const bySql = (reason: string, advice: string): Obstacle => ({ reason, advice, isSql: true });
+const byWords = (reason: string, advice: string): Obstacle => ({ reason, advice, isSql: false });
 
 const failing = (name: string) => `updates and deletes of ${name} fail while it is published`;
 
@@ -94,15 +136,34 @@ function identityFor({
   hasIdentityIndex,
   hasVirtualColumn,
   isLogged,
-}: Relation): Identity | string {
-  if (!isLogged) return `${name} is unlogged: alter table ${name} set logged`;
+}: Relation): Identity | Obstacle {
+  if (!isLogged) return bySql(`${name} is unlogged`, `alter table ${name} set logged`);
   if (identity === "n")
-    return `the replica identity of ${name} is nothing, so its updates and deletes fail while it is published: alter table ${name} replica identity default`;
+    return bySql(
+      `the replica identity of ${name} is nothing, so its updates and deletes fail while it is published`,
+      `alter table ${name} replica identity default`,
+    );
   // A DBA has chosen the index.
   if (identity === "i" && hasIdentityIndex) return "i";
   if (!hasVirtualColumn) return "f";
   if (hasKey) return "d";
-  return `${name} has a virtual generated column and no primary key, so its updates and deletes fail while it is published: add a primary key`;
+  return byWords(
+    `${name} has a virtual generated column and no primary key, so its updates and deletes fail while it is published`,
+    "add a primary key",
+  );
+}
+
+/** The statement that creates a publication of the tables that callers may read. Null if none of them can be published. */
+export function creationOf(
+  tables: readonly TableState[],
+  { name, server }: { readonly name: string /** Its version, as in `server_version_num`. */; readonly server: number },
+): { readonly sql: string | null /** Why tables are left out. */; readonly leftOut: readonly string[] } {
+  const readable = tables.filter(({ isReadable }) => isReadable);
+  const failures = readable.map((table) => failureOf(table, WHOLE));
+  const names = readable.flatMap((table, i) => (failures[i] === null ? [table.name] : []));
+  const generated = server >= 180_000 ? ", publish_generated_columns = stored" : "";
+  const sql = `create publication ${quoteIfNeeded(name)} for table ${names.join(", ")} with (publish_via_partition_root${generated})`;
+  return { sql: names.length === 0 ? null : sql, leftOut: failures.filter((failure) => failure !== null) };
 }
 
 /**
@@ -138,6 +199,11 @@ select
     select p.attnames::text[] from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "publishedColumns",
+  array(
+    select a.attname::text
+    from pg_catalog.pg_attribute as a
+    where a.attrelid = c.oid and a.attgenerated = 's' and not a.attisdropped
+  ) as "generatedColumns",
   array(
     select a.attname::text
     from pg_catalog.pg_attribute as a
@@ -209,10 +275,15 @@ join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = any ($1) and c.relkind in ('r', 'p') and not c.relispartition and c.relpersistence <> 't'
 order by n.nspname, c.relname`;
 
-/** A publication as PublicationState, with its name as SQL text and `isOwned`: whether the connection may alter it. $1 is its name. */
+/** A publication as PublicationState. $1 is its name. */
 export const publicationQuery = `
-select pubupdate as "publishesUpdates", pubdelete as "publishesDeletes",
-  current_setting('server_version_num')::integer < 180000 or to_jsonb(p) ->> 'pubgencols' = 's' as "publishesGenerated",
-  pg_has_role(pubowner, 'usage') as "isOwned"
+select pubname as name, pubupdate as "publishesUpdates", pubdelete as "publishesDeletes",
+  current_setting('server_version_num')::integer < 180000 or to_jsonb(p) ->> 'pubgencols' = 's' as "publishesGenerated"
 from pg_catalog.pg_publication as p
 where pubname = $1`;
+
+/** As in `server_version_num`: 180000 for PostgreSQL 18. */
+export async function serverVersion(client: Pick<ClientBase, "query">): Promise<number> {
+  const { rows } = await client.query("select current_setting('server_version_num')::integer as version");
+  return rows[0].version;
+}

@@ -29,6 +29,8 @@ export type PublicationOptions = {
   /** Whether triggers record the changes of the published tables. */
   readonly usesOutbox: boolean;
   readonly onError: (error: Error) => void;
+  /** Called when what `/health` says has changed. */
+  readonly onChange: () => void;
   /** Called once for each table whose changes do not arrive, or that cannot be written while it is published. */
   readonly onWarning: (warning: string) => void;
 };
@@ -112,11 +114,11 @@ export class Publication {
   }
 
   #lostOf(table: TableName, read: Iterable<string>): LostChanges {
-    const { name, usesOutbox } = this.#options;
+    const { usesOutbox } = this.#options;
     const state = this.#tables.get(quoteName(table));
     // Triggers record whole rows.
     if (usesOutbox || !state?.isPublished) return NOTHING_LOST;
-    return lostChangesOf(state, read, { ...this.#state, name });
+    return lostChangesOf(state, read, this.#state);
   }
 
   #reasonOf(table: TableName): string | null {
@@ -140,9 +142,11 @@ export class Publication {
       });
       if (table.isReadable) reasons.set(keyOf(table), reason);
     }
+    const before = JSON.stringify(this.health);
     const tables = await this.#read();
     this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
     this.#report(tables, reasons, state);
+    if (JSON.stringify(this.health) !== before) this.#options.onChange();
     if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
     if (isLocked) this.#runs.later();
   }

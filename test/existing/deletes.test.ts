@@ -53,7 +53,7 @@ test("/health says which deletions are not delivered, why, and what a DBA can ru
     '"public"."comments"': `${WITHOUT}: a DBA can run: alter table public.comments replica identity full`,
     // Their policies read a generated column, without which not even a new row can be checked.
     '"public"."projects"':
-      "the publication content_changes leaves out is_archived, without which policies or filters cannot be checked",
+      "the publication content_changes leaves out is_archived, without which policies or filters cannot be checked: a DBA can run: alter publication content_changes set (publish_generated_columns = stored)",
   });
 });
 

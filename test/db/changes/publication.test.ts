@@ -32,6 +32,7 @@ function createPublication({ manager = "service", name = "content_changes", uses
     logins: [`${database.name}_login`],
     usesOutbox,
     onError: () => {},
+    onChange: () => {},
     onWarning: (warning) => warnings.push(warning),
   });
   onTestFinished(() => publication.close());

@@ -1,0 +1,86 @@
+import type { ClientBase } from "pg";
+import { quoteIfNeeded } from "../catalog/catalog.ts";
+import { lossOf } from "../changes/lost-changes.ts";
+import {
+  creationOf,
+  type Obstacle,
+  obstacleOf,
+  type PublicationState,
+  publicationQuery,
+  serverVersion,
+  type TableState,
+  tablesQuery,
+} from "../changes/publication-plan.ts";
+import type { Commented, Level } from "./finding.ts";
+
+type Options = {
+  /** The served schemas. */
+  readonly schemas: readonly string[];
+  /** The logins whose roles callers may become. */
+  readonly logins: readonly string[];
+  readonly publication: string;
+};
+
+/**
+ * Tables whose changes subscribers do not receive, or cannot be written, in a database whose publication a DBA manages. The log and
+ * `/health` say the same of a running service.
+ */
+export async function findLostChanges(
+  client: Pick<ClientBase, "query">,
+  { schemas, logins, publication: name }: Options,
+): Promise<readonly Commented[]> {
+  const { rows: tables } = await client.query<TableState>(tablesQuery, [schemas, logins, name]);
+  const { rows: publications } = await client.query<PublicationState>(publicationQuery, [name]);
+  const [publication] = publications;
+  if (publication)
+    return [...lostOperations(publication), ...tables.flatMap((table) => findingsOf(table, publication))];
+  const { sql, leftOut } = creationOf(tables, { name, server: await serverVersion(client) });
+  const reason = ["it does not exist: subscribers receive no changes", ...leftOut].join("; ");
+  return sql === null ? [] : [{ ...ABOUT_PUBLICATION, object: objectOf(name), reason, fix: `${sql};` }];
+}
+
+const objectOf = (publication: string) => `publication ${quoteIfNeeded(publication)}`;
+
+/** A note, because a DBA may not want changes. */
+const ABOUT_PUBLICATION = { rule: "changes-not-published", level: "note", comment: null } as const;
+
+function lostOperations({ name, publishesUpdates, publishesDeletes }: PublicationState): readonly Commented[] {
+  const missing = [...(publishesUpdates ? [] : ["UPDATE"]), ...(publishesDeletes ? [] : ["DELETE"])];
+  if (missing.length === 0) return [];
+  const reason = `it leaves out ${missing.join(" and ")}, so subscribers do not receive them`;
+  const fix = `${`alter publication ${quoteIfNeeded(name)} set (publish = 'insert, update, delete, truncate')`};`;
+  return [{ ...ABOUT_PUBLICATION, object: objectOf(name), reason, fix }];
+}
+
+function findingsOf(table: TableState, publication: PublicationState): readonly Commented[] {
+  const { isPublished, isReadable, policyColumns, name, comment } = table;
+  const find = (rule: string, level: Level, reason: string, statements: readonly string[]): Commented => ({
+    ...{ rule, level, object: `table ${name}`, comment, reason },
+    fix: statements.length === 0 ? null : statements.map((statement) => `${statement};`).join("\n"),
+  });
+  const obstacle = obstacleOf(table, publication);
+  if (!isPublished) {
+    if (!isReadable) return [];
+    const reason = `the publication ${publication.name} leaves it out, so subscribers receive no changes`;
+    const add = `alter publication ${quoteIfNeeded(publication.name)} add table ${name}`;
+    if (obstacle === null) return [find("changes-not-published", "note", reason, [add])];
+    const statements = obstacle.isSql ? [obstacle.advice, add] : [];
+    return [find("changes-not-published", "note", `${reason}; ${inWords(obstacle)}`, statements)];
+  }
+  const { publishesUpdates, publishesDeletes } = publication;
+  const found: Commented[] = [];
+  if (obstacle !== null && (publishesUpdates || publishesDeletes))
+    found.push(find("table-not-writable", "error", inWords(obstacle), statementsOf(obstacle)));
+  const loss = isReadable && publishesDeletes ? lossOf(table, policyColumns, publication) : null;
+  if (loss === null) return found;
+  const [rule, what] = loss.isAll ? ["changes-not-checked", "changes"] : ["deletes-not-delivered", "DELETE"];
+  return [
+    ...found,
+    find(rule!, "warning", `subscribers receive no ${what} of it: ${inWords(loss)}`, statementsOf(loss)),
+  ];
+}
+
+/** What is not in the SQL. */
+const inWords = ({ reason, advice, isSql }: Obstacle) => (isSql || advice === "" ? reason : `${reason}: ${advice}`);
+
+const statementsOf = ({ advice, isSql }: Obstacle): readonly string[] => (isSql ? advice.split("; ") : []);
