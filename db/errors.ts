@@ -1,5 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { RefusedCredential } from "./caller.ts";
+import type { TableName } from "./catalog/catalog.ts";
+import { referenceFault } from "./references.ts";
 
 /** An error as it is sent to a client: `code` is for programs, `message` and `hint` are for people. */
 export type Problem = {
@@ -183,8 +185,14 @@ export type DatabaseErrorLike = Error & {
 /** `public.users.users_age_range` → the comment of that constraint. */
 export type ConstraintMessages = ReadonlyMap<string, string>;
 
-export type ErrorContext = {
+/** What messages are made of. */
+export type MessageContext = {
   readonly constraintMessages: ConstraintMessages;
+  /** Whether the caller may read the table; otherwise no message names it. */
+  mayRead?(table: TableName): boolean;
+};
+
+export type ErrorContext = MessageContext & {
   /** Whether the caller is anonymous: a missing permission then requires a login. */
   readonly anonymous: boolean;
   /** Why the caller's credential was refused; null without one. */
@@ -206,7 +214,7 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (code === "AUTH_REQUIRED" || (code === "PERMISSION_DENIED" && context.anonymous))
     return loginRequired(context.refused);
   const retryAfter = retryAfterOf(raised);
-  const sent = { status, code, message: messageOf(raised, context.constraintMessages) ?? message };
+  const sent = { status, code, message: messageOf(raised, context) ?? message };
   return retryAfter === undefined ? sent : { ...sent, retryAfter };
 }
 
@@ -247,10 +255,16 @@ const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "428
  * The message of a RAISE is written for the client, and so is the comment of a constraint. A function that names a missing
  * object, or a policy that recurses, is broken for every caller: Postgres' message is sent, because it names the object.
  */
-function messageOf(error: DatabaseErrorLike, messages: ConstraintMessages): string | undefined {
+function messageOf(
+  error: DatabaseErrorLike,
+  { constraintMessages: messages, mayRead }: ErrorContext,
+): string | undefined {
   if (error.routine === "exec_stmt_raise") return error.message;
   if (error.code === "42P17" || (MISSING.has(error.code) && error.where !== undefined)) return error.message;
-  return messages.get(`${error.schema}.${error.table}.${error.constraint}`);
+  const { schema = "", table = "", constraint } = error;
+  if (referenceFault(error) === "used")
+    return `${mayRead?.({ schema, name: table }) ? `rows of ${table} refer` : "other data refers"} to this record`;
+  return messages.get(`${schema}.${table}.${constraint}`);
 }
 
 /** Nothing was executed: the connection does not know the statement, or already does, or a type in its result has changed. */

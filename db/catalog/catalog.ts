@@ -42,6 +42,8 @@ export type Constraint = {
   readonly check: string | null;
   /** SQL texts of what must be unique in a table of the catalog, `["lower(email)"]`. Empty for other constraints and partial indexes. */
   readonly keys: readonly string[];
+  /** What a foreign key refers to; null for other constraints. */
+  readonly references: (TableName & { readonly columns: readonly string[] }) | null;
 };
 
 /** `create aggregate lines_of(tags) (…, stype = "text/plain")`: formats rows of tags as text/plain. */

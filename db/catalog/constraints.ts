@@ -13,6 +13,8 @@ export type ConstraintRow = {
   readonly check: string | null;
   /** SQL texts of the columns and expressions that must be unique, if the table is one of `relations`; otherwise empty. */
   readonly keys: readonly string[];
+  /** What a foreign key refers to; null for other constraints. */
+  readonly references: Constraint["references"];
 };
 
 // Of every table, served or not: a write through a view or a function can violate the constraints of the tables behind it.
@@ -32,12 +34,23 @@ export const CONSTRAINTS = `
       where i.indexrelid = rule.index and i.indisunique and i.indpred is null
         and i.indrelid in (select oid from relations)
       order by place
-    ) as keys
+    ) as keys,
+    (
+      select json_build_object('schema', of_target.nspname, 'name', target.relname, 'columns', array(
+        select a.attname from pg_attribute as a
+        where a.attrelid = target.oid and a.attnum = any (rule."targetColumns")
+        order by array_position(rule."targetColumns", a.attnum)
+      ))
+      from pg_class as target
+      join pg_namespace as of_target on of_target.oid = target.relnamespace
+      where target.oid = rule.target
+    ) as "references"
   from (
     select oid, 'pg_constraint'::regclass as catalog, conrelid as relation, conname as name, conkey as columns,
       case when contype in ('p', 'u', 'x') then conindid end as index,
       case when contype = 'c' and conrelid in (select oid from relations) then pg_get_expr(conbin, conrelid) end
-        as check
+        as check,
+      case when contype = 'f' then confrelid end as target, confkey as "targetColumns"
     from pg_constraint
     where contype <> 'n'
     union all
@@ -45,7 +58,7 @@ export const CONSTRAINTS = `
       (i.indkey::int2[])[0:i.indnkeyatts - 1] || case when i.indexprs is not null then array(
         select number[1]::int2 from regexp_matches(i.indexprs::text, ':varattno ([0-9]+)', 'g') as number
       ) end,
-      c.oid, null
+      c.oid, null, null, null
     from pg_index as i
     join pg_class as c on c.oid = i.indexrelid
     where i.indisunique and not exists (
@@ -62,13 +75,14 @@ export const CONSTRAINTS = `
 
 export const constraintsOf = (rows: readonly ConstraintRow[]): ReadonlyMap<string, Constraint> =>
   new Map(
-    rows.map(({ key, comment, columns, check, keys }) => [
+    rows.map(({ key, comment, columns, check, keys, references }) => [
       key,
       Object.freeze({
         message: (comment && withoutSmartTags(comment)) || null,
         columns: Object.freeze(columns),
         check,
         keys: Object.freeze(keys),
+        references: references && Object.freeze(references),
       }),
     ]),
   );
@@ -82,9 +96,10 @@ export const messagesOf = (constraints: ReadonlyMap<string, Constraint>): Constr
     }),
   );
 
-/** `total violates the rule orders_total_check of orders`, `email is already taken` */
-function demandOf(path: string, { columns, check, keys }: Constraint): string | null {
+/** `total violates the rule orders_total_check of orders`, `email is already taken`, `project_id refers to a record that does not exist` */
+function demandOf(path: string, { columns, check, keys, references }: Constraint): string | null {
   const names = columns.join(", ");
+  if (references !== null) return `${names} ${columns.length > 1 ? "refer" : "refers"} to a record that does not exist`;
   const [, table, name] = path.split(".");
   if (check !== null) return `${names || "a value"} violates the rule ${name} of ${table}`;
   return keys.length > 0 && names !== "" ? `${names} ${columns.length > 1 ? "are" : "is"} already taken` : null;

@@ -1,4 +1,12 @@
-import type { Catalog, DatabaseFunction, Role, Table, TablePrivilege } from "./catalog.ts";
+import {
+  type Catalog,
+  type DatabaseFunction,
+  type Role,
+  type Table,
+  type TableName,
+  type TablePrivilege,
+  tableOf,
+} from "./catalog.ts";
 import { mayExecute, mayUseColumn, mayUseSchema, mayUseTable } from "./grants.ts";
 
 /** What a role may use of a table. Policies restrict the rows. */
@@ -83,6 +91,13 @@ export function schemaRoles(catalog: Catalog, login: string, { anonymous, named 
   );
   const anonymousRole = catalog.roles.get(anonymous);
   return anonymousRole && !reached.includes(anonymousRole) ? [...reached, anonymousRole] : reached;
+}
+
+/** Whether the role can read a column of the table. */
+export function readsTable(catalog: Catalog, role: string, name: TableName): boolean {
+  const table = tableOf(catalog, name);
+  const schema = catalog.schemas.get(name.schema);
+  return table !== undefined && mayUseSchema(catalog, role, schema!) && mayUseTable(catalog, role, table, "select");
 }
 
 /** Whether the role can read these columns of every row of the table. */

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { type Catalog, type Constraint, quoteName, type Table } from "../catalog/catalog.ts";
 import type { Code, DatabaseErrorLike } from "../errors.ts";
+import { referenceFault } from "../references.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { Identity } from "./identity.ts";
 import type { Transactions } from "./transaction.ts";
@@ -71,13 +72,23 @@ export async function faultsOfInput(
 
 /** The fault that an error of the database names, or none. */
 export function faultsOfError(
-  { schema, table, column, constraint, code = "" }: DatabaseErrorLike,
+  error: DatabaseErrorLike,
   message: string,
   constraints: Catalog["constraints"],
 ): readonly Omit<InputFault, "record">[] {
-  const columns = column === undefined ? constraints.get(`${schema}.${table}.${constraint}`)?.columns : [column];
+  const { constraint, code = "" } = error;
   const kind = CONFLICTS.has(code) ? "RESOURCE_CONFLICT" : "VALIDATION_ERROR";
-  return (columns ?? []).map((each) => ({ column: each, message, code: kind, constraint: constraint ?? null }));
+  return columnsOfError(error, constraints).map((column) => ({
+    ...{ column, message, code: kind, constraint: constraint ?? null },
+  }));
+}
+
+/** The columns that an error of the database is about: if other rows refer to a row, those that they refer to. */
+export function columnsOfError(error: DatabaseErrorLike, constraints: Catalog["constraints"]): readonly string[] {
+  const { schema, table, column, constraint } = error;
+  if (column !== undefined) return [column];
+  const rule = constraints.get(`${schema}.${table}.${constraint}`);
+  return (referenceFault(error) === "used" ? rule?.references : rule)?.columns ?? [];
 }
 
 /** SQLSTATEs of a unique and an exclusion constraint, and of foreign keys. */

@@ -13,10 +13,12 @@ import {
   Kind,
   type SelectionSetNode,
 } from "postgraphile/graphql";
-import { type Catalog, type Table, tableOf } from "../../db/catalog/catalog.ts";
-import { type DatabaseErrorLike, SQLSTATES } from "../../db/errors.ts";
+import { type Catalog, type Table, type TableName, tableOf } from "../../db/catalog/catalog.ts";
+import { readsTable } from "../../db/catalog/exposure.ts";
+import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
+import { referenceFault } from "../../db/references.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import { faultsOfError, faultsOfInput, mayHaveMore } from "../../db/transaction/input-faults.ts";
+import { columnsOfError, faultsOfError, faultsOfInput, mayHaveMore } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import { causeOf } from "./errors.ts";
 import type { Operation } from "./operation.ts";
@@ -65,23 +67,36 @@ async function fieldsOf(
   given: readonly Given[],
   asked: Asked,
 ): Promise<readonly FieldFault[]> {
-  const { constraints, constraintMessages } = asked.catalog;
-  const message = constraintMessages.get(`${cause.schema}.${cause.table}.${cause.constraint}`) ?? messageFor(cause);
-  const first = faultsOfError(cause, message, constraints);
+  const { constraints } = asked.catalog;
+  const message = messageFor(cause, asked);
   const row = rowIn(given, asked.catalog);
-  if (row === null || cause.table !== row.table.name || cause.schema !== row.table.schema) {
-    const named = first.map(({ column, ...fault }) => faultOf(camelCase(column), fault));
-    return named.filter(({ field }) => given.some(({ name }) => name === field));
+  if (row === null || !isAbout(cause, row, constraints)) {
+    if (referenceFault(cause) === "used") return [];
+    const named = faultsOfError(cause, message, constraints);
+    return named
+      .map(({ column, ...fault }) => faultOf(camelCase(column), fault))
+      .filter(({ field }) => given.some((each) => each.name === field));
   }
   const { table, record, key } = row;
   const violated = mayHaveMore(cause.code)
     ? await faultsOfInput({ table, records: [record], key }, asked.identity, asked)
     : [];
+  const first = faultsOfError(cause, message, constraints);
   const known = new Set(violated.map(({ constraint }) => constraint));
   return [...violated, ...first.filter(({ constraint }) => !known.has(constraint))].map(({ column, ...fault }) =>
     faultOf(fieldNameOf(row.type, column), fault),
   );
 }
+
+/** Whether an error is about a row of this table: if other rows refer to it, about a column that the input changes. */
+const isAbout = (cause: DatabaseErrorLike, { table, record }: Row, constraints: Catalog["constraints"]): boolean =>
+  referenceFault(cause) === "used"
+    ? isSame(constraints.get(`${cause.schema}.${cause.table}.${cause.constraint}`)?.references, table) &&
+      columnsOfError(cause, constraints).some((column) => column in record)
+    : isSame({ schema: cause.schema, name: cause.table }, table);
+
+const isSame = (one: Partial<TableName> | null | undefined, { schema, name }: Table): boolean =>
+  one?.schema === schema && one.name === name;
 
 type Fault = Omit<ReturnType<typeof faultsOfError>[number], "column">;
 
@@ -90,10 +105,11 @@ const faultOf = (field: string, { message, code, constraint }: Fault): FieldFaul
   ...(constraint !== null && { constraint }),
 });
 
-function messageFor({ code = "", column }: DatabaseErrorLike): string {
-  if (column !== undefined) return `${camelCase(column)} must not be null`;
-  const [, , , message] = SQLSTATES.find(([sqlstate]) => code.startsWith(sqlstate))!;
-  return message;
+function messageFor(cause: DatabaseErrorLike, { catalog, identity: { caller } }: Asked): string {
+  if (cause.column !== undefined) return `${camelCase(cause.column)} must not be null`;
+  const mayRead = (table: TableName) => readsTable(catalog, caller.role, table);
+  const context = { constraintMessages: catalog.constraintMessages, mayRead, anonymous: false, refused: null };
+  return problemOf(cause, context)!.message;
 }
 
 /** The arguments of the field that has failed, as the client has sent them. */

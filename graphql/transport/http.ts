@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
+import type { TableName } from "../../db/catalog/catalog.ts";
 import { ApiError, type ConstraintMessages, internalError, loginRequired } from "../../db/errors.ts";
 import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
 import { type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
@@ -22,6 +23,7 @@ export type GraphQLHttpOptions = StreamOptions & {
   /** What happens to an operation whose credential is not valid. */
   readonly badToken: "anonymous" | "reject";
   constraintMessages(): ConstraintMessages;
+  mayRead(role: string, table: TableName): boolean;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -145,6 +147,7 @@ const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code =
 
 const formatFor = (caller: Caller, { requestId, notes }: Head, options: GraphQLHttpOptions): ErrorFormat => ({
   constraintMessages: options.constraintMessages(),
+  mayRead: (table) => options.mayRead(caller.role, table),
   anonymous: caller.role === options.anonymousRole,
   refused: caller.refused,
   requestId,

@@ -2,6 +2,7 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder, Holding } from "../../db/admission/byte-budget.ts";
+import type { TableName } from "../../db/catalog/catalog.ts";
 import { ApiError, type ConstraintMessages } from "../../db/errors.ts";
 import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
@@ -31,6 +32,7 @@ export type GraphQLSocketOptions = {
   /** Maximum nesting of brackets in a message. */
   readonly maxDepth: number;
   constraintMessages(): ConstraintMessages;
+  mayRead(role: string, table: TableName): boolean;
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
   onInternalError(error: unknown, requestId: string): void;
@@ -280,6 +282,7 @@ function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions
   const { role, refused } = caller!.current;
   return {
     constraintMessages: options.constraintMessages(),
+    mayRead: (table) => options.mayRead(role, table),
     anonymous: role === options.anonymousRole,
     refused,
     requestId,

@@ -9,6 +9,7 @@ import {
 import { access, context, lambda, list, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 import type { Problem } from "../../db/errors.ts";
+import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { arrayOfRows, type BatchClient, type BatchResult, columnsIn } from "./writes.ts";
 
@@ -107,6 +108,8 @@ const REJECTIONS: ReadonlySet<string> = new Set(["VALIDATION_ERROR", "RESOURCE_C
 /** The field that an error is about: of the column, or of a constraint on one column. */
 function fieldOf(build: GraphileBuild.Build, { codec, extensions }: Table, error: any): string | null {
   const constraints = (extensions as { constraints?: Record<string, readonly string[]> } | undefined)?.constraints;
+  // Rows of other tables have no field here.
+  if (referenceFault(error) === "used") return null;
   const columns = error.column ? [error.column] : (constraints?.[error.constraint] ?? []);
   const attributeName = columns.length === 1 ? columns[0] : undefined;
   if (error.table !== extensions?.pg?.name || !attributeName || !(attributeName in codec.attributes)) return null;

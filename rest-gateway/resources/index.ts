@@ -178,7 +178,7 @@ export class ResourceInterface implements HttpInterface {
     const { catalog, anonymousRole, lifecycle, onInternalError } = this.#options;
     const { parsed: request, caller, head } = exchange;
     const isAnonymous = caller === null || caller.role === anonymousRole;
-    const problem = restProblem(error, { request, isAnonymous, catalog: catalog.current });
+    const problem = restProblem(error, { request, isAnonymous, role: caller?.role ?? null, catalog: catalog.current });
     if (!problem || problem.status === 500) onInternalError(error, head.requestId);
     sendProblem(exchange, problem ?? internalProblem(), lifecycle);
   }

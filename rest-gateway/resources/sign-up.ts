@@ -43,7 +43,7 @@ export function registerRouter(options: SignUpOptions): Router {
     });
     const identity = runner.identity(request, caller, context);
     const fail = (error: unknown): never => {
-      const problem = restProblem(error, { request, isAnonymous: true, catalog: catalog.current });
+      const problem = restProblem(error, { request, isAnonymous: true, role: anonymousRole, catalog: catalog.current });
       throw problem === null ? error : new RestError(problem, { cause: error });
     };
     const newAccount = { request, account, identity, address: auth.addressOf(sent) };

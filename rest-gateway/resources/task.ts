@@ -71,7 +71,8 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
     const catalog = this.#options.catalog.current;
     const attempt = request && { request, identity: identityOf(task), transactions, catalog };
     const cause = attempt ? await explained(error, attempt) : error;
-    const problem = restProblem(cause, { request, isAnonymous: task.caller.role === anonymousRole, catalog });
+    const { role } = task.caller;
+    const problem = restProblem(cause, { request, isAnonymous: role === anonymousRole, role, catalog });
     const dialect = errorDialect(this.#options.preferences.parse(task.request.headers.prefer));
     return problem && { status: problem.status, body: JSON.parse(problemBody(problem, task.id, dialect)) };
   }

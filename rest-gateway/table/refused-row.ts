@@ -2,7 +2,7 @@ import type { Catalog, Column } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { finish, sql } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import { faultsOfInput, type InputFault, mayHaveMore } from "../../db/transaction/input-faults.ts";
+import { columnsOfError, faultsOfInput, type InputFault, mayHaveMore } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
@@ -137,13 +137,12 @@ function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request
 
 /** The columns of a constraint, unless they belong to a table behind a view; null for an error that names none. */
 function columnsOf(
-  { schema, table, column, constraint }: DatabaseErrorLike,
+  error: DatabaseErrorLike,
   { table: { columns } }: InsertPlan | UpdatePlan,
   { catalog }: RefusedWrite,
 ): readonly string[] | null {
-  if (column === undefined && constraint === undefined) return null;
-  const named = catalog.constraints.get(`${schema}.${table}.${constraint}`)?.columns ?? [];
-  return (column === undefined ? named : [column]).filter((name) => columns.has(name));
+  if (error.column === undefined && error.constraint === undefined) return null;
+  return columnsOfError(error, catalog.constraints).filter((name) => columns.has(name));
 }
 
 /**

@@ -1,5 +1,5 @@
-import { type Catalog, type TableName, type TablePrivilege, tableOf } from "../../db/catalog/catalog.ts";
-import { mayExecute, mayUseColumn, mayUseTable } from "../../db/catalog/grants.ts";
+import type { Catalog, TablePrivilege } from "../../db/catalog/catalog.ts";
+import { mayExecute, mayUseColumn } from "../../db/catalog/grants.ts";
 import { similarTo } from "../../db/catalog/similar.ts";
 import type { RowSource } from "./plan.ts";
 
@@ -25,10 +25,4 @@ export function similarColumn(
       ?.some((each) => mayExecute(catalog, role, each));
   const computed = privilege === "select" ? [...table.computedFields.keys()].filter(isUsable) : [];
   return similarTo(name, [...usable.map((column) => column.name), ...computed]);
-}
-
-/** Whether the caller may read at least one column of the table. */
-export function mayRead({ catalog, role }: Reader, name: TableName): boolean {
-  const table = tableOf(catalog, name);
-  return table !== undefined && mayUseTable(catalog, role, table, "select");
 }

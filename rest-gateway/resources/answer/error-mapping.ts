@@ -1,5 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { readsTable } from "../../../db/catalog/exposure.ts";
 import { type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
+import { referenceFault } from "../../../db/references.ts";
+import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { RefusedError } from "../../../identity/refusals.ts";
 import {
   type Fault,
@@ -18,6 +21,8 @@ export type ProblemContext = {
   /** Null for a request that was refused before it was parsed. */
   readonly request: ResourceRequest | null;
   readonly isAnonymous: boolean;
+  /** The role of the caller; null before it is known. */
+  readonly role: string | null;
   readonly catalog: Catalog;
 };
 
@@ -34,7 +39,7 @@ export function restProblem(error: unknown, context: ProblemContext): RestProble
   if (!request) return sent;
   if (isOutdated(error)) return outOfOrder(request.resource.description.name).problem;
   const raised = error as DatabaseErrorLike;
-  if (isReferredTo(raised, request)) return { ...sent, message: keptBy(raised, request.resource) };
+  if (referenceFault(raised) === "used") return { ...sent, message: keptBy(raised, request.resource, context) };
   const faults = faultsOf(raised, sent.message, request, catalog);
   return { ...sent, status: statusOf(sent, request), ...(faults.length > 0 && { faults }) };
 }
@@ -60,11 +65,14 @@ function statusOf({ code, status }: RestProblem, { operation, style }: ResourceR
   return hasBody && code === "VALIDATION_ERROR" && status === 400 && style.version === 2 ? 422 : status;
 }
 
-const isReferredTo = ({ code }: DatabaseErrorLike, { operation }: ResourceRequest) =>
-  operation.kind === "delete" && (code === "23503" || code === "23001");
-
-function keptBy({ table }: DatabaseErrorLike, { description }: Resource): string {
-  const first = `this ${description.singular} still has ${table ?? "other data"}`;
+/** `this user still has articles: delete them first` */
+function keptBy(
+  { schema = "", table = "" }: DatabaseErrorLike,
+  { description }: Resource,
+  { catalog, role }: ProblemContext,
+): string {
+  const isKnown = role !== null && readsTable(catalog, role, { schema, name: table });
+  const first = `this ${description.singular} still has ${isKnown ? table : "other data"}`;
   return description.cascade.length > 0
     ? `${first}: delete them first, or use ?cascade=true`
     : `${first}: delete them first`;
@@ -72,12 +80,12 @@ function keptBy({ table }: DatabaseErrorLike, { description }: Resource): string
 
 /** The fields of the violated constraint. */
 function faultsOf(
-  { schema, table, constraint }: DatabaseErrorLike,
+  error: DatabaseErrorLike,
   message: string,
   { resource, style }: ResourceRequest,
   { constraints }: Catalog,
 ): Fault[] {
-  const columns = constraints.get(`${schema}.${table}.${constraint}`)?.columns ?? [];
+  const columns = columnsOfError(error, constraints);
   const ofRecord = resource.fields.filter(({ column }) => columns.includes(column.name));
   const ofAccount = resource.description.hasAccount ? ACCOUNT_FIELDS.filter((name) => columns.includes(name)) : [];
   const names = ofRecord.map((field) => nameIn(field, style));

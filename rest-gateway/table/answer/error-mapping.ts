@@ -2,6 +2,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { ApiError, retryAfterOf, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
 import { clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
+import { referenceFault } from "../../../db/references.ts";
 import { type RefusalReason, RefusedError } from "../../../identity/refusals.ts";
 import type { TokenFault } from "../../../identity/verified-tokens.ts";
 import { restRefusal } from "../../conventions/problem.ts";
@@ -134,7 +135,9 @@ export function tableRefusal(error: RefusedError): TableError {
 
 function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
   const { code = "", message, detail, schema, table, constraint } = raised;
-  const ofConstraint = catalog.constraints.get(`${schema}.${table}.${constraint}`)?.message;
+  // The comment of a foreign key says what the rows with it refer to.
+  const rule = catalog.constraints.get(`${schema}.${table}.${constraint}`);
+  const ofConstraint = referenceFault(raised) === "used" ? null : rule?.message;
   const own = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
   const hint = refused.length > 1 ? hintOfAll(refused, own) : own;
   const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);

@@ -1,7 +1,7 @@
 import { type Catalog, type Relationship, type Table, tableOf } from "../../../db/catalog/catalog.ts";
+import { readsTable } from "../../../db/catalog/exposure.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
 import { ambiguousRelationship, noRelationship } from "../problem.ts";
-import { mayRead } from "../suggestion.ts";
 
 /** How `select` names a relation: `authors!author_id(…)`. */
 export type Wanted = {
@@ -92,7 +92,7 @@ function notRelated(source: Table, name: string, hint: string | null) {
     `Searched for a foreign key relationship between '${source.name}' and '${name}'${wanted} in the schema ` +
     `'${source.schema}', but no matches were found.`;
   return noRelationship(source.name, name, details, (reader) => {
-    const related = source.relationships.filter(({ target }) => mayRead(reader, target));
+    const related = source.relationships.filter(({ target }) => readsTable(reader.catalog, reader.role, target));
     const spellings = new Map(related.flatMap(spellingsOf));
     const similar = similarTo(name, spellings.keys());
     if (similar !== null) return `Perhaps you meant '${spellings.get(similar)}' instead of '${name}'.`;

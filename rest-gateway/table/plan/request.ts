@@ -1,9 +1,9 @@
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
+import { readsTable } from "../../../db/catalog/exposure.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
 import type { Count, Format, Plan, ReadPlan } from "../plan.ts";
 import { invalidRange, noSuchFunction, noSuchSchema, noSuchTable } from "../problem.ts";
 import type { QueryPart, Range, TableRequest } from "../request.ts";
-import { mayRead } from "../suggestion.ts";
 import { findCall, planCall } from "./call.ts";
 import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./changes.ts";
 import { planFormat } from "./format.ts";
@@ -94,7 +94,7 @@ function findTable(schema: Schema, name: string): Table {
   const table = schema.tables.get(name);
   if (table) return table;
   throw noSuchTable(schema.name, name, (reader) => {
-    const readable = [...schema.tables.values()].filter((each) => mayRead(reader, each));
+    const readable = [...schema.tables.values()].filter((each) => readsTable(reader.catalog, reader.role, each));
     const similar = similarTo(
       name,
       readable.map((each) => each.name),

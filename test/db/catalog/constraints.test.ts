@@ -83,11 +83,17 @@ test.each([
   ["shop.things.things_pkey", "id is already taken"],
   ["shop.things.things_mixed", "price, discount, email, name are already taken"],
   ["shop.things.things_never", "a value violates the rule things_never of things"],
-  ["shop.things.things_owner", undefined],
+  ["shop.things.things_owner", "owner_id refers to a record that does not exist"],
   ["hidden.counted.counted_id", undefined],
 ])("without a comment, the message of %s is %j", (name, message) => {
   expect(constraint(name)!.message).toBeNull();
   expect(shop().catalog.constraintMessages.get(name)).toBe(message);
+});
+
+test("a foreign key knows what it refers to", () => {
+  const references = { schema: "shop", name: "things", columns: ["id"] };
+  expect(constraint("shop.things.things_owner")!.references).toEqual(references);
+  expect(constraint("shop.things.things_pkey")!.references).toBeNull();
 });
 
 test("the constraints and checks of a table behind a served view are read", () => {
@@ -96,12 +102,16 @@ test("the constraints and checks of a table behind a served view are read", () =
     columns: ["amount"],
     check: "(amount >= 0)",
     keys: [],
+    references: null,
   });
   expect(shop().catalog.constraintMessages.get("hidden.stock.stock_amount")).toBe("nothing is left");
 });
 
 test("the checks of other tables are not read", () => {
-  expect(constraint("hidden.counted.counted_id")).toEqual({ message: null, columns: ["id"], check: null, keys: [] });
+  expect(constraint("hidden.counted.counted_id")).toEqual({
+    ...{ message: null, columns: ["id"], check: null, keys: [] },
+    references: null,
+  });
 });
 
 test("a lock on such a table does not delay the read", async () => {
