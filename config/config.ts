@@ -36,7 +36,6 @@ type Settings = Omit<Parsed, UnsetByDefault> & {
   readonly taskAnonymous: boolean;
   /** "" if it has no name that survives a restart. */
   readonly instanceId: string;
-  readonly taskConcurrencyPerOwner: number;
   /** Whether DB_MAX_ROWS has another value than its default, or is set under a name of PostgREST. */
   readonly isDbMaxRowsSet: boolean;
   readonly jwtIssuers: readonly TrustedIssuer[];
@@ -62,7 +61,6 @@ type UnsetByDefault =
   | "metrics"
   | "usersWrite"
   | "taskAnonymous"
-  | "taskConcurrencyPerOwner"
   | "jwtIssuers";
 
 /** Who may change and delete users at /users: every caller, or only the user and admins. */
@@ -111,8 +109,6 @@ export function readConfig(
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
     usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
-    taskConcurrencyPerOwner:
-      parsed.taskConcurrencyPerOwner || Math.max(1, Math.floor((parsed.taskConcurrency * parsed.workers) / 2)),
     isDbMaxRowsSet:
       parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||
       translated.some(({ name }) => name === "DB_MAX_ROWS"),

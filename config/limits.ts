@@ -7,23 +7,31 @@ type Followed = {
   readonly bodyLimit: number;
   readonly databaseUrl: string;
   readonly databaseDirectUrl: string;
-  readonly maxConnections: number;
+  readonly clientMemory: number | "";
+  readonly loginAttempts: number;
+  readonly taskConcurrency: number;
+  readonly workers: number;
   readonly maxConnectionsPerAddress: number;
   readonly dbPool: number;
+  readonly dbStatementTimeout: number;
   readonly dbPreparedStatements: number;
   readonly dbMaxRows: number;
   readonly isDbMaxRowsSet: boolean;
 };
 
 /** A number that no operator has a reason to change. `value` is a number, or text that says which settings it follows. */
-type Limit = {
+type Limit<T extends number | ""> = {
   readonly value: string;
   readonly about: string;
-  of(settings: Followed): number;
+  readonly of: (settings: Followed) => T;
 };
 
-const limit = (value: number, about: string): Limit => ({ value: String(value), about, of: () => value });
-const follows = (value: string, of: Limit["of"], about: string): Limit => ({ value, about, of });
+const limit = (value: number, about: string): Limit<number> => ({ value: String(value), about, of: () => value });
+const follows = <T extends number | "">(value: string, of: Limit<T>["of"], about: string): Limit<T> => ({
+  value,
+  about,
+  of,
+});
 
 /** Every limit by its name in logs, metrics and the documentation. Its field in `Config` has the same name in camelCase. */
 export const LIMITS = {
@@ -139,6 +147,68 @@ export const LIMITS = {
   GRAPHQL_MAX_TOKENS: limit(20_000, "Maximum number of lexical tokens in a document."),
   GRAPHQL_MAX_PAGE_SIZE: limit(1000, "Maximum value of first, last and limit."),
   GRAPHQL_MAX_ROWS: limit(100_000, "Maximum rows in one response, including nested lists."),
+  LOGIN_ATTEMPTS_PER_ADDRESS: follows(
+    "20 × LOGIN_ATTEMPTS",
+    ({ loginAttempts }) => 20 * loginAttempts,
+    "Failed logins allowed per IP address within LOGIN_WINDOW, for all users together.",
+  ),
+  REGISTRATIONS_PER_ADDRESS: limit(60, "Accounts that may be created per IP address within LOGIN_WINDOW."),
+  EMAIL_RESERVATION: limit(
+    2_592_000,
+    "Seconds for which, after a change of e-mail, the previous e-mail stays reserved for the account. Reservations that have expired are removed every hour.",
+  ),
+  MFA_ATTEMPTS: limit(
+    5,
+    "Wrong two-factor codes allowed per user within LOGIN_WINDOW, from all IP addresses together. After that, every code is rejected.",
+  ),
+  RECENT_SIGN_IN: limit(
+    600,
+    "Seconds after a sign-in in which a user may enable a second factor, create API keys, change the login e-mail and delete their own user without sending the password again.",
+  ),
+  API_KEYS_MAX: limit(50, "Maximum active API keys per user."),
+  TASK_CONCURRENCY_PER_OWNER: follows(
+    "TASK_CONCURRENCY × WORKERS / 2",
+    ({ taskConcurrency, workers }) => Math.max(1, Math.floor((taskConcurrency * workers) / 2)),
+    "Tasks of one caller that run at the same time, in all processes, at least 1. All anonymous callers count as one.",
+  ),
+  TASK_MAX_PENDING: limit(100, "Maximum unfinished tasks per user, or per IP address of anonymous callers."),
+  TASK_MAX_RESULT_BYTES: limit(67_108_864, "Maximum size in bytes of the result of a task."),
+  TASK_MAX_STORED_BYTES_PER_OWNER: limit(
+    268_435_456,
+    "Maximum bytes of stored tasks per user, or per IP address of anonymous callers: requests, results and 4 KiB per task.",
+  ),
+  TASK_MAX_STORED_BYTES: limit(
+    2_147_483_648,
+    "Maximum bytes of all stored tasks. Tasks of anonymous callers may use at most half of them.",
+  ),
+  TASK_RETENTION: limit(604_800, "Seconds that finished tasks and their results are kept."),
+  TASK_ANONYMOUS_RETENTION: limit(3600, "Seconds that finished tasks of anonymous callers are kept."),
+  DB_ANON_STATEMENT_TIMEOUT: follows(
+    "DB_STATEMENT_TIMEOUT / 2",
+    ({ dbStatementTimeout }) => Math.ceil(dbStatementTimeout / 2),
+    "Statement timeout of callers without credentials, in milliseconds. The statement_timeout of their role takes precedence.",
+  ),
+  SEND_TIMEOUT: limit(
+    30_000,
+    "Milliseconds after which a connection is closed if its client reads nothing of what is sent.",
+  ),
+  CLIENT_MEMORY_PER_ADDRESS: follows(
+    "CLIENT_MEMORY / 4",
+    ({ clientMemory }) => (clientMemory === "" ? "" : Math.floor(clientMemory / 4)),
+    "The same as CLIENT_MEMORY for the clients of one IP address. Beyond it, their further bodies, subscriptions and messages are refused, and their requests wait.",
+  ),
+  MAX_QUEUE_TIME: limit(
+    200,
+    "Milliseconds that requests may wait for the process to handle them. They may wait longer during the first second of a burst, or if at most 200 are waiting. Otherwise the newest are refused immediately with 503.",
+  ),
+  METRICS_MAX_OPERATIONS: limit(
+    100,
+    "Maximum number of GraphQL operation names that are measured by name. Further ones count as other.",
+  ),
+  DRAIN_SPREAD: limit(
+    5000,
+    "Milliseconds over which a stopping service asks the clients of WebSockets and event streams to connect again.",
+  ),
 } as const;
 
 /**
@@ -158,12 +228,14 @@ const isThisMachine = (host: string) => isLoopbackHost(host) || host.toUpperCase
 /** Other values, by which tests reach a limit with few requests: `{ REST_MAX_EMBEDS: 3 }`. */
 export type Limits = Partial<Readonly<Record<keyof typeof LIMITS, number>>>;
 
-export type LimitFields = { readonly [Name in keyof typeof LIMITS as CamelCase<Name>]: number };
+export type LimitFields = {
+  readonly [Name in keyof typeof LIMITS as CamelCase<Name>]: ReturnType<(typeof LIMITS)[Name]["of"]>;
+};
 
 /** The limits for these settings, under their names in camelCase. */
 export const limitsOf = (settings: Followed, given: Limits): LimitFields =>
   Object.fromEntries(
-    Object.entries<Limit>(LIMITS).map(([name, { of }]) => [
+    Object.entries<Limit<number | "">>(LIMITS).map(([name, { of }]) => [
       camelCase(name),
       given[name as keyof Limits] ?? of(settings),
     ]),
@@ -171,4 +243,4 @@ export const limitsOf = (settings: Followed, given: Limits): LimitFields =>
 
 /** Every limit for documentation, in order. */
 export const describeLimits = (): { name: string; value: string; about: string }[] =>
-  Object.entries<Limit>(LIMITS).map(([name, { value, about }]) => ({ name, value, about }));
+  Object.entries<Limit<number | "">>(LIMITS).map(([name, { value, about }]) => ({ name, value, about }));

@@ -9,13 +9,12 @@ export const RELOADABLE: readonly Name[] = [
   "CORS_ORIGINS",
   ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_SECRET", "JWT_PREVIOUS_PUBLIC_KEY"] as const),
   ...(["RATE_LIMIT", "MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_ADDRESS"] as const),
-  ...(["CACHE_MEMORY", "CLIENT_MEMORY", "CLIENT_MEMORY_PER_ADDRESS"] as const),
-  ...(["DB_STATEMENT_TIMEOUT", "DB_ANON_STATEMENT_TIMEOUT"] as const),
-  ...(["LOGIN_ATTEMPTS", "LOGIN_ATTEMPTS_PER_ADDRESS", "LOGIN_WINDOW", "REGISTRATIONS_PER_ADDRESS"] as const),
-  "MFA_ATTEMPTS",
+  ...(["CACHE_MEMORY", "CLIENT_MEMORY"] as const),
+  "DB_STATEMENT_TIMEOUT",
+  ...(["LOGIN_ATTEMPTS", "LOGIN_WINDOW"] as const),
   ...(["DB_MAX_ROWS", "DB_AGGREGATES", "DB_PLAN", "DB_TX_END", "SAFE_UPDATE", "SERVER_TIMING"] as const),
   ...(["GRAPHQL_MAX_DEPTH", "GRAPHQL_MAX_COMPLEXITY"] as const),
-  ...(["DRAIN_TIMEOUT", "DRAIN_DELAY", "DRAIN_SPREAD"] as const),
+  ...(["DRAIN_TIMEOUT", "DRAIN_DELAY"] as const),
 ];
 
 /** `config`: the running settings with the reloadable ones of `read`. `restart`: names of changed settings that need a restart. */

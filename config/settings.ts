@@ -141,11 +141,6 @@ export const SETTINGS = {
     "10000",
     "Milliseconds after which Postgres cancels a statement. 0 means no limit.",
   ),
-  DB_ANON_STATEMENT_TIMEOUT: setting(
-    integer(0, 3_600_000),
-    "5000",
-    "Statement timeout of callers without credentials, if it is shorter than DB_STATEMENT_TIMEOUT. 0 means DB_STATEMENT_TIMEOUT.",
-  ),
   DB_PREPARED_STATEMENTS: setting(
     integer(0, 10_000),
     "250",
@@ -248,42 +243,15 @@ export const SETTINGS = {
     "2",
     "Tasks that each process runs at the same time. 0: the process accepts tasks, but only other instances run them.",
   ),
-  TASK_CONCURRENCY_PER_OWNER: setting(
-    orUnset(integer(1, 25_600)),
-    "",
-    "Tasks of one caller that run at the same time, in all processes. All anonymous callers count as one. When unset, half of TASK_CONCURRENCY × WORKERS, at least 1.",
-  ),
   TASK_TIMEOUT: setting(
     integer(0, 86_400_000),
     "600000",
     "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. For tasks of anonymous callers, DB_ANON_STATEMENT_TIMEOUT applies instead, and for tasks of a role with its own statement timeout, that timeout.",
   ),
-  TASK_MAX_PENDING: setting(
-    integer(1, 1_000_000),
-    "100",
-    "Maximum unfinished tasks per user, or per IP address of anonymous callers (per /64 network for IPv6).",
-  ),
-  TASK_MAX_RESULT_BYTES: setting(integer(1, 268_435_456), "67108864", "Maximum size in bytes of the result of a task."),
-  TASK_MAX_STORED_BYTES_PER_OWNER: setting(
-    integer(65_536, 1_099_511_627_776),
-    "268435456",
-    "Maximum bytes of stored tasks per user, or per IP address of anonymous callers: requests, results and 4 KiB per task.",
-  ),
-  TASK_MAX_STORED_BYTES: setting(
-    integer(65_536, 1_099_511_627_776),
-    "2147483648",
-    "Maximum bytes of all stored tasks. Tasks of anonymous callers may use at most half of them.",
-  ),
-  TASK_RETENTION: setting(integer(0, 315_360_000), "604800", "Seconds that finished tasks and their results are kept."),
   TASK_ANONYMOUS: setting(
     orUnset(onOff),
     "",
     "Allow tasks of anonymous callers. off: respond-async has no effect for them. When unset, on with the embedded database, otherwise off.",
-  ),
-  TASK_ANONYMOUS_RETENTION: setting(
-    integer(0, 315_360_000),
-    "3600",
-    "Seconds that finished tasks of anonymous callers are kept, at most TASK_RETENTION.",
   ),
   GRAPHQL_MAX_DEPTH: setting(integer(1, 1000), "15", "Maximum nesting of fields in an operation."),
   GRAPHQL_MAX_COMPLEXITY: setting(
@@ -366,23 +334,8 @@ export const SETTINGS = {
     "5",
     "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login of this user from this address is rejected.",
   ),
-  LOGIN_ATTEMPTS_PER_ADDRESS: setting(
-    integer(1, 1_000_000),
-    "100",
-    "Failed logins allowed per IP address within LOGIN_WINDOW, for all users together.",
-  ),
   LOGIN_WINDOW: setting(integer(1, 86_400), "900", "Seconds that a failed login counts."),
-  REGISTRATIONS_PER_ADDRESS: setting(
-    integer(1, 1_000_000),
-    "60",
-    "Accounts that may be created per IP address within LOGIN_WINDOW.",
-  ),
   AUDIT_RETENTION: setting(integer(0, 3_153_600_000), "7776000", "Seconds that security events are kept."),
-  EMAIL_RESERVATION: setting(
-    integer(0, 3_153_600_000),
-    "2592000",
-    "Seconds for which, after a change of e-mail, the previous e-mail stays reserved for the account. Reservations that have expired are removed every hour.",
-  ),
   MFA_KEY: setting(
     secret,
     "",
@@ -394,17 +347,6 @@ export const SETTINGS = {
     "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes that were created with it stay valid.",
   ),
   MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
-  MFA_ATTEMPTS: setting(
-    integer(1, 1000),
-    "5",
-    "Wrong two-factor codes allowed per user within LOGIN_WINDOW, from all IP addresses together. After that, every code is rejected.",
-  ),
-  RECENT_SIGN_IN: setting(
-    integer(0, 86_400),
-    "600",
-    "Seconds after a sign-in in which a user may enable a second factor, create API keys, change the login e-mail and delete their own user without sending the password again. 0: the password is always required.",
-  ),
-  API_KEYS_MAX: setting(integer(1, 10_000), "50", "Maximum active API keys per user."),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
     "43200",
@@ -446,11 +388,6 @@ export const SETTINGS = {
     "1000",
     "Maximum open connections per IP address and process. Proxies named in TRUST_PROXY are exempt.",
   ),
-  SEND_TIMEOUT: setting(
-    integer(50, 3_600_000),
-    "30000",
-    "Milliseconds after which a connection is closed if its client reads nothing of what is sent.",
-  ),
   CHANGES_URL: setting(
     orUnset(postgresUrl),
     "",
@@ -475,16 +412,6 @@ export const SETTINGS = {
     orUnset(integer(0, 1_099_511_627_776)),
     "",
     "Bytes that all clients together may make a process hold: unread responses and messages, request bodies, streams, subscriptions. When unset, a sixteenth of the heap of the process, but up to 64 MiB a quarter of it. 0 means no limit.",
-  ),
-  CLIENT_MEMORY_PER_ADDRESS: setting(
-    orUnset(integer(0, 1_099_511_627_776)),
-    "",
-    "The same for the clients of one IP address. Beyond it, their further bodies, subscriptions and messages are refused, and their requests wait. When unset, a quarter of CLIENT_MEMORY. 0 means no limit.",
-  ),
-  MAX_QUEUE_TIME: setting(
-    integer(0, 60_000),
-    "200",
-    "Milliseconds that requests may wait for the process to handle them. They may wait longer during the first second of a burst, or if at most 200 are waiting. Otherwise the newest are refused immediately with 503. 0 means no limit.",
   ),
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
@@ -516,11 +443,6 @@ export const SETTINGS = {
     "",
     "Serve metrics at /metrics on PORT. When unset, on with the embedded database, otherwise off. With ADMIN_PORT, metrics are always served on that port, and only there.",
   ),
-  METRICS_MAX_OPERATIONS: setting(
-    integer(0, 10_000),
-    "100",
-    "Maximum number of GraphQL operation names that are measured by name. Further ones count as other.",
-  ),
   TRACING: setting(
     onOff,
     "off",
@@ -546,11 +468,6 @@ export const SETTINGS = {
     integer(0, 600_000),
     "0",
     "Milliseconds for which a stopping service still serves requests while /ready is 503, so that load balancers notice.",
-  ),
-  DRAIN_SPREAD: setting(
-    integer(0, 600_000),
-    "5000",
-    "Milliseconds over which a stopping service asks the clients of WebSockets and event streams to connect again.",
   ),
   TAKEOVER: setting(
     z.string(),

@@ -260,7 +260,6 @@ test.each([
   [{ TASK_CONCURRENCY: "1" }, 1],
   [{ TASK_CONCURRENCY: "5" }, 2],
   [{ TASK_CONCURRENCY: "5", WORKERS: "4" }, 10],
-  [{ TASK_CONCURRENCY: "5", TASK_CONCURRENCY_PER_OWNER: "4" }, 4],
 ])("with %j, %i tasks of a caller run at the same time", (settings, expected) => {
   expect(readConfig(settings).taskConcurrencyPerOwner).toBe(expected);
 });

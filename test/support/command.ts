@@ -78,7 +78,6 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
       DATA_DIR: dataDir,
       // Requests may wait for the lock of a test.
       DB_STATEMENT_TIMEOUT: "0",
-      DB_ANON_STATEMENT_TIMEOUT: "0",
       ...settings,
     },
     ...as,
