@@ -1,12 +1,9 @@
-import { FilterError, type FilterRequest } from "../db/rights/filter.ts";
-import type { Operator } from "../rest-gateway/table/operators.ts";
-import { parseLogic } from "../rest-gateway/table/parse/conditions.ts";
+import { allOf, type Filter, filterOf, negated } from "../db/filters/condition.ts";
+import { isKeyword, isOperator, KEYWORDS, OPERATORS, type Operator } from "../db/filters/operators.ts";
+import { FilterError, type FilterRequest, filterRequestOf } from "../db/rights/filter.ts";
+import { writeArray } from "../db/wire/array-text.ts";
+import { type Operation, parseLogic } from "../rest-gateway/table/parse/conditions.ts";
 import { TableError } from "../rest-gateway/table/problem.ts";
-import type { IsKeyword } from "../rest-gateway/table/request.ts";
-import { filterRequestOf, isRequest, negated, OPERATORS } from "../rest-gateway/table/stream/filter.ts";
-
-const KEYWORDS: readonly IsKeyword[] = ["null", "not_null", "true", "false", "unknown"];
-const isKeyword = (text: string): text is IsKeyword => (KEYWORDS as readonly string[]).includes(text);
 
 /** Levels of `and(…)` and `or(…)`. */
 const MAX_DEPTH = 10;
@@ -19,11 +16,8 @@ const MAX_DEPTH = 10;
  *   parseFilter("id=gt.5,name=in.(a,b)")
  *   parseFilter("or=(status.eq.DRAFT,owner.is.null)")
  */
-export function parseFilter(text: string): FilterRequest | null {
-  if (text.trim() === "") return null;
-  const conditions = splitTop(text).map(parseCondition);
-  return conditions.length === 1 ? conditions[0]! : { kind: "and", conditions };
-}
+export const parseFilter = (text: string): FilterRequest | null =>
+  text.trim() === "" ? null : allOf(splitTop(text).map(parseCondition));
 
 /** Splits at commas outside of brackets and quotes. A quote begins only after a dot, a bracket or a comma, or at the start. */
 function splitTop(text: string): string[] {
@@ -50,40 +44,46 @@ const CONDITION = /^\s*([^=]+?)=(not\.)?([a-z]+)\.(.*)$/s;
 const LOGIC = /^\s*(not\.)?(and|or)=(\(.*\))\s*$/s;
 
 function parseCondition(text: string): FilterRequest {
-  const [, negatedLogic, logic, list] = LOGIC.exec(text) ?? [];
-  if (logic !== undefined) return negated(negatedLogic !== undefined, parseList(logic as "and" | "or", list!));
-  const [, column, not, operator, value] = CONDITION.exec(text) ?? [];
+  const [, notLogic, logic, list] = LOGIC.exec(text) ?? [];
+  if (logic !== undefined) return parseList(logic as "and" | "or", notLogic !== undefined, list!);
+  const [, column, not, operator = "", value = ""] = CONDITION.exec(text) ?? [];
   if (column === undefined) throw unreadable(text, "a condition is column=operator.value");
-  return negated(not !== undefined, simple(unquoted(column), operator!, value!, text));
+  if (!isOperator(operator)) throw unreadable(text, `unknown operator ${operator}`);
+  const filter = { ...filterOf(unquoted(column), operator, null), ...operandOf(operator, value, text) };
+  return not === undefined ? filter : negated(filter);
 }
 
-function simple(column: string, operator: string, value: string, text: string): FilterRequest {
-  if (operator === "in") {
-    const list = /^\((.*)\)$/s.exec(value.trim());
-    if (!list) throw unreadable(text, "in requires a list in brackets: in.(a,b)");
-    const values = list[1]!.trim() === "" ? [] : splitTop(list[1]!).map((each) => unquoted(each.trim()));
-    return { kind: "in", column, values };
+function operandOf(operator: Operator, value: string, text: string): Partial<Filter<string, string | null>> {
+  switch (OPERATORS[operator].syntax) {
+    case "list": {
+      const list = /^\((.*)\)$/s.exec(value.trim());
+      if (!list) throw unreadable(text, `${operator} requires a list in brackets: ${operator}.(a,b)`);
+      const isEmpty = list[1]!.trim() === "";
+      return { value: writeArray(isEmpty ? [] : splitTop(list[1]!).map((each) => unquoted(each.trim()))) };
+    }
+    case "keyword": {
+      const keyword = value.trim().toLowerCase();
+      if (!isKeyword(keyword)) throw unreadable(text, `${operator} requires ${Object.keys(KEYWORDS).join(", ")}`);
+      return { keyword };
+    }
+    default:
+      return { value: isNull(operator, value) ? null : unquoted(value) };
   }
-  if (operator === "is") {
-    const keyword = value.trim().toLowerCase();
-    if (!isKeyword(keyword)) throw unreadable(text, `is requires ${KEYWORDS.join(", ")}`);
-    return isRequest(column, keyword);
-  }
-  const known = Object.hasOwn(OPERATORS, operator) ? OPERATORS[operator as Operator] : undefined;
-  if (known === undefined) throw unreadable(text, `unknown operator ${operator}`);
-  const isNull = operator === "isdistinct" && value.toLowerCase() === "null";
-  return { kind: "compare", column, operator: known, value: isNull ? null : unquoted(value) };
 }
+
+/** `isdistinct.null` compares with null, and `isdistinct."null"` with the text. */
+const isNull = (operator: Operator, value: string): boolean =>
+  OPERATORS[operator].comparesNull === true && value.toLowerCase() === "null";
 
 /** `"a \"b\""` → `a "b"` */
 const unquoted = (value: string): string =>
   /^".*"$/s.test(value) ? value.slice(1, -1).replace(/\\(.)/gs, "$1") : value;
 
-function parseList(operator: "and" | "or", list: string): FilterRequest {
-  const values: string[] = [];
+function parseList(kind: "and" | "or", isNegated: boolean, list: string): FilterRequest {
+  const values: (string | null)[] = [];
   try {
-    const addValue = ({ text }: { readonly text: string }) => values.push(text) - 1;
-    return filterRequestOf([parseLogic(operator, false, list, { maxDepth: MAX_DEPTH, addValue })], values)!;
+    const addValue = ({ operator, text }: Operation) => values.push(isNull(operator, text) ? null : text) - 1;
+    return filterRequestOf(parseLogic(kind, isNegated, list, { maxDepth: MAX_DEPTH, addValue }), values);
   } catch (error) {
     if (error instanceof TableError) throw new FilterError(`${error.problem.message}: ${error.problem.details ?? ""}`);
     throw error;

@@ -127,6 +127,11 @@ test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way
   ]);
 });
 
+test("db/filters has the one list of operators and the one type of conditions", () => {
+  expect(containing(/["'`](neq|ilike|nxr)["'`]|\b(neq|ilike|nxr):/)).toEqual(["db/filters/operators.ts"]);
+  expect(containing(/^(export )?(type|interface) Condition\b/m)).toEqual(["db/filters/condition.ts"]);
+});
+
 test("only plugins, and the compiled queries that join their SQL, use pg-sql2", () => {
   const users = containing(/from "[^"]*pg-sql2"/);
   expect(users.filter((file) => !/^(plugins|graphql\/compiled)\//.test(file))).toEqual([]);

@@ -1,5 +1,5 @@
 import type { Column } from "../catalog/catalog.ts";
-import type { Family } from "./condition.ts";
+import type { Family } from "../filters/operators.ts";
 
 /** The type of an operand, as far as comparisons matter. Two operands are comparable in process if their kinds are equal. */
 export type Kind = {

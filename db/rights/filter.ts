@@ -1,24 +1,36 @@
 import { type Column, quoteName, type Table } from "../catalog/catalog.ts";
-import { ConditionCounter, PatternError, type PatternLimits } from "../patterns.ts";
-import { quoteIdentifier } from "../sql.ts";
-import { elementsOf, writeArray } from "../wire/array-text.ts";
+import { type Condition, type Filter, mapFilters } from "../filters/condition.ts";
+import type { Operand, RowCondition, Term } from "../filters/evaluate.ts";
+import { type Family, type IsKeyword, isOfChanges, OPERATORS, type Operator } from "../filters/operators.ts";
+import { ConditionCounter, PatternError, type PatternLimits } from "../filters/patterns.ts";
+import { writeCondition, writeFilter } from "../filters/write.ts";
+import { finish, type Sql, sql } from "../sql.ts";
+import { elementsOf } from "../wire/array-text.ts";
 import { CheckError, type Checker } from "./checker.ts";
-import type { Condition, Family, Operator, Term } from "./condition.ts";
 import { familyOf, kindOfColumn } from "./family.ts";
 import type { SharedCondition } from "./shared-check.ts";
 
-/** What a subscriber requires of the columns of a row. Values are text, as in a URL. */
-export type FilterRequest =
-  | { readonly kind: "and" | "or"; readonly conditions: readonly FilterRequest[] }
-  | { readonly kind: "not"; readonly condition: FilterRequest }
-  /** Null is a value for "is distinct from" only. */
-  | { readonly kind: "compare"; readonly column: string; readonly operator: Operator; readonly value: string | null }
-  | { readonly kind: "in"; readonly column: string; readonly values: readonly string[] }
-  | { readonly kind: "is"; readonly column: string; readonly test: "null" | "true" | "false" };
+/** What a subscriber requires of the columns of a row. Values are text, as in a URL; null is a value for `isdistinct` only. */
+export type FilterRequest = Condition<string, string | null>;
+type Request = Filter<string, string | null>;
+
+/** A condition of a request as a filter on changes. Throws FilterError. */
+export const filterRequestOf = (
+  condition: Condition<RequestField>,
+  values: readonly (string | null)[],
+): FilterRequest =>
+  mapFilters(condition, (filter) => {
+    const { name, path } = filter.field;
+    if (path.length > 0) throw new FilterError(`${name}: changes cannot be filtered by parts of JSON`);
+    return { ...filter, field: name, value: values[filter.value]! };
+  });
+
+/** A column, or a part of its JSON. */
+type RequestField = { readonly name: string; readonly path: readonly unknown[] };
 
 /** A filter whose names and values are valid for its table. Filters that differ only in their values have equal shapes. */
-export type Filter = {
-  readonly condition: Condition;
+export type PreparedFilter = {
+  readonly condition: RowCondition;
   readonly terms: readonly Term[];
   /** The types of the terms as SQL text. */
   readonly types: readonly string[];
@@ -30,14 +42,6 @@ export type Filter = {
 /** A filter that cannot be applied. The message is for the developer of the client. */
 export class FilterError extends Error {}
 
-/** The operators in SQL. */
-const SQL: Readonly<Record<Operator, string>> = {
-  ...{ "=": "=", "<>": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "is distinct from": "is distinct from" },
-  ...{ like: "~~", ilike: "~~*", match: "~", imatch: "~*" },
-};
-const REGULAR: ReadonlySet<Operator> = new Set<Operator>(["match", "imatch"]);
-const PATTERNS: ReadonlySet<Operator> = new Set<Operator>([...REGULAR, "like", "ilike"]);
-
 /**
  * Checks the names and values of a filter, and converts the values to the text that Postgres writes for them. Returns a promise only
  * if Postgres must read a value. Throws, or rejects with, FilterError.
@@ -47,9 +51,9 @@ export function prepareFilter(
   table: Table,
   role: string,
   { checker, limits }: { readonly checker: Checker; readonly limits: PatternLimits },
-): Filter | Promise<Filter> {
+): PreparedFilter | Promise<PreparedFilter> {
   const reader = new FilterReader(table, limits);
-  const condition = reader.read(request);
+  const condition = mapFilters(request, (filter) => reader.read(filter));
   const { terms, types, columns, questions } = reader;
   const filter = { condition, terms, types, columns, shape: JSON.stringify(condition) };
   if (questions.length === 0) return filter;
@@ -86,94 +90,59 @@ class FilterReader {
     this.#counter = new ConditionCounter(limits);
   }
 
-  read(request: FilterRequest): Condition {
-    switch (request.kind) {
-      case "and":
-      case "or":
-        return { kind: request.kind, conditions: request.conditions.map((each) => this.read(each)) };
-      case "not":
-        return { kind: "not", condition: this.read(request.condition) };
+  read(filter: Request): RowCondition {
+    const { field: name, operator, quantifier, keyword, value } = filter;
+    if (!isOfChanges(operator) || quantifier !== null) throw notOfChanges(filter);
+    const { pattern, syntax } = OPERATORS[operator];
+    this.#count(pattern === undefined ? [] : [value!], pattern === "regular");
+    const column = this.#column(name);
+    const field = { kind: "column", name } as const;
+    if (keyword !== null) return { ...filter, field, keyword: testOf(keyword, column), value: null };
+    if (pattern !== undefined) {
+      const index = this.#pattern(operator, value!, column);
+      return { ...filter, field, value: { kind: "term", index, family: null } };
     }
-    this.#count(request);
-    if (request.kind === "is") return this.#is(request);
-    if (request.kind === "in") return this.#in(request);
-    return PATTERNS.has(request.operator) ? this.#pattern(request) : this.#compare(request);
+    const index = syntax === "list" ? this.#list(operator, value!, column) : this.#value(operator, value, column);
+    return { ...filter, field, value: { kind: "term", index, family: familyOfColumn(column) } };
   }
 
-  #count(request: Extract<FilterRequest, { column: string }>): void {
-    const isPattern = request.kind === "compare" && PATTERNS.has(request.operator);
+  #count(patterns: readonly string[], areRegular: boolean): void {
     try {
-      this.#counter.count(isPattern ? [request.value ?? ""] : [], isPattern && REGULAR.has(request.operator));
+      this.#counter.count(patterns, areRegular);
     } catch (error) {
       throw error instanceof PatternError ? new FilterError(error.message) : error;
     }
   }
 
-  #is({ column: name, test }: Extract<FilterRequest, { kind: "is" }>): Condition {
-    const column = this.#column(name);
-    const { shape } = column;
-    if (test === "null" && shape.category === "composite" && !shape.isArray)
-      throw new FilterError(`${name} is a composite value: filters cannot compare it`);
-    if (test !== "null" && kindOfColumn(column)?.name !== "boolean")
-      throw new FilterError(`is.${test} requires a boolean column, and ${name} has the type ${column.type}`);
-    return { kind: "is", operand: { kind: "column", name }, test };
-  }
-
-  #in({ column: name, values }: Extract<FilterRequest, { kind: "in" }>): Condition {
-    const column = this.#column(name);
-    const texts = values.map((value) => textOf(value, column));
+  #list(operator: Operator, array: string, column: Column): number {
     const type = typeOf(column);
+    const texts = (elementsOf(array) as readonly string[]).map((value) => textOf(value, column));
     const term = this.#add(texts as readonly string[], `${type}[]`);
-    if (texts.includes(undefined)) {
-      const sql = (parameter: string) => `(${parameter}::${type}[])::pg_catalog.text`;
-      this.questions.push({
-        term,
-        isArray: true,
-        value: writeArray(values),
-        sql,
-        operator: operatorOf(type, "=", type),
-      });
-    }
-    return {
-      kind: "any",
-      left: { kind: "column", name },
-      right: { kind: "term", index: term },
-      family: familyOfColumn(column),
-    };
+    const write = (parameter: string) => `(${parameter}::${type}[])::pg_catalog.text`;
+    if (texts.includes(undefined)) this.#ask(term, array, write, operatorOf(type, operator, type), true);
+    return term;
   }
 
-  #compare({ column: name, operator, value }: Extract<FilterRequest, { kind: "compare" }>): Condition {
-    const column = this.#column(name);
-    const text = value === null ? null : textOf(value, column);
+  #value(operator: Operator, value: string | null, column: Column): number {
     const type = typeOf(column);
+    const text = value === null ? null : textOf(value, column);
     const term = this.#add(text ?? value, type);
-    if (value !== null && text === undefined) {
-      // Postgres writes a boolean as t or f, but casts it to true or false.
-      const sql = (parameter: string) =>
-        type === BOOLEAN
-          ? `case when ${parameter}::${type} then 't' else 'f' end`
-          : `(${parameter}::${type})::pg_catalog.text`;
-      this.questions.push({ term, isArray: false, value, sql, operator: operatorOf(type, operator, type) });
-    }
-    const [left, right] = [{ kind: "column", name } as const, { kind: "term", index: term } as const];
-    return { kind: "compare", operator, left, right, family: familyOfColumn(column) };
+    // Postgres writes a boolean as t or f, but casts it to true or false.
+    const write = (parameter: string) =>
+      type === BOOLEAN
+        ? `case when ${parameter}::${type} then 't' else 'f' end`
+        : `(${parameter}::${type})::pg_catalog.text`;
+    if (text === undefined) this.#ask(term, value!, write, operatorOf(type, operator, type));
+    return term;
   }
 
   /** The pattern is compiled for the empty text, which fails if it is not valid. */
-  #pattern({ column: name, operator, value }: Extract<FilterRequest, { kind: "compare" }>): Condition {
-    const type = typeOf(this.#column(name));
-    const term = this.#add(value, "pg_catalog.text");
-    const sql = (parameter: string) =>
-      `case when '' ${SQL[operator]} ${parameter}::pg_catalog.text is null then '' end`;
-    const own = operatorOf(type, operator, "pg_catalog.text");
-    this.questions.push({ term, isArray: false, value: value ?? "", sql, operator: own });
-    return {
-      kind: "compare",
-      operator,
-      left: { kind: "column", name },
-      right: { kind: "term", index: term },
-      family: null,
-    };
+  #pattern(operator: Operator, pattern: string, column: Column): number {
+    const term = this.#add(pattern, TEXT);
+    const write = (parameter: string) =>
+      `case when '' ${OPERATORS[operator].sql} ${parameter}::${TEXT} is null then '' end`;
+    this.#ask(term, pattern, write, operatorOf(typeOf(column), operator, TEXT));
+    return term;
   }
 
   #column(name: string): Column {
@@ -187,15 +156,38 @@ class FilterReader {
     this.types.push(type);
     return this.terms.push(term) - 1;
   }
+
+  #ask(term: number, value: string, sql: Question["sql"], operator: string, isArray = false): void {
+    this.questions.push({ term, value, sql, operator, isArray });
+  }
 }
 
+function notOfChanges({ field, operator, quantifier }: Request): FilterError {
+  const name = quantifier === null ? operator : `${operator}(${quantifier})`;
+  return new FilterError(`${field}: changes cannot be filtered with ${name}: use ${NAMES.join(", ")}`);
+}
+
+const NAMES = (Object.keys(OPERATORS) as Operator[]).filter(isOfChanges);
+
+/** Checks that changes can be tested. Only Postgres knows whether all parts of a composite value are null. */
+function testOf(keyword: IsKeyword, column: Column): IsKeyword {
+  const { name, type, shape } = column;
+  const isBoolean = keyword === "true" || keyword === "false";
+  if (isBoolean && kindOfColumn(column)?.name !== "boolean")
+    throw new FilterError(`is.${keyword} requires a boolean column, and ${name} has the type ${type}`);
+  if (!isBoolean && shape.category === "composite" && !shape.isArray)
+    throw new FilterError(`${name} is a composite value: filters cannot compare it`);
+  return keyword === "unknown" ? "null" : keyword;
+}
+
+const TEXT = "pg_catalog.text";
 const BOOLEAN = quoteName({ schema: "pg_catalog", name: "bool" });
 
 /** The type of a column without domain and modifiers, as for a literal that is compared with it. */
 const typeOf = ({ shape }: Column): string => `${quoteName(shape)}${shape.isArray ? "[]" : ""}`;
 
 const operatorOf = (left: string, operator: Operator, right: string) =>
-  `(null::${left} ${SQL[operator]} null::${right})`;
+  `(null::${left} ${OPERATORS[operator].sql} null::${right})`;
 
 function familyOfColumn(column: Column): Family | null {
   const kind = kindOfColumn(column);
@@ -241,28 +233,16 @@ async function answer(questions: readonly Question[], role: string, checker: Che
 }
 
 /** The filter as SQL, for rows of its table. */
-export const sharedFilter = ({ condition, types }: Pick<Filter, "condition" | "types">): SharedCondition => ({
+export const sharedFilter = ({ condition, types }: Pick<PreparedFilter, "condition" | "types">): SharedCondition => ({
   types,
-  write: (references) => writeCondition(condition, references),
+  write(references) {
+    const write = (operand: Operand): Sql =>
+      operand.kind === "term" ? sql.trusted(references[operand.index]!) : sql.identifier(operand.name);
+    const written = writeCondition(condition, (each) =>
+      each.kind === "value"
+        ? write(each.operand)
+        : writeFilter(each, write(each.field), each.value === null ? sql.empty : write(each.value)),
+    );
+    return finish(written).text;
+  },
 });
-
-/** A condition as SQL; columns are those of the row. */
-function writeCondition(condition: Condition, references: readonly string[]): string {
-  const write = (operand: Extract<Condition, { left: unknown }>["left"]): string =>
-    operand.kind === "term" ? references[operand.index]! : quoteIdentifier(operand.name);
-  switch (condition.kind) {
-    case "and":
-    case "or":
-      return `(${condition.conditions.map((each) => writeCondition(each, references)).join(` ${condition.kind} `)})`;
-    case "not":
-      return `(not ${writeCondition(condition.condition, references)})`;
-    case "value":
-      return write(condition.operand);
-    case "is":
-      return `(${write(condition.operand)} is ${condition.test})`;
-    case "any":
-      return `(${write(condition.left)} = any (${write(condition.right)}))`;
-    case "compare":
-      return `(${write(condition.left)} ${SQL[condition.operator]} ${write(condition.right)})`;
-  }
-}

@@ -1,24 +1,26 @@
 import type { Image } from "../changes/change.ts";
-import { elementsOf } from "../wire/array-text.ts";
+import type { Filter } from "../filters/condition.ts";
 import {
-  type Condition,
+  type Comparand,
   columnsIn,
   compile,
   type Decide,
   type Operand,
+  type RowCondition,
   type Term,
   type Truth,
   termsIn,
-} from "./condition.ts";
+} from "../filters/evaluate.ts";
+import { elementsOf } from "../wire/array-text.ts";
 
 /** How to find the lists of terms that may fulfil a condition for a row, without looking at all of them. */
 type Plan = {
   /** Candidates are the lists with a term that is equal to the value of the row. */
   readonly equal: readonly Equality[];
   /** Candidates are also the lists that fulfil one of these conditions, which read no column. */
-  readonly ofTerms: readonly Condition[];
+  readonly ofTerms: readonly RowCondition[];
   /** If the row fulfils one of these conditions, which have no terms, all lists are candidates. */
-  readonly ofRow: readonly Condition[];
+  readonly ofRow: readonly RowCondition[];
 };
 
 /** `column = term`, where either may be an array that contains the other. */
@@ -27,26 +29,20 @@ type Equality = { readonly column: string; readonly term: number; readonly isArr
 const NONE: Plan = { equal: [], ofTerms: [], ofRow: [] };
 
 /** Null if every list must be checked. */
-function planOf(condition: Condition): Plan | null {
+function planOf(condition: RowCondition): Plan | null {
   if (termsIn(condition).size === 0) return { ...NONE, ofRow: [condition] };
   if (columnsIn(condition).size === 0) return { ...NONE, ofTerms: [condition] };
-  switch (condition.kind) {
-    case "compare":
-      return condition.operator === "=" && condition.family !== null ? planEquality(condition, false) : null;
-    case "any":
-      return condition.family !== null ? planEquality(condition, condition.right.kind === "column") : null;
-    case "and":
-      return mostSelective(condition.conditions.map(planOf));
-    case "or":
-      return together(condition.conditions.map(planOf));
-    default:
-      return null;
-  }
+  if (condition.isNegated || condition.kind === "value") return null;
+  if (condition.kind === "filter") return planEquality(condition);
+  const plans = condition.conditions.map(planOf);
+  return condition.operator === "and" ? mostSelective(plans) : together(plans);
 }
 
-function planEquality({ left, right }: { left: Operand; right: Operand }, isArrayColumn: boolean): Plan | null {
-  const [column, term] = left.kind === "column" ? [left, right] : [right, left];
+function planEquality({ operator, field, value }: Filter<Operand, Comparand | null>): Plan | null {
+  if ((operator !== "eq" && operator !== "in") || value!.family === null) return null;
+  const [column, term] = field.kind === "column" ? [field, value!] : [value!, field];
   if (column.kind !== "column" || term.kind !== "term") return null;
+  const isArrayColumn = operator === "in" && column === value;
   return { ...NONE, equal: [{ column: column.name, term: term.index, isArrayColumn }] };
 }
 
@@ -78,7 +74,7 @@ class Items<Item> extends Set<Item> {}
  * the caller's claims, never from tables, so the issuer of the token limits them.
  */
 export class Lookup<Item> {
-  readonly #condition: Condition | null;
+  readonly #condition: RowCondition | null;
   readonly #plan: Plan | null;
   readonly #items = new Map<Item, readonly Term[]>();
   /** For each equality of the plan, the items by value. */
@@ -89,7 +85,7 @@ export class Lookup<Item> {
   #compiled: Compiled | null = null;
 
   /** A null condition holds for every row. */
-  constructor(condition: Condition | null) {
+  constructor(condition: RowCondition | null) {
     this.#condition = condition;
     this.#plan = condition && planOf(condition);
     this.#byValue = this.#plan?.equal.map(() => new Map()) ?? [];

@@ -1,8 +1,9 @@
 import type { Table } from "../catalog/catalog.ts";
 import type { ChangedTable } from "../changes/change.ts";
+import { allOf, mapFilters } from "../filters/condition.ts";
+import { columnsIn, compile, type Decide, type Operand, type RowCondition, type Term } from "../filters/evaluate.ts";
 import { writeArray } from "../wire/array-text.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
-import { type Condition, columnsIn, compile, type Decide, type Operand, type Term } from "./condition.ts";
 import { sharedFilter } from "./filter.ts";
 import { Lookup } from "./lookup.ts";
 import { hasColumns, type Row, rowsText } from "./row-source.ts";
@@ -10,7 +11,7 @@ import { SharedCheck } from "./shared-check.ts";
 import type { Watch } from "./watches.ts";
 
 /** The part of a policy that this process decides for one caller. The condition is null if every row passes, or if queries decide it. */
-export type PolicyPart = { readonly condition: Condition | null; readonly terms: readonly Term[] };
+export type PolicyPart = { readonly condition: RowCondition | null; readonly terms: readonly Term[] };
 
 /** Watches whose filters and policies differ in their terms only. */
 type Group<W> = {
@@ -95,9 +96,7 @@ export class Matcher<W extends Watch> {
     if (known) return known;
     const own = filter && shifted(filter.condition, part.terms.length);
     const group = {
-      lookup: new Lookup<W>(
-        own && part.condition ? { kind: "and", conditions: [own, part.condition] } : (own ?? part.condition),
-      ),
+      lookup: new Lookup<W>(allOf([own, part.condition].filter((each) => each !== null))),
       check: filter && new SharedCheck(sharedFilter(filter), this.#table, this.#role, this.#checker),
       columns: filter ? columnsIn(filter.condition) : NO_COLUMNS,
     };
@@ -169,14 +168,14 @@ async function findEach(
 const textOf = (term: Term): string | null => (Array.isArray(term) ? writeArray(term) : (term as string | null));
 
 /** The condition for terms that follow `count` others. */
-function shifted(condition: Condition, count: number): Condition {
-  const shift = (operand: Operand): Operand =>
-    operand.kind === "term" ? { kind: "term", index: operand.index + count } : operand;
-  if ("conditions" in condition)
-    return { ...condition, conditions: condition.conditions.map((each) => shifted(each, count)) };
-  if ("condition" in condition) return { ...condition, condition: shifted(condition.condition, count) };
-  if ("operand" in condition) return { ...condition, operand: shift(condition.operand) };
-  return { ...condition, left: shift(condition.left), right: shift(condition.right) };
+function shifted(condition: RowCondition, count: number): RowCondition {
+  const shift = <Side extends Operand>(side: Side): Side =>
+    side.kind === "term" ? { ...side, index: side.index + count } : side;
+  return mapFilters(condition, (each) =>
+    each.kind === "value"
+      ? { ...each, operand: shift(each.operand) }
+      : { ...each, field: shift(each.field), value: each.value && shift(each.value) },
+  );
 }
 
 const names = new WeakMap<ChangedTable, readonly string[]>();
@@ -191,9 +190,9 @@ function namesOf(table: ChangedTable): readonly string[] {
   return known;
 }
 
-const decisions = new WeakMap<Condition, WeakMap<ChangedTable, Decide>>();
+const decisions = new WeakMap<RowCondition, WeakMap<ChangedTable, Decide>>();
 
-function decideOf(condition: Condition, table: ChangedTable): Decide {
+function decideOf(condition: RowCondition, table: ChangedTable): Decide {
   const byTable = decisions.get(condition) ?? new WeakMap<ChangedTable, Decide>();
   decisions.set(condition, byTable);
   const decide = byTable.get(table) ?? compile(condition, namesOf(table));

@@ -1,11 +1,13 @@
 import type { CallerDependence } from "../catalog/caller-dependence.ts";
 import type { Column } from "../catalog/catalog.ts";
 import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
-import type { Condition, Family, Operand, Operator } from "./condition.ts";
+import { filterOf, negated } from "../filters/condition.ts";
+import type { Operand, RowCondition } from "../filters/evaluate.ts";
+import { type Family, isKeyword, OPERATORS, type Operator } from "../filters/operators.ts";
 import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
 
 /** A policy that can be decided in process. `terms` are SQL expressions that only the caller determines. */
-export type PolicyCondition = { readonly condition: Condition; readonly terms: readonly string[] };
+export type PolicyCondition = { readonly condition: RowCondition; readonly terms: readonly string[] };
 
 export type PolicyContext = {
   readonly columns: ReadonlyMap<string, Column>;
@@ -24,12 +26,15 @@ export function termsOf(sql: string, context: PolicyContext): readonly string[] 
  *
  *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.article_status))"
  */
-export const readPolicy = (sql: string, types: readonly string[], context: PolicyContext): Condition | null =>
+export const readPolicy = (sql: string, types: readonly string[], context: PolicyContext): RowCondition | null =>
   new PolicyReader(sql, context, types).read();
 
-const COMPARISONS: ReadonlySet<string> = new Set(["=", "<>", "<", "<=", ">", ">="] satisfies Operator[]);
-
-const EQUALITY: ReadonlySet<Operator> = new Set<Operator>(["=", "<>", "is distinct from"]);
+/** The operators that may be decided in process, by their text in SQL. */
+const COMPARISONS: ReadonlyMap<string, Operator> = new Map(
+  (Object.keys(OPERATORS) as Operator[]).flatMap((name) =>
+    OPERATORS[name].compare ? [[OPERATORS[name].sql, name]] : [],
+  ),
+);
 
 type Typed = { readonly operand: Operand; readonly kind: Kind | null };
 
@@ -52,11 +57,11 @@ class PolicyReader {
     this.#enums = new Set(kinds.flatMap((kind) => kind?.name ?? []));
   }
 
-  read(): Condition | null {
+  read(): RowCondition | null {
     return this.#tokens.length === 0 ? null : this.#condition(this.#tokens);
   }
 
-  #condition(given: readonly Token[]): Condition | null {
+  #condition(given: readonly Token[]): RowCondition | null {
     const tokens = withoutBrackets(given);
     for (const kind of ["and", "or"] as const) {
       const parts = splitAt(tokens, kind);
@@ -64,7 +69,7 @@ class PolicyReader {
     }
     if (isWord(tokens[0], "not")) {
       const condition = this.#condition(tokens.slice(1));
-      return condition && { kind: "not", condition };
+      return condition && negated(condition);
     }
     const is = indexOutside(tokens, (token) => isWord(token, "is"));
     if (is > 0) return this.#is(tokens.slice(0, is), tokens.slice(is + 1));
@@ -73,43 +78,43 @@ class PolicyReader {
       return this.#comparison(tokens.slice(0, operator), tokens[operator]!.text, tokens.slice(operator + 1));
     const value = this.#operand(tokens);
     if (value === null || !this.#isBoolean(value)) return null;
-    return { kind: "value", operand: value.operand };
+    return { kind: "value", isNegated: false, operand: value.operand };
   }
 
-  #logic(kind: "and" | "or", parts: readonly (readonly Token[])[]): Condition | null {
+  #logic(operator: "and" | "or", parts: readonly (readonly Token[])[]): RowCondition | null {
     const conditions = parts.map((part) => this.#condition(part));
-    return conditions.includes(null) ? null : { kind, conditions: conditions as Condition[] };
+    return conditions.includes(null)
+      ? null
+      : { kind: "logic", operator, isNegated: false, conditions: conditions as RowCondition[] };
   }
 
   /** `x is not null`, `x is true`, `x is distinct from y` */
-  #is(left: readonly Token[], right: readonly Token[]): Condition | null {
+  #is(left: readonly Token[], right: readonly Token[]): RowCondition | null {
     if (isWord(right[0], "distinct") && isWord(right[1], "from"))
-      return this.#compare("is distinct from", this.#operand(left), this.#operand(right.slice(2)));
+      return this.#compare("isdistinct", this.#operand(left), this.#operand(right.slice(2)));
     const isNegated = isWord(right[0], "not");
     const tests = right.slice(isNegated ? 1 : 0);
-    const test = tests.length === 1 ? TESTS[tests[0]!.text] : undefined;
-    const value = this.#operand(left);
-    if (test === undefined || value === null) return null;
-    if (test === "null" ? !this.#isPlain(value) : !this.#isBoolean(value)) return null;
-    const condition: Condition = { kind: "is", operand: value.operand, test };
-    return isNegated ? { kind: "not", condition } : condition;
+    const [keyword, value] = [tests.length === 1 ? tests[0]!.text : "", this.#operand(left)];
+    if (!isKeyword(keyword) || value === null) return null;
+    if (keyword === "true" || keyword === "false" ? !this.#isBoolean(value) : !this.#isPlain(value)) return null;
+    return { ...filterOf(value.operand, "is", null), isNegated, keyword };
   }
 
-  #comparison(left: readonly Token[], operator: string, right: readonly Token[]): Condition | null {
+  #comparison(left: readonly Token[], operator: string, right: readonly Token[]): RowCondition | null {
     const quantifier = right[0]?.kind === "word" && right[1]?.text === "(" ? right[0].text : "";
     if (quantifier === "any" && operator === "=") return this.#any(left, right.slice(1));
     if (quantifier === "all" && operator === "<>") {
       const condition = this.#any(left, right.slice(1));
-      return condition && { kind: "not", condition };
+      return condition && negated(condition);
     }
-    if (!COMPARISONS.has(operator)) return null;
-    return this.#compare(operator as Operator, this.#operand(left), this.#operand(right));
+    const known = COMPARISONS.get(operator);
+    return known === undefined ? null : this.#compare(known, this.#operand(left), this.#operand(right));
   }
 
-  #compare(operator: Operator, left: Typed | null, right: Typed | null): Condition | null {
+  #compare(operator: Operator, left: Typed | null, right: Typed | null): RowCondition | null {
     if (left === null || right === null) return null;
     const family = this.#familyOf(operator, left.kind, right.kind);
-    return family && { kind: "compare", operator, left: left.operand, right: right.operand, family };
+    return family && filterOf(left.operand, operator, { ...right.operand, family });
   }
 
   /** How two operands are compared; null if only Postgres can. Before the types of the terms are known, any will do. */
@@ -117,14 +122,14 @@ class PolicyReader {
     if (this.#types === null) return "text";
     if (!isComparable(left, right)) return null;
     const family = familyOf(left!);
-    return family === "integer" || EQUALITY.has(operator) ? family : null;
+    return OPERATORS[operator].compare?.[family] ? family : null;
   }
 
-  #any(value: readonly Token[], array: readonly Token[]): Condition | null {
+  #any(value: readonly Token[], array: readonly Token[]): RowCondition | null {
     const [left, right] = [this.#operand(value), this.#operand(array)];
     if (left === null || right === null) return null;
     if (this.#types !== null && !isElement(left.kind, right.kind)) return null;
-    return { kind: "any", left: left.operand, right: right.operand, family: "text" };
+    return filterOf(left.operand, "in", { ...right.operand, family: "text" });
   }
 
   #isBoolean({ kind }: Typed): boolean {
@@ -171,14 +176,6 @@ class PolicyReader {
     return this.#sql.slice(tokens[0]?.start, tokens.at(-1)?.end);
   }
 }
-
-/** `is unknown` is the same as `is null`. */
-const TESTS: Readonly<Record<string, "null" | "true" | "false">> = {
-  null: "null",
-  unknown: "null",
-  true: "true",
-  false: "false",
-};
 
 const isWord = (token: Token | undefined, text: string) => token?.kind === "word" && token.text === text;
 

@@ -2,10 +2,10 @@ import type { Caller } from "../caller.ts";
 import type { CallerDependence } from "../catalog/caller-dependence.ts";
 import type { Catalog, Table } from "../catalog/catalog.ts";
 import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
+import type { RowCondition, Term } from "../filters/evaluate.ts";
 import { elementsOf } from "../wire/array-text.ts";
 import type { RawRow } from "../wire/connection.ts";
 import { CheckError, type Checker, type Inquiry } from "./checker.ts";
-import type { Condition, Term } from "./condition.ts";
 import { type CallersToCheck, PolicyCheck, type RowVisibility } from "./policy-check.ts";
 import { type PolicyContext, readPolicy, termsOf } from "./policy-condition.ts";
 import type { Row } from "./row-source.ts";
@@ -34,7 +34,7 @@ type PolicyOptions = {
 /** The policies for reading a table, for one role. */
 export class Policy {
   /** The condition for decisions "in process"; null if there are none. */
-  condition: Condition | null = null;
+  condition: RowCondition | null = null;
   readonly #options: PolicyOptions;
   readonly #check: PolicyCheck;
   #ready: Promise<void> | null = null;

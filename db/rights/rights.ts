@@ -1,9 +1,9 @@
 import { type Catalog, quoteName, type ReadPolicy, type Table, type TableName, tableOf } from "../catalog/catalog.ts";
 import { mayUseColumn, mayUseSchema } from "../catalog/grants.ts";
 import type { LiveCatalog } from "../catalog/live.ts";
-import type { PatternLimits } from "../patterns.ts";
+import type { PatternLimits } from "../filters/patterns.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
-import { type Filter, type FilterRequest, prepareFilter } from "./filter.ts";
+import { type FilterRequest, type PreparedFilter, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
 import { type Watch, Watches } from "./watches.ts";
 
@@ -74,7 +74,7 @@ export class Rights {
   }
 
   /** Checks a filter for its table. Throws, or rejects with, FilterError. */
-  prepareFilter(request: FilterRequest, name: TableName, role: string): Filter | Promise<Filter> {
+  prepareFilter(request: FilterRequest, name: TableName, role: string): PreparedFilter | Promise<PreparedFilter> {
     const { checker, filterLimits: limits } = this;
     return prepareFilter(request, tableOf(this.catalog, name)!, role, { checker, limits });
   }

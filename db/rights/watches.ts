@@ -2,7 +2,7 @@ import type { Caller } from "../caller.ts";
 import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
 import type { CheckError, Inquiry } from "./checker.ts";
-import type { Filter } from "./filter.ts";
+import type { PreparedFilter } from "./filter.ts";
 import type { Rights } from "./rights.ts";
 import { TableWatches } from "./table-watches.ts";
 
@@ -180,7 +180,7 @@ const joined = <W extends Watch>(one: ChangeVisibility<W>, other: ChangeVisibili
 export type Watch = {
   readonly table: TableName;
   readonly caller: Caller;
-  readonly filter: Filter | null;
+  readonly filter: PreparedFilter | null;
 };
 
 /** A change as one subscriber sees it. */

@@ -3,7 +3,7 @@ import { ApplyInputStep } from "postgraphile/grafast";
 import { type GraphQLInputType, type GraphQLSchema, getArgumentValues, getNamedType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { KeyPart } from "../../plugins/lists/cursor.ts";
-import type { Condition, ReadArguments } from "./query-sql.ts";
+import type { Fragment, ReadArguments } from "./query-sql.ts";
 import type { Connection, List, QueryTree, Row } from "./query-tree.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -70,10 +70,10 @@ function pageOf(read: List | Connection, schema: GraphQLSchema, values: Variable
   order(page as never);
   // Grafast numbers the rows of a connection without an order.
   if (page.order.length === 0 && read.kind === "connection") throw new NotCompiled();
-  const conditions = rows.conditions.map(conditionOf);
-  const bounds = page.conditions.map(conditionOf);
+  const conditions = rows.conditions.map(fragmentOf);
+  const bounds = page.conditions.map(fragmentOf);
   const isAfterCursor = values.after != null;
-  const skipped = offset > 0 ? [conditionOf(sqlValueWithCodec(offset, TYPES.bigint))] : [];
+  const skipped = offset > 0 ? [fragmentOf(sqlValueWithCodec(offset, TYPES.bigint))] : [];
   const texts = [...conditions, ...bounds].map(({ text }) => text);
   const shape = [size, offset > 0, orderBy.join(), isAfterCursor, conditions.length, ...texts].join("\n");
   return { shape, conditions, bounds, skipped, order: page.order, size, isAfterCursor };
@@ -103,9 +103,9 @@ function keyOf({ source, alias }: Row, values: Variables): ReadArguments {
   return { ...NO_PAGE, conditions };
 }
 
-function conditionOf(condition: SQL): Condition {
-  const { text, values } = sql.compile(condition);
-  return { sql: condition, text, values };
+function fragmentOf(fragment: SQL): Fragment {
+  const { text, values } = sql.compile(fragment);
+  return { sql: fragment, text, values };
 }
 
 /** Lets the plugins add the conditions of a filter, as Grafast does. */

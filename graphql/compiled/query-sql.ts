@@ -14,18 +14,18 @@ import type {
 } from "./query-tree.ts";
 
 /** SQL with values of the request. */
-export type Condition = { readonly sql: SQL; readonly text: string; readonly values: readonly unknown[] };
+export type Fragment = { readonly sql: SQL; readonly text: string; readonly values: readonly unknown[] };
 
 /** What the arguments of a field mean. */
 export type ReadArguments = {
   /** Equal for arguments that lead to the same SQL. */
   readonly shape: string;
   /** Which rows there are. */
-  readonly conditions: readonly Condition[];
+  readonly conditions: readonly Fragment[];
   /** Which of them are on the page. */
-  readonly bounds: readonly Condition[];
+  readonly bounds: readonly Fragment[];
   /** The number of rows before the page, if there are any. */
-  readonly skipped: readonly Condition[];
+  readonly skipped: readonly Fragment[];
   readonly order: readonly KeyPart[];
   readonly size: number;
   readonly isAfterCursor: boolean;
@@ -74,7 +74,7 @@ const arrayOf = (members: readonly SQL[], from: SQL): SQL => sql`array_to_json(a
 /** Writes the SQL from left to right: `places` are in the order of the parameters. */
 class StatementWriter {
   readonly places: ConditionPlace[] = [];
-  readonly #known = new Set<Condition>();
+  readonly #known = new Set<Fragment>();
   readonly #given: readonly ReadArguments[];
 
   constructor(given: readonly ReadArguments[]) {

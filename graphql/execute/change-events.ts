@@ -8,7 +8,8 @@ import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
 import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
 import { ApiError } from "../../db/errors.ts";
-import { type Filter, FilterError } from "../../db/rights/filter.ts";
+import { allOf, filterOf } from "../../db/filters/condition.ts";
+import { FilterError, type PreparedFilter } from "../../db/rights/filter.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
 
@@ -99,11 +100,9 @@ export class Subscriptions {
     if (!events.hasEnded) await this.#delivery.add(events, start);
   }
 
-  #filterOf({ wanted, table, caller }: ChangeEvents): Filter | null | Promise<Filter> {
-    const conditions = Object.entries(wanted.where).map(
-      ([column, value]) => ({ kind: "compare", column, operator: "=", value }) as const,
-    );
-    return conditions.length === 0 ? null : this.#rights.prepareFilter({ kind: "and", conditions }, table, caller.role);
+  #filterOf({ wanted, table, caller }: ChangeEvents): PreparedFilter | null | Promise<PreparedFilter> {
+    const request = allOf(Object.entries(wanted.where).map(([column, value]) => filterOf(column, "eq", value)));
+    return request && this.#rights.prepareFilter(request, table, caller.role);
   }
 
   async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], attempt: Attempt<ChangeEvents>): Promise<void> {
@@ -150,7 +149,7 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   readonly wanted: ChangeFilter;
   readonly table: Watch["table"];
   readonly caller: Caller;
-  filter: Filter | null = null;
+  filter: PreparedFilter | null = null;
   /** Why the events have ended; null if the subscriber has ended them. */
   error: Error | null = null;
   hasEnded = false;

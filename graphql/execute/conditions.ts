@@ -1,5 +1,5 @@
 import { GraphQLError, Kind, type ValueNode } from "postgraphile/graphql";
-import { checkPattern, expressionsInPath, PatternError } from "../../db/patterns.ts";
+import { checkPattern, expressionsInPath, PatternError } from "../../db/filters/patterns.ts";
 
 /** What the conditions of `filter` and `having` hold. */
 export type Counts = {

@@ -3,17 +3,24 @@ import { SafeError } from "postgraphile/grafast";
 import type { GraphQLInputType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import type { makeApplyFromOperatorSpec } from "postgraphile-plugin-connection-filter";
+import { OPERATORS, type Operator as SqlOperator } from "../../db/filters/operators.ts";
 
 type Operator = Parameters<typeof makeApplyFromOperatorSpec>[3];
 
 type TextSearch = { readonly query: string; readonly config?: string | null; readonly syntax?: SearchSyntax | null };
 type SearchSyntax = keyof typeof SEARCH_FUNCTIONS;
 
+/** The operator in SQL, as a template without values: `sql.raw` writes a warning. */
+const sqlOf = (operator: SqlOperator): SQL => {
+  const texts = [OPERATORS[operator].sql];
+  return sql(Object.assign(texts, { raw: texts }));
+};
+
 const SEARCH_FUNCTIONS = {
-  WEB: sql`websearch_to_tsquery`,
-  PLAIN: sql`plainto_tsquery`,
-  PHRASE: sql`phraseto_tsquery`,
-  RAW: sql`to_tsquery`,
+  WEB: sqlOf("wfts"),
+  PLAIN: sqlOf("plfts"),
+  PHRASE: sqlOf("phfts"),
+  RAW: sqlOf("fts"),
 } as const;
 
 const SYNTAXES: Readonly<Record<SearchSyntax, string>> = {
@@ -32,10 +39,10 @@ const comparison = (description: string, operator: SQL): Operator => ({
 });
 
 const COMPARISONS: Readonly<Record<string, Operator>> = {
-  lessThan: comparison("Less than the specified value.", sql`<`),
-  lessThanOrEqualTo: comparison("Less than or equal to the specified value.", sql`<=`),
-  greaterThan: comparison("Greater than the specified value.", sql`>`),
-  greaterThanOrEqualTo: comparison("Greater than or equal to the specified value.", sql`>=`),
+  lessThan: comparison("Less than the specified value.", sqlOf("lt")),
+  lessThanOrEqualTo: comparison("Less than or equal to the specified value.", sqlOf("lte")),
+  greaterThan: comparison("Greater than the specified value.", sqlOf("gt")),
+  greaterThanOrEqualTo: comparison("Greater than or equal to the specified value.", sqlOf("gte")),
 };
 
 const regularExpression = (description: string, operator: SQL): Operator => ({
@@ -45,10 +52,13 @@ const regularExpression = (description: string, operator: SQL): Operator => ({
 });
 
 const REGULAR_EXPRESSIONS: Readonly<Record<string, Operator>> = {
-  matches: regularExpression("Matches the regular expression (case-sensitive).", sql`~`),
-  notMatches: regularExpression("Does not match the regular expression (case-sensitive).", sql`!~`),
-  matchesInsensitive: regularExpression("Matches the regular expression (case-insensitive).", sql`~*`),
-  notMatchesInsensitive: regularExpression("Does not match the regular expression (case-insensitive).", sql`!~*`),
+  matches: regularExpression("Matches the regular expression (case-sensitive).", sqlOf("match")),
+  notMatches: regularExpression("Does not match the regular expression (case-sensitive).", sql`!${sqlOf("match")}`),
+  matchesInsensitive: regularExpression("Matches the regular expression (case-insensitive).", sqlOf("imatch")),
+  notMatchesInsensitive: regularExpression(
+    "Does not match the regular expression (case-insensitive).",
+    sql`!${sqlOf("imatch")}`,
+  ),
 };
 
 const matchesPath: Operator = {

@@ -1,8 +1,9 @@
 import type { Dialect } from "../../config/setting-types.ts";
+import type { Condition } from "../../db/filters/condition.ts";
 import type { Paging } from "../conventions/paging.ts";
 import type { Parameters } from "../conventions/parameters.ts";
 import type { Chosen, Version } from "../conventions/version.ts";
-import type { Filter, Relation, Resource, ResourceField } from "./resource.ts";
+import type { Relation, Resource, ResourceField } from "./resource.ts";
 
 /** `Prefer: dialect=none` turns off the dialects of the settings: responses have the forms of the contract. */
 export const NO_DIALECT = "none";
@@ -66,7 +67,14 @@ export type Key = { readonly id: number; readonly parent: Parent | null };
 /** `/articles/7/comments`: the records of article 7, whose id is in `field` of each record. */
 export type Parent = { readonly resource: Resource; readonly field: ResourceField; readonly id: number };
 
-export type Condition = { readonly filter: Filter /** Index in values. */; readonly value: number };
+export type ListCondition = Condition<ResourceField, number, SameText>;
+/** The text of a field, ignoring case. `value` is an index of values. */
+export type SameText = {
+  readonly kind: "same text";
+  readonly isNegated: false;
+  readonly field: ResourceField;
+  readonly value: number;
+};
 
 export type OrderTerm = { readonly field: ResourceField; readonly direction: "asc" | "desc" };
 
@@ -84,7 +92,7 @@ export type Operation =
   | {
       readonly kind: "list";
       readonly parent: Parent | null;
-      readonly conditions: readonly Condition[];
+      readonly conditions: readonly ListCondition[];
       readonly keyword: number | null;
       readonly order: readonly OrderTerm[];
       readonly paging: Paging;

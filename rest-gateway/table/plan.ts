@@ -7,9 +7,9 @@ import type {
   Relationship,
   Table,
 } from "../../db/catalog/catalog.ts";
+import type { Condition } from "../../db/filters/condition.ts";
 import type { Sql } from "../../db/sql.ts";
-import type { Operator } from "./operators.ts";
-import type { AggregateName, IsKeyword, JsonStep, Preferences } from "./request.ts";
+import type { AggregateName, JsonStep, Preferences } from "./request.ts";
 import type { Scope } from "./write/scope.ts";
 
 /**
@@ -203,26 +203,11 @@ export type EmbedPlan = {
   readonly isShown: boolean;
 };
 
-export type ConditionPlan =
-  | {
-      readonly kind: "logic";
-      readonly operator: "and" | "or";
-      readonly isNegated: boolean;
-      readonly conditions: readonly ConditionPlan[];
-    }
-  | {
-      readonly kind: "compare";
-      readonly field: FieldPlan;
-      readonly isNegated: boolean;
-      readonly operator: Exclude<Operator, "is">;
-      readonly quantifier: "any" | "all" | null;
-      readonly language: string | null;
-      readonly value: number;
-    }
-  | { readonly kind: "is"; readonly field: FieldPlan; readonly isNegated: boolean; readonly keyword: IsKeyword }
-  /** `author=is.null`: whether an embedded relation has rows. */
-  | { readonly kind: "exists"; readonly embed: EmbedPlan; readonly isNegated: boolean }
-  | { readonly kind: "expression"; readonly holds: Expression };
+export type ConditionPlan = Condition<FieldPlan, number, ExistsPlan | ExpressionPlan>;
+
+/** `author=is.null`: whether an embedded relation has rows. */
+export type ExistsPlan = { readonly kind: "exists"; readonly isNegated: boolean; readonly embed: EmbedPlan };
+export type ExpressionPlan = { readonly kind: "expression"; readonly isNegated: boolean; readonly holds: Expression };
 
 export type OrderPlan = {
   readonly key: OrderKey;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Condition } from "../../db/filters/condition.ts";
+import type { PatternLimits } from "../../db/filters/patterns.ts";
 import type { MediaType } from "../conventions/headers.ts";
-import type { Operator } from "./operators.ts";
 
 /**
  * A parsed request to the table interface. Names are as the client wrote them, not yet looked up. The values of filters
@@ -45,7 +46,7 @@ export type Query = {
 
 export type QueryPart = {
   /** Combined with AND. */
-  readonly conditions: readonly Condition[];
+  readonly conditions: readonly Condition<Field>[];
   readonly order: readonly OrderTerm[];
   readonly limit: number | null;
   readonly offset: number;
@@ -79,36 +80,6 @@ export type SelectItem =
 
 export type Aggregate = { readonly name: AggregateName; readonly cast: string | null };
 export type AggregateName = "sum" | "avg" | "min" | "max" | "count";
-
-export type Condition = Filter | Logic;
-
-/** `or=(a.eq.1,not.b.is.null)` */
-export type Logic = {
-  readonly kind: "logic";
-  readonly operator: "and" | "or";
-  readonly isNegated: boolean;
-  readonly conditions: readonly Condition[];
-};
-
-/** `title=not.ilike(any).{*sql*,*json*}` */
-export type Filter = {
-  readonly kind: "filter";
-  readonly field: Field;
-  readonly isNegated: boolean;
-  readonly operator: Operator;
-  readonly quantifier: "any" | "all" | null;
-  /** Text search configuration: `fts(english)`. */
-  readonly language: string | null;
-  /**
-   * Index in `values`. The values of `in` and of quantified operators are Postgres array literals, `{"a","b"}`; the
-   * wildcards of like and ilike are already `%`. `is` has an index too, but its value is in `keyword`, as part of the shape.
-   */
-  readonly value: number;
-  /** The value of `is`; null for other operators. */
-  readonly keyword: IsKeyword | null;
-};
-
-export type IsKeyword = "null" | "not_null" | "true" | "false" | "unknown";
 
 /** `author(name).desc.nullslast`: `relation` is the embed whose column orders the rows. */
 export type OrderTerm = {
@@ -177,17 +148,11 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ...["select", "columns", "on_conflict", "order", "limit", "offset", "and", "or"],
 ]);
 
-export type ParseLimits = {
+export type ParseLimits = PatternLimits & {
   /** Levels of brackets in a JSON body. */
   readonly bodyDepth: number;
   /** Levels of embedded relations. */
   readonly embedDepth: number;
   /** Levels of `and` and `or`. */
   readonly conditionDepth: number;
-  /** Filters, those within `and` and `or` included. */
-  readonly conditions: number;
-  /** Filters with like, ilike, match, imatch and full-text search; each element of `like(any).{…}` is one. */
-  readonly patterns: number;
-  /** Characters of a pattern. */
-  readonly patternLength: number;
 };

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Operator } from "../../rest-gateway/table/operators.ts";
+import type { Operator } from "../../db/filters/operators.ts";
 import { useService } from "../support/http-client.ts";
 
 const { data, errors, gql, send, service, sql } = useService();

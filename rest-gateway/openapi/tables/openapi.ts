@@ -1,5 +1,5 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { OPERATORS } from "../../table/operators.ts";
+import { OPERATORS } from "../../../db/filters/operators.ts";
 import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "../document.ts";
 import { documentationOf, plainText } from "../schema-parts.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";

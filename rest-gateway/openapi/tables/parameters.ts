@@ -1,5 +1,5 @@
 import type { Column, Table, TypeShape } from "../../../db/catalog/catalog.ts";
-import { OPERATORS } from "../../table/operators.ts";
+import { OPERATORS } from "../../../db/filters/operators.ts";
 import { RESERVED_NAMES } from "../../table/request.ts";
 import type { JsonSchema, Parameter, Reference } from "../document.ts";
 import { schemaOf, sqlNameOf } from "../json-schema.ts";

@@ -1,8 +1,9 @@
+import { filterOf } from "../../../db/filters/condition.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
 import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
-import { type Condition, nameIn, type OperationOf, type OrderTerm, type Style, type Values } from "../request.ts";
+import { type ListCondition, nameIn, type OperationOf, type OrderTerm, type Style, type Values } from "../request.ts";
 import { camelCase, type Filter, type Resource } from "../resource.ts";
 import { faultOfText } from "./values.ts";
 
@@ -44,7 +45,7 @@ export function parseList(
 }
 
 /** The filters of a list: `?status=DRAFT&author=7`. Throws RestError for values that the column can't have. */
-function parseConditions(parameters: Parameters, resource: Resource, values: Values): readonly Condition[] {
+function parseConditions(parameters: Parameters, resource: Resource, values: Values): readonly ListCondition[] {
   const filters = new Map<Filter, string>();
   for (const [name, filter] of resource.filterNamed) {
     const text = parameters.get(name);
@@ -54,11 +55,19 @@ function parseConditions(parameters: Parameters, resource: Resource, values: Val
     if (fault !== null) throw badParameter(name, `${name} ${fault}`);
     filters.set(filter, text);
   }
-  return [...filters].map(([filter, text]) => ({ filter, value: values.add(operandOf(filter, text)) }));
+  return [...filters].map(([filter, text]) => conditionOf(filter, values.add(operandOf(filter, text))));
 }
 
 /** A list has an element when it contains the list of that element. */
 const operandOf = ({ operator }: Filter, text: string) => (operator === "has" ? writeArray([text]) : text);
+
+/** The filters of a resource as operators of the tables. */
+const OPERATORS = { is: "eq", from: "gte", before: "lt", has: "cs" } as const;
+
+const conditionOf = ({ field, operator }: Filter, value: number): ListCondition =>
+  operator === "alike"
+    ? { kind: "same text", isNegated: false, field, value }
+    : filterOf(field, OPERATORS[operator], value);
 
 type Direction = OrderTerm["direction"];
 

@@ -1,10 +1,11 @@
 import type { Relationship } from "../../../db/catalog/catalog.ts";
+import { filterOf, mapFilters } from "../../../db/filters/condition.ts";
 import { sql } from "../../../db/sql.ts";
 import { sourceOf } from "../../table/plan/rows.ts";
 import type { ConditionPlan, EmbedPlan, Expression, FieldPlan, Output, RowsPlan } from "../../table/plan.ts";
 import {
-  type Condition,
   type Key,
+  type ListCondition,
   nameIn,
   type Parent,
   type Precondition,
@@ -67,25 +68,23 @@ const relationshipOf = ({ name, field }: Relation, { table, key }: Resource): Re
   columns: [[field.column.name, key.column.name]],
 });
 
-type Operator = Extract<ConditionPlan, { kind: "compare" }>["operator"];
-
-/** The filters of a resource as operators of the tables. */
-const OPERATORS = { is: "eq", from: "gte", before: "lt", has: "cs" } as const;
-
-export const planFilter = ({ filter: { field, operator }, value }: Condition): ConditionPlan =>
-  operator === "alike" ? holds(sameText(field, value)) : compare(field, OPERATORS[operator], value);
+export const planFilter = (condition: ListCondition): ConditionPlan =>
+  mapFilters(condition, (each) => {
+    if (each.kind === "same text") return holds(sameText(each.field, each.value));
+    return { ...each, field: fieldPlan(each.field) };
+  });
 
 export const planSearch = (resource: Resource, keyword: number): ConditionPlan =>
   holds(matchesSearch(resource, keyword));
 
 /** The record that the path names, in the collection that it names. */
 export const planKey = (resource: Resource, { id, parent }: Key): readonly ConditionPlan[] => [
-  compare(resource.key, "eq", id),
+  isEqual(resource.key, id),
   ...(parent ? [planParent(parent)] : []),
 ];
 
 /** `t."article_id" = $2`: the records of a parent. */
-export const planParent = ({ field, id }: Parent): ConditionPlan => compare(field, "eq", id);
+export const planParent = ({ field, id }: Parent): ConditionPlan => isEqual(field, id);
 
 export function planPrecondition(resource: Resource, precondition: Precondition): ConditionPlan {
   switch (precondition.kind) {
@@ -100,14 +99,6 @@ export function planPrecondition(resource: Resource, precondition: Precondition)
   }
 }
 
-const holds = (expression: Expression): ConditionPlan => ({ kind: "expression", holds: expression });
+const holds = (expression: Expression): ConditionPlan => ({ kind: "expression", isNegated: false, holds: expression });
 
-const compare = (field: ResourceField, operator: Operator, value: number): ConditionPlan => ({
-  kind: "compare",
-  field: fieldPlan(field),
-  isNegated: false,
-  operator,
-  quantifier: null,
-  language: null,
-  value,
-});
+const isEqual = (field: ResourceField, value: number): ConditionPlan => filterOf(fieldPlan(field), "eq", value);

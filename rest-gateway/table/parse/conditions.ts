@@ -1,20 +1,19 @@
+import type { Condition, Filter, Logic } from "../../../db/filters/condition.ts";
+import { type IsKeyword, isKeyword, isOperator, OPERATORS, type Operator } from "../../../db/filters/operators.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
-import { isOperator, OPERATORS, type Operator } from "../operators.ts";
 import { TableError, tooDeep } from "../problem.ts";
-import type { Condition, Field, Filter, IsKeyword, Logic } from "../request.ts";
+import type { Field } from "../request.ts";
 import { isNameCode, readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";
 
 /** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
-export type Operation = Omit<Filter, "kind" | "field" | "value"> & { readonly text: string };
-
-const KEYWORDS: ReadonlySet<string> = new Set(["null", "not_null", "true", "false", "unknown"] satisfies IsKeyword[]);
+export type Operation = Omit<Filter<Field>, "kind" | "field" | "value"> & { readonly text: string };
 
 const OPERATOR = `(?:${Object.keys(OPERATORS).join("|")})[.(]`;
 const FILTER_START = new RegExp(`^(?:not\\.)?${OPERATOR}`);
 const OPERATOR_AT = new RegExp(OPERATOR, "y");
 
-export function filterOf(field: Field, operation: Operation, value: number): Filter {
+export function filterOf(field: Field, operation: Operation, value: number): Filter<Field> {
   const { isNegated, operator, quantifier, language, keyword } = operation;
   return { kind: "filter", field, isNegated, operator, quantifier, language, value, keyword };
 }
@@ -67,7 +66,7 @@ function readOperator(scanner: Scanner): Operator {
   throw scanner.error(start === 0 ? '"not" or an operator (eq, gt, ...)' : "an operator (eq, gt, ...)");
 }
 
-function readQuantifier(scanner: Scanner): Filter["quantifier"] {
+function readQuantifier(scanner: Scanner): Operation["quantifier"] {
   if (scanner.takes("(any)")) return "any";
   if (scanner.takes("(all)")) return "all";
   if (scanner.sees("(")) throw scanner.error('"(any)", "(all)" or "."');
@@ -86,7 +85,7 @@ function readLanguage(scanner: Scanner): string | null {
 function readKeyword(scanner: Scanner): IsKeyword {
   const start = scanner.at;
   const keyword = scanner.takeWhile(isLetter).toLowerCase();
-  if (KEYWORDS.has(keyword)) return keyword as IsKeyword;
+  if (isKeyword(keyword)) return keyword;
   scanner.at = start;
   throw scanner.error("null, not_null, true, false or unknown");
 }
@@ -120,7 +119,7 @@ function readElement(scanner: Scanner): string {
 
 /** Clients write `*`, because `%` must be encoded in a URL. */
 const withWildcards = (operator: Operator, text: string) =>
-  operator === "like" || operator === "ilike" ? text.replaceAll("*", "%") : text;
+  OPERATORS[operator].pattern === "wildcards" ? text.replaceAll("*", "%") : text;
 
 const isSmallLetter = (code: number) => code >= 0x61 && code <= 0x7a;
 const isLetter = (code: number) => isSmallLetter(code | 0x20) || code === 0x5f;
@@ -138,11 +137,11 @@ export type LogicOptions = {
  * and, or, a field or an operator.
  */
 export function parseLogic(
-  operator: Logic["operator"],
+  operator: Logic<Field>["operator"],
   isNegated: boolean,
   text: string,
   options: LogicOptions,
-): Logic {
+): Logic<Field> {
   const scanner = new Scanner("logic tree", text);
   const logic = new LogicReader(scanner, options).read(operator, isNegated, 1);
   scanner.expectEnd();
@@ -158,13 +157,13 @@ class LogicReader {
     this.#options = options;
   }
 
-  read(operator: Logic["operator"], isNegated: boolean, level: number): Logic {
+  read(operator: Logic<Field>["operator"], isNegated: boolean, level: number): Logic<Field> {
     const scanner = this.#scanner;
     const { maxDepth } = this.#options;
     if (level > maxDepth) throw tooDeep("the logic tree", maxDepth);
     scanner.skipSpace();
     scanner.expect("(");
-    const conditions: Condition[] = [];
+    const conditions: Condition<Field>[] = [];
     do conditions.push(this.#condition(level));
     while (scanner.takes(","));
     scanner.expect(")", '"," or ")"');
@@ -172,7 +171,7 @@ class LogicReader {
     return { kind: "logic", operator, isNegated, conditions };
   }
 
-  #condition(level: number): Condition {
+  #condition(level: number): Condition<Field> {
     const scanner = this.#scanner;
     scanner.skipSpace();
     const isNegated = this.#takesNot();
@@ -180,7 +179,7 @@ class LogicReader {
     return operator === null ? this.#filter(isNegated) : this.read(operator, isNegated, level + 1);
   }
 
-  #filter(isNegated: boolean): Condition {
+  #filter(isNegated: boolean): Condition<Field> {
     const scanner = this.#scanner;
     const field = readField(scanner);
     scanner.expect(".");
@@ -197,7 +196,7 @@ class LogicReader {
   }
 
   /** `and` or `or` before a bracket. Without a bracket, they may begin a name. */
-  #takeOperator(): Logic["operator"] | null {
+  #takeOperator(): Logic<Field>["operator"] | null {
     const scanner = this.#scanner;
     const start = scanner.at;
     const operator = scanner.takes("and") ? "and" : scanner.takes("or") ? "or" : null;

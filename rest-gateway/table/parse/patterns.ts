@@ -1,14 +1,8 @@
-import { ConditionCounter, PatternError } from "../../../db/patterns.ts";
-import type { Operator } from "../operators.ts";
+import { OPERATORS } from "../../../db/filters/operators.ts";
+import { ConditionCounter, PatternError } from "../../../db/filters/patterns.ts";
 import { expensivePattern, patternTooLong, type TableError, tooMany, tooManyRepetitions } from "../problem.ts";
 import type { ParseLimits } from "../request.ts";
 import type { Operation } from "./conditions.ts";
-
-const REGULAR: ReadonlySet<Operator> = new Set<Operator>(["match", "imatch"]);
-const PATTERNS: ReadonlySet<Operator> = new Set<Operator>([
-  ...REGULAR,
-  ...(["like", "ilike", "fts", "plfts", "phfts", "wfts"] as const),
-]);
 
 /** Counts the conditions of a request and its patterns. */
 export class OperationCounter {
@@ -20,9 +14,10 @@ export class OperationCounter {
 
   /** Throws if a condition exceeds a limit. */
   count({ operator, quantifier, text }: Operation): void {
-    const patterns = PATTERNS.has(operator) ? (quantifier === null ? [text] : elementsOf(text)) : [];
+    const { pattern } = OPERATORS[operator];
+    const patterns = pattern === undefined ? [] : quantifier === null ? [text] : elementsOf(text);
     try {
-      this.#counter.count(patterns, REGULAR.has(operator));
+      this.#counter.count(patterns, pattern === "regular");
     } catch (error) {
       throw error instanceof PatternError ? PROBLEMS[error.fault](error.max) : error;
     }

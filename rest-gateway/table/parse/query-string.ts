@@ -1,10 +1,9 @@
 import { parserCache } from "../../../cache/text-cache.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
+import type { Condition, Logic } from "../../../db/filters/condition.ts";
 import { invalidRange, notFilter, TableError } from "../problem.ts";
 import {
-  type Condition,
   type Field,
-  type Logic,
   type OrderTerm,
   type ParseLimits,
   type Query,
@@ -35,14 +34,14 @@ type Parameter =
   | {
       readonly kind: "logic";
       readonly path: string;
-      readonly operator: Logic["operator"];
+      readonly operator: Logic<Field>["operator"];
       readonly isNegated: boolean;
     }
   | { readonly kind: "filter"; readonly path: string; readonly field: Field };
 
 type FilterParameter = Extract<Parameter, { kind: "filter" }>;
 type Writable<Type> = { -readonly [K in keyof Type]: Type[K] };
-type OpenPart = Writable<Omit<QueryPart, "conditions">> & { readonly conditions: Condition[] };
+type OpenPart = Writable<Omit<QueryPart, "conditions">> & { readonly conditions: Condition<Field>[] };
 
 const NO_ORDER: readonly OrderTerm[] = [];
 
@@ -201,7 +200,7 @@ function reservedParameter(word: string, path: readonly NamePart[]): Parameter |
   }
 }
 
-function logicParameter(operator: Logic["operator"], names: readonly NamePart[]): Parameter {
+function logicParameter(operator: Logic<Field>["operator"], names: readonly NamePart[]): Parameter {
   const path = names.filter(({ text, isQuoted }) => isQuoted || text !== "not");
   return { kind: "logic", path: join(path), operator, isNegated: path.length < names.length };
 }

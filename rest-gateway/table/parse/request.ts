@@ -1,18 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Condition } from "../../../db/filters/condition.ts";
 import { takeKey } from "../../../identity/credentials.ts";
 import { type MediaType, parseAccept } from "../../conventions/headers.ts";
 import { methodNotAllowed, methodNotForFunctions, noSuchPath } from "../problem.ts";
-import type {
-  Body,
-  Condition,
-  Field,
-  Method,
-  ParseLimits,
-  QueryPart,
-  RequestUrl,
-  TableRequest,
-  Target,
-} from "../request.ts";
+import type { Body, Field, Method, ParseLimits, QueryPart, RequestUrl, TableRequest, Target } from "../request.ts";
 import { parseBody } from "./body.ts";
 import { parsePreferences, parseProfile, parseRange } from "./headers.ts";
 import { parseQuery } from "./query-string.ts";
@@ -142,9 +133,10 @@ const shapeOfBody = (body: Body) =>
 const shapeOfPart = ({ conditions, order, limit, offset }: QueryPart) =>
   `${shapeOfConditions(conditions)} ${textOfShared(order, JSON.stringify)} ${limit} ${offset}`;
 
-const shapeOfConditions = (conditions: readonly Condition[]): string => `(${conditions.map(shapeOfCondition).join()})`;
+const shapeOfConditions = (conditions: readonly Condition<Field>[]): string =>
+  `(${conditions.map(shapeOfCondition).join()})`;
 
-function shapeOfCondition(condition: Condition): string {
+function shapeOfCondition(condition: Condition<Field>): string {
   const negation = condition.isNegated ? "not." : "";
   if (condition.kind === "logic") return `${negation}${condition.operator}${shapeOfConditions(condition.conditions)}`;
   const { field, operator, quantifier, language, keyword, value } = condition;

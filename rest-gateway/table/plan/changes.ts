@@ -1,4 +1,5 @@
 import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
+import type { Filter } from "../../../db/filters/condition.ts";
 import type {
   BodyColumns,
   ConditionPlan,
@@ -19,7 +20,7 @@ import {
   putLimits,
   unfiltered,
 } from "../problem.ts";
-import type { Body, Filter, TableRequest } from "../request.ts";
+import type { Body, Field, TableRequest } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";
 import { planConditions, unknownColumn } from "./fields.ts";
 import { countExists, RowPlanner, refuseManyFilters, sourceOf } from "./rows.ts";
@@ -180,8 +181,8 @@ function jsonOf(body: Body | null): Extract<Body, { kind: "json" }> {
 
 function keyOf(request: TableRequest, table: Table): KeyValue[] {
   const conditions = request.query.parts.get("")?.conditions ?? [];
-  const filters = conditions.filter((condition): condition is Filter => condition.kind === "filter");
-  const isPlain = ({ operator, isNegated, quantifier, field }: Filter) =>
+  const filters = conditions.filter((condition): condition is Filter<Field> => condition.kind === "filter");
+  const isPlain = ({ operator, isNegated, quantifier, field }: Filter<Field>) =>
     operator === "eq" && !isNegated && quantifier === null && field.path.length === 0;
   const names = new Set(filters.map(({ field }) => field.name));
   const isWhole = table.primaryKey.every((name) => names.has(name)) && filters.length === table.primaryKey.length;

@@ -1,7 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { type Condition, type Filter, mapFilters } from "../../../db/filters/condition.ts";
 import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
-import type { Condition, Field, Filter } from "../request.ts";
+import type { Field } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */
@@ -46,27 +47,20 @@ type Scope = {
   readonly embeds: readonly EmbedPlan[];
 };
 
-export const planConditions = (conditions: readonly Condition[], scope: Scope): ConditionPlan[] =>
-  conditions.map((condition) => {
-    if (condition.kind === "filter") return planFilter(condition, scope);
-    const { operator, isNegated } = condition;
-    return { kind: "logic", operator, isNegated, conditions: planConditions(condition.conditions, scope) };
-  });
+export const planConditions = (conditions: readonly Condition<Field>[], scope: Scope): ConditionPlan[] =>
+  conditions.map((condition) => mapFilters(condition, (filter) => planFilter(filter, scope)));
 
-function planFilter(filter: Filter, scope: Scope): ConditionPlan {
+function planFilter(filter: Filter<Field>, scope: Scope): ConditionPlan {
   const { name, path } = filter.field;
   // A column takes precedence over an embedded relation with its name.
   const mayBeEmbed = path.length === 0 && !scope.source.columns?.has(name);
   const embed = mayBeEmbed && scope.embeds.find((each) => each.name === name);
   if (embed) return planExistence(filter, embed);
-  const field = planField(scope.source, scope.name, filter.field);
-  const { isNegated, operator, quantifier, language, value } = filter;
-  if (operator === "is") return { kind: "is", field, isNegated, keyword: filter.keyword! };
-  return { kind: "compare", field, isNegated, operator, quantifier, language, value };
+  return { ...filter, field: planField(scope.source, scope.name, filter.field) };
 }
 
 /** `author=is.null` matches rows without an author, `author=not.is.null` rows with one. */
-function planExistence({ operator, keyword, isNegated }: Filter, embed: EmbedPlan): ConditionPlan {
+function planExistence({ operator, keyword, isNegated }: Filter<Field>, embed: EmbedPlan): ConditionPlan {
   if (operator !== "is" || (keyword !== "null" && keyword !== "not_null")) throw embedFilterNeedsNull(embed.name);
   return { kind: "exists", embed, isNegated: (keyword === "null") !== isNegated };
 }

@@ -5,7 +5,8 @@ import { type ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import type { Attempt } from "../../../db/changes/watch-group.ts";
-import { type Filter, FilterError } from "../../../db/rights/filter.ts";
+import { allOf } from "../../../db/filters/condition.ts";
+import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/watches.ts";
@@ -19,7 +20,6 @@ import type { Plan, ReadPlan } from "../plan.ts";
 import { badEventId, streamNotPossible, streamRefused, streamUnavailable } from "../problem.ts";
 import type { TableRequest } from "../request.ts";
 import { ChangeEvent } from "./change-event.ts";
-import { filterRequestOf } from "./filter.ts";
 
 /** A client that watches a table. */
 export type TableWatch = Watch & {
@@ -218,10 +218,10 @@ export class TableStreams {
     return { watched: { table, selected, key: new Set(primaryKey), filter }, warning };
   }
 
-  async #filterOf({ query, values }: TableRequest, { table }: ReadPlan, role: string): Promise<Filter | null> {
+  async #filterOf({ query, values }: TableRequest, { table }: ReadPlan, role: string): Promise<PreparedFilter | null> {
     try {
-      const wanted = filterRequestOf(query.parts.get("")?.conditions ?? [], values);
-      return wanted && (await this.#options.rights.prepareFilter(wanted, table, role));
+      const wanted = allOf(query.parts.get("")?.conditions ?? []);
+      return wanted && (await this.#options.rights.prepareFilter(filterRequestOf(wanted, values), table, role));
     } catch (error) {
       if (error instanceof FilterError) throw streamNotPossible(error.message);
       throw error;

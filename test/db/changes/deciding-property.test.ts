@@ -7,8 +7,9 @@ import { Delivery } from "../../../db/changes/delivery.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { ChangeSink, ChangeSource } from "../../../db/changes/source.ts";
 import { WatchEnded } from "../../../db/changes/watch-group.ts";
+import { filterOf } from "../../../db/filters/condition.ts";
 import type { CheckerOptions } from "../../../db/rights/checker.ts";
-import type { Filter } from "../../../db/rights/filter.ts";
+import type { PreparedFilter } from "../../../db/rights/filter.ts";
 import { Rights } from "../../../db/rights/rights.ts";
 import type { Watch } from "../../../db/rights/watches.ts";
 import { elementsOf } from "../../../db/wire/array-text.ts";
@@ -28,7 +29,7 @@ const ANONYMOUS = callerOf("anon");
 const POLL = { interval: 1, timeout: 10_000 };
 
 let catalogs: { readonly before: Catalog; readonly after: Catalog };
-let filters: ReadonlyMap<Kind, Filter>;
+let filters: ReadonlyMap<Kind, PreparedFilter>;
 
 beforeAll(async () => {
   const database = await createTestDatabase();
@@ -37,9 +38,8 @@ beforeAll(async () => {
     create table revoked (id int primary key, title text); grant select on revoked to anon`);
   const { rights, catalog, close } = await openRights(database);
   const before = catalog.current;
-  const filterOf = async (kind: Kind) =>
-    rights.prepareFilter({ kind: "compare", column: "title", operator: "like", value: kind }, tableOf("none"), "anon");
-  filters = new Map(await Promise.all(KINDS.slice(3).map(async (kind) => [kind, (await filterOf(kind))!] as const)));
+  const prepared = async (kind: Kind) => rights.prepareFilter(filterOf("title", "like", kind), tableOf("none"), "anon");
+  filters = new Map(await Promise.all(KINDS.slice(3).map(async (kind) => [kind, (await prepared(kind))!] as const)));
   await database.owner.query("revoke select on revoked from anon");
   await catalog.refreshed();
   catalogs = { before, after: catalog.current };

@@ -198,6 +198,17 @@ test("a position of another stream is a gap: the client gets the rows again", as
   expect((await client.take(1, "DELETE"))[0]!.data.old).toEqual({ id: 7 });
 });
 
+test("a filter means the same for the rows and for their changes", async () => {
+  await sql("insert into secrets values (1, null, null)");
+  // The text "null": a null is not that text.
+  const events = stream("secrets?select=id,visible&visible=isdistinct.null");
+  const [snapshot] = await events.take(1);
+  await sql("insert into secrets values (2, 'null', null), (3, null, null)");
+  const [inserted] = await events.take(1, "INSERT");
+  expect([snapshot!.data, inserted!.data.new]).toEqual([[{ id: 1, visible: null }], { id: 3, visible: null }]);
+  await sql("delete from secrets");
+});
+
 test("heartbeats keep a stream open, and move the place at which it resumes", async () => {
   const client = stream("many?id=eq.-1");
   const id = (await client.take(1))[0]!.id;

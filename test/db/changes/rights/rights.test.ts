@@ -2,6 +2,7 @@ import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Caller } from "../../../../db/caller.ts";
 import type { Change, ChangedTable, Image } from "../../../../db/changes/change.ts";
+import { filterOf, negated } from "../../../../db/filters/condition.ts";
 import type { FilterRequest } from "../../../../db/rights/filter.ts";
 import type { Rights } from "../../../../db/rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../../../../db/rights/watches.ts";
@@ -200,7 +201,7 @@ describe("policies", () => {
   test("that read other tables are decided for each caller, with and without a filter, as long as they watch", async () => {
     const { rights } = opened;
     const on = { schema: "public", name: "teamed" };
-    const titled: FilterRequest = { kind: "compare", column: "title", operator: "=", value: "a" };
+    const titled = filterOf("title", "eq", "a");
     const filter = await rights.prepareFilter(titled, on, user);
     const many = new Watching(rights).add("teamed", bob()).add("teamed", bob(), filter);
     many.add("teamed", bob()).add("teamed", ada());
@@ -257,7 +258,7 @@ describe("an error in a policy", () => {
 
 describe("a filter", () => {
   const on = { schema: "public", name: "notes" };
-  const titled = (value: string): FilterRequest => ({ kind: "compare", column: "title", operator: "=", value });
+  const titled = (value: string): FilterRequest => filterOf("title", "eq", value);
 
   test("is fulfilled by the new row of an insert or update, and the old row of a delete", async () => {
     const { rights } = opened;
@@ -273,7 +274,7 @@ describe("a filter", () => {
 
   test("that takes too long is an error, not a row that does not fulfil it", async () => {
     const { rights } = await startRights(database, { timeout: 50 });
-    const slow = { kind: "compare", column: "title", operator: "match", value: "^(a+)(a+)(a+)\\1\\2\\3b$" } as const;
+    const slow = filterOf("title", "match", "^(a+)(a+)(a+)\\1\\2\\3b$");
     const quick = await opened.rights.prepareFilter({ ...slow, value: "^a" }, on, user);
     // The limits of patterns would refuse it.
     const filter = { ...quick, terms: [slow.value] };
@@ -295,19 +296,22 @@ describe("a filter", () => {
 
   test("is not fulfilled by a column that the stream lacks", async () => {
     const { rights } = opened;
-    const filter = await rights.prepareFilter({ kind: "not", condition: titled("a") }, on, "postgres");
+    const filter = await rights.prepareFilter(negated(titled("a")), on, "postgres");
     const watching = new Watching(rights).add("notes", callerOf("postgres"), filter);
     expect(await watching.see(deleted("notes", "1", undefined, undefined, undefined))).toEqual([[]]);
   });
 
   test.each<[FilterRequest, string | RegExp]>([
-    [{ kind: "compare", column: "missing", operator: "=", value: "1" }, 'public.notes has no column "missing"'],
-    [{ kind: "compare", column: "id", operator: "=", value: "one" }, 'invalid input syntax for type integer: "one"'],
-    [{ kind: "compare", column: "id", operator: "=", value: "99999999999" }, /out of range for type integer/],
-    [{ kind: "in", column: "owner", values: ["1", "x"] }, 'invalid input syntax for type bigint: "x"'],
-    [{ kind: "compare", column: "title", operator: "match", value: "(" }, /invalid regular expression/],
-    [{ kind: "compare", column: "id", operator: "like", value: "1%" }, /operator does not exist: integer ~~ text/],
-    [{ kind: "is", column: "title", test: "true" }, "is.true requires a boolean column, and title has the type text"],
+    [filterOf("missing", "eq", "1"), 'public.notes has no column "missing"'],
+    [filterOf("id", "eq", "one"), 'invalid input syntax for type integer: "one"'],
+    [filterOf("id", "eq", "99999999999"), /out of range for type integer/],
+    [filterOf("owner", "in", "{1,x}"), 'invalid input syntax for type bigint: "x"'],
+    [filterOf("title", "match", "("), /invalid regular expression/],
+    [filterOf("id", "like", "1%"), /operator does not exist: integer ~~ text/],
+    [
+      { ...filterOf("title", "is", null), keyword: "true" },
+      "is.true requires a boolean column, and title has the type text",
+    ],
   ])("%j is refused with a reason", async (request, reason) => {
     await expect((async () => opened.rights.prepareFilter(request, on, user))()).rejects.toThrow(reason);
   });
@@ -317,11 +321,7 @@ describe("after DDL", () => {
   const setup = async (name: string) => {
     await dba(tableWith(name, "owner = auth.uid()"));
     const own = await startRights(database);
-    const filter = await own.rights.prepareFilter(
-      { kind: "compare", column: "title", operator: "=", value: "a" },
-      { schema: "public", name },
-      user,
-    );
+    const filter = await own.rights.prepareFilter(filterOf("title", "eq", "a"), { schema: "public", name }, user);
     const watching = new Watching(own.rights).add(name, ada()).add(name, bob(), filter);
     await watching.see(inserted(name, "1", "1", "a", "x"));
     return { ...own, watching };

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import type { Condition } from "../../../../rest-gateway/table/request.ts";
+import type { Condition } from "../../../../db/filters/condition.ts";
+import type { Field } from "../../../../rest-gateway/table/request.ts";
 import { parse, problemOf } from "./parse.ts";
 
 /** The conditions as text with their values: `or(eq(id, 1), not and(…))`. */
-function written(condition: Condition, values: readonly string[]): string {
+function written(condition: Condition<Field>, values: readonly string[]): string {
   const not = condition.isNegated ? "not " : "";
   if (condition.kind === "logic")
     return `${not}${condition.operator}(${condition.conditions.map((each) => written(each, values)).join(", ")})`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { expandedLength, expressionsInPath, PatternError } from "../../../../db/patterns.ts";
+import { expandedLength, expressionsInPath, PatternError } from "../../../../db/filters/patterns.ts";
 import { LIMITS, parse, problemOf } from "./parse.ts";
 
 test.each([
