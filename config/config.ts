@@ -217,8 +217,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],
     [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
-    [!migrate && parsed.jwtPreviousSecret !== "", "JWT_PREVIOUS_SECRET requires MIGRATE=on"],
-    [!migrate && parsed.jwtPreviousPublicKey !== "", "JWT_PREVIOUS_PUBLIC_KEY requires MIGRATE=on"],
+    [!migrate && parsed.jwtPreviousKey !== "", "JWT_PREVIOUS_KEY requires MIGRATE=on"],
     // The service needs a secret to sign with, and a JSON Web Key may be a public key.
     [migrate && isJwk(jwtSecret), "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off"],
     [

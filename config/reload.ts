@@ -7,7 +7,7 @@ type Name = keyof typeof SETTINGS;
 export const RELOADABLE: readonly Name[] = [
   "LOG_LEVEL",
   "CORS_ORIGINS",
-  ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_SECRET", "JWT_PREVIOUS_PUBLIC_KEY"] as const),
+  ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_KEY"] as const),
   ...(["RATE_LIMIT", "MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_ADDRESS"] as const),
   ...(["CACHE_MEMORY", "CLIENT_MEMORY"] as const),
   "DB_STATEMENT_TIMEOUT",

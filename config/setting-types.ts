@@ -172,11 +172,14 @@ export const rsaKey = z
   .transform((text) => text.replaceAll("\\n", "\n"))
   .refine((pem) => pem === "" || isRsaKey(pem), "must be the PEM of an RSA private key of at least 2048 bits");
 
-/** RSA key that verifies signatures. A private key is accepted too, as it contains the public one. */
-export const rsaPublicKey = z
+/** A secret, or the PEM of an RSA key that verifies signatures. A private key is accepted too, as it contains the public one. */
+export const previousKey = z
   .string()
-  .transform((text) => text.replaceAll("\\n", "\n"))
-  .refine((pem) => pem === "" || isRsaPublicKey(pem), "must be the PEM of an RSA key of at least 2048 bits");
+  .transform((text) => (isPem(text) ? text.replaceAll("\\n", "\n") : text))
+  .refine((text) => isPem(text) || text === "" || Buffer.byteLength(text) >= 32, "must have at least 32 bytes")
+  .refine((text) => !isPem(text) || isRsaPublicKey(text), "must be the PEM of an RSA key of at least 2048 bits");
+
+export const isPem = (text: string) => text.startsWith("-----BEGIN ");
 
 function isHttp(text: string): boolean {
   return /^https?:\/\//.test(text) && URL.canParse(text);
@@ -202,12 +205,26 @@ export function isStrongRsa(read: () => KeyObject): boolean {
   }
 }
 
-/** A calendar date, as its first moment in UTC. */
-export const day = z
-  .string()
-  .regex(/^\d{4}-\d{2}-\d{2}$/, "must be a date such as 2027-06-30")
-  .refine((text) => new Date(text).toJSON()?.startsWith(text) === true, "must be a date such as 2027-06-30")
-  .transform((text) => new Date(text));
+/** `deprecated 2027-06-30 https://example.com/v2`: a state, the date on which the version ends, and the URL of a guide. */
+export const lifecycle = z.string().transform((text, { addIssue }): Lifecycle => {
+  const [, status, day, guide = ""] = LIFECYCLE.exec(text) ?? [];
+  const isDay = day === undefined || new Date(day).toJSON()?.startsWith(day) === true;
+  if (status !== undefined && isDay && (guide === "" || httpUrl.safeParse(guide).success))
+    return { status: status as Lifecycle["status"], sunset: day === undefined ? null : new Date(day), guide };
+  addIssue(
+    "must be supported, deprecated or retired; a date and the URL of a guide may follow: deprecated 2027-06-30 https://example.com/v2",
+  );
+  return z.NEVER;
+});
+
+const LIFECYCLE = /^(supported|deprecated|retired)(?: (\d{4}-\d{2}-\d{2}))?(?: (https?:\S+))?$/;
+
+/** `sunset` is null if it is undecided, `guide` "" for none. */
+type Lifecycle = {
+  readonly status: "supported" | "deprecated" | "retired";
+  readonly sunset: Date | null;
+  readonly guide: string;
+};
 
 /**
  * Variants of the contract: the shape of errors (detail, flat), the page envelope of version 1 (envelope), PUT keeps absent

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import {
   anonymousRole,
-  day,
   dialects,
   functionName,
   host,
@@ -9,6 +8,7 @@ import {
   instanceId,
   integer,
   issuerName,
+  lifecycle,
   list,
   networks,
   oneOf,
@@ -16,11 +16,11 @@ import {
   origins,
   orUnset,
   postgresUrl,
+  previousKey,
   proxies,
   publicationName,
   roleClaim,
   rsaKey,
-  rsaPublicKey,
   secret,
   servedSchemas,
 } from "./setting-types.ts";
@@ -93,15 +93,10 @@ export const SETTINGS = {
     "",
     "RSA private key in PEM format that signs access tokens (RS256) instead of JWT_SECRET.",
   ),
-  JWT_PREVIOUS_SECRET: setting(
-    secret,
+  JWT_PREVIOUS_KEY: setting(
+    previousKey,
     "",
-    "The previous JWT_SECRET. Tokens and keys signed with it stay valid until they expire.",
-  ),
-  JWT_PREVIOUS_PUBLIC_KEY: setting(
-    rsaPublicKey,
-    "",
-    "The previous RSA key in PEM format, public or private. Tokens and keys signed with it stay valid until they expire.",
+    "The previous JWT_SECRET, or the previous RSA key in PEM format, public or private. Tokens and keys signed with it stay valid until they expire.",
   ),
   JWT_AUD: setting(
     z.string(),
@@ -224,19 +219,9 @@ export const SETTINGS = {
     "Response formats (dialects) of the resources for clients that name none in Prefer, separated by commas: detail, flat, envelope, partial, case.",
   ),
   API_V1_STATUS: setting(
-    oneOf("supported", "deprecated", "retired"),
+    lifecycle,
     "supported",
-    "Lifecycle of version 1 of the resources: supported, deprecated (announced in every response) or retired (requests are rejected).",
-  ),
-  API_V1_SUNSET: setting(
-    orUnset(day),
-    "",
-    "Date on which version 1 ends, such as 2027-06-30. Announced while version 1 is deprecated.",
-  ),
-  API_V1_GUIDE: setting(
-    orUnset(httpUrl),
-    "",
-    "URL of the migration guide to version 2. Announced while version 1 is deprecated.",
+    "Lifecycle of version 1 of the resources: supported, deprecated (announced in every response) or retired (requests are rejected). After deprecated, the date on which version 1 ends and the URL of a migration guide may follow: deprecated 2027-06-30 https://example.com/v2.",
   ),
   TASK_CONCURRENCY: setting(
     integer(0, 100),
@@ -298,11 +283,6 @@ export const SETTINGS = {
     oneOf("off", "allow", "only"),
     "off",
     "off: each request contains its GraphQL document. allow: a request may also name a trusted document by its id, or register a document by its hash (automatic persisted queries). only: only trusted documents are executed.",
-  ),
-  GRAPHQL_BUILD: setting(
-    oneOf("ready", "request"),
-    "ready",
-    "When the GraphQL schema is built. ready: as soon as everything else is served. request: at the first GraphQL request, which saves memory if none is sent.",
   ),
   GRAPHQL_TIME_SCALAR: setting(
     oneOf("Time", "DateTime"),

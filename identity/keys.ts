@@ -2,6 +2,7 @@ import { createHash, createPrivateKey, createPublicKey, createSecretKey, type Ke
 import { join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { isJwk, type Key, readJwks } from "../config/json-web-keys.ts";
+import { isPem } from "../config/setting-types.ts";
 import { keepSecret } from "../db/cluster/data-directory.ts";
 
 export type { Key } from "../config/json-web-keys.ts";
@@ -30,11 +31,9 @@ function rsaPublicKey(pem: string): Key & { readonly kid: string } {
   return { algorithm: "RS256", verify, kid: fingerprint(verify.export({ format: "der", type: "spki" })) };
 }
 
-/** The keys of tokens that were issued before the key was changed; "" for none. */
-export const previousKeys = (secret: string, publicKey: string): Key[] => [
-  ...(secret === "" ? [] : [secretKey(secret)]),
-  ...(publicKey === "" ? [] : [rsaPublicKey(publicKey)]),
-];
+/** The key of tokens that were issued before the key was changed: a secret or a PEM, "" for none. */
+export const previousKeys = (key: string): Key[] =>
+  key === "" ? [] : [isPem(key) ? rsaPublicKey(key) : secretKey(key)];
 
 /**
  * The keys of another service that issues the tokens: a secret, a JSON Web Key or a set of them, or the PEM of an RSA key.

@@ -27,7 +27,7 @@ export const createTokens = (config: Config, secret: string): Tokens =>
 export const keysOf = (config: Config, secret: string): TokenKeys => ({
   secret,
   privateKey: config.jwtPrivateKey,
-  previousKeys: previousKeys(config.jwtPreviousSecret, config.jwtPreviousPublicKey),
+  previousKeys: previousKeys(config.jwtPreviousKey),
 });
 
 /** Claims of the service's tokens. The application defines `permissions`. */

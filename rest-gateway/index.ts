@@ -73,9 +73,7 @@ type RestSettings = {
   readonly apiMaxRecords: number;
   readonly usersDialect: readonly Dialect[];
   readonly usersWrite: "open" | "owner";
-  readonly apiV1Status: LifecycleOptions["status"];
-  readonly apiV1Sunset: Date | "";
-  readonly apiV1Guide: string;
+  readonly apiV1Status: LifecycleOptions;
   readonly changesPolicyTimeout: number;
 };
 
@@ -129,11 +127,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   });
   const streams = tableStreams(options, rights);
   let tables = tableInterface(options, catalog, streams);
-  const lifecycle = new Lifecycle({
-    status: settings.apiV1Status,
-    sunset: settings.apiV1Sunset || null,
-    guide: settings.apiV1Guide,
-  });
+  const lifecycle = new Lifecycle(settings.apiV1Status);
   // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && auth !== null ? tokens.issueKey("anon") : null;
   const ofResources = auth && createResources({ ...options, auth }, catalog, lifecycle);

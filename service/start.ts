@@ -66,6 +66,8 @@ export type StartOptions = {
   readonly reread?: () => Config;
   /** Returns milliseconds since 1970, for sessions, tokens and attempts. Tests replace it. */
   readonly clock?: () => number;
+  /** Whether the GraphQL schema is built at the first GraphQL request, instead of as soon as everything else is served. For tests. */
+  readonly defersGraphQL?: boolean;
   /** Hashes new passwords. Tests replace it with one that costs less. */
   readonly hashPassword?: HashPassword;
 };
@@ -143,7 +145,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     });
     if (listensLast) {
       // Other processes already serve the port, so the schema is loaded first: the first requests should not wait for it.
-      if (config.graphqlBuild === "ready") await app.graphql?.loadInBackground();
+      if (!options.defersGraphQL) await app.graphql?.loadInBackground();
       await listen();
       await admin?.listen();
     }
@@ -196,7 +198,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   registerMetrics(metrics, { connections, sockets, changes });
   clients.registerMetrics(metrics, () => rateLimit.limit);
   limitLog.registerMetrics(metrics);
-  const loaded = config.graphqlBuild === "ready" ? graphql?.loadInBackground() : null;
+  const loaded = options.defersGraphQL ? null : graphql?.loadInBackground();
   if (options.ownsProcess)
     void Promise.resolve(loaded).then(() => setTimeout(freeMemoryOfStart, SETTLE_MILLISECONDS).unref());
 

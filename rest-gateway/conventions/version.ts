@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Config } from "../../config/config.ts";
 import type { Header } from "./endpoint.ts";
 import { parseAccept } from "./headers.ts";
 import { disagreeingVersions, unsupportedVersion } from "./problem.ts";
@@ -44,13 +45,7 @@ function mediaVersion(accept: string | undefined, supported: readonly Version[])
   return named.find((version) => supported.some((each) => String(each) === version)) ?? named[0] ?? null;
 }
 
-export type LifecycleOptions = {
-  readonly status: "supported" | "deprecated" | "retired";
-  /** The date on which the version is switched off; null if it is undecided. */
-  readonly sunset: Date | null;
-  /** The URL of a migration guide; "" for none. */
-  readonly guide: string;
-};
+export type LifecycleOptions = Config["apiV1Status"];
 
 /** The prefix of links in responses to requests without a version. Links must lead to a supported version. */
 export const prefixOf = (status: LifecycleOptions["status"]): string => (status === "retired" ? "/api/v2" : "");

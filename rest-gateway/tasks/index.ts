@@ -145,7 +145,7 @@ type QueueOptions = {
   readonly settings: TaskLimits & {
     readonly dbAnonRole: string;
     readonly taskAnonymous: boolean;
-    readonly apiV1Status: LifecycleOptions["status"];
+    readonly apiV1Status: LifecycleOptions;
   };
   readonly addressOf: AddressReader;
   /** Hashes IP addresses. */
@@ -168,7 +168,7 @@ function taskQueue({ repository, settings, addressOf, addressKey }: QueueOptions
       if (added === "own storage full") throw ownStorageFull(settings.taskMaxStoredBytesPerOwner);
       if (added === "storage full") throw storageFull();
       // Without a version in the path, the links must still lead to a supported version.
-      const linkPrefix = prefix || prefixOf(apiV1Status);
+      const linkPrefix = prefix || prefixOf(apiV1Status.status);
       return answerOf(202, acceptedBody(added, linkPrefix), [
         ["Location", taskUrl(added, linkPrefix)],
         ["Preference-Applied", "respond-async"],

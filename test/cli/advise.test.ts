@@ -18,9 +18,9 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "content-service-advise-"));
   const database = await createTestDatabase();
   const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line)) });
-  const settings = { ADVISOR: "on", GRAPHQL_BUILD: "ready", ADVISOR_ACCEPTED: join(folder, "accepted") };
+  const settings = { ADVISOR: "on", ADVISOR_ACCEPTED: join(folder, "accepted") };
   await writeFile(settings.ADVISOR_ACCEPTED, "# none\n");
-  service = await startTestService(settings, database, log);
+  service = await startTestService(settings, database, log, undefined, { buildsGraphQL: true });
   return async () => {
     await service.stop();
     await rm(folder, { recursive: true });

@@ -79,10 +79,9 @@ async function start(settings: Readonly<Record<string, string>> = {}): Promise<S
     PGRST_JWT_SECRET: SECRET,
     PGRST_SERVER_HOST: "127.0.0.1",
     PGRST_SERVER_PORT: "0",
-    GRAPHQL_BUILD: "request",
     ...settings,
   });
-  const service = await startService(config, pino({ level: "warn" }, { write }));
+  const service = await startService(config, pino({ level: "warn" }, { write }), { defersGraphQL: true });
   onTestFinished(() => service.stop());
   return {
     service,

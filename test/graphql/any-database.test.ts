@@ -96,12 +96,11 @@ beforeAll(async () => {
     JWT_SECRET: SECRET,
     API_KEY_REQUIRED: "off",
     GRAPHQL_UNINDEXED_FILTERS: "on",
-    GRAPHQL_BUILD: "request",
     GRAPHIQL: "on",
     RATE_LIMIT: "0",
     PORT: "0",
   });
-  service = await startService(config, pino({ level: "silent" }));
+  service = await startService(config, pino({ level: "silent" }), { defersGraphQL: true });
 });
 afterAll(async () => {
   await service.stop();

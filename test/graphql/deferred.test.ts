@@ -10,21 +10,21 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 let service: TestService;
-const start = async (build: "ready" | "request") => {
-  service = await startTestService({ GRAPHQL_BUILD: build }, { ...database, drop: async () => {} });
+const start = async (options = {}) => {
+  service = await startTestService({}, { ...database, drop: async () => {} }, undefined, undefined, options);
 };
 beforeEach(() => async () => service.stop());
 
 /** The state of the schema in /health. */
 const schema = async () => (await service.health()).details.graphql.schema;
 
-test("with GRAPHQL_BUILD=ready the schema is built without a request, after the service is ready", async () => {
-  await start("ready");
+test("the schema is built without a request, after the service is ready", async () => {
+  await start({ buildsGraphQL: true });
   await expect.poll(schema, POLL).toBe("current");
 });
 
-test("with GRAPHQL_BUILD=request the first requests wait until the schema is built, over HTTP and WebSocket", async () => {
-  await start("request");
+test("if the schema is not built at the start, the first requests wait until the schema is built, over HTTP and WebSocket", async () => {
+  await start();
   expect(await schema()).toBe("not built yet");
   const client = connect(service, { as: "ada" });
   const answers = await Promise.all([
@@ -41,7 +41,7 @@ test("with GRAPHQL_BUILD=request the first requests wait until the schema is bui
 });
 
 test("while the database rejects connections, the first requests get 503, and later ones try again", async () => {
-  await start("request");
+  await start();
   const login = `${database.name}_data`;
   await database.owner.query(`alter role ${login} connection limit 0`);
   await database.owner.query("select pg_terminate_backend(pid) from pg_stat_activity where usename = $1", [login]);

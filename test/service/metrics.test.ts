@@ -13,9 +13,11 @@ const POLL = { timeout: 30_000, interval: 50 };
 
 let service: TestService;
 beforeAll(async () => {
-  const settings = { METRICS: "on", METRICS_MAX_OPERATIONS: "2", GRAPHQL_BUILD: "ready" };
+  const settings = { METRICS: "on", METRICS_MAX_OPERATIONS: "2" };
   // On a busy machine, a thousand requests may wait longer than by default.
-  service = await startTestService({ ...settings, DB_POOL_TIMEOUT: "60000" });
+  service = await startTestService({ ...settings, DB_POOL_TIMEOUT: "60000" }, undefined, undefined, undefined, {
+    buildsGraphQL: true,
+  });
   return () => service.stop();
 });
 

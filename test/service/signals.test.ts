@@ -117,7 +117,7 @@ describe("a running service with a settings file", () => {
     expect((await ask("/users")).headers.get("x-ratelimit-limit")).toBe(null);
 
     settings(
-      `JWT_SECRET="${OTHER_SECRET}"\nJWT_PREVIOUS_SECRET="${JWT_SECRET}"\nCORS_ORIGINS=https://app.example.com\nLOG_LEVEL=debug\nDB_MAX_ROWS=2\nGRAPHQL_MAX_DEPTH=2`,
+      `JWT_SECRET="${OTHER_SECRET}"\nJWT_PREVIOUS_KEY="${JWT_SECRET}"\nCORS_ORIGINS=https://app.example.com\nLOG_LEVEL=debug\nDB_MAX_ROWS=2\nGRAPHQL_MAX_DEPTH=2`,
     );
     await reload();
     const errorOf = async (query: string) => {

@@ -60,6 +60,7 @@ export async function startTestService(
   given?: TestDatabase,
   log?: Logger,
   clock?: () => number,
+  { buildsGraphQL = false } = {},
 ): Promise<TestService> {
   const database = given ?? (await createTestDatabase());
   const environment = {
@@ -74,8 +75,6 @@ export async function startTestService(
     // On a busy machine, many requests at once may take longer than a burst may.
     DB_POOL_QUEUE: "0",
     MAX_QUEUE_TIME: "0",
-    // Most files have no GraphQL request.
-    GRAPHQL_BUILD: "request",
     // Only few tests are about them.
     ADVISOR: "off",
     TASK_CONCURRENCY: "0",
@@ -84,6 +83,8 @@ export async function startTestService(
   const config = readTestConfig(environment);
   const service = await startService(config, log ?? createLog(config.logLevel), {
     hashPassword: hashCheaply,
+    // Most files have no GraphQL request.
+    defersGraphQL: !buildsGraphQL,
     ...(clock && { clock }),
   });
   const token = (user: DemoUser, { epoch = 0, ...family }: TestSignIn = {}) => {

@@ -65,18 +65,18 @@ describe("a change of the signing key", () => {
   });
 
   test.each<[string, Algorithm, Record<string, string>, keys: number]>([
-    ["HS256 to HS256", "HS256", { JWT_SECRET: otherSecret, JWT_PREVIOUS_SECRET: secret }, 0],
-    ["HS256 to RS256", "HS256", { JWT_SECRET: "", JWT_PRIVATE_KEY: first.privateKey, JWT_PREVIOUS_SECRET: secret }, 1],
+    ["HS256 to HS256", "HS256", { JWT_SECRET: otherSecret, JWT_PREVIOUS_KEY: secret }, 0],
+    ["HS256 to RS256", "HS256", { JWT_SECRET: "", JWT_PRIVATE_KEY: first.privateKey, JWT_PREVIOUS_KEY: secret }, 1],
     [
       "RS256 to RS256",
       "RS256",
-      { JWT_SECRET: "", JWT_PRIVATE_KEY: second.privateKey, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey },
+      { JWT_SECRET: "", JWT_PRIVATE_KEY: second.privateKey, JWT_PREVIOUS_KEY: first.publicKey },
       2,
     ],
     [
       "RS256 to HS256, the old one with both halves",
       "RS256",
-      { JWT_SECRET: otherSecret, JWT_PREVIOUS_PUBLIC_KEY: first.privateKey.replaceAll("\n", "\\n") },
+      { JWT_SECRET: otherSecret, JWT_PREVIOUS_KEY: first.privateKey.replaceAll("\n", "\\n") },
       1,
     ],
   ])("%s: older tokens stay valid until they expire", async (_what, before, after, keys) => {
@@ -116,7 +116,7 @@ test("with JWT_PRIVATE_KEY beside JWT_SECRET, the private key signs, and what is
 });
 
 test("/.well-known/jwks.json has only public keys, which other services can verify tokens with", async () => {
-  const settings = { JWT_SECRET: "", JWT_PRIVATE_KEY: second.privateKey, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey };
+  const settings = { JWT_SECRET: "", JWT_PRIVATE_KEY: second.privateKey, JWT_PREVIOUS_KEY: first.publicKey };
   await withService(settings, async (service) => {
     const keys = await keysOf(service);
     for (const key of keys) {
@@ -136,8 +136,8 @@ test("/.well-known/jwks.json has only public keys, which other services can veri
 });
 
 test.each([
-  ["JWT_PREVIOUS_SECRET", "short"],
-  ["JWT_PREVIOUS_PUBLIC_KEY", "no PEM"],
+  ["JWT_PREVIOUS_KEY", "short"],
+  ["JWT_PREVIOUS_KEY", "-----BEGIN PUBLIC KEY----- no key, but as long as a secret"],
 ])("an invalid %s is rejected at start, and not printed", (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`^${name} must [^]*$`));
   expect(() => readConfig({ [name]: value })).not.toThrow(value);
@@ -145,6 +145,6 @@ test.each([
 
 test("with MIGRATE=off previous keys are rejected", () => {
   const settings = { DATABASE_URL: "postgres://a@localhost/b", MIGRATE: "off", JWT_SECRET: secret };
-  expect(() => readConfig({ ...settings, JWT_PREVIOUS_SECRET: otherSecret })).toThrow("requires MIGRATE=on");
-  expect(() => readConfig({ ...settings, JWT_PREVIOUS_PUBLIC_KEY: first.publicKey })).toThrow("requires MIGRATE=on");
+  expect(() => readConfig({ ...settings, JWT_PREVIOUS_KEY: otherSecret })).toThrow("requires MIGRATE=on");
+  expect(() => readConfig({ ...settings, JWT_PREVIOUS_KEY: first.publicKey })).toThrow("requires MIGRATE=on");
 });

@@ -11,7 +11,7 @@ const NO_NOTICE = [null, null, null];
 const noticeOf = (headers: Headers) => [headers.get("x-api-warn"), headers.get("x-api-sunset"), headers.get("link")];
 
 describe("a deprecated version", () => {
-  const settings = { API_V1_STATUS: "deprecated", API_V1_SUNSET: "2027-06-30", API_V1_GUIDE: GUIDE };
+  const settings = { API_V1_STATUS: `deprecated 2027-06-30 ${GUIDE}` };
   const { api, body, service } = useResources(settings);
   const successorOf = (path: string) => `<${path}>; rel=successor-version`;
 
@@ -116,7 +116,7 @@ describe("a deprecated version without a sunset and a guide", () => {
 });
 
 describe("a retired version", () => {
-  const { api, body } = useResources({ API_V1_STATUS: "retired", API_V1_SUNSET: "2020-01-01" });
+  const { api, body } = useResources({ API_V1_STATUS: "retired 2020-01-01" });
 
   test.each([
     ["only by the default", "/users", {}],
@@ -149,7 +149,7 @@ describe("a retired version", () => {
 });
 
 describe("a version that is supported", () => {
-  const { api } = useResources({ API_V1_SUNSET: "2027-06-30", API_V1_GUIDE: GUIDE });
+  const { api } = useResources({ API_V1_STATUS: `supported 2027-06-30 ${GUIDE}` });
 
   test("announces nothing, whatever sunset is set", async () => {
     const { headers, json } = await api("/users/1");

@@ -29,7 +29,7 @@ export const SETTINGS: TaskSettings = {
   dbPoolTimeout: 10_000,
   dbPreparedStatements: 100,
   drainTimeout: 10_000,
-  apiV1Status: "supported",
+  apiV1Status: { status: "supported", sunset: null, guide: "" },
 };
 
 export const POLL = { timeout: 30_000, interval: 50 };
