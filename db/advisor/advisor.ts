@@ -4,6 +4,7 @@ import type { DatabaseError } from "pg-protocol";
 import { SHORT_LOCK_TIMEOUT } from "../follow/lock-retries.ts";
 import { findLostChanges } from "./changes.ts";
 import { type Commented, type Finding, type Level, sorted } from "./finding.ts";
+import { type Candidate, FUNCTION_TEXTS, opensWithoutUser } from "./user-conditions.ts";
 
 /** `accepted`: findings that a DBA has accepted, with the reason. */
 export type Advice = {
@@ -78,12 +79,9 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     for (const { name: rule, level, sql } of rules) {
       if (options.rules?.includes(rule) === false) continue;
       const text = `with ${common} select * from (${sql}) as finding order by object`;
-      const { rows } = await client.query<Omit<Commented, "rule" | "level"> & { readonly level?: Level }>(text, [
-        schemas,
-        callers,
-        logins,
-      ]);
-      found.push(...rows.map((row) => ({ rule, level, ...row })));
+      const { rows } = await client.query<Row>(text, [schemas, callers, logins]);
+      const kept = rule === WITHOUT_SIGN_IN ? await openWithoutUser(client, rows) : rows;
+      found.push(...kept.map((row) => ({ rule, level, ...row })));
     }
     if (options.rules?.includes(MISSING_COLUMN) !== false) {
       const isFound = ({ object }: Commented) =>
@@ -96,6 +94,21 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
     await client.query("rollback");
   }
   return separate(found, acceptances);
+}
+
+/** What a rule selects. */
+type Row = Omit<Commented, "rule" | "level"> & { readonly level?: Level };
+
+/** The rule selects candidates. */
+const WITHOUT_SIGN_IN = "policy-without-sign-in";
+
+async function openWithoutUser(client: ClientBase, rows: readonly Row[]): Promise<readonly Row[]> {
+  if (rows.length === 0) return rows;
+  const functions = await client.query<{ name: string; text: string }>(FUNCTION_TEXTS);
+  const texts = new Map(functions.rows.map(({ name, text }) => [name, text]));
+  return (rows as readonly (Row & Candidate)[])
+    .filter((row) => opensWithoutUser(row, texts))
+    .map(({ object, comment, reason, fix }) => ({ object, comment, reason, fix }));
 }
 
 /** The rule reads the text of functions; for those in SQL, Postgres knows more. */

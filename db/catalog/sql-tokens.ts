@@ -34,3 +34,59 @@ export function tokensOf(sql: string): readonly Token[] | null {
   }
   return tokens;
 }
+
+export const isWord = (token: Token | undefined, text: string) => token?.kind === "word" && token.text === text;
+
+/** Not a cast. */
+export const isOperator = ({ kind, text }: Token) =>
+  kind === "symbol" && text !== "::" && /^[-+*/<>=~!@#%^&|?]+$/.test(text);
+
+/** The level of brackets and of `case … end` after a token. */
+const levelAfter = (level: number, { kind, text }: Token): number => {
+  if (kind === "symbol")
+    return text === "(" || text === "[" ? level + 1 : text === ")" || text === "]" ? level - 1 : level;
+  return kind !== "word" ? level : text === "case" ? level + 1 : text === "end" ? level - 1 : level;
+};
+
+/** The position of the first such token outside of brackets; -1 if there is none. */
+export function indexOutside(tokens: readonly Token[], test: (token: Token) => boolean): number {
+  let level = 0;
+  return tokens.findIndex((token) => {
+    if (level === 0 && test(token)) return true;
+    level = levelAfter(level, token);
+    return false;
+  });
+}
+
+/** `(a and b)` → `a and b`; `(a) and (b)` remains. */
+export function withoutBrackets(tokens: readonly Token[]): readonly Token[] {
+  let inner = tokens;
+  while (inner.length > 2 && inner[0]!.text === "(" && inner[0]!.kind === "symbol" && endsAtLast(inner))
+    inner = inner.slice(1, -1);
+  return inner;
+}
+
+/** Whether the bracket that the first token opens is closed by the last one. */
+function endsAtLast(tokens: readonly Token[]): boolean {
+  let level = 0;
+  const end = tokens.findIndex((token) => {
+    level = levelAfter(level, token);
+    return level === 0;
+  });
+  return end === tokens.length - 1;
+}
+
+/** The parts between such words or commas outside of brackets. */
+export function splitAt(tokens: readonly Token[], separator: "and" | "or" | ","): (readonly Token[])[] {
+  const parts: (readonly Token[])[] = [];
+  let rest = tokens;
+  for (;;) {
+    const at = indexOutside(
+      rest,
+      ({ kind, text }) => text === separator && kind === (separator === "," ? "symbol" : "word"),
+    );
+    if (at < 0) return [...parts, rest];
+    parts.push(rest.slice(0, at));
+    rest = rest.slice(at + 1);
+  }
+}

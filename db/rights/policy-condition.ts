@@ -1,6 +1,14 @@
 import type { CallerDependence } from "../catalog/caller-dependence.ts";
 import type { Column } from "../catalog/catalog.ts";
-import { type Token, tokensOf } from "../catalog/sql-tokens.ts";
+import {
+  indexOutside,
+  isOperator,
+  isWord,
+  splitAt,
+  type Token,
+  tokensOf,
+  withoutBrackets,
+} from "../catalog/sql-tokens.ts";
 import { filterOf, negated } from "../filters/condition.ts";
 import type { Operand, RowCondition } from "../filters/evaluate.ts";
 import { type Family, isKeyword, OPERATORS, type Operator } from "../filters/operators.ts";
@@ -174,55 +182,5 @@ class PolicyReader {
 
   #textOf(tokens: readonly Token[]): string {
     return this.#sql.slice(tokens[0]?.start, tokens.at(-1)?.end);
-  }
-}
-
-const isWord = (token: Token | undefined, text: string) => token?.kind === "word" && token.text === text;
-
-const isOperator = ({ kind, text }: Token) => kind === "symbol" && text !== "::" && /^[-+*/<>=~!@#%^&|?]+$/.test(text);
-
-/** The level of brackets and of `case … end` after a token. */
-const levelAfter = (level: number, { kind, text }: Token): number => {
-  if (kind === "symbol")
-    return text === "(" || text === "[" ? level + 1 : text === ")" || text === "]" ? level - 1 : level;
-  return kind !== "word" ? level : text === "case" ? level + 1 : text === "end" ? level - 1 : level;
-};
-
-/** The position of the first such token outside of brackets; -1 if there is none. */
-function indexOutside(tokens: readonly Token[], test: (token: Token) => boolean): number {
-  let level = 0;
-  return tokens.findIndex((token) => {
-    if (level === 0 && test(token)) return true;
-    level = levelAfter(level, token);
-    return false;
-  });
-}
-
-/** `(a and b)` → `a and b`; `(a) and (b)` remains. */
-function withoutBrackets(tokens: readonly Token[]): readonly Token[] {
-  let inner = tokens;
-  while (inner.length > 2 && inner[0]!.text === "(" && inner[0]!.kind === "symbol" && endsAtLast(inner))
-    inner = inner.slice(1, -1);
-  return inner;
-}
-
-/** Whether the bracket that the first token opens is closed by the last one. */
-function endsAtLast(tokens: readonly Token[]): boolean {
-  let level = 0;
-  const end = tokens.findIndex((token) => {
-    level = levelAfter(level, token);
-    return level === 0;
-  });
-  return end === tokens.length - 1;
-}
-
-function splitAt(tokens: readonly Token[], word: "and" | "or"): (readonly Token[])[] {
-  const parts: (readonly Token[])[] = [];
-  let rest = tokens;
-  for (;;) {
-    const at = indexOutside(rest, (token) => isWord(token, word));
-    if (at < 0) return [...parts, rest];
-    parts.push(rest.slice(0, at));
-    rest = rest.slice(at + 1);
   }
 }

@@ -125,7 +125,7 @@ const CASES: Readonly<Record<string, Case>> = {
   "policy-without-sign-in": {
     bad: `${ORDERS} create policy own on orders for update using ((select auth.uid()) is null or owner = (select auth.uid()));`,
     object: "policy own on shop.orders",
-    reason: /^its condition holds for every caller who is not signed in: /,
+    reason: /^its condition holds for every row if the claims of the caller name no user: /,
     good: `${ORDERS} create policy own on orders for update using ((select auth.uid()) is not null and owner = (select auth.uid()));`,
     fix: null,
   },

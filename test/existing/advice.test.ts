@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import type { Finding } from "../../db/advisor/finding.ts";
@@ -198,4 +198,57 @@ test("the running service finds them too, and notices a fix without a restart", 
     ]);
   await sql("alter table comments replica identity full");
   await expect.poll(subscribe, { timeout: 20_000 }).toEqual([]);
+});
+
+test("no policy of the application holds without a user", async () => {
+  expect(await findingsOf("policy-without-sign-in")).toEqual([]);
+});
+
+test.each([
+  [
+    "an organisation that no one has chosen",
+    "organisation_id = nullif(current_setting('app.organisation', true), '')::uuid or nullif(current_setting('app.organisation', true), '') is null",
+  ],
+  [
+    "a claim that is missing",
+    "organisation_id in (select app_private.my_organisations()) or nullif(current_setting('request.jwt.claims', true)::jsonb ->> 'sub', '') is null",
+  ],
+  ["a function of the application that returns null", "app_private.current_user_id() is null or false"],
+  ["a comparison that is null", "coalesce(reporter_id = app_private.current_user_id(), true)"],
+])("a policy that holds without a user is found: %s", async (_about, condition) => {
+  await sql(`create policy accident on tasks for select to ${trackit.role("anon")} using (${condition});
+    grant usage on schema app_private to ${trackit.role("anon")};
+    grant select (id) on tasks to ${trackit.role("anon")};
+    grant execute on function app_private.current_user_id, app_private.my_organisations to ${trackit.role("anon")}`);
+  onTestFinished(async () => {
+    await sql(`drop policy accident on tasks; revoke select (id) on tasks from ${trackit.role("anon")}`);
+  });
+  expect(await findingsOf("policy-without-sign-in")).toMatchObject([
+    { level: "warning", object: "policy accident on public.tasks" },
+  ]);
+  // It is no false finding: an anonymous caller reads every task.
+  await sql("notify pgrst, 'reload schema'");
+  const count = async () => (await trackit.rest("tasks?select=id", { headers: { prefer: "count=exact" } })).json.length;
+  const { rows } = await sql("select count(*)::int as n from tasks");
+  await expect.poll(count).toBe(rows[0].n);
+});
+
+test("a policy that is true for everyone beside one for users is found, and a restrictive one that hides rows prevents it", async () => {
+  await sql("create policy forgotten on tasks for select using (true)");
+  onTestFinished(async () => void (await sql("drop policy forgotten on tasks; drop policy own on tasks")));
+  // The other policy is for all commands: users write theirs, and everyone may read.
+  expect(await findingsOf("policy-without-sign-in")).toEqual([]);
+  const user = "(select app_private.current_user_id())";
+  await sql(`create policy own on tasks for select to ${trackit.role("user")} using (reporter_id = ${user})`);
+  expect(await findingsOf("policy-without-sign-in")).toMatchObject([
+    {
+      object: "policy forgotten on public.tasks",
+      reason: "it shows every row to every role, so the policies for users have no effect: own",
+    },
+  ]);
+  await sql(`create policy signed_in on tasks as restrictive for select to public using (${user} is not null)`);
+  expect(await findingsOf("policy-without-sign-in")).toEqual([]);
+  await sql("alter policy signed_in on tasks using (title <> '')");
+  expect(await findingsOf("policy-without-sign-in")).toHaveLength(1);
+  await sql("drop policy signed_in on tasks");
 });

@@ -143,15 +143,37 @@ where roles.names is not null
       )
   )
 
--- warning policy-without-sign-in: A policy that holds when there is no user shows its rows to every anonymous caller.
-select p.name as object, p.comment,
-  format('its condition holds for every caller who is not signed in: %s', found.text) as reason,
-  format('alter policy %s using (…);  -- is not null and …, instead of is null or …', p.identity) as fix
-from policies as p
+-- warning policy-without-sign-in: A policy that holds when there is no user opens its rows to every anonymous caller.
+-- The advisor evaluates `condition` for a caller without a user, and keeps the finding if it holds for every row, and no
+-- condition of `restrictive` prevents that. `beside`: instead of it, conditions of which one must read the user.
+with conditions as (
+  select p.*, c.clause, c.condition,
+    array(
+      select case c.clause when 'using' then r.using else coalesce(r.with_check, r.using) end from policies as r
+      where r.relation = p.relation and not r.is_permissive and (r.roles = '{0}' or r.roles @> p.roles)
+        and (r.command in (p.command, '*') or p.command = '*' and r.command = 'r')
+    ) as restrictive
+  from policies as p
+  cross join lateral (values ('using', p.using), ('with check', p.with_check)) as c (clause, condition)
+  where p.is_permissive and p.has_row_security and (c.clause = 'using' or p.with_check is distinct from p.using)
+    and (p.roles = '{0}' or exists (select from callers as r where r.oid = any (p.roles)))
+)
+select c.name as object, c.comment, c.condition, c.restrictive, null::text[] as beside,
+  format('its condition holds for every row if the claims of the caller name no user: %s', c.condition) as reason,
+  format('alter policy %s %s (…);  -- is not null and …, instead of is null or …', c.identity, c.clause) as fix
+from conditions as c
+where c.condition <> 'true'
+union all
+select c.name, c.comment, c.condition, c.restrictive, b.conditions,
+  format('it shows every row to every role, so the policies for users have no effect: %s', b.names),
+  format('alter policy %1$s to …;  -- or: drop policy %1$s;', c.identity)
+from conditions as c
 cross join lateral (
-  select substring(p.using from '\(\(?(?: SELECT )?auth\.uid\(\)(?: AS uid\))? IS NULL\) OR ') as text
-) as found
-where p.is_permissive and found.text is not null
+  select array_agg(o.using) as conditions, string_agg(o.policy, ', ' order by o.policy) as names
+  from policies as o
+  where o.relation = c.relation and o.is_permissive and o.command = 'r' and o.using <> 'true'
+) as b
+where c.condition = 'true' and c.command = 'r' and c.roles = '{0}' and b.conditions is not null
 
 -- warning grant-without-policy: With row-level security, a grant without a policy has no effect: reads find no rows, and writes fail.
 with commands (code, name) as (values ('r'::"char", 'select'), ('a', 'insert'), ('w', 'update'), ('d', 'delete')),
