@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from "express";
-import { ApiError, databaseUnavailable, isTransient } from "../db/errors.ts";
+import { isTransient } from "../db/errors.ts";
+import { Problem, problem } from "../db/problems/problem.ts";
 import { isOfOtherSite } from "../http/operations/operator.ts";
 import { readBytes } from "../http/pipeline/body.ts";
 import { exchangeOf } from "../http/pipeline/exchange.ts";
@@ -47,7 +48,8 @@ export function consolePages(options: ConsoleOptions): Router {
     byMethod({
       GET: async (request, response) => sendSignIn(options, request, response),
       POST: async (request, response) => {
-        if (isOfOtherSite(request)) throw otherSite();
+        if (isOfOtherSite(request))
+          throw problem("not permitted", { message: "pages of other sites may not send this form" });
         const form = await readForm(request);
         const session = exchangeOf(request).identity.credentials.session;
         const credential =
@@ -80,11 +82,11 @@ export function consolePages(options: ConsoleOptions): Router {
 const errorPage =
   ({ links }: ConsoleOptions): ErrorRequestHandler =>
   (error, request, response, next) => {
-    const problem = error instanceof ApiError ? error.problem : isTransient(error) ? databaseUnavailable() : null;
-    if (problem === null || response.headersSent) return next(error);
-    exchangeOf(request).head.notes.code = problem.code;
-    const main = html`<h1>Console</h1><p class="bad" role="alert">${problem.message}</p><p><a href="${CONSOLE}">Back to the console</a></p>`;
-    response.status(problem.status);
+    const found = error instanceof Problem ? error : isTransient(error) ? problem("database unavailable") : null;
+    if (found === null || response.headersSent) return next(error);
+    exchangeOf(request).head.notes.code = found.code;
+    const main = html`<h1>Console</h1><p class="bad" role="alert">${found.message}</p><p><a href="${CONSOLE}">Back to the console</a></p>`;
+    response.status(found.status);
     send(response, documentOf({ title: "Error – Console", path: CONSOLE, main }, links));
   };
 
@@ -153,23 +155,15 @@ function send(response: Response, text: string): void {
 
 /** The form that a page of this operator has sent. */
 async function formOf(request: IncomingMessage, sessions: ConsoleSessions): Promise<URLSearchParams> {
-  if (isOfOtherSite(request)) throw otherSite();
+  if (isOfOtherSite(request))
+    throw problem("not permitted", { message: "pages of other sites may not send this form" });
   const form = await readForm(request);
-  if (!sessions.isForm(form, request))
-    throw new ApiError({
-      status: 403,
-      code: "PERMISSION_DENIED",
-      message:
-        "the sign-in to the console has changed since this page was opened: go back, reload it, and send it again",
-    });
+  if (!sessions.isForm(form, request)) throw problem("outdated form");
   return form;
 }
 
 async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? ""))
-    throw new ApiError({ status: 415, code: "VALIDATION_ERROR", message: "only a form of the console is accepted" });
+    throw problem("unsupported body", { message: "only a form of the console is accepted" });
   return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
 }
-
-const otherSite = () =>
-  new ApiError({ status: 403, code: "PERMISSION_DENIED", message: "pages of other sites may not send this form" });

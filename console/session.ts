@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
+import { isRefusal } from "../db/problems/problem.ts";
 import type { OperatorAccess } from "../http/operations/operator.ts";
 import type { CallerResolver, KeptCredential } from "../identity/caller-resolver.ts";
 import { CsrfTokens } from "../identity/credentials.ts";
-import { RefusedError } from "../identity/refusals.ts";
 import { deriveKey, SecretBox } from "../rest-gateway/auth/secret-box.ts";
 
 /** Who is signed in to the console. */
@@ -80,7 +80,7 @@ export class ConsoleSessions {
       const caller = await this.#options.callers.callerOf(credential, request);
       return caller !== null && this.#options.isOperator(caller) ? caller : null;
     } catch (error) {
-      if (error instanceof RefusedError) return null;
+      if (isRefusal(error)) return null;
       throw error;
     }
   }

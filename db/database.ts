@@ -9,7 +9,7 @@ import { ByteBudget, KINDS } from "./admission/byte-budget.ts";
 import { Diagnosis, type Failure } from "./advisor/diagnosis.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import type { Logins } from "./cluster/provision.ts";
-import { ApiError, loginRequired, streamsBusy } from "./errors.ts";
+import { loginRequired } from "./errors.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
@@ -142,7 +142,7 @@ export class Database {
       const streamed = Math.min(options.streamConnections, slots - 1);
       return transactions(login, slots, {
         admission: this.#queues[login],
-        streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: streamsBusy }) : undefined,
+        streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined,
         onFailure,
         slow: this.slow,
       });
@@ -209,7 +209,7 @@ export class Database {
 
   /** The pool whose login may become `role`. Throws for "": anonymous callers are not allowed. */
   forRole(role: string): Transactions {
-    if (role === "") throw new ApiError(loginRequired(null));
+    if (role === "") throw loginRequired(null);
     const login = this.loginOf(role);
     return login === "data" ? this.#data : login === "admin" ? this.#admin : this.#service;
   }

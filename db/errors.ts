@@ -1,171 +1,87 @@
 import type { DatabaseError } from "pg-protocol";
 import type { RefusedCredential } from "./caller.ts";
 import type { TableName } from "./catalog/catalog.ts";
+import { Problem, problem } from "./problems/problem.ts";
+import { REASONS, type Reason } from "./problems/reasons.ts";
 import { referenceFault } from "./references.ts";
 
-/** An error as it is sent to a client: `code` is for programs, `message` and `hint` are for people. */
-export type Problem = {
-  readonly status: number;
-  readonly code: Code;
-  readonly message: string;
-  readonly details?: string;
-  readonly hint?: string;
-  /** Seconds after which a retry may succeed. */
-  readonly retryAfter?: number;
-  /** The matching SQLSTATE, for the interface that sends SQLSTATEs. */
-  readonly sqlstate?: string;
-};
+/** `status` is that of the table interface, where PostgREST has another one. */
+type Row = readonly [sqlstate: string, reason: Reason | null, status?: number];
 
-export const CODES = [
-  "AUTH_REQUIRED",
-  "AUTH_EXPIRED",
-  "PASSWORD_REQUIRED",
-  "PERMISSION_DENIED",
-  "RESOURCE_NOT_FOUND",
-  "RESOURCE_CONFLICT",
-  "VALIDATION_ERROR",
-  "RATE_LIMITED",
-  "INTERNAL_ERROR",
-] as const;
+/**
+ * SQLSTATE, or its beginning → reason, and the status of PostgREST where it differs; the longest row applies. Without a reason, the
+ * error is one of the service or of a function, whose message may contain what clients must not see.
+ * Source of the statuses: PostgREST docs, "Errors".
+ */
+export const SQLSTATES: readonly Row[] = [
+  ["28000", "login required"],
+  ["CS401", "sign-in too old"],
+  ["42501", "no permission"],
+  ["P0002", "not found"],
+  ["42P01", "table gone"],
+  ["42703", "field gone", 400],
+  ["42883", "function gone"],
+  ["23505", "taken"],
+  ["23503", "broken reference"],
+  // Since PostgreSQL 18, `on delete restrict` raises this instead of 23503.
+  ["23001", "referred to"],
+  ["23P01", "conflict"],
+  ["40001", "changed at once"],
+  ["40P01", "changed at once"],
+  ["55P03", "locked"],
+  ["23", "constraint violated"],
+  ["22", "invalid value"],
+  ["42704", "unknown object"],
+  ["42P17", "broken object"],
+  ["428C9", "assigned by the service"],
+  ["P0001", "raised"],
+  ["PT429", "too often"],
+  ["25006", "read-only"],
+  ["54", "too complex"],
+  ["57014", "too slow"],
+  ["53", "database busy"],
+  ["57P", "database unavailable"],
+  ["08", "database unavailable"],
+  ["09", null, 500],
+  ["0L", null, 403],
+  ["0P", null, 403],
+  ["25", null, 500],
+  ["26", null, 500],
+  ["28", null, 403],
+  ["2D", null, 500],
+  ["38", null, 500],
+  ["39", null, 500],
+  ["3B", null, 500],
+  ["40", null, 500],
+  ["53400", "database busy", 500],
+  ["55", null, 500],
+  ["57", null, 500],
+  ["58", null, 500],
+  ["F0", null, 500],
+  ["HV", null, 500],
+  ["P0", null, 500],
+  ["PT", null, 500],
+  ["XX", null, 500],
+];
 
-export type Code = (typeof CODES)[number];
+const BY_PREFIX: ReadonlyMap<string, Row> = new Map(SQLSTATES.map((row) => [row[0], row]));
 
-/** Carries a problem to the edge of an interface, which formats it. */
-export class ApiError extends Error {
-  readonly problem: Problem;
-  constructor(problem: Problem, options?: ErrorOptions) {
-    super(problem.message, options);
-    this.problem = problem;
+function rowOf(sqlstate: string): Row | null {
+  for (let length = sqlstate.length; length > 0; length--) {
+    const row = BY_PREFIX.get(sqlstate.slice(0, length));
+    if (row) return row;
   }
+  return null;
 }
 
-export const unstorableText = (): Problem => ({
-  status: 400,
-  code: "VALIDATION_ERROR",
-  message: "text must not contain a NUL character or an unpaired surrogate",
-  sqlstate: "22021",
-});
+/** Null for an error that must not be sent to a client. */
+export const reasonOf = (sqlstate: string): Reason | null => rowOf(sqlstate)?.[1] ?? null;
 
-export const databaseUnavailable = (): Problem => ({
-  status: 503,
-  code: "INTERNAL_ERROR",
-  message: "the database is not available; try again",
-});
-
-export const connectionsBusy = (): Problem => ({
-  status: 504,
-  code: "INTERNAL_ERROR",
-  message: "timed out waiting for a free database connection; try again",
-});
-
-/** More requests come than the database can answer. */
-export const overloaded = (): Problem => ({
-  status: 503,
-  code: "RATE_LIMITED",
-  message: "the service has more requests than it can handle; try again",
-  sqlstate: "53000",
-});
-
-/** All connections of STREAM_CONNECTIONS are in use. */
-export const streamsBusy = (): Problem => ({
-  status: 503,
-  code: "RATE_LIMITED",
-  message: "too many results are being streamed; try again",
-  sqlstate: "53000",
-});
-
-/** `timeout` is in milliseconds. */
-export const streamTooLong = (timeout: number): Problem => ({
-  status: 504,
-  code: "INTERNAL_ERROR",
-  message: `the result has been streamed for longer than ${timeout / 1000} seconds`,
-});
-
-/** The clients at the address of a request have not read enough of their earlier results. */
-export const addressReadsTooSlowly = (): Problem => ({
-  status: 503,
-  code: "RATE_LIMITED",
-  message: "your IP address has too many unread responses: read them or close their connections, then try again",
-  sqlstate: "53000",
-});
-
-/** The clients of a network may not make the service hold more: request bodies, subscriptions. */
-export const addressHoldsTooMuch = (): Problem => ({
-  status: 429,
-  code: "RATE_LIMITED",
-  message:
-    "your IP address has too much in progress: wait until its requests have ended, or end subscriptions, then try again",
-  sqlstate: "53000",
-  retryAfter: 1,
-});
-
-export const clientsReadTooSlowly = (): Problem => ({
-  status: 503,
-  code: "RATE_LIMITED",
-  message: "the service holds too many unread responses: try again",
-  sqlstate: "53000",
-});
-
-export const outcomeUnknown = (): Problem => ({
-  status: 503,
-  code: "INTERNAL_ERROR",
-  message: "the connection to the database was lost; a change may have been saved, so check before you try again",
-});
-
-export const resultTooLarge = (bytes: number): Problem => ({
-  status: 400,
-  code: "VALIDATION_ERROR",
-  message: `the result is larger than ${bytes} bytes; request less at a time`,
-  sqlstate: "54000",
-});
-
-export const tooManyRows = (max: number): Problem => ({
-  status: 400,
-  code: "VALIDATION_ERROR",
-  message: `the result has more than ${max} rows, including those of nested lists; request less at a time`,
-});
-
-export const notExecuted = (): Problem => ({
-  status: 409,
-  code: "RESOURCE_CONFLICT",
-  message: "not executed, because an earlier field failed",
-});
-
-export const internalError = (): Problem => ({ status: 500, code: "INTERNAL_ERROR", message: "internal error" });
-
-type Row = readonly [sqlstate: string, status: number, code: Code, message: string];
-
-/** SQLSTATE → status, code and a message in place of Postgres' own, which names tables. The first match wins. */
-export const SQLSTATES: readonly Row[] = [
-  ["28000", 401, "AUTH_REQUIRED", "login required"],
-  ["CS401", 401, "PASSWORD_REQUIRED", "the sign-in is too old for this: sign in again"],
-  ["42501", 403, "PERMISSION_DENIED", "no permission"],
-  ["P0002", 404, "RESOURCE_NOT_FOUND", "not found"],
-  ["42P01", 404, "RESOURCE_NOT_FOUND", "the schema has changed: this table no longer exists"],
-  ["42703", 404, "RESOURCE_NOT_FOUND", "the schema has changed: this field no longer exists"],
-  ["42883", 404, "RESOURCE_NOT_FOUND", "the schema has changed: this function no longer exists"],
-  ["23505", 409, "RESOURCE_CONFLICT", "this value is already taken"],
-  ["23503", 409, "RESOURCE_CONFLICT", "other data refers to this record, or it refers to a record that does not exist"],
-  // Since PostgreSQL 18, `on delete restrict` raises this instead of 23503.
-  ["23001", 409, "RESOURCE_CONFLICT", "other data refers to this record"],
-  ["23P01", 409, "RESOURCE_CONFLICT", "this conflicts with existing data"],
-  ["40001", 409, "RESOURCE_CONFLICT", "another request changed the same data at the same time; try again"],
-  ["40P01", 409, "RESOURCE_CONFLICT", "another request changed the same data at the same time; try again"],
-  ["55P03", 409, "RESOURCE_CONFLICT", "another request is changing the same data; try again"],
-  ["23", 400, "VALIDATION_ERROR", "a value violates a constraint of the database"],
-  ["22", 400, "VALIDATION_ERROR", "invalid value"],
-  ["42704", 400, "VALIDATION_ERROR", "unknown name of a database object"],
-  ["42P17", 500, "INTERNAL_ERROR", "a database object has an invalid definition"],
-  ["428C9", 400, "VALIDATION_ERROR", "this field is assigned by the service"],
-  ["P0001", 400, "VALIDATION_ERROR", "refused by the database"],
-  ["PT429", 429, "RATE_LIMITED", "too many requests; try again later"],
-  ["25006", 405, "PERMISSION_DENIED", "this request is read-only"],
-  ["54", 400, "VALIDATION_ERROR", "the request is too complex"],
-  ["57014", 504, "INTERNAL_ERROR", "the request took too long and was cancelled"],
-  ["53", 503, "INTERNAL_ERROR", "the database is busy; try again"],
-  ["57P", 503, "INTERNAL_ERROR", "the database is not available; try again"],
-  ["08", 503, "INTERNAL_ERROR", "the database is not available; try again"],
-];
+/** As PostgREST responds. What is in no row is 400: another error that the client has caused, or a code that a function invented. */
+export function statusOf(sqlstate: string): number {
+  const [, reason, status] = rowOf(sqlstate) ?? [sqlstate, "raised"];
+  return status ?? REASONS[reason as Reason][0];
+}
 
 /** The fields of pg's DatabaseError that matter here. */
 export type DatabaseErrorLike = Error & {
@@ -199,23 +115,23 @@ export type ErrorContext = MessageContext & {
   readonly refused: RefusedCredential | null;
 };
 
-/** SQLSTATE → problem, for every interface. Null for an error that must not be sent to a client. */
+/** An error → problem, for every interface. Null for an error that must not be sent to a client. */
 export function problemOf(error: unknown, context: ErrorContext): Problem | null {
-  if (error instanceof ApiError) return error.problem;
+  if (error instanceof Problem) return error;
   const raised = error as DatabaseErrorLike;
   if (typeof raised?.code !== "string") return null;
-  if (isSyntaxOfValue(raised)) return { status: 400, code: "VALIDATION_ERROR", message: "invalid value" };
-  const row = SQLSTATES.find(([sqlstate]) => raised.code!.startsWith(sqlstate));
-  if (!row) return null;
+  if (isSyntaxOfValue(raised)) return problem("invalid value", { cause: error });
+  const reason = reasonOf(raised.code);
+  if (reason === null) return null;
   const role = unknownRoleIn(raised);
-  if (role !== null) return unknownRole(role);
-
-  const [, status, code, message] = row;
-  if (code === "AUTH_REQUIRED" || (code === "PERMISSION_DENIED" && context.anonymous))
+  if (role !== null) return problem("unknown role", { role, cause: error });
+  if (reason === "login required" || (REASONS[reason][1] === "PERMISSION_DENIED" && context.anonymous))
     return loginRequired(context.refused);
-  const retryAfter = retryAfterOf(raised);
-  const sent = { status, code, message: messageOf(raised, context) ?? message };
-  return retryAfter === undefined ? sent : { ...sent, retryAfter };
+  return new Problem(reason, {
+    message: messageOf(raised, context),
+    retryAfter: retryAfterOf(raised),
+    cause: error,
+  });
 }
 
 /** Seconds: a function raises PT429 with a message that ends in `try again in 60 s`. */
@@ -234,18 +150,12 @@ export function unknownRoleIn({ code, message, where }: DatabaseErrorLike): stri
   return /^role "(.*)" does not exist$/s.exec(message)?.[1] ?? null;
 }
 
-const unknownRole = (role: string): Problem => ({
-  status: 401,
-  code: "AUTH_REQUIRED",
-  message: `the token has the role "${role}", which does not exist in the database`,
-});
-
 /** `login required: the access token has been revoked` */
 export function loginRequired(refused: RefusedCredential | null): Problem {
-  if (refused === null) return { status: 401, code: "AUTH_REQUIRED", message: "login required" };
-  if (refused.isExpired) return { status: 401, code: "AUTH_EXPIRED", message: refused.message };
-  const reason = refused.message.replace(/: sign in again$/, "");
-  return { status: 401, code: "AUTH_REQUIRED", message: `login required: ${reason}` };
+  if (refused === null) return problem("login required");
+  const { isExpired, message } = refused;
+  if (isExpired) return problem("login expired", { why: message });
+  return problem("login refused", { why: message.replace(/: sign in again$/, "") });
 }
 
 /** SQLSTATEs of a table, column or function that does not exist. */
@@ -274,8 +184,8 @@ export const isStalePlan = (error: DatabaseError) =>
   (error.code === "0A000" && error.routine === "RevalidateCachedQuery");
 
 /** Every error of the server has a severity. The code of a socket error, such as ECONNRESET, is not a SQLSTATE. */
-export const isSocketError = (error: DatabaseError | ApiError) =>
-  !(error instanceof ApiError) && error.severity === undefined;
+export const isSocketError = (error: DatabaseError | Problem) =>
+  !(error instanceof Problem) && error.severity === undefined;
 
 /** FATAL: the server has closed this connection. */
 export const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
@@ -287,8 +197,8 @@ const TRANSIENT = /^(08|53|57P|40001|40P01|55P03)/;
  * Whether a transaction that only reads may succeed if it is sent again. A lost connection is an Error without SQLSTATE; a bug of this
  * program has a subclass of Error, such as TypeError.
  */
-export const isTransient = (error: DatabaseError | ApiError | Error): boolean => {
-  if (error instanceof ApiError) return error.problem.status >= 500;
+export const isTransient = (error: DatabaseError | Problem | Error): boolean => {
+  if (error instanceof Problem) return error.status >= 500;
   const { severity, code = "" } = error as Partial<DatabaseError>;
   return severity === undefined ? error.constructor === Error : TRANSIENT.test(code);
 };

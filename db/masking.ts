@@ -1,11 +1,11 @@
-import { type DatabaseErrorLike, databaseUnavailable, internalError } from "./errors.ts";
+import { type DatabaseErrorLike, reasonOf, statusOf } from "./errors.ts";
+import { REASONS } from "./problems/reasons.ts";
 
-/**
- * SQLSTATEs of faults of the server, or of a function, whose messages may contain what clients must not see. Those of transient errors,
- * of RAISE, of missing rows and of `PT402`, which chooses a status, are not among them.
- */
-const MASKED =
-  /^(09|25(?!006)|26|2D|38|39|3B|40(?!001|P01)|55(?!P03)|57(?!014|P)|58|F0|HV|P0(?!001|002)|PT(?![2-5]\d\d)|XX)/;
+/** `raise sqlstate 'PT402'` → 402 */
+export function chosenStatus(sqlstate: string): number | null {
+  const status = /^PT([2-5]\d\d)$/.exec(sqlstate)?.[1];
+  return status === undefined ? null : Number(status);
+}
 
 /** The server cannot answer; which of its limits was reached is not said, except a limit on temporary files (53400). */
 const UNAVAILABLE = /^(08|53(?!400)|57P)/;
@@ -13,13 +13,13 @@ const UNAVAILABLE = /^(08|53(?!400)|57P)/;
 /** What a client may read of an error of the database that its request or subscription has met; null if the error is masked. */
 export function clientMessage({ code = "", message }: DatabaseErrorLike): string | null {
   if (code === "PGRST") return raisedObject(message)?.message ?? null;
-  if (MASKED.test(code)) return null;
-  return UNAVAILABLE.test(code) ? databaseUnavailable().message : message;
+  if (reasonOf(code) === null && statusOf(code) === 500 && chosenStatus(code) === null) return null;
+  return UNAVAILABLE.test(code) ? REASONS["database unavailable"][2] : message;
 }
 
 /** The same for a subscriber, who gets no more than a message. */
 export const messageForSubscriber = (error: DatabaseErrorLike): string =>
-  clientMessage(error) ?? internalError().message;
+  clientMessage(error) ?? REASONS["internal error"][2];
 
 type RaisedObject = { readonly code: string; readonly message: string } & Readonly<Record<string, unknown>>;
 

@@ -1,4 +1,6 @@
 import type { WebSocket } from "ws";
+import { problem } from "../db/problems/problem.ts";
+import { REASONS } from "../db/problems/reasons.ts";
 import type { SocketExchange, SocketRoute } from "../http/limits/upgrade-gate.ts";
 import type { Exchange } from "../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
@@ -7,7 +9,7 @@ import { GRAPHQL } from "./transport/envelope.ts";
 
 /** The close code for a server that cannot serve a socket at the moment. */
 const TRY_AGAIN = 1013;
-const UNAVAILABLE = "GraphQL is not available: try again";
+const UNAVAILABLE = REASONS["no GraphQL"][2];
 
 /**
  * GraphQL, loaded after everything else or with the first request: it takes as much memory as the other interfaces together,
@@ -107,7 +109,7 @@ export class DeferredGraphQL {
       return http.handle(exchange);
     } catch (error) {
       this.#options.onInternalError(error, exchange.head.requestId);
-      this.http.reject(exchange, { status: 503, code: "INTERNAL_ERROR", message: UNAVAILABLE });
+      this.http.reject(exchange, problem("no GraphQL"));
     }
   }
 

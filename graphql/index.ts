@@ -70,7 +70,7 @@ export type GraphQLInterface = {
   readonly http: HttpInterface;
   readonly socket: SocketRoute;
   readonly reload: SchemaReload;
-  /** An operation that runs on the schema. Throws ApiError while there is no schema. */
+  /** An operation that runs on the schema. Throws Problem while there is no schema. */
   example(): string;
   /** Applies changed limits of documents. */
   follow(settings: GraphQLSettings): void;

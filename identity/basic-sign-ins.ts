@@ -2,16 +2,16 @@ import { hash, randomBytes } from "node:crypto";
 import { bytesOf, Cache } from "../cache/cache.ts";
 import type { Caller } from "../db/caller.ts";
 import { networkOf } from "../db/network.ts";
+import { isRefusal, problem } from "../db/problems/problem.ts";
 import { type Account, type Clock, callerOfAccount } from "./account.ts";
 import type { BasicCredentials } from "./credentials.ts";
-import { RefusedError } from "./refusals.ts";
 
 /** Milliseconds after which a password is hashed again, which takes longer than most requests. */
 const MAX_AGE = 60_000;
 
 export type BasicSignInsOptions = {
   readonly clock: Clock;
-  /** Rejects with RefusedError. */
+  /** Rejects with Problem. */
   signIn(credentials: BasicCredentials, address: string): Promise<Account>;
 };
 
@@ -42,7 +42,7 @@ export class BasicSignIns {
     this.#options = options;
   }
 
-  /** Rejects with RefusedError. */
+  /** Rejects with Problem. */
   callerOf(credentials: BasicCredentials, address: string): Caller | Promise<Caller> {
     const verified = this.#find(credentials, address);
     const isFresh = verified !== null && verified.expiresAt > this.#options.clock();
@@ -94,11 +94,11 @@ export class BasicSignIns {
       const caller = callerOfAccount(account, this.#options.clock());
       return { ...caller, credential: { kind: "basic", id: null } };
     } catch (error) {
-      if (!(error instanceof RefusedError)) throw error;
+      if (!isRefusal(error)) throw error;
       // Otherwise a throttled client could still find out which password is right: the cached one.
       if (error.reason === "too many attempts") this.#verified.delete(loginOf(credentials, address));
       const isWrong = error.reason === "wrong password" || error.reason === "account disabled";
-      throw isWrong ? new RefusedError("wrong password", { scheme: "Basic" }) : error;
+      throw isWrong ? problem("wrong password", { scheme: "Basic" }) : error;
     }
   }
 

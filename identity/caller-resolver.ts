@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { anonymous, type Caller } from "../db/caller.ts";
+import { problem } from "../db/problems/problem.ts";
 import type { Trial } from "../db/transaction/trial.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { apiKeyIn, type Credentials, csrfTokenIn, readCredentials } from "./credentials.ts";
 import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
-import { RefusedError } from "./refusals.ts";
 import type { CacheUse } from "./verified-tokens.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
@@ -54,7 +54,7 @@ export class CallerResolver {
 
   /**
    * The caller of a credential that a page of the service has kept: an access token or key, or the id of a session. Null for a session
-   * that has ended. Throws, or rejects with, RefusedError.
+   * that has ended. Throws, or rejects with, Problem.
    */
   callerOf(kept: KeptCredential, request: IncomingMessage): Caller | null | Promise<Caller | null> {
     const credentials = { bearer: null, session: null, basic: null, keys: [], unreadable: null, ...kept };
@@ -143,11 +143,11 @@ export class RequestIdentity {
     return this.#context.addressOf(this.#request);
   }
 
-  /** Throws, or rejects with, RefusedError. A cached caller is returned without a promise. */
+  /** Throws, or rejects with, Problem. A cached caller is returned without a promise. */
   caller({ needsKey } = NO_RULES): Caller | Promise<Caller> {
     const { unreadable, keys } = this.credentials;
-    if (unreadable !== null) throw new RefusedError("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
-    if (needsKey && keys.length === 0 && this.trial === null) throw new RefusedError("no key");
+    if (unreadable !== null) throw problem("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
+    if (needsKey && keys.length === 0 && this.trial === null) throw problem("no key");
     const found = this.#callers();
     const isCached = found.every((caller) => !(caller instanceof Promise));
     if (isCached) return this.#agreed(found as readonly (Caller | null)[]);
@@ -179,20 +179,20 @@ export class RequestIdentity {
     let agreed: Caller | null = null;
     for (const caller of callers) {
       if (caller === null) continue;
-      if (isBrowser && caller.role === "service_role") throw new RefusedError("service key in browser");
+      if (isBrowser && caller.role === "service_role") throw problem("service key in browser");
       if (isAnonymous(caller, anonymousRole)) {
         // A credential that takes precedence over the service key is the anon key, which has fewer rights.
-        if (agreed?.role === "service_role") throw new RefusedError("disagreement");
+        if (agreed?.role === "service_role") throw problem("disagreement");
         continue;
       }
-      if (agreed !== null && !isSame(agreed, caller)) throw new RefusedError("disagreement");
+      if (agreed !== null && !isSame(agreed, caller)) throw problem("disagreement");
       // A cookie, which browsers send by themselves, proves less than a credential in another header.
       if (agreed === null || agreed.credential?.kind === "session") agreed = caller;
     }
     // The cookie may belong to another service on the same host, so it need not be valid if there is another credential.
-    if (agreed === null && callers.includes(null)) throw new RefusedError("no session");
+    if (agreed === null && callers.includes(null)) throw problem("no session");
     const caller = agreed ?? callers[0] ?? anonymous;
-    if (caller.role === "") throw new RefusedError("anonymous off");
+    if (caller.role === "") throw problem("anonymous off");
     if (caller.credential?.kind === "session") this.#refuseForgery();
     return caller;
   }
@@ -203,11 +203,10 @@ export class RequestIdentity {
     const store = this.#context.store!;
     // Every message of a WebSocket may change data, and browsers cannot send a CSRF token with the upgrade.
     if (this.#isSocket) {
-      if (!store.isSameOrigin(headers)) throw new RefusedError("foreign page");
+      if (!store.isSameOrigin(headers)) throw problem("foreign page");
     } else if (!SAFE_METHODS.has(method)) {
       const token = csrfTokenIn(this.#request);
-      if (token === null || !store.isCsrfToken(token, this.credentials.session!))
-        throw new RefusedError("no csrf token");
+      if (token === null || !store.isCsrfToken(token, this.credentials.session!)) throw problem("no csrf token");
     }
   }
 }

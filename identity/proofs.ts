@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller, ExternalIdentity } from "../db/caller.ts";
+import { problem } from "../db/problems/problem.ts";
 import {
   type Account,
   type AccountState,
@@ -10,7 +11,6 @@ import {
   type Session,
 } from "./account.ts";
 import type { BasicCredentials, Credentials } from "./credentials.ts";
-import { RefusedError } from "./refusals.ts";
 import { hexHashOf, isOpaqueKey } from "./secrets.ts";
 import { IssuerUnavailable, TokenError, type Verifier } from "./verified-tokens.ts";
 
@@ -35,7 +35,7 @@ export type Proof = {
    */
   knownName(): string | null;
   /**
-   * Null for a session that has ended. Throws, or rejects with, RefusedError. A cached caller is returned without a
+   * Null for a session that has ended. Throws, or rejects with, Problem. A cached caller is returned without a
    * promise.
    */
   caller(): Caller | null | Promise<Caller | null>;
@@ -135,15 +135,15 @@ class StoredKey implements Proof {
 
   caller(): Caller | Promise<Caller> {
     const { store } = this.#context;
-    if (store === null) throw new RefusedError(this.#refusal);
+    if (store === null) throw problem(this.#refusal);
     const key = store.keys.get(this.#hash);
     return key instanceof Promise ? key.then((found) => this.#callerOf(found, store)) : this.#callerOf(key, store);
   }
 
   #callerOf(key: FoundKey | null, store: IdentityStore): Caller {
-    if (key === null || key.account?.isDisabled) throw new RefusedError(this.#refusal);
+    if (key === null || key.account?.isDisabled) throw problem(this.#refusal);
     const expiresAt = key.expiresAt === null ? null : Date.parse(key.expiresAt);
-    if (expiresAt !== null && expiresAt <= store.clock()) throw new RefusedError("expired key");
+    if (expiresAt !== null && expiresAt <= store.clock()) throw problem("expired key");
     store.onKeyUsed(key.id);
     return callerOfRow(key, () => this.#newCaller(key, expiresAt));
   }
@@ -210,7 +210,7 @@ class Password implements Proof {
 
   caller(): Caller | Promise<Caller> {
     const { store, addressOf } = this.#context;
-    if (store === null) throw new RefusedError("unreadable");
+    if (store === null) throw problem("unreadable");
     return store.basic.callerOf(this.#credentials, addressOf(this.#request));
   }
 }
@@ -247,9 +247,9 @@ export const isAnonymous = ({ role, claims }: Caller, anonymousRole: string): bo
  */
 function linkedCaller(caller: Caller, { roles }: ExternalIdentity, account: Account | null): Caller {
   if (account === null) return caller;
-  if (account.isDisabled) throw new RefusedError("revoked token");
-  if (account.hasFactor) throw new RefusedError("second factor elsewhere");
-  if (roles?.includes(account.role) === false) throw new RefusedError("bad token");
+  if (account.isDisabled) throw problem("revoked token");
+  if (account.hasFactor) throw problem("second factor elsewhere");
+  if (roles?.includes(account.role) === false) throw problem("bad token");
   const known = linkedCallers.get(caller);
   if (known?.account === account) return known.linked;
   const { role, claims } = callerOfAccount(account, null);
@@ -261,7 +261,7 @@ function linkedCaller(caller: Caller, { roles }: ExternalIdentity, account: Acco
 const linkedCallers = new WeakMap<Caller, { readonly account: Account; readonly linked: Caller }>();
 
 function requireMatch(caller: Caller, state: AccountState | null): Caller {
-  if (state === null || !matchesAccount(caller, state)) throw new RefusedError("revoked token");
+  if (state === null || !matchesAccount(caller, state)) throw problem("revoked token");
   return caller;
 }
 
@@ -269,17 +269,17 @@ function requireMatch(caller: Caller, state: AccountState | null): Caller {
 const matchesAccount = ({ role, claims: { epoch = 0, sid } }: Caller, state: AccountState): boolean =>
   (state.epoch === epoch || state.kept.has(sid as string)) && state.role === role && !state.revoked.has(sid as string);
 
-/** Throws, or rejects with, RefusedError. */
+/** Throws, or rejects with, Problem. */
 function verified(
   verify: () => Caller | Promise<Caller>,
   expired: "expired token" | "expired key",
   bad: "bad token" | "bad key",
 ): Caller | Promise<Caller> {
   const refuse = (error: unknown): never => {
-    if (error instanceof IssuerUnavailable) throw new RefusedError("issuer unavailable", { retryAfter: 5 });
+    if (error instanceof IssuerUnavailable) throw problem("issuer unavailable", { retryAfter: 5 });
     if (!(error instanceof TokenError)) throw error;
-    if (error.reason === "expired") throw new RefusedError(expired);
-    throw new RefusedError(bad, error.fault && bad === "bad token" ? { fault: error.fault } : {});
+    if (error.reason === "expired") throw problem(expired);
+    throw problem(bad, error.fault && bad === "bad token" ? { fault: error.fault } : {});
   };
   try {
     const caller = verify();

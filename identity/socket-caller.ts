@@ -1,7 +1,6 @@
 import type { Caller } from "../db/caller.ts";
-import { ApiError } from "../db/errors.ts";
 import type { IdentityChange } from "../db/follow/notifications.ts";
-import { REFUSALS, RefusedError } from "./refusals.ts";
+import { isRefusal, Problem } from "../db/problems/problem.ts";
 
 /** The longest delay of a timer, in milliseconds. */
 const MAX_TIMEOUT = 2 ** 31 - 1;
@@ -9,7 +8,7 @@ const MAX_TIMEOUT = 2 ** 31 - 1;
 const RETRY = 1000;
 
 export type SocketCallerOptions = {
-  /** Resolves the credentials again. Throws, or rejects with, RefusedError or ApiError if they are refused. */
+  /** Resolves the credentials again. Throws, or rejects with, Problem or Problem if they are refused. */
   resolve(): Caller | Promise<Caller>;
   /** Called once, when the credentials have expired, have been revoked or identify another caller. The message says why. */
   onEnded(message: string): void;
@@ -97,8 +96,7 @@ export class SocketCaller {
     try {
       return await this.#options.resolve();
     } catch (error) {
-      if (error instanceof RefusedError && REFUSALS[error.reason][0] < 500) return REFUSALS[error.reason][2];
-      if (error instanceof ApiError && error.problem.status < 500) return SIGNED_OUT;
+      if (error instanceof Problem && error.status < 500) return isRefusal(error) ? error.message : SIGNED_OUT;
       throw error;
     }
   }

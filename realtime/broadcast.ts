@@ -1,6 +1,6 @@
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
-import { ApiError } from "../db/errors.ts";
+import { problem } from "../db/problems/problem.ts";
 import { parseJson, readBytes } from "../http/pipeline/body.ts";
 import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
@@ -58,7 +58,7 @@ export class BroadcastEndpoint implements HttpInterface {
     const { request, response, head } = exchange;
     try {
       const caller = await exchange.identity.caller({ needsKey: this.#options.needsKey });
-      if (request.method !== "POST") throw wrongMethod();
+      if (request.method !== "POST") throw problem("POST only", { message: "the method must be POST" });
       await this.#post(await this.#read(exchange), caller);
       setHead(response, head);
       response.writeHead(202, { "Content-Length": "0" }).end();
@@ -87,7 +87,7 @@ export class BroadcastEndpoint implements HttpInterface {
     const bytes = await readBytes(request, bodyLimit);
     if (path === "") return this.#readMessages(parseJson(bytes, jsonMaxDepth));
     const [, name, event] = ONE.exec(path) ?? [];
-    if (name === undefined) throw notFound();
+    if (name === undefined) throw problem("nothing here");
     const isJson = !request.headers["content-type"]?.startsWith("application/octet-stream");
     const broadcast = { event: decoded(event!), body: { isJson, bytes } };
     return [this.#checked({ name: decoded(name), isPrivate: searchParams.get("private") === "true", broadcast })];
@@ -116,11 +116,7 @@ export class BroadcastEndpoint implements HttpInterface {
     if (posted.name === "") throw malformed("the topic must not be empty");
     if (Buffer.byteLength(posted.name) + PREFIX.length > 255) throw malformed("the topic is too long");
     if (posted.broadcast.body.bytes.length > wsMaxMessageBytes)
-      throw new ApiError({
-        status: 413,
-        code: "VALIDATION_ERROR",
-        message: `a payload has at most ${wsMaxMessageBytes} bytes`,
-      });
+      throw problem("payload too large", { max: wsMaxMessageBytes });
     return posted;
   }
 
@@ -142,9 +138,7 @@ function decoded(text: string): string {
   }
 }
 
-const malformed = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
-const notFound = () => new ApiError({ status: 404, code: "RESOURCE_NOT_FOUND", message: "there is nothing here" });
-const wrongMethod = () => new ApiError({ status: 405, code: "VALIDATION_ERROR", message: "the method must be POST" });
+const malformed = (message: string) => problem("invalid request", { message });
 
 /** A message of a client to the other members of a topic. */
 export type Broadcast = { readonly event: string; readonly body: Body };

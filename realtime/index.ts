@@ -2,11 +2,11 @@ import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { IdentityChange } from "../db/follow/notifications.ts";
+import { isRefusal } from "../db/problems/problem.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import { peersOf } from "../http/process/workers.ts";
-import { REFUSALS, RefusedError } from "../identity/refusals.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast.ts";
@@ -112,8 +112,7 @@ async function refusalOf({ identity }: UpgradeRequest, needsKey: boolean): Promi
     await identity.caller({ needsKey });
     return null;
   } catch (error) {
-    if (!(error instanceof RefusedError)) throw error;
-    const [status, , message] = REFUSALS[error.reason];
-    return { status, message };
+    if (!isRefusal(error)) throw error;
+    return error;
   }
 }

@@ -1,6 +1,7 @@
 import type { Caller } from "../db/caller.ts";
-import { ApiError, type DatabaseErrorLike } from "../db/errors.ts";
+import type { DatabaseErrorLike } from "../db/errors.ts";
 import { messageForSubscriber } from "../db/masking.ts";
+import { Problem } from "../db/problems/problem.ts";
 import { NO_REQUEST } from "../db/transaction/identity.ts";
 import { MessagePolicies, type MessagePoliciesOptions, type MessageRights } from "./message-policies.ts";
 import { ChannelError, internal, mayNotSee } from "./problem.ts";
@@ -40,7 +41,7 @@ export class PrivateChannels {
       return JSON.parse(String(result!.rows[0]![0]));
     } catch (error) {
       if (error instanceof ChannelError) throw error;
-      if (error instanceof ApiError) throw internal(error.problem.message);
+      if (error instanceof Problem) throw internal(error.message);
       // A policy has raised an error, or the role may not use the schema.
       throw mayNotSee(messageForSubscriber(error as DatabaseErrorLike));
     }

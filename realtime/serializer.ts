@@ -1,6 +1,6 @@
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
-import { ApiError } from "../db/errors.ts";
+import { Problem } from "../db/problems/problem.ts";
 import type { VisibleChange } from "../db/rights/watches.ts";
 import { parseJson } from "../http/pipeline/body.ts";
 import type { ChangeWatch } from "./bindings.ts";
@@ -44,7 +44,7 @@ function parse(bytes: Buffer, maxDepth: number): unknown {
   try {
     return parseJson(bytes, maxDepth);
   } catch (error) {
-    if (error instanceof ApiError) throw new MalformedMessage("the message is not valid JSON");
+    if (error instanceof Problem) throw new MalformedMessage("the message is not valid JSON");
     throw error;
   }
 }

@@ -1,10 +1,9 @@
 import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
-import { ApiError } from "../db/errors.ts";
+import { isRefusal, Problem } from "../db/problems/problem.ts";
 import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
-import { REFUSALS, RefusedError } from "../identity/refusals.ts";
 import type { Channel } from "./channel.ts";
 import { type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
 import { badToken, ChannelError, channelsTooLarge, internal, rateLimited } from "./problem.ts";
@@ -160,13 +159,13 @@ export class ChannelSocket {
     try {
       return await this.resolve(token);
     } catch (error) {
-      if (error instanceof RefusedError) throw badToken(REFUSALS[error.reason][2]);
-      if (error instanceof ApiError) throw internal(error.problem.message);
+      if (isRefusal(error)) throw badToken(error.message);
+      if (error instanceof Problem) throw internal(error.message);
       throw error;
     }
   }
 
-  /** The same. Throws, or rejects with, RefusedError or ApiError. */
+  /** The same. Throws, or rejects with, Problem or Problem. */
   resolve(token: string | null): Caller | Promise<Caller> {
     return this.#identityOf(token).caller({ needsKey: this.#options.needsKey });
   }

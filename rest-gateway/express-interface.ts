@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Express, RequestHandler } from "express";
 import express from "express";
-import { ApiError, internalError } from "../db/errors.ts";
+import { Problem, problem } from "../db/problems/problem.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import {
@@ -57,10 +57,10 @@ export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
   #fail(error: unknown, response: ServerResponse, head: Head): void {
     // The client has closed the connection, which caused the error.
     if (response.destroyed) return;
-    const problem = problemOf(error);
-    if (problem === null) this.#options.onInternalError(error, head.requestId);
+    const found = problemOf(error);
+    if (found === null) this.#options.onInternalError(error, head.requestId);
     if (response.headersSent) response.destroy();
-    else sendProblem(response, problem ?? restProblemOf(internalError()), head);
+    else sendProblem(response, found ?? restProblemOf(problem("internal error")), head);
   }
 }
 
@@ -69,7 +69,7 @@ const templateOf = (path: string) => path.replace(/[:*](\w+)/g, "{$1}");
 
 function problemOf(error: unknown): RestProblem | null {
   if (error instanceof RestError) return error.problem;
-  if (error instanceof ApiError) return restProblemOf(error.problem);
+  if (error instanceof Problem) return restProblemOf(error);
   return error instanceof URIError && "status" in error ? UNREADABLE_PATH : null;
 }
 

@@ -6,10 +6,10 @@ import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
-import { CODES, SQLSTATES } from "../db/errors.ts";
+import { SQLSTATES } from "../db/errors.ts";
+import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
-import { REST_CODES } from "../rest-gateway/conventions/problem.ts";
-import { internalProblem, STATUSES } from "../rest-gateway/table/answer/error-mapping.ts";
+import { internalProblem } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
 
 /** The cells of the table rows below a heading, without header rows and backticks. */
@@ -107,12 +107,17 @@ test("docs/errors.md lists the statuses of every code", () => {
   const documented = new Map(
     tableRows("docs/errors.md", "## Codes").map(([code, status, meaning]) => [code, `${status} ${meaning}`]),
   );
-  for (const [, status, code] of SQLSTATES) expect(documented.get(code)).toContain(String(status));
+  for (const [, reason] of SQLSTATES) {
+    const [status, code] = REASONS[reason ?? "internal error"];
+    expect(documented.get(code)).toContain(String(status));
+  }
 });
 
 test("docs/errors.md lists status, code and message of each SQLSTATE", () => {
-  const rows = SQLSTATES.map(([sqlstate, status, code, message]) => [sqlstate, String(status), code, message]);
-  expect(tableRows("docs/errors.md", "## Errors of PostgreSQL")).toEqual(rows);
+  const rows = SQLSTATES.flatMap(([sqlstate, reason]) =>
+    reason === null ? [] : [[sqlstate, ...REASONS[reason].map(String)]],
+  );
+  expect(tableRows("docs/errors.md", "## Errors of PostgreSQL").sort()).toEqual(rows.sort());
 });
 
 test("docs/errors.md lists every code of the table interface with its statuses", () => {
@@ -130,7 +135,7 @@ test("docs/errors.md lists every code of the table interface with its statuses",
 });
 
 test("docs/errors.md lists the SQLSTATEs that have another status in the table interface", () => {
-  const rows = STATUSES.map(([sqlstate, status]) => [sqlstate, String(status)]);
+  const rows = SQLSTATES.flatMap(([sqlstate, , status]) => (status ? [[sqlstate, String(status)]] : [])).sort();
   expect(tableRows("docs/errors.md", "### SQLSTATEs of the table interface")).toEqual(rows);
 });
 

@@ -1,11 +1,4 @@
-import {
-  ApiError,
-  addressReadsTooSlowly,
-  clientsReadTooSlowly,
-  connectionsBusy,
-  overloaded,
-  type Problem,
-} from "../errors.ts";
+import { type Problem, problem } from "../problems/problem.ts";
 import type { ByteBudget, Recipient } from "./byte-budget.ts";
 import { FairQueue, QueueLimit } from "./fair-queue.ts";
 
@@ -26,8 +19,8 @@ export type AdmissionOptions = {
   readonly budget: ByteBudget;
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
-  /** The error for a transaction that gets no slot in time. Default: connectionsBusy. */
-  readonly busy?: () => Problem;
+  /** The error for a transaction that gets no slot in time. Default: "connections busy". */
+  readonly busy?: "streams busy";
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 };
@@ -133,7 +126,7 @@ export class Admission {
   }
 
   /**
-   * Returns a slot if the transaction may run now, otherwise a promise of one, which rejects with ApiError if the transaction is
+   * Returns a slot if the transaction may run now, otherwise a promise of one, which rejects with Problem if the transaction is
    * refused. Several quick reads may receive the same slot and use it together: call `leave` once for each slot, not for each read.
    */
   enter(recipient: Recipient | null, isQuickRead = false): Slot | Promise<Slot> {
@@ -211,7 +204,7 @@ export class Admission {
       const timer = setTimeout(() => {
         this.#queue.remove(nameOf(recipient), waiter);
         this.#limit.decreased(this.#queue.size);
-        reject(new ApiError(this.#refusal(recipient)));
+        reject(this.#refusal(recipient));
         // The client's next transaction may be for another address, whose limit is not reached: then it may run now.
         this.#admitNext();
       }, this.#options.timeout);
@@ -221,7 +214,7 @@ export class Admission {
       };
       const refuse = () => {
         clearTimeout(timer);
-        reject(new ApiError(this.#refusal(recipient, "queue")));
+        reject(this.#refusal(recipient, "queue"));
       };
       const waiter: Waiter = { recipient, isQuickRead, admit, refuse };
       this.#queue.add(nameOf(recipient), waiter);
@@ -276,8 +269,8 @@ export class Admission {
     const reached = recipient && this.#limitReached(recipient);
     if (reached === null && cause === "time") this.timeouts++;
     this.#options.onLimit?.(SETTINGS[reached ?? cause]);
-    if (reached === null) return cause === "queue" ? overloaded() : (this.#options.busy ?? connectionsBusy)();
-    return reached === "address" ? addressReadsTooSlowly() : clientsReadTooSlowly();
+    if (reached === null) return problem(cause === "queue" ? "overloaded" : (this.#options.busy ?? "connections busy"));
+    return problem(reached === "address" ? "address reads too slowly" : "clients read too slowly");
   }
 }
 

@@ -1,5 +1,5 @@
-import { ApiError, resultTooLarge } from "../errors.ts";
 import { NETWORKS_PER_SITE, siteOf } from "../network.ts";
+import { problem } from "../problems/problem.ts";
 import type { BudgetLimits } from "./budget-limits.ts";
 import { type Account, Accounts } from "./byte-accounts.ts";
 
@@ -102,7 +102,7 @@ export class ByteBudget {
   /** Throws if the results of one request alone reach the limit of its network: they would never get below it. */
   refuseTooLarge(bytes: number): void {
     const { perAddress } = this.#limits;
-    if (bytes >= perAddress) throw new ApiError(resultTooLarge(perAddress));
+    if (bytes >= perAddress) throw problem("result too large", { bytes: perAddress });
   }
 
   /** Calls back when clients hold less than before. */

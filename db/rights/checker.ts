@@ -3,8 +3,9 @@ import type { DatabaseError } from "pg-protocol";
 import type { Caller } from "../caller.ts";
 import type { Catalog, Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
-import { ApiError, isTransient } from "../errors.ts";
+import { isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
+import { Problem } from "../problems/problem.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { claimsText, type Identity, NO_REQUEST } from "../transaction/identity.ts";
 import type { Statement } from "../transaction/transaction.ts";
@@ -191,7 +192,7 @@ export class Checker {
       } catch (error) {
         closed.throwIfAborted();
         if (deadline?.aborted) throw tooLate();
-        if (!isTransient(error as Error)) throw checkErrorOf(error as DatabaseError | ApiError);
+        if (!isTransient(error as Error)) throw checkErrorOf(error as DatabaseError | Problem);
         await sleep(pause, null, { signal: closed });
       }
     }
@@ -234,8 +235,8 @@ const claimsOf = (caller: Caller): Statement => ({
   values: [claimsText(caller)],
 });
 
-function checkErrorOf(error: DatabaseError | ApiError): Error {
-  if (error instanceof ApiError) return new CheckError(error.problem.message, false);
+function checkErrorOf(error: DatabaseError | Problem): Error {
+  if (error instanceof Problem) return new CheckError(error.message, false);
   // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
   if (typeof error.code !== "string" || error.severity === undefined) return error;
   return new CheckError(messageForSubscriber(error), error.code === TIMEOUT);

@@ -4,7 +4,8 @@ import type { Span } from "../../telemetry/span.ts";
 import type { Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Code } from "../catalog/code.ts";
-import { ApiError, isLost, isSocketError, isStalePlan, outcomeUnknown } from "../errors.ts";
+import { isLost, isSocketError, isStalePlan } from "../errors.ts";
+import { Problem, problem } from "../problems/problem.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "../wire/connection.ts";
 import type { Identity } from "./identity.ts";
@@ -210,8 +211,8 @@ export function failureOf(
   { signal, onFailure }: Work,
   { onStatementTimeout }: Pick<ExecutionOptions, "onStatementTimeout">,
 ): unknown {
-  if (!isLost(error) && !((error as Error) instanceof ApiError)) onFailure?.(error);
+  if (!isLost(error) && !((error as Error) instanceof Problem)) onFailure?.(error);
   if (error.code === "57014" && !signal?.aborted) onStatementTimeout();
   if (signal?.aborted) return signal.reason;
-  return isSocketError(error) ? new ApiError(outcomeUnknown(), { cause: error }) : error;
+  return isSocketError(error) ? problem("outcome unknown", { cause: error }) : error;
 }

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import type { Code } from "../catalog/code.ts";
-import { ApiError, connectionsBusy, databaseUnavailable } from "../errors.ts";
+import { problem } from "../problems/problem.ts";
 import { RawClient, type RawClientConfig } from "../wire/connection.ts";
 
 export type PoolOptions = RawClientConfig & {
@@ -77,11 +77,11 @@ export class ConnectionPool {
   }
 
   /**
-   * Resolves to a free or new connection; `release` must follow. Rejects with ApiError when none becomes free in time, or
+   * Resolves to a free or new connection; `release` must follow. Rejects with Problem when none becomes free in time, or
    * when the database does not accept a new one.
    */
   connect(): Promise<PooledConnection> {
-    if (this.#closed) return Promise.reject(new ApiError(databaseUnavailable()));
+    if (this.#closed) return Promise.reject(problem("database unavailable"));
     const free = this.take();
     if (free !== null) return Promise.resolve(free);
     return this.#open < this.max ? this.#openOne() : this.#wait();
@@ -103,7 +103,7 @@ export class ConnectionPool {
     if (this.#closed) return this.#closed.promise;
     this.#closed = Promise.withResolvers();
     if (this.#inspection) clearInterval(this.#inspection);
-    const unavailable = new ApiError(databaseUnavailable());
+    const unavailable = problem("database unavailable");
     for (let next = this.#nextWaiter(); next; next = this.#nextWaiter()) next.give(Promise.reject(unavailable));
     for (const connection of this.#free.splice(0)) this.#discard(connection);
     if (this.#open === 0) this.#closed.resolve();
@@ -125,7 +125,7 @@ export class ConnectionPool {
       await client.connect();
     } catch (error) {
       this.#discard(connection);
-      throw new ApiError(databaseUnavailable(), { cause: error });
+      throw problem("database unavailable", { cause: error });
     }
     return connection;
   }
@@ -136,7 +136,7 @@ export class ConnectionPool {
       const refuse = () => {
         this.#waiters.delete(waiter);
         this.timeouts++;
-        reject(new ApiError(connectionsBusy()));
+        reject(problem("connections busy"));
       };
       const timer = connectionTimeoutMillis > 0 ? setTimeout(refuse, connectionTimeoutMillis) : undefined;
       const give: Waiter["give"] = (connection) => {

@@ -1,6 +1,7 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
-import { ApiError, isLost, isStalePlan, streamTooLong } from "../errors.ts";
+import { isLost, isStalePlan } from "../errors.ts";
+import { Problem, problem } from "../problems/problem.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, untilReady } from "../wire/connection.ts";
 import { Fetch, RowBuffers } from "../wire/fetch.ts";
@@ -76,7 +77,7 @@ export class RowStream {
     try {
       return this.#keepFirst(await this.#runOpening(statements));
     } catch (error) {
-      if (!this.#broken && !signal.aborted && !(error instanceof ApiError)) onFailure(error as DatabaseError);
+      if (!this.#broken && !signal.aborted && !(error instanceof Problem)) onFailure(error as DatabaseError);
       throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -106,7 +107,7 @@ export class RowStream {
   async next(): Promise<Buffer | null> {
     const { signal, timeout } = this.#limits;
     if (signal.aborted) throw signal.reason;
-    if (performance.now() > this.#deadline) throw new ApiError(streamTooLong(timeout));
+    if (performance.now() > this.#deadline) throw problem("stream too long", { seconds: timeout / 1000 });
     if (this.#first) {
       const row = this.#first;
       this.#first = null;

@@ -4,7 +4,8 @@ import type { Span } from "../../telemetry/span.ts";
 import { MAX_SHARED, type Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
-import { ApiError, isLost, isStalePlan } from "../errors.ts";
+import { isLost, isStalePlan } from "../errors.ts";
+import { Problem } from "../problems/problem.ts";
 import { Batch, type NamedStatement, type Result } from "../wire/batch.ts";
 import { cancelRequest, untilReady } from "../wire/connection.ts";
 import { type ExecutionOptions, failureOf, type Work } from "./execution.ts";
@@ -110,7 +111,7 @@ export class SharedConnection {
     if (isAlone) reads[0]!.read.work.pace?.add(now - this.#since);
     this.#since = now;
     // The result is too large, and the connection was cut off: this concerns the first transaction only.
-    const isRefused = (error as Error | null) instanceof ApiError;
+    const isRefused = (error as Error | null) instanceof Problem;
     if (error !== null && isLost(error) && !isRefused) {
       this.#lose(error);
       return;

@@ -1,7 +1,7 @@
 import type { Span } from "../../telemetry/span.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
-import { ApiError, unstorableText } from "../errors.ts";
+import { problem } from "../problems/problem.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { RunOptions, Work } from "./execution.ts";
 import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
@@ -32,7 +32,7 @@ export class TransactionPlanner {
     this.#preparation = preparation;
   }
 
-  /** Throws ApiError for text that Postgres cannot store. */
+  /** Throws Problem for text that Postgres cannot store. */
   plan(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
     const { recipient = null, span } = identity.request;
     const { role } = identity.caller;
@@ -65,7 +65,7 @@ export class TransactionPlanner {
     return this.#named(identity.caller.role, nextRequestStatement(identity), code);
   }
 
-  /** Plans a transaction of several round trips. Throws ApiError for text that Postgres cannot store. */
+  /** Plans a transaction of several round trips. Throws Problem for text that Postgres cannot store. */
   open(identity: Identity, statements: readonly Statement[], options: FrameOptions): OpenPlan {
     const { code } = this;
     const runsCode = this.#known.runCode(identity.caller.role, statements, code);
@@ -115,7 +115,7 @@ export class TransactionPlanner {
 }
 
 function refuseUnstorable(value: string | null): void {
-  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw new ApiError(unstorableText());
+  if (value !== null && (!value.isWellFormed() || value.includes("\0"))) throw problem("unstorable text");
 }
 
 /** Longer texts are cut, as most collectors would do. */

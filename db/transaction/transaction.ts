@@ -3,7 +3,8 @@ import type { Times } from "../../telemetry/histogram.ts";
 import type { Admission, Slot } from "../admission/admission.ts";
 import type { Failure } from "../advisor/diagnosis.ts";
 import type { Code } from "../catalog/code.ts";
-import { ApiError, databaseUnavailable, isSocketError } from "../errors.ts";
+import { isSocketError } from "../errors.ts";
+import { problem } from "../problems/problem.ts";
 import type { Result, Statement } from "../wire/batch.ts";
 import { cancelRequest } from "../wire/connection.ts";
 import { SLOW, type SlowTransactions } from "./activity.ts";
@@ -108,7 +109,7 @@ export class Transactions {
 
   /**
    * Runs the statements as one transaction and returns their results, in order. Rejects with pg's DatabaseError, with
-   * ApiError for text that Postgres cannot store, or with the reason of `signal`; nothing is written then. If the
+   * Problem for text that Postgres cannot store, or with the reason of `signal`; nothing is written then. If the
    * connection is lost during the commit, the outcome is unknown and the transaction is not repeated, unless it only reads.
    */
   run(identity: Identity, statements: readonly Statement[], options: RunOptions = {}): Promise<Result[]> {
@@ -171,7 +172,7 @@ export class Transactions {
       return { results: results.slice(-statements.length), stream };
     } catch (error) {
       await stream.close();
-      throw isSocketError(error as DatabaseError) ? new ApiError(databaseUnavailable(), { cause: error }) : error;
+      throw isSocketError(error as DatabaseError) ? problem("database unavailable", { cause: error }) : error;
     }
   }
 

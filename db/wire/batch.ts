@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
-import { ApiError, internalError } from "../errors.ts";
+import { problem } from "../problems/problem.ts";
 import type { RawRow } from "./connection.ts";
 import { MessageWriter } from "./messages.ts";
 
@@ -220,7 +220,7 @@ export class Batch {
 
   // COPY FROM STDIN consumes the Sync that follows it: the connection cannot be used again.
   handleCopyInResponse(wire: Wire): void {
-    this.#finish(new ApiError(internalError(), { cause: new Error("COPY FROM STDIN is not supported") }));
+    this.#finish(problem("internal error", { cause: new Error("COPY FROM STDIN is not supported") }));
     wire.stream.destroy();
   }
 

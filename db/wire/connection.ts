@@ -4,7 +4,7 @@ import type { Duplex } from "node:stream";
 import pg from "pg";
 import protocol from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
-import { ApiError, resultTooLarge } from "../errors.ts";
+import { problem } from "../problems/problem.ts";
 
 const DATA_ROW = 0x44; // "D"
 const COMMAND_COMPLETE = 0x43; // "C"
@@ -122,7 +122,7 @@ class RawConnection extends pg.Connection {
     const stream = this.#stream;
     this.#stream = null;
     this.#partial = null;
-    this.emit("error", new ApiError(resultTooLarge(this.maxResultBytes)));
+    this.emit("error", problem("result too large", { bytes: this.maxResultBytes }));
     stream?.destroy();
   }
 }

@@ -7,8 +7,8 @@ import { imageJson } from "../../db/changes/json.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
 import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
-import { ApiError } from "../../db/errors.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { FilterError, type PreparedFilter } from "../../db/rights/filter.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
@@ -236,5 +236,5 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   }
 }
 
-const invalid = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
-const refused = (message: string) => new ApiError({ status: 403, code: "PERMISSION_DENIED", message });
+const invalid = (message: string) => problem("invalid request", { message });
+const refused = (message: string) => problem("not permitted", { message });

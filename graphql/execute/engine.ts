@@ -6,7 +6,8 @@ import { readsTable } from "../../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
-import { ApiError, type DatabaseErrorLike, type Problem, problemOf } from "../../db/errors.ts";
+import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type Input, mayHaveMore } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
@@ -107,7 +108,7 @@ export class Engine {
     return this.#options.database.ping();
   }
 
-  /** Checks a request. Returns the operation, or the errors of the request. Throws ApiError while there is no schema. */
+  /** Checks a request. Returns the operation, or the errors of the request. Throws Problem while there is no schema. */
   prepare(request: GraphQLRequest): PreparedOperation {
     const { documents, schema } = this.#current();
     return prepareOperation(request, schema, documents, this.#options.documents);
@@ -231,7 +232,7 @@ export class Engine {
   }
 
   #current(): ServedSchema {
-    if (!this.#served) throw new ApiError(noSchema());
+    if (!this.#served) throw problem("no schema");
     return this.#served;
   }
 
@@ -292,9 +293,3 @@ export class TooManyTables extends Error {
     super(`the database has ${tables} tables, more than GRAPHQL_MAX_TABLES (${max})`);
   }
 }
-
-const noSchema = (): Problem => ({
-  status: 503,
-  code: "INTERNAL_ERROR",
-  message: "the GraphQL schema cannot be built: the log and /health give the reason",
-});

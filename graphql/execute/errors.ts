@@ -2,7 +2,10 @@ import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
 import { FeedUnavailable } from "../../db/changes/feed.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
-import { ApiError, type ErrorContext, internalError, type Problem, problemOf } from "../../db/errors.ts";
+import { type ErrorContext, problemOf } from "../../db/errors.ts";
+import { Problem } from "../../db/problems/problem.ts";
+import { REASONS } from "../../db/problems/reasons.ts";
+import { codeOf } from "./error-codes.ts";
 import type { FieldFault } from "./input-errors.ts";
 
 export type ErrorFormat = ErrorContext & {
@@ -30,24 +33,28 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
     const { message } = error.originalError === cause ? error : cause;
     if (code) return formatted(error, message, String(code), cause.extensions);
   }
-  const problem = problemOf(cause, format);
-  if (problem?.code === "INTERNAL_ERROR") return internal(error, problem.message, cause, format);
-  if (problem) return ofProblem(error, problem);
+  const found = problemOf(cause, format);
+  if (found?.code === "INTERNAL_ERROR") return internal(error, found.message, cause, format);
+  if (found) return ofProblem(error, found);
   if (cause instanceof FeedGap) return formatted(error, cause.message, "CHANGES_MISSED");
   if (cause instanceof FeedUnavailable) return formatted(error, cause.message, "CHANGES_UNAVAILABLE");
   // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
-  return internal(error, internalError().message, cause, format);
+  return internal(error, REASONS["internal error"][2], cause, format);
 }
 
+/** A problem among the errors of an operation, which are formatted later. */
+export const asGraphQLError = (problem: Problem): GraphQLError =>
+  new GraphQLError(problem.message, { originalError: problem, extensions: { code: codeOf(problem) } });
+
 /**
- * Throws the ApiError with which a query was not admitted to the database. Nothing has changed, so the client can repeat the
+ * Throws the Problem with which a query was not admitted to the database. Nothing has changed, so the client can repeat the
  * whole request after Retry-After.
  */
 export function throwRefusal(errors: readonly GraphQLError[] = []): void {
   for (const error of errors) {
     const cause = causeOf(error);
-    if (cause instanceof ApiError && cause.problem.status === 503 && cause.problem.code === "RATE_LIMITED") throw cause;
+    if (cause instanceof Problem && cause.status === 503 && cause.code === "RATE_LIMITED") throw cause;
   }
 }
 
@@ -58,9 +65,10 @@ export function causeOf(error: GraphQLError): Error {
 }
 
 /** `fields` are the invalid fields of the input, if they are known. */
-function ofProblem(error: GraphQLError, { message, code }: Problem): GraphQLFormattedError {
+function ofProblem(error: GraphQLError, problem: Problem): GraphQLFormattedError {
+  const code = codeOf(problem);
   const fields = error.extensions.fields as readonly FieldFault[] | undefined;
-  if (fields === undefined) return formatted(error, message, code);
+  if (fields === undefined) return formatted(error, problem.message, code);
   const messages = new Set(fields.map((each) => each.message));
   return formatted(error, [...messages].join("; "), code, { fields });
 }

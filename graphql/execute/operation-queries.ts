@@ -1,5 +1,5 @@
 import type { PgClient, PgClientQuery, PgClientResult, WithPgClient } from "postgraphile/@dataplan/pg";
-import { ApiError, notExecuted, tooManyRows } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Result, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
@@ -46,7 +46,7 @@ export class OperationQueries {
 
   /** Executes one field of a mutation, unless an earlier failure made all of `data` null: its result would be lost. */
   async #write(query: PgClientQuery): Promise<PgClientResult<any>> {
-    if (this.#failed) throw new ApiError(notExecuted());
+    if (this.#failed) throw problem("not executed");
     try {
       return (await this.#run([query], true))[0]!;
     } catch (error) {
@@ -57,7 +57,7 @@ export class OperationQueries {
 
   /** Executes the statements of one field of a mutation as one transaction. */
   async runTogether(queries: readonly PgClientQuery[]): Promise<BatchResult> {
-    if (this.#failed) throw new ApiError(notExecuted());
+    if (this.#failed) throw problem("not executed");
     let index: number | null = 0;
     const onCompleted = (completed: number) => {
       // The commit may fail after the last statement, without a statement to blame.
@@ -122,7 +122,7 @@ function refuseTooManyRows(results: readonly Result[], max: number): void {
       for (const field of row)
         if (field?.[0] === OPENING_BRACE) count += countRows(field, max - count, BYTES_BEFORE_ROW);
     }
-    if (count > max) throw new ApiError(tooManyRows(max));
+    if (count > max) throw problem("too many rows", { max });
   }
 }
 

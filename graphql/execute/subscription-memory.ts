@@ -1,6 +1,8 @@
-import { type DocumentNode, type ExecutionResult, GraphQLError } from "postgraphile/graphql";
+import type { DocumentNode, ExecutionResult } from "postgraphile/graphql";
 import type { ByteBudget, Holding, Recipient } from "../../db/admission/byte-budget.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { SubscriptionEvents } from "../transport/stream.ts";
+import { asGraphQLError } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 
 /** What a running subscription takes beside its document. Measured: 18,500 bytes. */
@@ -30,7 +32,7 @@ export class SubscriptionMemory {
     start: () => Promise<ExecutionResult | SubscriptionEvents>,
   ): Promise<ExecutionResult | SubscriptionEvents> {
     const close = this.#open(operation, recipient);
-    if (close === null) return { errors: [subscriptionsTooLarge()] };
+    if (close === null) return { errors: [asGraphQLError(problem("subscriptions too large"))] };
     try {
       const started = await start();
       if (started instanceof SubscriptionEvents) started.onEnd = close;
@@ -80,9 +82,3 @@ export class SubscriptionMemory {
     };
   }
 }
-
-/** The subscriptions of a network take too much memory. */
-const subscriptionsTooLarge = (): GraphQLError =>
-  new GraphQLError("the subscriptions of your IP address are too large: end some, and subscribe again", {
-    extensions: { code: "RATE_LIMITED" },
-  });

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { anonymous, type Caller } from "../../db/caller.ts";
-import { ApiError, type Code, loginRequired } from "../../db/errors.ts";
+import { loginRequired } from "../../db/errors.ts";
+import { isRefusal, problem } from "../../db/problems/problem.ts";
+import type { Reason } from "../../db/problems/reasons.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
-import { REFUSALS, type RefusalReason, RefusedError } from "../../identity/refusals.ts";
 
 /** Refusals that are not about a missing or invalid credential: GraphQL rejects them as every other interface does. */
-const REJECTED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
+const REJECTED: ReadonlySet<Reason> = new Set<Reason>([
   "no csrf token",
   "foreign page",
   "disagreement",
@@ -15,7 +16,7 @@ const REJECTED: ReadonlySet<RefusalReason> = new Set<RefusalReason>([
   "busy",
 ]);
 
-/** The caller of a GraphQL request: anonymous if a credential is not valid. Throws, or rejects with, ApiError. */
+/** The caller of a GraphQL request: anonymous if a credential is not valid. Throws, or rejects with, Problem. */
 export function graphqlCaller(identity: RequestIdentity, anonymousRole: string): Caller | Promise<Caller> {
   try {
     const caller = identity.caller();
@@ -28,7 +29,7 @@ export function graphqlCaller(identity: RequestIdentity, anonymousRole: string):
 /**
  * The caller of a WebSocket, from the headers of the upgrade and the payload of `connection_init`. In the payload,
  * `{ Authorization: "Bearer …" }`, `apikey` and `X-API-Key`, in upper or lower case, replace the headers of the same name. Throws,
- * or rejects with, ApiError, also if a credential in the payload is misspelt or not valid: a client that sends one expects to be
+ * or rejects with, Problem, also if a credential in the payload is misspelt or not valid: a client that sends one expects to be
  * signed in, and would otherwise wait for events that it may not see.
  */
 export function socketCaller(
@@ -50,7 +51,7 @@ export function socketCaller(
 }
 
 /**
- * Throws ApiError if the message that opens a socket, or the headers of a stream, have credentials that are refused. Without
+ * Throws Problem if the message that opens a socket, or the headers of a stream, have credentials that are refused. Without
  * credentials the caller is anonymous.
  */
 export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, unknown>>): Caller {
@@ -58,7 +59,7 @@ export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, u
     ([name, value]) => PAYLOAD_HEADERS.has(name.toLowerCase()) && value,
   );
   if (!hasCredentials) return caller;
-  if (caller.refused?.isExpired) throw new ApiError(loginRequired(caller.refused));
+  if (caller.refused?.isExpired) throw loginRequired(caller.refused);
   if (caller.refused !== null) throw refusedPayload(caller.refused.message);
   return caller;
 }
@@ -67,26 +68,13 @@ const HOW_TO_SEND = "send Authorization: Bearer …";
 /** Names that a client may have meant: `authToken`, `access_token`, `headers`. */
 const LIKE_CREDENTIAL = /auth|token|bearer|jwt|api.?key|^headers$/i;
 
-const refusedPayload = (message: string) => new ApiError({ status: 401, code: "AUTH_REQUIRED", message });
+const refusedPayload = (why: string) => problem("credential refused", { why });
 
 const PAYLOAD_HEADERS: ReadonlySet<string> = new Set(["authorization", "apikey", "x-api-key"]);
 
 function orAnonymous(error: unknown, anonymousRole: string): Caller {
-  if (!(error instanceof RefusedError)) throw error;
-  if (REJECTED.has(error.reason)) throw rejection(error);
+  if (!isRefusal(error)) throw error;
+  if (REJECTED.has(error.reason)) throw error;
   const isExpired = error.reason === "expired token" || error.reason === "expired key";
-  const [, , message] = REFUSALS[error.reason];
-  return anonymous(anonymousRole, { isExpired, message: error.more.fault?.message ?? message });
+  return anonymous(anonymousRole, { isExpired, message: error.more.fault?.message ?? error.message });
 }
-
-function rejection({ reason, more: { retryAfter } }: RefusedError): ApiError {
-  const [status, , message] = REFUSALS[reason];
-  return new ApiError({ status, code: CODES[status]!, message, ...(retryAfter !== undefined && { retryAfter }) });
-}
-
-const CODES: Readonly<Record<number, Code>> = {
-  401: "AUTH_REQUIRED",
-  403: "PERMISSION_DENIED",
-  429: "RATE_LIMITED",
-  503: "INTERNAL_ERROR",
-};

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http";
 import { setHead } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { codeOf } from "../execute/error-codes.ts";
 
 export type MediaType = "application/json" | "application/graphql-response+json";
 
@@ -11,12 +12,13 @@ export type Answer = { readonly status: number; readonly body: string };
 export const GRAPHQL: HttpEnvelope = {
   serves: (url) => url === "/graphql" || url.startsWith("/graphql?"),
   reject({ request, response, head }, problem) {
-    const { status, code, retryAfter = RETRY_SECONDS } = problem;
+    const { status, message, more } = problem;
+    const code = codeOf(problem);
     head.notes.route = "/graphql";
     head.notes.code = code;
     setHead(response, head);
-    if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
-    sendAnswer(response, mediaTypeOf(request.headers.accept), refusal(problem));
+    if (status === 503 || status === 429) response.setHeader("Retry-After", more.retryAfter ?? RETRY_SECONDS);
+    sendAnswer(response, mediaTypeOf(request.headers.accept), refusal(status, code, message));
   },
 };
 
@@ -37,11 +39,8 @@ export function sendAnswer(response: ServerResponse, mediaType: MediaType, { sta
 const LARGE = 65_536;
 
 /** The answer to a request that is not executed. */
-export function refusal(
-  { status, code, message }: { readonly status: number; readonly code: string; readonly message: string },
-  extensions: { requestId?: string } = {},
-): Answer {
-  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code, ...extensions } }] }) };
+export function refusal(status: number, code: string, message: string, more: { requestId?: string } = {}): Answer {
+  return { status, body: JSON.stringify({ errors: [{ message, extensions: { code, ...more } }] }) };
 }
 
 const NEW_TYPE = "application/graphql-response+json";

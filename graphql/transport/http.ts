@@ -2,13 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
 import type { TableName } from "../../db/catalog/catalog.ts";
-import { ApiError, type ConstraintMessages, internalError, loginRequired } from "../../db/errors.ts";
+import { type ConstraintMessages, loginRequired } from "../../db/errors.ts";
+import { Problem, problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
 import { type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone, RETRY_SECONDS } from "../../http/pipeline/response.ts";
 import { traced } from "../../telemetry/span.ts";
+import { codeOf } from "../execute/error-codes.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
@@ -50,21 +52,19 @@ async function answerTo(exchange: Exchange, mediaType: MediaType, options: Graph
     const graphqlRequest = await readRequest(request, response, options.limits);
     return await run(graphqlRequest, exchange, mediaType, options);
   } catch (error) {
-    if (error instanceof ApiError) {
-      const { status, retryAfter = RETRY_SECONDS } = error.problem;
-      if (status === 503 || status === 429) response.setHeader("Retry-After", retryAfter);
+    if (error instanceof Problem) {
+      const { status, more } = error;
+      if (status === 503 || status === 429) response.setHeader("Retry-After", more.retryAfter ?? RETRY_SECONDS);
       if (status === 401 && !response.hasHeader("WWW-Authenticate")) response.setHeader("WWW-Authenticate", "Bearer");
-      head.notes.code = error.problem.code;
-      return refusal(error.problem);
+      head.notes.code = codeOf(error);
+      return refusal(error.status, codeOf(error), error.message);
     }
     if (response.destroyed) throw error;
     const { requestId } = head;
     head.notes.code = "INTERNAL_ERROR";
     options.onInternalError(error, requestId);
-    return refusal(
-      { ...internalError(), status: mediaType === "application/json" ? options.internalStatus : 500 },
-      { requestId },
-    );
+    const { status, code, message } = problem("internal error");
+    return refusal(mediaType === "application/json" ? options.internalStatus : status, code, message, { requestId });
   }
 }
 
@@ -79,7 +79,7 @@ async function run(
   const caller = await graphqlCaller(requestIdentity, options.anonymousRole);
   // The operation runs without a caller, so that the client would not notice.
   if (caller.refused !== null) response.setHeader("WWW-Authenticate", challengeOf(caller.refused));
-  if (caller.refused !== null && options.badToken === "reject") throw new ApiError(loginRequired(caller.refused));
+  if (caller.refused !== null && options.badToken === "reject") throw loginRequired(caller.refused);
   const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
@@ -87,7 +87,7 @@ async function run(
   if ("kind" in operation) head.notes.span?.set(attributesOf(operation));
   if ("kind" in operation && operation.kind === "mutation" && request.method === "GET") {
     response.setHeader("Allow", "POST");
-    throw refuse(405, "a mutation must be sent with POST");
+    throw problem("POST only", { message: "a mutation must be sent with POST" });
   }
   if (wantsEvents(request.headers.accept)) {
     // A stream lasts for hours: its client would not notice that it is anonymous.
@@ -97,7 +97,9 @@ async function run(
   }
   if ("errors" in operation) return requestErrors(operation.errors);
   if (operation.kind === "subscription")
-    throw refuse(400, "a subscription needs a WebSocket, or the header Accept: text/event-stream, at the same path");
+    throw problem("invalid request", {
+      message: "a subscription needs a WebSocket, or the header Accept: text/event-stream, at the same path",
+    });
 
   const context = contextOfExchange(exchange, "/graphql", caller);
   const gone = new ClientGone(response);
@@ -165,7 +167,7 @@ async function readRequest(
   if (request.method === "POST") return requestOf(await readJson(request, limits));
   if (request.method === "GET") return requestOf(queryParameters(request, limits));
   response.setHeader("Allow", "GET, POST");
-  throw refuse(405, "send a POST request, or a GET request with a query");
+  throw problem("POST only", { message: "send a POST request, or a GET request with a query" });
 }
 
 function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
@@ -184,5 +186,3 @@ function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown 
     extensions: json("extensions"),
   };
 }
-
-const refuse = (status: number, message: string) => new ApiError({ status, code: "VALIDATION_ERROR", message });

@@ -1,4 +1,4 @@
-import { ApiError } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 import type { GraphQLRequest } from "../execute/operation.ts";
 
 /**
@@ -6,7 +6,7 @@ import type { GraphQLRequest } from "../execute/operation.ts";
  *
  *   { "query": "subscription { onTodoCreated { title } }", "extensions": { "after": "k3vd81-1c4e8-2" } }
  *
- * Throws ApiError with status 400 if it is not a GraphQL request.
+ * Throws Problem with status 400 if it is not a GraphQL request.
  */
 export function requestOf(body: unknown): GraphQLRequest {
   if (Array.isArray(body)) throw refuse("batched requests are not supported: send one operation per request");
@@ -40,4 +40,4 @@ function positionsOf(extensions: any): Pick<GraphQLRequest, "after" | "wantsPosi
   return { after: after || null, wantsPosition: changePosition };
 }
 
-const refuse = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
+const refuse = (message: string) => problem("invalid request", { message });

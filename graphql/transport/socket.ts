@@ -3,9 +3,10 @@ import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder, Holding } from "../../db/admission/byte-budget.ts";
 import type { TableName } from "../../db/catalog/catalog.ts";
-import { ApiError, type ConstraintMessages } from "../../db/errors.ts";
+import type { ConstraintMessages } from "../../db/errors.ts";
 import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
+import { Problem, problem } from "../../db/problems/problem.ts";
 import type { SocketExchange, SocketRoute } from "../../http/limits/upgrade-gate.ts";
 import { parseJson } from "../../http/pipeline/body.ts";
 import { recipientOf } from "../../http/pipeline/recipient.ts";
@@ -13,7 +14,7 @@ import { contextOf } from "../../http/pipeline/request.ts";
 import { type SocketCaller, SocketCallers } from "../../identity/socket-caller.ts";
 import type { Span, Tracer } from "../../telemetry/span.ts";
 import type { Engine } from "../execute/engine.ts";
-import { type ErrorFormat, formatError } from "../execute/errors.ts";
+import { asGraphQLError, type ErrorFormat, formatError } from "../execute/errors.ts";
 import { attributesOf, type Operation } from "../execute/operation.ts";
 import { refuseInvalid, socketCaller } from "./caller.ts";
 import { requestOf } from "./request.ts";
@@ -78,8 +79,9 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
       const refusal = extra.countOperation(extra.identity.nameOf(extra.caller!.current));
-      if (refusal !== null) return [new GraphQLError(refusal.message, { extensions: { code: refusal.code } })];
-      if (Object.keys(subscriptions).length > options.maxSubscriptions) return [tooMany(options.maxSubscriptions)];
+      if (refusal !== null) return [asGraphQLError(refusal)];
+      if (Object.keys(subscriptions).length > options.maxSubscriptions)
+        return [asGraphQLError(problem("too many operations", { max: options.maxSubscriptions }))];
       const operation = prepare(engine, payload);
       if ("errors" in operation) return operation.errors;
       // graphql-ws passes this to execute and subscribe below.
@@ -164,8 +166,8 @@ async function authenticate(
     if (session.closed.aborted) caller.close();
     return true;
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    socket.close(FORBIDDEN, error.problem.message.slice(0, MAX_REASON));
+    if (!(error instanceof Problem)) throw error;
+    socket.close(FORBIDDEN, error.message.slice(0, MAX_REASON));
     return false;
   }
 }
@@ -175,9 +177,8 @@ function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["
   try {
     return engine.prepare(requestOf(payload));
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    const { message, code } = error.problem;
-    return { errors: [new GraphQLError(message, { extensions: { code } })] };
+    if (!(error instanceof Problem)) throw error;
+    return { errors: [asGraphQLError(error)] };
   }
 }
 
@@ -289,8 +290,3 @@ function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions
     onInternalError: (error) => options.onInternalError(error, requestId),
   };
 }
-
-const tooMany = (max: number) =>
-  new GraphQLError(`too many operations on this socket: the maximum is ${max}`, {
-    extensions: { code: "RATE_LIMITED" },
-  });

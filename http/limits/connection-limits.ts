@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
 import { networkOf } from "../../db/network.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Client, Clients } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
@@ -21,22 +22,12 @@ type ConnectionLimitOptions = {
 
 type Limit = { readonly setting: string; readonly response: string };
 
-const rejection = (setting: string, status: number, code: string, message: string): Limit => ({
-  setting,
-  response: closingResponse(status, code, message, ["Retry-After", RETRY_SECONDS]),
-});
-const IN_TOTAL = rejection(
-  "MAX_CONNECTIONS",
-  503,
-  "INTERNAL_ERROR",
-  "the service has too many open connections: try again",
-);
-const PER_ADDRESS = rejection(
-  "MAX_CONNECTIONS_PER_ADDRESS",
-  429,
-  "RATE_LIMITED",
-  "your IP address has too many open connections: close some, and try again",
-);
+function rejection(setting: string, reason: "too many connections" | "too many connections of the address"): Limit {
+  const { status, code, message } = problem(reason);
+  return { setting, response: closingResponse(status, code, message, ["Retry-After", RETRY_SECONDS]) };
+}
+const IN_TOTAL = rejection("MAX_CONNECTIONS", "too many connections");
+const PER_ADDRESS = rejection("MAX_CONNECTIONS_PER_ADDRESS", "too many connections of the address");
 
 /** Rejected connections that may stay open until their clients have read the reason. Others are closed at once. */
 const MAX_REJECTING = 100;

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import type { Problem } from "../../db/errors.ts";
 import { networkOf } from "../../db/network.ts";
 import type { AddressReader } from "../pipeline/request.ts";
 import type { Client, Clients, Taken } from "./clients.ts";
@@ -72,10 +71,3 @@ const isExempt = ({ method, url = "/", headers }: IncomingMessage) =>
   (EXEMPT.test(url) && !url.includes("api_key") && !CREDENTIALS.some((name) => name in headers));
 
 const CREDENTIALS = ["authorization", "apikey", "x-api-key", "cookie"];
-
-export const tooManyRequests = ({ retryAfter }: Taken): Problem => ({
-  status: 429,
-  code: "RATE_LIMITED",
-  message: `too many requests: try again in ${retryAfter} s`,
-  retryAfter,
-});

@@ -2,14 +2,14 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
-import type { Problem } from "../../db/errors.ts";
 import { networkOf } from "../../db/network.ts";
+import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
 import { RETRY_SECONDS } from "../pipeline/response.ts";
 import { type Client, type Clients, IntervalCount } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
-import { type RateLimit, tooManyRequests } from "./rate-limit.ts";
+import type { RateLimit } from "./rate-limit.ts";
 import { spreadOut } from "./spread.ts";
 
 /** The names are those of the service's settings. */
@@ -211,7 +211,7 @@ export class UpgradeGate {
       const taken = rateLimit?.countOperation(client, knownName) ?? null;
       if (!taken?.isOver) return null;
       if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
-      return tooManyRequests(taken);
+      return problem("too many requests", { retryAfter: taken.retryAfter });
     };
   }
 

@@ -1,4 +1,5 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { HttpInterface } from "../pipeline/pipeline.ts";
 import { type OperatorAccess, refusalForOperators } from "./operator.ts";
@@ -42,8 +43,7 @@ export function adminInterface(options: AdminOptions): HttpInterface {
       }
       if (request.method !== "GET" && request.method !== "HEAD") {
         response.setHeader("Allow", ALLOW);
-        const message = `${request.method} is not allowed here: use ${ALLOW}`;
-        return options.reject(exchange, { status: 405, code: "VALIDATION_ERROR", message });
+        return options.reject(exchange, problem("method not allowed", { method: request.method!, allowed: ALLOW }));
       }
       const refusal = path === "/metrics" ? null : await refusalForOperators(exchange, options.access);
       if (refusal) return options.reject(exchange, refusal);

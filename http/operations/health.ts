@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import type { Advice } from "../../db/advisor/advisor.ts";
 import { countsOf, lineOf, sentenceOf } from "../../db/advisor/finding.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { type Destination, type Exchange, setHead } from "../pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope } from "../pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../pipeline/response.ts";
@@ -42,7 +43,8 @@ export function healthInterface(health: Health, reject: HttpEnvelope["reject"]):
         return send(destination, await replyTo(head.notes.route, destination, health));
       }
       response.setHeader("Allow", ALLOW);
-      if (method !== "OPTIONS") return reject(destination, methodNotAllowed(method!));
+      if (method !== "OPTIONS")
+        return reject(destination, problem("method not allowed", { method: method!, allowed: ALLOW }));
       setHead(response, head);
       response.writeHead(204).end();
     },
@@ -80,9 +82,6 @@ export function reportOf({ graphql, advice, changes, schemaChanges }: Reported):
 }
 
 const PATH = /^\/(?:live|ready|health)(?:\?|$)/;
-
-const methodNotAllowed = (method: string) =>
-  ({ status: 405, code: "VALIDATION_ERROR", message: `${method} is not allowed here: use ${ALLOW}` }) as const;
 
 type Reply = { readonly status: number; readonly body: object };
 

@@ -2,8 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
-import type { Problem } from "../../db/errors.ts";
-import { RefusedError } from "../../identity/refusals.ts";
+import { isRefusal, type Problem, problem } from "../../db/problems/problem.ts";
 import { isServiceKey } from "../../identity/tokens.ts";
 import type { Exchange } from "../pipeline/exchange.ts";
 
@@ -35,27 +34,15 @@ export async function refusalForOperators(
 ): Promise<Problem | null> {
   const { request, identity } = exchange;
   if (openTo === "everyone") return null;
-  if (isOfOtherSite(request)) return OTHER_SITE;
+  if (isOfOtherSite(request)) return problem("other site");
   if (openTo === "local" && isLocal(request)) return null;
   try {
-    return isOperator(await identity.caller()) ? null : SIGN_IN;
+    return isOperator(await identity.caller()) ? null : problem("operators only");
   } catch (error) {
-    if (error instanceof RefusedError) return SIGN_IN;
+    if (isRefusal(error)) return problem("operators only");
     throw error;
   }
 }
-
-const OTHER_SITE: Problem = {
-  status: 403,
-  code: "PERMISSION_DENIED",
-  message: "pages of other sites may not request this",
-};
-
-const SIGN_IN: Problem = {
-  status: 401,
-  code: "AUTH_REQUIRED",
-  message: "this is for operators: send the service key, or sign in as an administrator",
-};
 
 /** Whether a page of another site sends the request, unless the user follows a link. Pages cannot set these headers: browsers do. */
 export const isOfOtherSite = ({ method, headers }: IncomingMessage): boolean => {

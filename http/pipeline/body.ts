@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
-import { ApiError, addressHoldsTooMuch } from "../../db/errors.ts";
+import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { Destination } from "./exchange.ts";
 
 export type BodyLimits = {
@@ -10,7 +10,7 @@ export type BodyLimits = {
 };
 
 /**
- * Reads the body of a request as JSON. Throws ApiError: 413 above the size, 415 for anything but application/json in UTF-8,
+ * Reads the body of a request as JSON. Throws Problem: 413 above the size, 415 for anything but application/json in UTF-8,
  * 400 for invalid JSON and for brackets that are nested too deeply.
  */
 export async function readJson(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
@@ -19,19 +19,20 @@ export async function readJson(request: IncomingMessage, limits: BodyLimits): Pr
 }
 
 export function parseJson(bytes: Buffer, maxDepth: number): unknown {
-  if (!isUtf8(bytes)) throw invalid("the body is not valid UTF-8");
-  if (depthOf(bytes, maxDepth) > maxDepth) throw invalid(`the body is nested more than ${maxDepth} levels deep`);
+  if (!isUtf8(bytes)) throw problem("invalid request", { message: "the body is not valid UTF-8" });
+  if (depthOf(bytes, maxDepth) > maxDepth)
+    throw problem("invalid request", { message: `the body is nested more than ${maxDepth} levels deep` });
   try {
     return JSON.parse(bytes.toString());
   } catch (error) {
-    throw invalid(`the body is not valid JSON: ${(error as Error).message}`);
+    throw problem("invalid request", { message: `the body is not valid JSON: ${(error as Error).message}` });
   }
 }
 
 function refuseMediaType(request: IncomingMessage): void {
   const type = request.headers["content-type"];
   const isJson = type !== undefined && /^application\/json\s*(;\s*charset\s*=\s*"?utf-8"?\s*)?$/i.test(type.trim());
-  if (!isJson) throw unsupported(wrongMediaType(type));
+  if (!isJson) throw problem("unsupported body", { message: wrongMediaType(type) });
 }
 
 /** The message for a media type other than JSON. */
@@ -66,19 +67,20 @@ function holdingOf(request: IncomingMessage): Holding | null {
 }
 
 /**
- * Throws ApiError: 413 above `maxSize` bytes, 415 for a compressed body, 429 if the clients of the network make the service hold too
+ * Throws Problem: 413 above `maxSize` bytes, 415 for a compressed body, 429 if the clients of the network make the service hold too
  * much.
  */
 export function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   const maxSize = Math.min(mostBytes, counted.get(request)?.budget.share ?? mostBytes);
   if (request.headers["content-encoding"] !== undefined)
-    return Promise.reject(unsupported("the body must be sent without Content-Encoding"));
-  if (Number(request.headers["content-length"] ?? 0) > maxSize) return Promise.reject(tooLarge(maxSize));
+    return Promise.reject(problem("unsupported body", { message: "the body must be sent without Content-Encoding" }));
+  if (Number(request.headers["content-length"] ?? 0) > maxSize)
+    return Promise.reject(problem("body too large", { size: maxSize }));
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
     const holding = holdingOf(request);
-    const refuse = (error: ApiError) => {
+    const refuse = (error: Problem) => {
       request.removeAllListeners("data");
       chunks.length = 0;
       holding?.close();
@@ -87,8 +89,9 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
     };
     request.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > maxSize) refuse(tooLarge(maxSize));
-      else if (size > SMALL && holding?.take(chunk.length) === false) refuse(new ApiError(addressHoldsTooMuch()));
+      if (size > maxSize) refuse(problem("body too large", { size: maxSize }));
+      else if (size > SMALL && holding?.take(chunk.length) === false)
+        refuse(problem("address holds too much", { retryAfter: 1 }));
       else {
         if (size <= SMALL) holding?.add(chunk.length);
         chunks.push(chunk);
@@ -120,8 +123,3 @@ function depthOf(bytes: Buffer, max: number): number {
   }
   return deepest;
 }
-
-const invalid = (message: string) => new ApiError({ status: 400, code: "VALIDATION_ERROR", message });
-const unsupported = (message: string) => new ApiError({ status: 415, code: "VALIDATION_ERROR", message });
-const tooLarge = (size: number) =>
-  new ApiError({ status: 413, code: "VALIDATION_ERROR", message: `the body must not be larger than ${size} bytes` });

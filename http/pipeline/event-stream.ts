@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
-import { ApiError, addressHoldsTooMuch } from "../../db/errors.ts";
 import { networkOf } from "../../db/network.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { spreadOut } from "../limits/spread.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -36,10 +36,10 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Counts what a stream makes the service hold, until its response is closed. Throws ApiError if its network may not hold it. */
+  /** Counts what a stream makes the service hold, until its response is closed. Throws Problem if its network may not hold it. */
   reserve({ identity, response }: Exchange, bytes: number): void {
     const held = this.#budget.reserve(networkOf(identity.address), "subscriptions", bytes, response);
-    if (held === null) throw new ApiError(addressHoldsTooMuch());
+    if (held === null) throw problem("address holds too much", { retryAfter: 1 });
     response.once("close", () => held.close());
     if (response.destroyed) held.close();
   }

@@ -1,5 +1,5 @@
 import type { RequestHandler } from "express";
-import { ApiError } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 
 export type Methods = Readonly<Partial<Record<"GET" | "POST" | "PUT" | "PATCH" | "DELETE", RequestHandler>>>;
 
@@ -17,10 +17,6 @@ export function byMethod(methods: Methods): RequestHandler {
     if (handler) return handler(request, response, next);
     response.set("Allow", allow);
     if (method === "OPTIONS") return void response.status(204).end();
-    throw new ApiError({
-      status: 405,
-      code: "VALIDATION_ERROR",
-      message: `${method} is not allowed here: use ${allow}`,
-    });
+    throw problem("method not allowed", { method, allowed: allow });
   };
 }

@@ -1,12 +1,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Logger } from "pino";
 import type { ByteBudget } from "../../db/admission/byte-budget.ts";
-import { internalError, overloaded, type Problem } from "../../db/errors.ts";
 import { networkOf } from "../../db/network.ts";
+import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
 import type { Taken } from "../limits/clients.ts";
-import { type RateLimit, tooManyRequests } from "../limits/rate-limit.ts";
+import type { RateLimit } from "../limits/rate-limit.ts";
 import { RequestQueue, type RequestQueueOptions } from "../limits/request-queue.ts";
 import type { ServiceState } from "../operations/health.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
@@ -147,7 +147,7 @@ export class Pipeline {
     const head = this.#headOf(queued, served, []);
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () =>
-      (served ?? this.#envelopeAt(url)).reject({ request, response, head }, overloaded()),
+      (served ?? this.#envelopeAt(url)).reject({ request, response, head }, problem("overloaded")),
     );
   }
 
@@ -170,7 +170,7 @@ export class Pipeline {
       const rejection = rejectionOf(request, taken);
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       if (served?.needsDatabase && this.#context!.refuses?.(identity!))
-        return envelope.reject({ request, response, head }, overloaded());
+        return envelope.reject({ request, response, head }, problem("overloaded"));
       if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
       const { budget } = this.#context!;
@@ -205,7 +205,7 @@ export class Pipeline {
     const url = destination.request.url!;
     const alwaysOn = serving(this.#options.alwaysOn, url);
     if (alwaysOn) alwaysOn.handle(destination).catch((error) => this.#fail(error, alwaysOn, destination));
-    else this.#envelopeAt(url).reject(closed(destination), serviceUnavailable(this.state));
+    else this.#envelopeAt(url).reject(closed(destination), problem("service not ready", { state: this.state }));
   }
 
   #envelopeAt(url: string): HttpEnvelope {
@@ -218,7 +218,7 @@ export class Pipeline {
     if (response.destroyed) return;
     this.#options.log.error({ requestId: head.requestId, err: error }, "unhandled error");
     if (response.headersSent) response.destroy();
-    else envelope.reject(destination, internalError());
+    else envelope.reject(destination, problem("internal error"));
   }
 }
 
@@ -229,16 +229,10 @@ function serving<T extends HttpEnvelope>(list: readonly T[], url: string): T | u
 
 /** Why a request is rejected before its interface receives it. */
 function rejectionOf(request: IncomingMessage, taken: Taken | null): Problem | null {
-  if (taken?.isOver) return tooManyRequests(taken);
+  if (taken?.isOver) return problem("too many requests", { retryAfter: taken.retryAfter });
   const ambiguity = ambiguityOf(request);
-  return ambiguity === null ? null : { status: 400, code: "VALIDATION_ERROR", message: ambiguity };
+  return ambiguity === null ? null : problem("invalid request", { message: ambiguity });
 }
-
-const serviceUnavailable = (state: ServiceState): Problem => ({
-  status: 503,
-  code: "INTERNAL_ERROR",
-  message: `the service is ${state}: try again`,
-});
 
 const CLOSE = ["Connection", "close"] as const;
 

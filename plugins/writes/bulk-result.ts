@@ -8,7 +8,7 @@ import {
 } from "postgraphile/@dataplan/pg";
 import { access, context, lambda, list, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
-import type { Problem } from "../../db/errors.ts";
+import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { arrayOfRows, type BatchClient, type BatchResult, columnsIn } from "./writes.ts";

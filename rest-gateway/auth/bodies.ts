@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
+import type { Fault } from "../../db/problems/problem.ts";
 import { type BodyLimits, readBytes } from "../../http/pipeline/body.ts";
 import { parseBody } from "../conventions/json-body.ts";
-import type { Fault } from "../conventions/problem.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
@@ -194,7 +194,7 @@ export const CodeBody = z.object({
 export type LoginInput = { readonly username: string; readonly password: string; readonly code: string | null };
 export type ChallengeInput = z.infer<typeof ChallengeBody>;
 
-/** Reads a JSON body of any type. Rejects with RestError, and with ApiError for a body that is too large. */
+/** Reads a JSON body of any type. Rejects with RestError, and with Problem for a body that is too large. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
   parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
 

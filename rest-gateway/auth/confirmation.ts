@@ -1,6 +1,6 @@
 import type { Caller } from "../../db/caller.ts";
+import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import type { Auth } from "./auth.ts";
 import type { WrongPassword } from "./passwords.ts";
 import {
@@ -27,7 +27,7 @@ export type Confirmed = { readonly account: Account; readonly code: CodeToTry | 
 /**
  * For changes that would outlast a stolen token or lock its owner out: rejects unless the sign-in is recent, or the password,
  * and the code of the second factor, are sent again. Rejects with RestError PASSWORD_REQUIRED, "wrong password" and "wrong
- * code", and with RefusedError "second factor needed", "too many attempts" and "busy".
+ * code", and with Problem "second factor needed", "too many attempts" and "busy".
  */
 export async function requireRecentSignIn(
   auth: Auth,
@@ -51,7 +51,7 @@ export const isRecent = ({ clock, settings }: Auth, { caller }: Owner): boolean 
 /**
  * Verifies the password and reads the code, which the change then spends in its transaction. A wrong password counts as a failed
  * login. An account without a password needs a recent sign-in instead. Rejects with RestError: the error of `wrong`, MISSING_FIELD
- * without a password, and PASSWORD_REQUIRED; and with RefusedError "second factor needed", "too many attempts" and "busy".
+ * without a password, and PASSWORD_REQUIRED; and with Problem "second factor needed", "too many attempts" and "busy".
  */
 export async function confirm(
   auth: Auth,
@@ -66,7 +66,7 @@ export async function confirm(
     known.passwordHash === null ? bySignIn(auth, owner) : byPassword(auth, owner, password!, client, wrong);
   const { account, factor } = await confirmed;
   if (!account.hasFactor) return { account, code: null };
-  if (code === null) throw new RefusedError("second factor needed");
+  if (code === null) throw problem("second factor needed");
   return { account, code: await auth.secondFactor.read(account, { factor, code }, client.address) };
 }
 
@@ -100,10 +100,10 @@ async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactor> {
   return { account, factor: factor?.secret ?? null };
 }
 
-/** Rejects with RefusedError if the account has been deleted. */
+/** Rejects with Problem if the account has been deleted. */
 export async function accountOf({ repository }: Auth, { id }: Owner): Promise<Account> {
   const account = await repository.accountOf(id);
-  if (account === null) throw new RefusedError("revoked token");
+  if (account === null) throw problem("revoked token");
   return account;
 }
 
@@ -112,7 +112,7 @@ export type Wrong = WrongPassword & { readonly field: string };
 
 const WRONG: Wrong = { event: "password_failed", error: wrongPassword, field: "password" };
 
-/** Throws RestError, or RefusedError, unless the code was accepted and its change made. */
+/** Throws RestError, or Problem, unless the code was accepted and its change made. */
 export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried is AcceptedCode<Result> {
   switch (tried.outcome) {
     case "accepted":
@@ -120,9 +120,9 @@ export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried
     case "none":
       throw noFactorEnabled();
     case "missing":
-      throw new RefusedError("second factor needed");
+      throw problem("second factor needed");
     case "changed":
-      throw new RefusedError("revoked token");
+      throw problem("revoked token");
     default:
       throw wrongCode();
   }

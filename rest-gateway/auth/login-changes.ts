@@ -1,7 +1,7 @@
 import type { Router } from "express";
 import type { z } from "zod";
+import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import type { Auth } from "./auth.ts";
 import { EmailBody, PasswordBody, parse, readBody } from "./bodies.ts";
 import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
@@ -64,7 +64,7 @@ async function changePassword(
 
 const WRONG: Wrong = {
   event: "password_refused",
-  error: () => new RefusedError("wrong old password"),
+  error: () => problem("wrong old password"),
   field: "oldPassword",
 };
 

@@ -126,7 +126,7 @@ export class Enrolment {
   /**
    * Enables the pending factor with its first code, and returns the backup codes, which cannot be read again. All other
    * sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with RestError for a wrong code or if
-   * no factor is pending, and with RefusedError "too many attempts" or "busy".
+   * no factor is pending, and with Problem "too many attempts" or "busy".
    */
   async enable(signIn: CurrentSignIn, code: string, client: Client): Promise<readonly string[]> {
     const { id } = signIn;

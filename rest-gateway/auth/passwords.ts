@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { hash, verify } from "@node-rs/argon2";
+import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import type { EventName } from "./repository.ts";
 import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
 
@@ -71,7 +71,7 @@ export class PasswordHashing {
     this.#decoy = hash(randomBytes(32).toString("hex"));
   }
 
-  /** Rejects with RefusedError "busy". */
+  /** Rejects with Problem "busy". */
   hash(password: string): Promise<string> {
     return this.#inTurn(() => this.#hash(password));
   }
@@ -86,7 +86,7 @@ export class PasswordHashing {
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     if (this.#running >= AT_ONCE) {
-      if (this.#waiting.length >= MAX_WAITING) throw new RefusedError("busy");
+      if (this.#waiting.length >= MAX_WAITING) throw problem("busy");
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
     } else this.#running++;
     try {
@@ -118,7 +118,7 @@ export class PasswordCheck {
 
   /**
    * Reserves an attempt and verifies the password; the caller settles the attempt. A wrong password counts as a failed login
-   * and rejects with the error of `wrong`. Rejects with RefusedError "too many attempts" before the password is checked, and
+   * and rejects with the error of `wrong`. Rejects with Problem "too many attempts" before the password is checked, and
    * with "busy".
    */
   async verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {

@@ -1,5 +1,6 @@
 import { problemOf } from "../../db/errors.ts";
-import { restError as error, type Fault, RestError, type RestProblem, restProblemOf } from "../conventions/problem.ts";
+import type { Fault } from "../../db/problems/problem.ts";
+import { restError as error, RestError, type RestProblem, restProblemOf } from "../conventions/problem.ts";
 
 export const notAnObject = () => error(400, "VALIDATION_ERROR", "the body must be a JSON object");
 

@@ -1,5 +1,5 @@
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import { RefusedError } from "../../identity/refusals.ts";
+import { isRefusal } from "../../db/problems/problem.ts";
 import { restRefusal } from "../conventions/problem.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
@@ -49,7 +49,7 @@ export class Registration {
       await throttle.settle(attempt, true);
       return hash;
     } catch (error) {
-      throw error instanceof RefusedError ? restRefusal(error) : error;
+      throw isRefusal(error) ? restRefusal(error) : error;
     }
   }
 }

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { type RequestHandler, Router } from "express";
 import type { Caller } from "../../db/caller.ts";
+import { isRefusal, problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import { loginRequired, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { notByKey } from "./problem.ts";
@@ -18,7 +18,7 @@ export function routes(paths: Readonly<Record<string, Methods>>): Router {
   return router;
 }
 
-/** Disables caching of the response, and turns a RefusedError into a RestError. */
+/** Disables caching of the response, and turns a Problem into a RestError. */
 export const route =
   (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
   async (request, response, next) => {
@@ -26,7 +26,7 @@ export const route =
     try {
       await handler(request, response, next);
     } catch (error) {
-      throw error instanceof RefusedError ? restRefusal(error) : error;
+      throw isRefusal(error) ? restRefusal(error) : error;
     }
   };
 
@@ -96,8 +96,8 @@ export class SameOriginCheck {
     return origin === undefined || origin.replace(/^https?:\/\//, "") === host;
   }
 
-  /** Throws RefusedError unless `accepts` is true. */
+  /** Throws Problem unless `accepts` is true. */
   require(headers: IncomingHttpHeaders): void {
-    if (!this.accepts(headers)) throw new RefusedError("foreign page");
+    if (!this.accepts(headers)) throw problem("foreign page");
   }
 }

@@ -40,7 +40,7 @@ export class SecondFactor {
   }
 
   /**
-   * Spends a code, and the challenge that it completes, by its id. Rejects with RefusedError "too many attempts" even if the
+   * Spends a code, and the challenge that it completes, by its id. Rejects with Problem "too many attempts" even if the
    * code is right, with "busy", and with RestError if the secret of the user cannot be decrypted.
    */
   async tryCode(

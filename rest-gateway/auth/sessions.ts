@@ -1,9 +1,9 @@
 import type { Request, Response, Router } from "express";
+import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account, Clock, Session } from "../../identity/account.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./bodies.ts";
@@ -66,7 +66,7 @@ export function sessionRouter(auth: Auth): Router {
 }
 
 /**
- * The session of the cookie. Rejects with RestError if there is no cookie, and with RefusedError if its session has ended. In
+ * The session of the cookie. Rejects with RestError if there is no cookie, and with Problem if its session has ended. In
  * that case the cookie is deleted, because every further request with it would be rejected.
  */
 async function sessionOf({ sessions }: Auth, request: Request, response: Response): Promise<CurrentSession> {
@@ -75,7 +75,7 @@ async function sessionOf({ sessions }: Auth, request: Request, response: Respons
   if (session !== null) return session;
   if (credentials.session === null) throw sessionRequired();
   response.set("Set-Cookie", endedCookie);
-  throw new RefusedError("no session");
+  throw problem("no session");
 }
 
 /** Seconds for which a session may be idle, and the lifetime of the cookie. Source: the contract, Session cookie. */
@@ -108,7 +108,7 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** Returns the id of the new session. Rejects with RefusedError if the account has changed since it was found. */
+  /** Returns the id of the new session. Rejects with Problem if the account has changed since it was found. */
   begin(account: Account): Promise<string> {
     return this.#begin(account, null);
   }
@@ -125,7 +125,7 @@ export class Sessions {
     const { repository, clock, maxAge } = this.#options;
     const id = newSecret();
     const hasBegun = await repository.startSession(account, hashOf(id), clock() + maxAge * 1000, login);
-    if (!hasBegun) throw new RefusedError("wrong password");
+    if (!hasBegun) throw problem("wrong password");
     return id;
   }
 

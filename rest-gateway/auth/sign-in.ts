@@ -1,6 +1,6 @@
+import { problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import type { Challenge, Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
@@ -21,7 +21,7 @@ export type SignInOptions = {
 export type AdmittedLogin = Admission & { readonly account: Account };
 
 /** A wrong password and an unknown login get the same error. */
-const WRONG: WrongPassword = { event: "login_failed", error: () => new RefusedError("wrong password") };
+const WRONG: WrongPassword = { event: "login_failed", error: () => problem("wrong password") };
 
 /** Verifies the credentials of a login, for tokens, a session or a single request. */
 export class SignIn {
@@ -39,7 +39,7 @@ export class SignIn {
   }
 
   /**
-   * Verifies the credentials. Rejects with RefusedError:
+   * Verifies the credentials. Rejects with Problem:
    * - "too many attempts", before the password is checked,
    * - "wrong password", also for an unknown login,
    * - "account disabled", only if the password is right,
@@ -53,7 +53,7 @@ export class SignIn {
     if (account.isDisabled) return this.#refuseDisabled(login, client);
     if (account.hasFactor && code === null) {
       await this.#options.throttle.settle(attempt, false);
-      throw new RefusedError("second factor needed", { account });
+      throw problem("second factor needed", { account });
     }
     if (account.hasFactor) await this.#tryCode(login, code!, client, null);
     return { account, attempt, address: client.address };
@@ -66,7 +66,7 @@ export class SignIn {
     const { account, factor, attempt } = await throttle.reserveLogin({ userId }, client);
     if (account === null || account.epoch !== epoch || !account.hasFactor || account.isDisabled) {
       await throttle.settle(attempt, false);
-      throw new RefusedError("invalid challenge");
+      throw problem("invalid challenge");
     }
     await this.#tryCode({ account, factor, attempt }, code, client, id);
     return { account, attempt, address: client.address };
@@ -76,7 +76,7 @@ export class SignIn {
     try {
       return this.#options.tokens.verifyChallenge(challenge);
     } catch (error) {
-      throw error instanceof TokenError ? new RefusedError(`${error.reason} challenge`) : error;
+      throw error instanceof TokenError ? problem(`${error.reason} challenge`) : error;
     }
   }
 
@@ -88,7 +88,7 @@ export class SignIn {
       address,
       detail,
     });
-    throw new RefusedError("account disabled");
+    throw problem("account disabled");
   }
 
   /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */
@@ -99,6 +99,6 @@ export class SignIn {
     const outcome = await throttle.guard(attempt, trial);
     if (outcome === "accepted") return;
     await throttle.settle(attempt, outcome === "wrong");
-    throw outcome === "wrong" ? wrongCodeAtLogin() : new RefusedError("invalid challenge");
+    throw outcome === "wrong" ? wrongCodeAtLogin() : problem("invalid challenge");
   }
 }

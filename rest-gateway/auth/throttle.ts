@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Refusal } from "../../db/problems/credentials.ts";
+import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
-import { type RefusalReason, RefusedError } from "../../identity/refusals.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = {
@@ -110,7 +111,7 @@ export class Throttle {
 
   /**
    * Finds the account and reserves an attempt for it in the network of the IP address, so that a user cannot be locked out from
-   * another network. Rejects with RefusedError "too many attempts", and with "busy" if earlier attempts are not decided in time.
+   * another network. Rejects with Problem "too many attempts", and with "busy" if earlier attempts are not decided in time.
    */
   async reserveLogin(who: Login, { address, signal }: Client): Promise<ReservedLogin> {
     return this.#whenDecided(async () => {
@@ -127,7 +128,7 @@ export class Throttle {
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "MFA_ATTEMPTS"), signal);
   }
 
-  /** Reserves a new account. Rejects with RefusedError "too many registrations" and "busy". */
+  /** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
   async reserveRegistration({ address, signal }: Client): Promise<Attempt> {
     const { registrationsPerAddress, window } = this.#limits;
     const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, window);
@@ -171,16 +172,16 @@ export class Throttle {
     }
   }
 
-  /** Null while other attempts are undecided. Throws RefusedError if the limit is reached. */
+  /** Null while other attempts are undecided. Throws Problem if the limit is reached. */
   #attemptOf(reservation: Reservation, limit: keyof typeof REASONS): Attempt | null {
     if (reservation === null) return null;
     if ("ids" in reservation) return reservation.ids;
     throw this.#tooMany(limit, reservation.retryAfter);
   }
 
-  #tooMany(limit: keyof typeof REASONS, retryAfter: number): RefusedError {
+  #tooMany(limit: keyof typeof REASONS, retryAfter: number): Problem {
     this.#onLimit(limit);
-    return new RefusedError(REASONS[limit], { retryAfter });
+    return problem(REASONS[limit], { retryAfter });
   }
 
   /** Repeats `look` until it returns a value: null means that other attempts are undecided. */
@@ -209,6 +210,6 @@ const REASONS = {
   LOGIN_ATTEMPTS_PER_ADDRESS: "too many attempts",
   MFA_ATTEMPTS: "too many attempts",
   REGISTRATIONS_PER_ADDRESS: "too many registrations",
-} as const satisfies Record<string, RefusalReason>;
+} as const satisfies Record<string, Refusal>;
 
-const busy = () => new RefusedError("busy", { retryAfter: 1 });
+const busy = () => problem("busy", { retryAfter: 1 });

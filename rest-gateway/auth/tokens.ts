@@ -1,7 +1,7 @@
 import type { Router } from "express";
+import { isRefusal, type Problem, problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account } from "../../identity/account.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
@@ -64,30 +64,30 @@ export function tokensRouter(auth: Auth): Router {
 
 /**
  * Verifies the body of a login for tokens or a session: `{ username, password, code? }`, or `{ challenge, code }` to complete a
- * login whose code was missing. Rejects with RestError and RefusedError.
+ * login whose code was missing. Rejects with RestError and Problem.
  */
 export async function admit(auth: Auth, body: unknown, client: Client): Promise<AdmittedLogin> {
   const input = parseLogin(body);
   try {
     return await ("challenge" in input ? auth.signIn.admitChallenge(input, client) : auth.signIn.admit(input, client));
   } catch (error) {
-    throw error instanceof RefusedError ? withChallenge(error, auth) : error;
+    throw isRefusal(error) ? withChallenge(error, auth) : error;
   }
 }
 
-function withChallenge(error: RefusedError, auth: Auth): Error {
+function withChallenge(error: Problem, auth: Auth): Error {
   const { account } = error.more;
   return account === undefined ? error : challengeOf(auth, account);
 }
 
 /** The error MFA_REQUIRED, with the challenge that completes the login together with a code. */
 export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">): RestError {
-  return challenged(restRefusal(new RefusedError("second factor needed")).problem, tokens.issueChallenge(account));
+  return challenged(restRefusal(problem("second factor needed")).problem, tokens.issueChallenge(account));
 }
 
 /**
  * Issues the first tokens of an account. With `login`, its attempt is settled and the login is recorded. Rejects with
- * RefusedError if the account has changed since it was found.
+ * Problem if the account has changed since it was found.
  */
 export async function startTokens(
   { repository, tokens, clock }: Auth,
@@ -98,7 +98,7 @@ export async function startTokens(
   const signedInAt = clock();
   const period = { startedAt: signedInAt, expiresAt: signedInAt + REFRESH_SECONDS * 1000 };
   const family = await repository.startTokens(account, hashOf(refreshToken), period, login);
-  if (family === null) throw new RefusedError("wrong password");
+  if (family === null) throw problem("wrong password");
   return tokens.issuePair(account, { family, signedInAt, refreshToken });
 }
 

@@ -1,4 +1,4 @@
-import { ApiError } from "../../db/errors.ts";
+import { Problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, parseJson } from "../../http/pipeline/body.ts";
 import { parseContentType } from "./headers.ts";
 import { invalidJson, unsupportedMediaType } from "./problem.ts";
@@ -27,7 +27,7 @@ export function parseBody(
   try {
     return parseJson(bytes, limits.depth);
   } catch (error) {
-    throw error instanceof ApiError
+    throw error instanceof Problem
       ? invalidJson(error.message.replace(/^the body (?:is not valid JSON: )?/, ""))
       : error;
   }

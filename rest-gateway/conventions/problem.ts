@@ -1,35 +1,15 @@
 import type { ServerResponse } from "node:http";
-import type { Code, Problem } from "../../db/errors.ts";
+import type { Fault, Problem } from "../../db/problems/problem.ts";
+import type { RestCode } from "../../db/problems/reasons.ts";
 import { wrongMediaType } from "../../http/pipeline/body.ts";
 import { type Destination, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
-import { REFUSALS, type RefusedError } from "../../identity/refusals.ts";
-
-/** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
-export type Fault = { readonly field: string; readonly message: string };
 
 /** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */
 export const faultOfRecord = (index: number, message: string, field: string | null): Fault => ({
   field: field === null ? `[${index}]` : `[${index}].${field}`,
   message: `[${index}]: ${message}`,
 });
-
-/** The codes that only REST endpoints use. */
-export const REST_CODES = [
-  "USER_NOT_FOUND",
-  "INVALID_ID",
-  "INVALID_JSON",
-  "MISSING_FIELD",
-  "BAD_REQUEST",
-  "UNSUPPORTED_VERSION",
-  "PRECONDITION_FAILED",
-  "TOKEN_EXPIRED",
-  "INVALID_TOKEN",
-  "VERIFICATION_FAILED",
-  "MFA_REQUIRED",
-] as const;
-
-export type RestCode = Code | (typeof REST_CODES)[number];
 
 /** An error response of the REST conventions. */
 export type RestProblem = {
@@ -109,7 +89,7 @@ export function rejectRest({ response, head }: Destination, problem: Problem): v
 }
 
 /** The REST form of an error that any interface may raise. */
-export const restProblemOf = ({ status, code, message, hint, retryAfter }: Problem): RestProblem => ({
+export const restProblemOf = ({ status, code, message, more: { hint, retryAfter } }: Problem): RestProblem => ({
   status,
   code,
   message,
@@ -161,8 +141,7 @@ export const unsupportedMediaType = (type: string | undefined) =>
 
 const BASIC = 'Basic realm="content-service", charset="UTF-8"';
 
-export function restRefusal({ reason, more: { retryAfter, scheme } }: RefusedError): RestError {
-  const [status, code, message] = REFUSALS[reason];
+export function restRefusal({ status, code, message, more: { retryAfter, scheme } }: Problem): RestError {
   const headers = {
     // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
     ...(status === 401 && { "WWW-Authenticate": scheme === "Basic" ? BASIC : challengeOf(code) }),

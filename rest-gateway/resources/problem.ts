@@ -1,4 +1,5 @@
-import { badRequest, restError as error, type Fault, RestError } from "../conventions/problem.ts";
+import type { Fault } from "../../db/problems/problem.ts";
+import { badRequest, restError as error, RestError } from "../conventions/problem.ts";
 import type { Version } from "../conventions/version.ts";
 import type { Columns } from "./request.ts";
 import type { Resource } from "./resource.ts";

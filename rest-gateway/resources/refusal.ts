@@ -1,10 +1,11 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { Fault } from "../../db/problems/problem.ts";
 import { finish } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type InputFault } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
-import { type Fault, faultOfRecord, type RestError } from "../conventions/problem.ts";
+import { faultOfRecord, type RestError } from "../conventions/problem.ts";
 import * as refused from "../table/refused-row.ts";
 import { writeTrial } from "../table/write/changes.ts";
 import { writeStatement } from "../table/write/statement.ts";

@@ -5,8 +5,8 @@ import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
-import type { Problem } from "../../db/errors.ts";
 import { networkOf } from "../../db/network.ts";
+import type { Problem } from "../../db/problems/problem.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Destination, Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
@@ -23,19 +23,12 @@ import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
+import { toTableProblem } from "./problem.ts";
 import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
-import {
-  pipelineProblem,
-  Stopwatch,
-  sendAnswer,
-  sendStream,
-  sendTableProblem,
-  TABLES,
-  type Verbosity,
-} from "./send.ts";
+import { Stopwatch, sendAnswer, sendStream, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
 import { snapshotRequest, type TableSnapshot, type TableStreams, wantsStream } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
@@ -91,7 +84,7 @@ export class TableInterface implements HttpInterface {
 
   /** Responds with a problem of the pipeline. */
   reject(destination: Destination, problem: Problem): void {
-    sendTableProblem(destination, pipelineProblem(problem), this.#options.errorVerbosity);
+    sendTableProblem(destination, toTableProblem(problem), this.#options.errorVerbosity);
   }
 
   /** Only a value with the format of an API key is a credential. Other values are filters and arguments. */

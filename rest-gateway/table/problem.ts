@@ -1,4 +1,5 @@
-import type { RestProblem } from "../conventions/problem.ts";
+import type { Problem } from "../../db/problems/problem.ts";
+import type { Reason } from "../../db/problems/reasons.ts";
 import { QUERY_TYPE } from "./request.ts";
 import type { HintFor } from "./suggestion.ts";
 
@@ -27,16 +28,21 @@ export const SERVICE_CODES: Readonly<Record<number, string>> = {
   504: "PGRST003",
 };
 
-/** An error of the service, formatted for the table interface. */
-export const toTableProblem = ({
-  status,
-  message,
-  headers,
-}: Pick<RestProblem, "status" | "message" | "headers">): TableProblem => ({
-  status,
-  code: SERVICE_CODES[status] ?? "22000",
-  message,
-  ...(headers && { headers }),
+/** The codes of reasons for which Postgres has a SQLSTATE. */
+const REASON_CODES: Readonly<Partial<Record<Reason, string>>> = {
+  "unstorable text": "22021",
+  overloaded: "53000",
+  "streams busy": "53000",
+  "clients read too slowly": "53000",
+  "address reads too slowly": "53000",
+  "address holds too much": "53000",
+  "result too large": "54000",
+};
+
+/** A problem of the service, formatted for the table interface. */
+export const toTableProblem = ({ reason, status, message, more: { retryAfter, headers } }: Problem): TableProblem => ({
+  ...{ status, code: REASON_CODES[reason] ?? SERVICE_CODES[status] ?? "22000", message },
+  headers: { ...retryHeaders(retryAfter), ...headers },
 });
 
 export const retryHeaders = (seconds: number | undefined): Record<string, string> =>

@@ -1,6 +1,5 @@
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget } from "../../db/admission/byte-budget.ts";
-import type { Problem } from "../../db/errors.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
@@ -11,7 +10,7 @@ import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
 import { BASE } from "./parse/request.ts";
-import { retryHeaders, type TableProblem, toTableProblem } from "./problem.ts";
+import { type TableProblem, toTableProblem } from "./problem.ts";
 import type { StreamedAnswer } from "./run.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -24,14 +23,8 @@ export type Destination = HttpDestination & { readonly watch?: Stopwatch | null 
 /** The URLs of the table interface, and the form of its errors. */
 export const TABLES: HttpEnvelope = {
   serves: (url) => url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!)),
-  reject: (destination, problem) => sendTableProblem(destination, pipelineProblem(problem)),
+  reject: (destination, problem) => sendTableProblem(destination, toTableProblem(problem)),
 };
-
-/** A problem that occurs before the interface receives the request. */
-export const pipelineProblem = ({ status, message, retryAfter, sqlstate }: Problem): TableProblem => ({
-  ...toTableProblem({ status, message, headers: retryHeaders(retryAfter) }),
-  ...(sqlstate !== undefined && { code: sqlstate }),
-});
 
 /** Sends an answer, or 304 if the client already has it. */
 export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {

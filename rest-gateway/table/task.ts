@@ -20,7 +20,7 @@ import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseUrl } from "./parse/request.ts";
 import type { Format } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
-import { TableError, toTableProblem } from "./problem.ts";
+import { SERVICE_CODES, TableError } from "./problem.ts";
 import type { Prepared } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
 import { problemBody, type Verbosity } from "./send.ts";
@@ -53,7 +53,9 @@ export function taskOf(
 /** Queues the task. The answer is 202. Throws TableError if the caller has too many tasks. */
 export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
-    throw error instanceof RestError ? new TableError(toTableProblem(error.problem), { cause: error }) : error;
+    if (!(error instanceof RestError)) throw error;
+    const { status, message, headers = {} } = error.problem;
+    throw new TableError({ status, code: SERVICE_CODES[status]!, message, headers }, { cause: error });
   });
   const applied = [prepared.appliedPreferences, "respond-async"].filter((text) => text !== "").join(", ");
   const others = headers.filter(([name]) => name !== APPLIED);

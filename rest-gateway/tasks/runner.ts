@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
-import { internalError } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
@@ -129,7 +129,7 @@ export class TaskRunner {
     this.#options.log.error({ taskId: attempt.task.id, err: error }, "a task has failed");
     // The log has the details under the id of the task.
     const response = await this.#errorResponse(attempt, error);
-    await this.#fail(attempt, response ?? responseOf(restProblemOf(internalError()), attempt));
+    await this.#fail(attempt, response ?? responseOf(restProblemOf(problem("internal error")), attempt));
   }
 
   /** Stores the error of the task: `status` and the members of the body. */

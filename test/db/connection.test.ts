@@ -9,8 +9,8 @@ import { anon, NO_CODE, useTransactionsDatabase } from "../support/transactions.
 
 const database = useTransactionsDatabase("create table notes (text text); grant all on notes to anon;");
 
-const UNAVAILABLE = { problem: { status: 503, message: "the database is not available; try again" } };
-const OUTCOME_UNKNOWN = { problem: { status: 503, message: expect.stringContaining("check before you try again") } };
+const UNAVAILABLE = { status: 503, message: "the database is not available; try again" };
+const OUTCOME_UNKNOWN = { status: 503, message: expect.stringContaining("check before you try again") };
 
 test("a transaction is one write, one Sync and one ReadyForQuery, however many statements it has", async () => {
   const proxy = await new DatabaseProxy(database().logins.data).start();
@@ -155,7 +155,8 @@ test("a transaction that gets no connection in time fails with 504", async () =>
   );
   await db.sleeping();
   await expect(db.run(anon, ["select 1"])).rejects.toMatchObject({
-    problem: { status: 504, message: "timed out waiting for a free database connection; try again" },
+    status: 504,
+    message: "timed out waiting for a free database connection; try again",
   });
   controller.abort();
   await first;
@@ -169,9 +170,7 @@ test("a burst of transactions waits for the connections of the pool", async () =
   expect(await db.pids()).toHaveLength(2);
 });
 
-const TOO_LARGE = {
-  problem: { status: 400, code: "VALIDATION_ERROR", message: expect.stringContaining("100000 bytes") },
-};
+const TOO_LARGE = { status: 400, code: "VALIDATION_ERROR", message: expect.stringContaining("100000 bytes") };
 
 test.each([
   ["one value", "select repeat('x', 200000)"],
@@ -195,7 +194,7 @@ test("a server that rejects connections is not available, for any number of conc
   const pool = { connectionString: "postgres://unknown@127.0.0.1:1/none", max: 2, connectionTimeoutMillis: 5000 };
   const closed = new Transactions({ pool, statementTimeoutOf: () => 0, maxPrepared: 0, onConnectionError: () => {} });
   const asked = await Promise.allSettled(Array.from({ length: 10 }, () => closed.run(anon, [])));
-  const statuses = asked.map((each) => each.status === "rejected" && each.reason.problem.status);
+  const statuses = asked.map((each) => each.status === "rejected" && each.reason.status);
   expect(new Set(statuses)).toEqual(new Set([503]));
   await closed.close();
 });

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { ApiError } from "../../db/errors.ts";
+import { Problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { ada, anon, bob, identityOf, useTransactionsDatabase } from "../support/transactions.ts";
 
@@ -312,7 +312,7 @@ test("a snapshot is committed in one round trip", async () => {
   expect(db.transactions.syncs).toBe(1);
 });
 
-const UNSTORABLE = { problem: { status: 400, code: "VALIDATION_ERROR" } };
+const UNSTORABLE = { status: 400, code: "VALIDATION_ERROR" };
 
 test.each(["a\0b", "\ud83d", "\ude00\ud83d", `${"x".repeat(100)}\udfff`])(
   "text that Postgres can't store, %j, is refused before anything is sent",
@@ -326,7 +326,7 @@ test.each(["a\0b", "\ud83d", "\ude00\ud83d", `${"x".repeat(100)}\udfff`])(
       { caller, request: { ...request, headers: value } },
       { caller: { ...caller, role: value }, request },
     ])
-      await expect(db.run(identity, ["select 1"])).rejects.toBeInstanceOf(ApiError);
+      await expect(db.run(identity, ["select 1"])).rejects.toBeInstanceOf(Problem);
     expect(db.transactions.syncs).toBe(0);
     expect(await db.pids()).toEqual([]);
   },

@@ -3,10 +3,10 @@ import type { IncomingMessage } from "node:http";
 import jwt from "jsonwebtoken";
 import { describe, expect, test } from "vitest";
 import type { Caller } from "../../db/caller.ts";
+import { isRefusal } from "../../db/problems/problem.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
-import { RefusedError } from "../../identity/refusals.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { tableRefusal } from "../../rest-gateway/table/answer/error-mapping.ts";
@@ -71,7 +71,7 @@ function outcome(credentials: Credentials, resolver = callers): string {
     const { role, claims } = resolver.resolve(credentials);
     return [role, claims.sub].filter(Boolean).join(" ");
   } catch (error) {
-    if (!(error instanceof RefusedError)) throw error;
+    if (!isRefusal(error)) throw error;
     const { status, code, message } = tableRefusal(error).problem;
     return `${status} ${code} ${message}`;
   }

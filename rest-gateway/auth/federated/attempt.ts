@@ -1,6 +1,5 @@
 import type { Request, RequestHandler, Response } from "express";
-import { ApiError } from "../../../db/errors.ts";
-import { RefusedError } from "../../../identity/refusals.ts";
+import { isRefusal, Problem } from "../../../db/problems/problem.ts";
 import { problemHeaders, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { route } from "../route.ts";
@@ -45,9 +44,9 @@ export const page = (
 /** Null for a fault of the service, which the error handler masks and logs. */
 function problemOf(error: unknown): RestProblem | null {
   if (error instanceof SignInFailure) return error.toRestError().problem;
-  if (error instanceof RefusedError) return restRefusal(error).problem;
+  if (isRefusal(error)) return restRefusal(error).problem;
   if (error instanceof RestError) return error.problem;
-  return error instanceof ApiError ? restProblemOf(error.problem) : null;
+  return error instanceof Problem ? restProblemOf(error) : null;
 }
 
 function wantsJson({ headers: { accept = "" } }: Request, { start }: Attempt): boolean {

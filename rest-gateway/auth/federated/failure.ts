@@ -1,4 +1,5 @@
-import { type RestCode, RestError } from "../../conventions/problem.ts";
+import type { RestCode } from "../../../db/problems/reasons.ts";
+import { RestError } from "../../conventions/problem.ts";
 
 type Failure = readonly [status: number, code: RestCode, message: string, hint: string];
 

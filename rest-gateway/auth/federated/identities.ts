@@ -1,5 +1,5 @@
 import type { Router } from "express";
-import { RefusedError } from "../../../identity/refusals.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import { restError } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
@@ -45,7 +45,7 @@ export function identitiesRouter(auth: Auth): Router {
     await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
     const { provider, identity } = requireCode(await completion.takeCode(signInCode, "link", codeVerifier));
     const linked = await identities.link(owner.id, identity, provider, MAX_IDENTITIES, addressOf(request));
-    if (linked.outcome === "changed") throw new RefusedError("revoked token");
+    if (linked.outcome === "changed") throw problem("revoked token");
     if (linked.outcome !== "linked") throw LINK_REFUSALS[linked.outcome]();
     forget(owner.id);
     const found = (await identities.list(owner.id)).find(({ id }) => id === linked.id);
@@ -58,7 +58,7 @@ export function identitiesRouter(auth: Auth): Router {
     // The request has no body that could confirm it.
     if (!isRecent(auth, owner)) throw signInRequired(settings.recentSignIn);
     const outcome = await identities.unlink(currentSignInOf(owner), id, await providers.issuers(), addressOf(request));
-    if (outcome === "changed") throw new RefusedError("revoked token");
+    if (outcome === "changed") throw problem("revoked token");
     if (outcome === "missing") throw noSuchIdentity();
     if (outcome === "last") throw lastWayToSignIn();
     forget(owner.id);

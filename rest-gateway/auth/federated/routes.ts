@@ -1,9 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Request, Response, Router } from "express";
-import { ApiError } from "../../../db/errors.ts";
+import { isRefusal, problem } from "../../../db/problems/problem.ts";
 import { readBytes } from "../../../http/pipeline/body.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
-import { RefusedError } from "../../../identity/refusals.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import { RestError } from "../../conventions/problem.ts";
@@ -199,7 +198,7 @@ async function completeWithCode(auth: Auth, request: Request, response: Response
       const { status, message } = error.problem;
       return sendCodeForm(response, status, { action: actionOf(federated.url), challenge, problem: message });
     }
-    const isOver = error instanceof RefusedError && /challenge$/.test(error.reason);
+    const isOver = isRefusal(error) && /challenge$/.test(error.reason);
     throw isOver ? new SignInFailure("expired", error.reason) : error;
   }
 }
@@ -207,11 +206,11 @@ async function completeWithCode(auth: Auth, request: Request, response: Response
 /** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
 const MAX_FORM = 196_608;
 
-/** Reads the body of a form. Rejects with ApiError: 413 for a larger one, 415 for another media type. */
+/** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */
 async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
     const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
-    throw new ApiError({ status: 415, code: "VALIDATION_ERROR", message });
+    throw problem("unsupported body", { message });
   }
   return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
 }

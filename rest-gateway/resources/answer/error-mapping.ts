@@ -1,17 +1,10 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
-import { type DatabaseErrorLike, internalError, problemOf } from "../../../db/errors.ts";
+import { type DatabaseErrorLike, problemOf } from "../../../db/errors.ts";
+import { type Fault, isRefusal, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
-import { RefusedError } from "../../../identity/refusals.ts";
-import {
-  type Fault,
-  faultOfRecord,
-  RestError,
-  type RestProblem,
-  restProblemOf,
-  restRefusal,
-} from "../../conventions/problem.ts";
+import { faultOfRecord, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
 import { outOfOrder } from "../problem.ts";
 import { RefusedRecord } from "../refusal.ts";
 import { nameIn, type ResourceRequest } from "../request.ts";
@@ -29,13 +22,13 @@ export type ProblemContext = {
 /** The problem that is sent. Null for an internal error, whose details the client must not see. */
 export function restProblem(error: unknown, context: ProblemContext): RestProblem | null {
   if (error instanceof RestError) return error.problem;
-  if (error instanceof RefusedError) return restRefusal(error).problem;
+  if (isRefusal(error)) return restRefusal(error).problem;
   if (error instanceof RefusedRecord) return ofRecord(error.place, restProblem(error.cause, context));
   const { request, isAnonymous, catalog } = context;
   const { constraintMessages } = catalog;
-  const problem = problemOf(error, { constraintMessages, anonymous: isAnonymous, refused: null });
-  if (problem === null) return null;
-  const sent = restProblemOf(problem);
+  const found = problemOf(error, { constraintMessages, anonymous: isAnonymous, refused: null });
+  if (found === null) return null;
+  const sent = restProblemOf(found);
   if (!request) return sent;
   if (isOutdated(error)) return outOfOrder(request.resource.description.name).problem;
   const raised = error as DatabaseErrorLike;
@@ -57,7 +50,7 @@ const OUTDATED = new Set(["42P01", "42703", "42704", "42883", "3F000"]);
 
 export const isOutdated = (error: unknown): boolean => OUTDATED.has((error as DatabaseErrorLike).code ?? "");
 
-export const internalProblem = (): RestProblem => restProblemOf(internalError());
+export const internalProblem = (): RestProblem => restProblemOf(problem("internal error"));
 
 /** In version 2 an invalid body is 422; an invalid URL is 400 in every version. */
 function statusOf({ code, status }: RestProblem, { operation, style }: ResourceRequest): number {

@@ -1,4 +1,4 @@
-import type { RestCode } from "../../conventions/problem.ts";
+import type { RestCode } from "../../../db/problems/reasons.ts";
 import { ARTICLES } from "./articles.ts";
 import { COMMENTS } from "./comments.ts";
 import { USERS } from "./users.ts";

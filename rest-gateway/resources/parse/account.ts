@@ -1,6 +1,6 @@
+import type { Fault } from "../../../db/problems/problem.ts";
 import { AccountBody, faultsOf } from "../../auth/bodies.ts";
 import { loginEmailFault } from "../../auth/login-names.ts";
-import type { Fault } from "../../conventions/problem.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
 import { ACCOUNT_FIELDS } from "../resource.ts";

@@ -1,4 +1,4 @@
-import type { Fault } from "../../conventions/problem.ts";
+import type { Fault } from "../../../db/problems/problem.ts";
 import { InvalidRecords, MAX_FAULTS, notAnObject, unknownFields } from "../problem.ts";
 import { type Columns, LINKS, nameIn, type Style } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";

@@ -1,9 +1,10 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { ApiError, retryAfterOf, SQLSTATES, unknownRoleIn } from "../../../db/errors.ts";
-import { clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
+import { retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
+import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
+import { isRefusal, Problem } from "../../../db/problems/problem.ts";
+import type { Reason } from "../../../db/problems/reasons.ts";
 import { referenceFault } from "../../../db/references.ts";
-import { type RefusalReason, RefusedError } from "../../../identity/refusals.ts";
 import type { TokenFault } from "../../../identity/verified-tokens.ts";
 import { restRefusal } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
@@ -32,40 +33,6 @@ import { REFUSED } from "../query.ts";
 import { pathOf, type RefusedValue } from "../refused-row.ts";
 import { writeHeader } from "./headers.ts";
 
-/**
- * SQLSTATE prefixes whose status differs from `SQLSTATES`, the table of all interfaces; the longest prefix applies. A SQLSTATE
- * in neither table is 400: it is another error that the client has caused, or a code that a function invented.
- * Source: PostgREST docs, "Errors".
- */
-export const STATUSES: readonly (readonly [sqlstate: string, status: number])[] = [
-  ["09", 500],
-  ["0L", 403],
-  ["0P", 403],
-  ["25", 500],
-  ["26", 500],
-  ["28", 403],
-  ["2D", 500],
-  ["38", 500],
-  ["39", 500],
-  ["3B", 500],
-  ["40", 500],
-  ["42703", 400],
-  ["53400", 500],
-  ["55", 500],
-  ["57", 500],
-  ["58", 500],
-  ["F0", 500],
-  ["HV", 500],
-  ["P0", 500],
-  ["PT", 500],
-  ["XX", 500],
-];
-
-const BY_PREFIX: ReadonlyMap<string, number> = new Map([
-  ...SQLSTATES.map(([start, status]) => [start, status] as const),
-  ...STATUSES,
-]);
-const BAD_REQUEST = 400;
 const INTERNAL = 500;
 const UNAVAILABLE = 503;
 
@@ -85,8 +52,8 @@ export type ProblemContext = {
 /** The problem to send for an error; null for an internal error, which the client must not see. */
 export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
   if (error instanceof TableError) return withHint(error, context);
-  if (error instanceof RefusedError) return tableRefusal(error).problem;
-  if (error instanceof ApiError) return fromService(error);
+  if (isRefusal(error)) return tableRefusal(error).problem;
+  if (error instanceof Problem) return fromService(error);
   const raised = error as DatabaseError;
   if (typeof raised?.code !== "string" || raised.severity === undefined) return null;
   const refused = context.plan && refusedNumber(raised, context.plan);
@@ -95,7 +62,7 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   const message = clientMessage(raised);
   if (message === null) return null;
   const chosen = chosenStatus(raised.code);
-  const status = chosen ?? statusOf(raised, context.isAnonymous);
+  const status = chosen ?? statusFor(raised, context.isAnonymous);
   if (chosen === null && (status === INTERNAL || status === UNAVAILABLE)) return { status, code: raised.code, message };
   return fromDatabase(raised, status, context);
 }
@@ -106,7 +73,7 @@ function withHint({ problem, hintFor }: TableError, { catalog, role }: ProblemCo
 }
 
 /** The reasons for which PostgREST has an error. */
-const TABLE_ERRORS: Readonly<Partial<Record<RefusalReason, () => TableError>>> = {
+const TABLE_ERRORS: Readonly<Partial<Record<Reason, () => TableError>>> = {
   "no key": noApiKey,
   "bad key": badApiKey,
   "expired key": badApiKey,
@@ -126,11 +93,11 @@ const TOKEN_ERRORS: Readonly<Record<TokenFault["part"], (message: string) => Tab
 };
 
 /** The error for refused credentials. */
-export function tableRefusal(error: RefusedError): TableError {
+export function tableRefusal(error: Problem): TableError {
   const { fault } = error.more;
   if (fault) return TOKEN_ERRORS[fault.part](fault.message);
   const own = TABLE_ERRORS[error.reason];
-  return own ? own() : new TableError(toTableProblem(restRefusal(error).problem));
+  return own ? own() : new TableError({ ...toTableProblem(error), headers: restRefusal(error).problem.headers });
 }
 
 function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
@@ -187,12 +154,6 @@ function labelsOf({ code, message }: DatabaseError, { schemas }: Catalog): strin
   return labels.length === 0 ? null : `${type} must be one of ${labels.join(", ")}`;
 }
 
-/** `raise sqlstate 'PT402'` → 402 */
-function chosenStatus(sqlstate: string): number | null {
-  const status = /^PT([2-5]\d\d)$/.exec(sqlstate)?.[1];
-  return status === undefined ? null : Number(status);
-}
-
 /** The details are in the log, under this id. */
 export const internalProblem = (requestId: string): TableProblem => ({
   status: INTERNAL,
@@ -201,23 +162,18 @@ export const internalProblem = (requestId: string): TableProblem => ({
   hint: `The service log has the details under request id ${requestId}.`,
 });
 
-function statusOf(raised: DatabaseError, isAnonymous: boolean): number {
+function statusFor(raised: DatabaseError, isAnonymous: boolean): number {
   const { code = "" } = raised;
   if ((code === "42501" && isAnonymous) || unknownRoleIn(raised) !== null) return 401;
-  for (let length = code.length; length > 0; length--) {
-    const status = BY_PREFIX.get(code.slice(0, length));
-    if (status !== undefined) return status;
-  }
-  return BAD_REQUEST;
+  return statusOf(code);
 }
 
 /** "Failing row contains (…)" would reveal columns that the caller may not read. */
 const isSafe = ({ code, detail }: DatabaseError) =>
   detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
 
-function fromService({ problem: { status, message, sqlstate } }: ApiError): TableProblem | null {
-  if (status === INTERNAL) return null;
-  return sqlstate === undefined ? toTableProblem({ status, message }) : { status, code: sqlstate, message };
+function fromService(problem: Problem): TableProblem | null {
+  return problem.reason === "internal error" ? null : toTableProblem(problem);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { ApiError } from "../../../db/errors.ts";
+import { Problem } from "../../../db/problems/problem.ts";
 import { parseJson } from "../../../http/pipeline/body.ts";
 import { parseContentType } from "../../conventions/headers.ts";
 import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
@@ -63,7 +63,7 @@ function parseJsonBody(bytes: Buffer, { target, maxDepth }: BodyOptions): JsonBo
   try {
     return describe("json", given.toString(), parseJson(given, maxDepth));
   } catch (error) {
-    if (error instanceof ApiError) throw invalidBody("Empty or invalid json", error.message);
+    if (error instanceof Problem) throw invalidBody("Empty or invalid json", error.message);
     throw error;
   }
 }

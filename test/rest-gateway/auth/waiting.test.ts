@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { problem } from "../../../db/problems/problem.ts";
 import { Transactions } from "../../../db/transaction/transaction.ts";
-import { RefusedError } from "../../../identity/refusals.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";
@@ -29,9 +29,9 @@ beforeAll(async () => {
 });
 beforeEach(() => database.owner.query("delete from auth_private.attempts"));
 
-const BUSY = new RefusedError("busy", { retryAfter: 1 });
-const TOO_MANY = new RefusedError("too many attempts", { retryAfter: 900 });
-const TOO_MANY_REGISTRATIONS = new RefusedError("too many registrations", { retryAfter: 900 });
+const BUSY = problem("busy", { retryAfter: 1 });
+const TOO_MANY = problem("too many attempts", { retryAfter: 900 });
+const TOO_MANY_REGISTRATIONS = problem("too many registrations", { retryAfter: 900 });
 
 const ADA = { login: "ada" };
 /** Reserves an attempt and returns the ids. */

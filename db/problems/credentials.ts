@@ -1,13 +1,7 @@
-import type { Code } from "../db/errors.ts";
-import type { TokenFault } from "./verified-tokens.ts";
+import type { Row } from "./reasons.ts";
 
-/** Codes that only the REST endpoints send. */
-type RefusalCode = Code | "INVALID_TOKEN" | "TOKEN_EXPIRED" | "VERIFICATION_FAILED" | "MFA_REQUIRED";
-
-type Refusal = readonly [status: number, code: RefusalCode, message: string];
-
-/** Why credentials are refused, and the response. The table interface has its own codes and messages for some of them. */
-export const REFUSALS = {
+/** Why credentials are refused. */
+export const CREDENTIALS = {
   "no key": [401, "AUTH_REQUIRED", "an API key is required: send it in the header apikey or X-API-Key"],
   "bad key": [401, "INVALID_TOKEN", "the API key is not valid"],
   "expired key": [401, "TOKEN_EXPIRED", "the API key has expired"],
@@ -59,29 +53,6 @@ export const REFUSALS = {
     "too many accounts were created from this IP address: try again later",
   ],
   busy: [503, "INTERNAL_ERROR", "too many users are signing in at once: try again"],
-} as const satisfies Readonly<Record<string, Refusal>>;
+} as const satisfies Readonly<Record<string, Row>>;
 
-export type RefusalReason = keyof typeof REFUSALS;
-
-/** A request whose credentials are refused. Each interface formats it. */
-export class RefusedError extends Error {
-  readonly reason: RefusalReason;
-  readonly more: RefusalDetail;
-
-  constructor(reason: RefusalReason, more: RefusalDetail = {}) {
-    super(reason);
-    this.reason = reason;
-    this.more = more;
-  }
-}
-
-export type RefusalDetail = {
-  /** Seconds after which the same request may succeed. */
-  readonly retryAfter?: number;
-  /** What is wrong, for "bad token". */
-  readonly fault?: TokenFault;
-  /** The scheme of the Authorization header, for "wrong password" and "unreadable". */
-  readonly scheme?: "Basic";
-  /** The account whose second factor is needed. */
-  readonly account?: { readonly id: string; readonly epoch: number };
-};
+export type Refusal = keyof typeof CREDENTIALS;

@@ -1,0 +1,70 @@
+import { CREDENTIALS } from "./credentials.ts";
+import { REASONS, type Reason, type RestCode } from "./reasons.ts";
+
+/** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
+export type Fault = { readonly field: string; readonly message: string };
+
+/** What a problem says besides its reason. An interface sends what its format has a place for. */
+export type More = {
+  /** Replaces the text of the reason: the message that the database has for it. */
+  readonly message?: string;
+  readonly details?: unknown;
+  readonly hint?: string;
+  readonly faults?: readonly Fault[];
+  /** Seconds after which a retry may succeed. */
+  readonly retryAfter?: number;
+  /** Additional headers of the response. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Members of the body next to the error. */
+  readonly members?: Readonly<Record<string, unknown>>;
+  /** What is wrong with a token: a claim, the token itself, or that no secret is configured to verify it. */
+  readonly fault?: { readonly part: "claims" | "token" | "secret"; readonly message: string };
+  /** The scheme of the Authorization header that is refused. */
+  readonly scheme?: "Basic";
+  /** The account whose second factor is needed. */
+  readonly account?: { readonly id: string; readonly epoch: number };
+  readonly cause?: unknown;
+};
+
+/** `"at most {max} bytes"` → `"max"` */
+type Blank<Text> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | Blank<Rest> : never;
+type BlankOf<R extends Reason> = Blank<(typeof REASONS)[R][2]>;
+type Given<R extends Reason> = [BlankOf<R>] extends [never]
+  ? [more?: More]
+  : [given: More & Readonly<Record<BlankOf<R>, string | number>>];
+
+/**
+ * Every error that is meant for a client. It is thrown where it is detected; the interface that sends the response gives it the
+ * status, code and text that the interface has for the reason.
+ */
+export class Problem extends Error {
+  readonly reason: Reason;
+  readonly more: More;
+
+  /** Created by `problem`. */
+  constructor(reason: Reason, more: More) {
+    const text =
+      more.message ?? REASONS[reason][2].replace(/\{(\w+)\}/g, (_, name) => String(more[name as keyof More]));
+    super(text, "cause" in more ? { cause: more.cause } : undefined);
+    this.reason = reason;
+    this.more = more;
+  }
+
+  get status(): number {
+    return REASONS[this.reason][0];
+  }
+
+  get code(): RestCode {
+    return REASONS[this.reason][1];
+  }
+}
+
+/**
+ * A problem, with a value for each blank in the text of its reason.
+ *
+ *   problem("result too large", { bytes: 1024 }) // 400 VALIDATION_ERROR "the result is larger than 1024 bytes; …"
+ */
+export const problem = <R extends Reason>(reason: R, ...[more = {}]: Given<R>): Problem => new Problem(reason, more);
+
+/** Whether the credentials of a request are refused. */
+export const isRefusal = (error: unknown): error is Problem => error instanceof Problem && error.reason in CREDENTIALS;

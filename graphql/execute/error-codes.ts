@@ -1,0 +1,19 @@
+import type { Problem } from "../../db/problems/problem.ts";
+import type { Code, RestCode } from "../../db/problems/reasons.ts";
+
+/** Codes that only REST endpoints send → the code of GraphQL. */
+const CODES: Readonly<Record<Exclude<RestCode, Code>, Code>> = {
+  USER_NOT_FOUND: "RESOURCE_NOT_FOUND",
+  INVALID_ID: "VALIDATION_ERROR",
+  INVALID_JSON: "VALIDATION_ERROR",
+  MISSING_FIELD: "VALIDATION_ERROR",
+  BAD_REQUEST: "VALIDATION_ERROR",
+  UNSUPPORTED_VERSION: "VALIDATION_ERROR",
+  PRECONDITION_FAILED: "RESOURCE_CONFLICT",
+  TOKEN_EXPIRED: "AUTH_EXPIRED",
+  INVALID_TOKEN: "AUTH_REQUIRED",
+  VERIFICATION_FAILED: "AUTH_REQUIRED",
+  MFA_REQUIRED: "AUTH_REQUIRED",
+};
+
+export const codeOf = ({ code }: Problem): Code => CODES[code as keyof typeof CODES] ?? code;
