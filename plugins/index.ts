@@ -24,6 +24,7 @@ import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
 import { ArticleSubscriptionsPlugin } from "./subscriptions/ArticleSubscriptionsPlugin.ts";
+import { ChangeFiltersPlugin } from "./subscriptions/ChangeFiltersPlugin.ts";
 import { BulkMutationsPlugin } from "./writes/BulkMutationsPlugin.ts";
 import { DefaultsPlugin } from "./writes/DefaultsPlugin.ts";
 import { InputColumnsPlugin } from "./writes/InputColumnsPlugin.ts";
@@ -83,6 +84,7 @@ export const contractPreset: GraphileConfig.Preset = {
     InputColumnsPlugin,
     DescriptionsPlugin,
     ArticleSubscriptionsPlugin,
+    ChangeFiltersPlugin,
     FieldSourcesPlugin,
   ],
   gather: { pgStrictFunctions: true },

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Holding } from "../../db/admission/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Change } from "../../db/changes/change.ts";
 import { Delivery } from "../../db/changes/delivery.ts";
@@ -9,16 +10,18 @@ import { FeedGap } from "../../db/changes/reader.ts";
 import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import { problem } from "../../db/problems/problem.ts";
-import { FilterError, type PreparedFilter } from "../../db/rights/filter.ts";
+import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
+import { filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
 
-/** The changes that a subscriber receives: those of one table and operation whose columns have these values. */
+/** The changes that a subscriber receives: those of one table and operation whose columns have these values and fulfil the filter. */
 export type ChangeFilter = {
   readonly schema: string;
   readonly table: string;
   readonly operation: Change["operation"];
   readonly where: Readonly<Record<string, string>>;
+  readonly filter: FilterRequest | null;
 };
 
 /** A change that the subscriber may see. */
@@ -27,6 +30,14 @@ export type ChangeEvent = {
   readonly row: Readonly<Record<string, string | null | undefined>>;
   /** The old row of a DELETE as JSON, for those columns. */
   readonly old: string | null;
+};
+
+export type SubscriberOptions = {
+  readonly caller: Caller;
+  /** The position after which the events begin, as text; null for now. */
+  readonly since: string | null;
+  /** Counts the memory of the subscription. */
+  readonly holding: Holding;
 };
 
 type Received = { readonly event: ChangeEvent; readonly position: Start };
@@ -67,33 +78,38 @@ export class Subscriptions {
     return this.#feed.textOf(position);
   }
 
-  /** The matching changes that are committed from now on, or after the position `since`, given as text. */
-  open(wanted: ChangeFilter, caller: Caller, since: string | null): ChangeEvents {
+  /** The matching changes that are committed from now on, or after the position `since`. */
+  open(wanted: ChangeFilter, { caller, since, holding }: SubscriberOptions): ChangeEvents {
     const events = new ChangeEvents(wanted, caller, () => {
       this.#delivery.delete(events);
       this.#active.delete(events);
     });
-    this.#add(events, since).then(
+    this.#add(events, since, holding).then(
       () => !events.hasEnded && this.#active.add(events),
       (error: Error) => events.end(error),
     );
     return events;
   }
 
-  async #add(events: ChangeEvents, since: string | null): Promise<void> {
-    const { table, caller } = events;
+  async #add(events: ChangeEvents, since: string | null, holding: Holding): Promise<void> {
+    const { table, caller, wanted } = events;
     const view = await this.#rights.view(table, caller.role);
     if ("refusal" in view) throw refused(view.refusal);
-    const { all, deletes } = await this.#feed.lostChanges(table, columnsRead(view, Object.keys(events.wanted.where)));
-    const lost = all ?? (events.wanted.operation === "DELETE" ? deletes : null);
-    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}`);
     try {
       events.filter = await this.#filterOf(events);
     } catch (error) {
+      if (!(error instanceof FilterError)) throw error;
       // A value that no row can have, such as an id that is not a number.
-      if (error instanceof FilterError) return;
-      throw error;
+      if (wanted.filter === null) return;
+      throw invalid(error.message);
     }
+    const columns = [...(events.filter?.columns.keys() ?? [])];
+    const hidden = columns.find((column) => !view.columns.has(column));
+    if (hidden !== undefined) throw refused(`the role ${caller.role} may not read the column ${hidden}`);
+    const { all, deletes } = await this.#feed.lostChanges(table, columnsRead(view, columns));
+    const lost = all ?? (wanted.operation === "DELETE" ? deletes : null);
+    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}`);
+    if (!events.hasEnded && !holding.take(filterBytes(events.filter))) throw problem("subscriptions too large");
     if (since !== null) await this.#feed.open();
     const start = since === null ? undefined : this.#feed.startOf(since);
     if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");
@@ -101,7 +117,8 @@ export class Subscriptions {
   }
 
   #filterOf({ wanted, table, caller }: ChangeEvents): PreparedFilter | null | Promise<PreparedFilter> {
-    const request = allOf(Object.entries(wanted.where).map(([column, value]) => filterOf(column, "eq", value)));
+    const equal = Object.entries(wanted.where).map(([column, value]) => filterOf(column, "eq", value));
+    const request = allOf<string, string | null, never>(wanted.filter ? [...equal, wanted.filter] : equal);
     return request && this.#rights.prepareFilter(request, table, caller.role);
   }
 

@@ -19,7 +19,7 @@ import { WITHOUT_SCHEMA } from "../schema/left-out.ts";
 import { NAME_CONFLICT } from "../schema/name-conflict.ts";
 import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "../schema/schema.ts";
 import { SubscriptionEvents } from "../transport/stream.ts";
-import type { ChangeEvents, ChangeFilter, Subscriptions } from "./change-events.ts";
+import type { ChangeEvents, ChangeFilter, SubscriberOptions, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields } from "./input-errors.ts";
@@ -191,21 +191,22 @@ export class Engine {
       });
       return this.#explained(result, operation, identity);
     }
-    const subscribe = () => this.#subscribe(operation, identity, signal, since);
-    return this.#options.memory.counted(operation, identity.request.recipient!, subscribe);
+    return this.#options.memory.counted(operation, identity.request.recipient!, (holding) =>
+      this.#subscribe(operation, identity, signal, { caller: identity.caller, since, holding }),
+    );
   }
 
   async #subscribe(
     operation: Operation,
     identity: Identity,
     signal: CancelSignal,
-    since: string | null,
+    subscriber: SubscriberOptions,
   ): Promise<ExecutionResult | SubscriptionEvents> {
     const { subscriptions, metrics } = this.#options;
     let events: ChangeEvents | undefined;
     const changes = {
       subscribe: (wanted: ChangeFilter) => {
-        events = subscriptions.open(wanted, identity.caller, since);
+        events = subscriptions.open(wanted, subscriber);
         return events;
       },
     };

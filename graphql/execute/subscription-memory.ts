@@ -16,6 +16,8 @@ const BYTES_PER_VARIABLE_CHARACTER = 8;
 /** A document that subscriptions of a network use. */
 type InUse = { readonly holding: Holding; subscriptions: number };
 
+type Opened = { readonly own: Holding; close(): void };
+
 /** The memory of running subscriptions. Those of a network with the same document share it. */
 export class SubscriptionMemory {
   readonly #budget: ByteBudget;
@@ -25,16 +27,17 @@ export class SubscriptionMemory {
     this.#budget = budget;
   }
 
-  /** Starts a subscription, if its network may hold it, and counts it until it ends. */
+  /** Starts a subscription, if its network may hold it, and counts it until it ends. It may add what its filter takes. */
   async counted(
     operation: Operation,
     recipient: Recipient,
-    start: () => Promise<ExecutionResult | SubscriptionEvents>,
+    start: (holding: Holding) => Promise<ExecutionResult | SubscriptionEvents>,
   ): Promise<ExecutionResult | SubscriptionEvents> {
-    const close = this.#open(operation, recipient);
-    if (close === null) return { errors: [asGraphQLError(problem("subscriptions too large"))] };
+    const opened = this.#open(operation, recipient);
+    if (opened === null) return { errors: [asGraphQLError(problem("subscriptions too large"))] };
+    const { close, own } = opened;
     try {
-      const started = await start();
+      const started = await start(own);
       if (started instanceof SubscriptionEvents) started.onEnd = close;
       else close();
       return started;
@@ -44,19 +47,21 @@ export class SubscriptionMemory {
     }
   }
 
-  /** The result must be called when the subscription ends. Null if its network may not hold it. */
-  #open({ document, fields, variables }: Operation, { network, holder }: Recipient): (() => void) | null {
+  /** `close` must be called when the subscription ends. Null if its network may not hold it. */
+  #open({ document, fields, variables }: Operation, { network, holder }: Recipient): Opened | null {
     const values = variables === undefined ? 0 : JSON.stringify(variables).length * BYTES_PER_VARIABLE_CHARACTER;
     const own = this.#budget.reserve(network, "subscriptions", SUBSCRIPTION_BYTES + values, holder);
     if (own === null) return null;
     const close = this.#use(document, fields, network);
     if (close === null) own.close();
     return (
-      close &&
-      (() => {
-        own.close();
-        close();
-      })
+      close && {
+        own,
+        close: () => {
+          own.close();
+          close();
+        },
+      }
     );
   }
 

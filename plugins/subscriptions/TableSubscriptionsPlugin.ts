@@ -3,6 +3,8 @@ import { access, constant, context, lambda, listen, type Step } from "postgraphi
 import { sql } from "postgraphile/pg-sql2";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { Change } from "../../db/changes/change.ts";
+import type { FilterRequest } from "../../db/rights/filter.ts";
+import { filterArgument, filterColumns, filterRequestOf } from "./ChangeFiltersPlugin.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 
@@ -12,6 +14,7 @@ type ChangeFilter = {
   readonly table: string;
   readonly operation: Change["operation"];
   readonly where: Readonly<Record<string, string>>;
+  readonly filter: FilterRequest | null;
 };
 
 /** What happens to a row: the end of the field's name and its description. */
@@ -32,7 +35,8 @@ const EVENTS = [
 
 /**
  * `onTodoCreated: Todo`, `onTodoUpdated(id: ID): Todo`, `onTodoDeleted(id: ID): Todo`: an event for each committed change of a table.
- * The row is read when the event arrives, as the subscriber and under the policies; a deleted row is the one that was logged.
+ * The row is read when the event arrives, as the subscriber and under the policies; a deleted row is the one that was logged. All have
+ * the argument `filter`.
  */
 export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "TableSubscriptionsPlugin",
@@ -54,8 +58,12 @@ export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig
             const field = fieldWithHooks({ fieldName, pgFieldResource: table } as never, (): any => ({
               description: describe(typeName),
               type: type as never,
-              args: Object.fromEntries(keys.map(({ argument, type }) => [argument, { type }])),
-              subscribePlan: (_$root: unknown, args: any) => changes(table, operation, whereOf(keys, args)),
+              args: {
+                ...Object.fromEntries(keys.map(({ argument, type }) => [argument, { type }])),
+                ...(keys.some(({ argument }) => argument === "filter") ? {} : filterArgument(build, table.codec)),
+              },
+              subscribePlan: (_$root: unknown, args: any) =>
+                changes(table, operation, whereOf(keys, args), filterOf(build, table, args)),
               plan: operation === "DELETE" ? deletedRow(table) : currentRow(table),
             }));
             extended = build.extend(extended, { [fieldName]: field }, `Adding ${fieldName}`);
@@ -103,15 +111,25 @@ function whereOf(keys: readonly Key[], args: any): Step<ChangeFilter["where"]> {
   );
 }
 
-/** The committed changes of a table whose columns have the values of `$where`. */
+function filterOf(build: GraphileBuild.Build, { codec }: Table, args: any): Step<FilterRequest | null> {
+  if (!("$filter" in args)) return constant(null);
+  const columns = filterColumns(build, codec);
+  return lambda(args.getRaw("filter") as Step<unknown>, (filter) => filterRequestOf(filter, columns));
+}
+
+/** The committed changes of a table whose columns have the values of `$where`, and which fulfil `$filter`. */
 export function changes(
   { extensions }: Table,
   operation: ChangeFilter["operation"],
   $where: Step<ChangeFilter["where"]>,
+  $filter: Step<ChangeFilter["filter"]> = constant(null),
 ) {
   const { schemaName: schema, name: table } = extensions!.pg!;
-  const $filter = lambda($where, (where): ChangeFilter => ({ schema: schema!, table, operation, where }));
-  return listen(context().get("changes" as never) as any, $filter as any);
+  const $wanted = lambda(
+    [$where, $filter] as const,
+    ([where, filter]): ChangeFilter => ({ schema: schema!, table, operation, where, filter }),
+  );
+  return listen(context().get("changes" as never) as any, $wanted as any);
 }
 
 /** The row as the subscriber sees it now; null if it is gone, or hidden by a policy. */

@@ -101,6 +101,20 @@ test("subscriptions of a network with the same document share it, and their vari
   client.socket.destroy();
 });
 
+test("the values of the filter of a GraphQL subscription count", async () => {
+  const client = await openGraphQL(service.url, { localAddress: ATTACKER });
+  const query = "subscription S($filter: ChangedArticleFilter) { onArticleDeleted(filter: $filter) { id } }";
+  const filter = () => ({ id: { in: values(6000).split(",") } });
+  for (let n = 0; n < 6; n++) subscribe(client, String(n), query, { filter: filter() });
+  const ended = () => client.messages().filter(({ type }) => type === "error" || type === "next");
+  await expect.poll(() => running() + ended().length, POLL).toBe(6);
+  // Without their filters, the variables of all of them would have room.
+  expect(ended().length).toBeGreaterThan(2);
+  expect(JSON.stringify(ended()[0])).toContain("RATE_LIMITED");
+  expect(held()).toBeLessThanOrEqual(SHARE);
+  client.socket.destroy();
+});
+
 test("GraphQL subscriptions over Server-Sent Events count in the same way", async () => {
   const clients = Array.from({ length: 5 }, (_, n) => {
     const body = { query: aliases(`Stream${n}`) };

@@ -69,7 +69,8 @@ export class GraphQLClient {
     const before = this.#service.service.open().subscriptions;
     const subscription = this.subscribeSoon(query, variables, extensions);
     await expect.poll(() => subscription.error ?? this.#service.service.open().subscriptions, POLL).not.toBe(before);
-    if (subscription.error) throw Object.assign(new Error("refused"), { errors: subscription.error });
+    if (subscription.error)
+      throw Object.assign(new Error(`refused: ${JSON.stringify(subscription.error)}`), { errors: subscription.error });
     return subscription;
   }
 

@@ -1,0 +1,155 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { connect, type GraphQLClient, POLL, type Subscription } from "../support/graphql-client.ts";
+import { projectId, startTrackit, type Trackit, taskId, userId } from "./trackit.ts";
+
+let trackit: Trackit;
+beforeAll(async () => {
+  trackit = await startTrackit(
+    { INSTANCE_ID: "trackit" },
+    undefined,
+    `alter role trackit_api replication;
+     alter table tasks replica identity full;
+     create publication content_changes for table tasks, comments, plans
+       with (publish_via_partition_root, publish_generated_columns = stored)`,
+  );
+});
+afterAll(() => trackit.stop());
+// The next test must not count subscriptions that this one has left open.
+beforeEach(() => expect.poll(() => trackit.service.open().subscriptions, POLL).toBe(0));
+
+const sql = async (text: string, ...values: unknown[]) => (await trackit.database.owner.query(text, values)).rows;
+const as = (n: number): GraphQLClient => connect(trackit, { params: { Authorization: `Bearer ${trackit.token(n)}` } });
+
+/** A task of project 1, which is of organisation 2, as is user 1. */
+const add = (title: string, { project = 1, ...columns }: { project?: number } & Record<string, unknown> = {}) => {
+  const row = { project_id: projectId(project), title, ...columns };
+  const places = Object.keys(row).map((_, i) => `$${i + 1}`);
+  return sql(`insert into tasks (${Object.keys(row)}) values (${places})`, ...Object.values(row));
+};
+const titles = (events: readonly any[]) => events.map((event) => (Object.values(event)[0] as any).title);
+
+test.each<[string, Record<string, unknown>, string[]]>([
+  ["an enum", { status: { equalTo: "done" } }, ["Done"]],
+  ["a list of an enum", { status: { in: ["done", "review"] } }, ["Done", "Review"]],
+  ["a uuid", { assigneeId: { equalTo: userId(6) } }, ["Assigned"]],
+  ["null", { assigneeId: { isNull: false } }, ["Assigned"]],
+  ["a number", { priority: { lessThanOrEqualTo: 1 } }, ["Urgent"]],
+  ["a text", { title: { startsWith: "100%" } }, ["100% done"]],
+  ["a pattern", { title: { likeInsensitive: "%_GENT" } }, ["Urgent"]],
+  ["a regular expression", { title: { matches: "^(Done|Urgent)$" } }, ["Done", "Urgent"]],
+  [
+    "and, or and not",
+    { or: [{ priority: { equalTo: 1 } }, { not: { status: { notEqualTo: "done" } } }] },
+    ["Done", "Urgent"],
+  ],
+  ["several columns", { status: { equalTo: "todo" }, priority: { in: [1, 2] } }, ["Urgent"]],
+  ["a time", { createdAt: { lessThan: "2020-01-01T00:00:00Z" } }, ["Old"]],
+  ["no condition", { priority: null, and: [{}] }, ["Done", "Review", "Assigned", "Urgent", "100% done", "Old", "last"]],
+])(
+  "a filter by %s lets the changes through whose row fulfils it, and a list by the same returns the same",
+  async (_, filter, expected) => {
+    const subscription = await as(1).subscribe(
+      "subscription ($filter: ChangedTaskFilter) { onTaskCreated(filter: $filter) { title } }",
+      { filter },
+    );
+    const all = await as(1).subscribe("subscription { onTaskCreated { title } }");
+    const [{ last }] = await sql("select max(number) as last from tasks where project_id = $1", projectId(1));
+    await add("Done", { status: "done" });
+    await add("Review", { status: "review" });
+    await add("Assigned", { assignee_id: userId(6) });
+    await add("Urgent", { priority: 1 });
+    await add("100% done", { status: "in_progress" });
+    await add("Old", { created_at: "2000-01-01" });
+    // Of another organisation.
+    await add("Done", { project: 2, status: "done", priority: 1, assignee_id: userId(6) });
+    await add("last", { status: "in_progress" });
+    await expect.poll(() => titles(all.events), POLL).toContain("last");
+    await expect.poll(() => titles(subscription.events), POLL).toEqual(expected);
+
+    const list = `query ($filter: TaskFilter!, $last: Int!) {
+    tasks(first: 100, orderBy: [NUMBER_ASC], filter: { and: [{ projectId: { equalTo: "${projectId(1)}" } }, { number: { greaterThan: $last } }, $filter] }) {
+      edges { node { title } }
+    }
+  }`;
+    const { data, errors } = await trackit.gql(list, { as: 1, variables: { filter, last } });
+    expect(errors).toBeUndefined();
+    expect(data.tasks.edges.map(({ node }: any) => node.title)).toEqual(expected);
+  },
+);
+
+test("a filter applies to the new row of an update, and to the old row of a deletion", async () => {
+  await add("Kept");
+  await add("Finished");
+  const updated = await as(1).subscribe(
+    "subscription { onTaskUpdated(filter: { status: { equalTo: done } }) { title } }",
+  );
+  const deleted = await as(1).subscribe(
+    "subscription { onTaskDeleted(filter: { status: { equalTo: done } }) { title } }",
+  );
+  await sql("update tasks set status = 'review' where title in ('Kept', 'Finished')");
+  await sql("update tasks set status = 'done' where title = 'Finished'");
+  await updated.expect({ onTaskUpdated: { title: "Finished" } });
+  await sql("delete from tasks where title = 'Kept'");
+  await sql("delete from tasks where title = 'Finished'");
+  await deleted.expect({ onTaskDeleted: { title: "Finished" } });
+});
+
+test("a filter without variables, and the key beside it, are conditions that must all hold", async () => {
+  const query = (filter: string) =>
+    `subscription { onTaskUpdated(id: "${taskId(1)}", filter: { ${filter} }) { priority } }`;
+  const [{ priority }] = await sql("select priority from tasks where id = $1", taskId(1));
+  const owner = (await sql("select organisation_id from tasks where id = $1", taskId(1)))[0].organisation_id;
+  const [{ n }] = await sql(
+    "select right(user_id::text, 12)::int as n from members where organisation_id = $1 limit 1",
+    owner,
+  );
+  const fitting = await as(n).subscribe(
+    query(`priority: { equalTo: ${priority} }, status: { in: [todo, done, review, cancelled, in_progress] }`),
+  );
+  const other = await as(n).subscribe(query(`priority: { notEqualTo: ${priority} }`));
+  await sql("update tasks set title = title || '!'");
+  await fitting.expect({ onTaskUpdated: { priority } });
+  expect(other.events).toEqual([]);
+});
+
+test.each([
+  ["null as a value", "{ title: { equalTo: null } }", "VALIDATION_ERROR", /equalTo must not be null/],
+  [
+    "a value of another type",
+    '{ assigneeId: { equalTo: "me" } }',
+    "VALIDATION_ERROR",
+    /invalid input syntax for type uuid/,
+  ],
+  ["an invalid regular expression", '{ title: { matches: "(" } }', "VALIDATION_ERROR", /regular expression/],
+  [
+    "a regular expression with a backreference",
+    '{ title: { matches: "(a)\\\\1" } }',
+    "VALIDATION_ERROR",
+    /backreference/,
+  ],
+  ["an operator of lists alone", '{ title: { search: { query: "x" } } }', "VALIDATION_ERROR", /search/],
+  ["another table", '{ project: { name: { equalTo: "x" } } }', "VALIDATION_ERROR", /project/],
+])("a filter with %s is refused with the reason", async (_, filter, code, message) => {
+  const { errors } = await as(1).run(`subscription { onTaskCreated(filter: ${filter}) { title } }`);
+  expect(errors).toMatchObject([{ message: expect.stringMatching(message), extensions: { code } }]);
+});
+
+test("a filter by a column that the role may not read is refused", async () => {
+  await trackit.change("revoke select on plans from trackit_anon; grant select (code, title) on plans to trackit_anon");
+  const query = 'subscription { onPlanCreated(filter: { priceCents: { greaterThan: "1" } }) { code } }';
+  const client = connect(trackit);
+  // Until the service knows the change.
+  const subscriptions: Subscription[] = [];
+  await expect
+    .poll(() => {
+      subscriptions.at(-1)?.unsubscribe();
+      subscriptions.push(client.subscribeSoon(query));
+      return JSON.stringify(subscriptions.map(({ error }) => error));
+    }, POLL)
+    .toMatch(/may not read the column price_cents.*PERMISSION_DENIED/);
+  subscriptions.at(-1)!.unsubscribe();
+  await expect.poll(() => trackit.service.open().subscriptions, POLL).toBe(0);
+  const allowed = await client.subscribe('subscription { onPlanCreated(filter: { title: { like: "T%" } }) { code } }');
+  await sql("insert into plans values ('other', 'Other', 1), ('trial', 'Trial', 0)");
+  await allowed.expect({ onPlanCreated: { code: "trial" } });
+});
