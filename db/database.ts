@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
-import { type BudgetLimits, budgetLimits } from "./admission/budget-limits.ts";
+import { type BudgetSettings, budgetLimits } from "./admission/budget-limits.ts";
 import { ByteBudget, KINDS } from "./admission/byte-budget.ts";
 import { Diagnosis, type Failure } from "./advisor/diagnosis.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
@@ -14,26 +14,25 @@ import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
 
-export type DatabaseOptions = {
+type DatabaseSettings = BudgetSettings &
+  Pick<
+    Config,
+    | "dbPool"
+    | "dbPoolShort"
+    | "dbPoolTimeout"
+    | "dbPoolQueue"
+    | "dbPoolShare"
+    | "dbStatementTimeout"
+    | "dbAnonStatementTimeout"
+    | "dbPreparedStatements"
+    | "dbMaxResultBytes"
+    | "dbSharedReads"
+    | "streamConnections"
+  >;
+
+export type DatabaseOptions = Pick<StatementTimeoutOptions, "anonymousRoles"> & {
+  readonly settings: DatabaseSettings;
   readonly logins: Logins;
-  /** Connections of the pool for callers; the other pools have at most four. */
-  readonly poolSize: number;
-  /** Connections of that pool that short transactions may use at the same time. */
-  readonly poolShort: number;
-  /** Milliseconds that a request waits for a free connection before it fails. */
-  readonly poolTimeout: number;
-  /** Requests that may wait for each connection, after a burst; 0 for no limit. */
-  readonly poolQueue: number;
-  /** Maximum percentage of the pool for callers that one client may use at once. */
-  readonly poolShare: number;
-  readonly budget: BudgetLimits;
-  /** Connections of the pool for callers that may stream results at once; 0 for none. */
-  readonly streamConnections: number;
-  readonly statementTimeouts: StatementTimeouts;
-  readonly maxPrepared: number;
-  readonly maxResultBytes: number;
-  /** Milliseconds: reads of callers that usually take less and arrive together share a connection; 0 for none. */
-  readonly sharedReads: number;
   readonly onConnectionError: (error: Error) => void;
   /** Receives what the DBA should know about errors. */
   readonly log: Logger;
@@ -42,31 +41,6 @@ export type DatabaseOptions = {
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
 };
-
-/** The database of the settings. `anonymousRoles` are the roles of callers without credentials. */
-export const createDatabase = (
-  config: Config,
-  options: Pick<DatabaseOptions, "logins" | "onConnectionError" | "log" | "metrics" | "onLimit"> &
-    Pick<StatementTimeoutOptions, "anonymousRoles">,
-): Database =>
-  new Database({
-    ...options,
-    poolSize: config.dbPool,
-    poolShort: config.dbPoolShort,
-    poolTimeout: config.dbPoolTimeout,
-    poolQueue: config.dbPoolQueue,
-    poolShare: config.dbPoolShare,
-    statementTimeouts: new StatementTimeouts({
-      everyone: config.dbStatementTimeout,
-      anonymous: config.dbAnonStatementTimeout,
-      anonymousRoles: options.anonymousRoles,
-    }),
-    budget: budgetLimits(config),
-    streamConnections: config.streamConnections,
-    maxPrepared: config.dbPreparedStatements,
-    maxResultBytes: config.dbMaxResultBytes,
-    sharedReads: config.dbSharedReads,
-  });
 
 const POOLER =
   "the database is behind a pooler that loses prepared statements: the service no longer prepares any. Set " +
@@ -97,18 +71,23 @@ export class Database {
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
 
   constructor(options: DatabaseOptions) {
-    const { logins, poolSize, poolShort, poolTimeout, poolQueue, poolShare, statementTimeouts, onConnectionError } =
-      options;
+    const { settings, logins, anonymousRoles, onConnectionError } = options;
+    const { dbPool, dbPoolTimeout, dbPoolShare } = settings;
+    const statementTimeouts = new StatementTimeouts({
+      everyone: settings.dbStatementTimeout,
+      anonymous: settings.dbAnonStatementTimeout,
+      anonymousRoles,
+    });
     const pool = (connectionString: string, max: number) => ({
       connectionString,
       max,
-      connectionTimeoutMillis: poolTimeout,
+      connectionTimeoutMillis: dbPoolTimeout,
       idleTimeoutMillis: 60_000,
       application_name: "content-service",
     });
     const statementTimeoutOf = (role: string) => statementTimeouts.of(role);
-    const few = Math.min(4, poolSize);
-    const budget = new ByteBudget(options.budget);
+    const few = Math.min(4, dbPool);
+    const budget = new ByteBudget(budgetLimits(settings));
     const timesOf = options.metrics && transactionTimes(options.metrics);
     const transactions = (
       login: CallerLogin | "auth",
@@ -116,7 +95,10 @@ export class Database {
       more: Pick<TransactionOptions, "admission" | "streams" | "onFailure" | "slow"> = {},
     ) =>
       new Transactions({
-        ...options,
+        maxPrepared: settings.dbPreparedStatements,
+        maxResultBytes: settings.dbMaxResultBytes,
+        sharedReads: settings.dbSharedReads,
+        onConnectionError,
         statementTimeoutOf,
         onPooler,
         pool: pool(logins[login], slots),
@@ -131,15 +113,15 @@ export class Database {
     };
     this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
-    const queue = { timeout: poolTimeout, queue: poolQueue, budget, onLimit };
+    const queue = { timeout: dbPoolTimeout, queue: settings.dbPoolQueue, budget, onLimit };
     // Admins and callers with the service key are trusted, and may act for many users.
     this.#queues = {
-      data: new Admission({ ...queue, slots: poolSize, share: poolShare, short: poolShort }),
+      data: new Admission({ ...queue, slots: dbPool, share: dbPoolShare, short: settings.dbPoolShort }),
       admin: new Admission({ ...queue, slots: few, share: 100 }),
       service: new Admission({ ...queue, slots: few, share: 100 }),
     };
     const admitted = (login: CallerLogin, slots: number, share: number) => {
-      const streamed = Math.min(options.streamConnections, slots - 1);
+      const streamed = Math.min(settings.streamConnections, slots - 1);
       return transactions(login, slots, {
         admission: this.#queues[login],
         streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined,
@@ -151,7 +133,7 @@ export class Database {
     this.statementTimeouts = statementTimeouts;
     this.budget = budget;
     this.#logins = logins;
-    this.#data = admitted("data", poolSize, poolShare);
+    this.#data = admitted("data", dbPool, dbPoolShare);
     this.#admin = admitted("admin", few, 100);
     this.#service = admitted("service", few, 100);
     this.auth = transactions("auth", few);

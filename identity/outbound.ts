@@ -2,6 +2,7 @@ import { lookup as resolve } from "node:dns";
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { BlockList, isIP, type LookupFunction } from "node:net";
+import type { Config } from "../config/config.ts";
 
 /** Bytes of a response. The metadata of a provider has a few thousand. */
 const MAX_BYTES = 1_048_576;
@@ -19,11 +20,7 @@ export type OutboundOptions = {
 /** A request that was not sent, or whose response is not acceptable. The message is for operators. */
 export class OutboundError extends Error {}
 
-/** Named like the settings of the service. */
-export type OutboundSettings = {
-  readonly authProvidersLoopback: boolean;
-  readonly authProvidersNetworks: readonly string[];
-};
+export type OutboundSettings = Pick<Config, "authProvidersLoopback" | "authProvidersNetworks">;
 
 export const createOutbound = ({ authProvidersLoopback, authProvidersNetworks }: OutboundSettings): Outbound =>
   new Outbound({ allowsLoopback: authProvidersLoopback, networks: authProvidersNetworks });

@@ -1,3 +1,4 @@
+import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { problem } from "../db/problems/problem.ts";
@@ -16,11 +17,7 @@ export type BroadcastEndpointOptions = {
   readonly topics: Topics;
   readonly catalog: { readonly current: Catalog };
   readonly needsKey: boolean;
-  readonly limits: {
-    /** Bytes of a body. */ readonly bodyLimit: number;
-    /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
-    readonly jsonMaxDepth: number;
-  };
+  readonly limits: Pick<Config, "bodyLimit" | "wsMaxMessageBytes" | "jsonMaxDepth">;
   /** Rejects with ChannelError. */
   rightsOf(caller: Caller, name: string): Promise<ChannelRights>;
   onInternalError(error: unknown, requestId: string): void;

@@ -1,3 +1,4 @@
+import type { Config } from "../config/config.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
@@ -18,18 +19,13 @@ import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
 import { Topics } from "./topic.ts";
 
-/** The names are those of the service's settings. */
 export type RealtimeSettings = ChannelSocketOptions["limits"] &
   BroadcastEndpointOptions["limits"] &
-  JoinLimitSettings & {
-    readonly dbAnonRole: string;
-    readonly apiKeyRequired: boolean;
-    readonly migrate: boolean;
-    readonly dbSchemas: readonly string[];
-    readonly dbExtraSearchPath: readonly string[];
-    /** Bytes of one change in a message. */
-    readonly realtimeMaxChangeBytes: number;
-  };
+  JoinLimitSettings &
+  Pick<
+    Config,
+    "dbAnonRole" | "apiKeyRequired" | "migrate" | "dbSchemas" | "dbExtraSearchPath" | "realtimeMaxChangeBytes"
+  >;
 
 export type RealtimeOptions = {
   readonly settings: RealtimeSettings;

@@ -1,3 +1,4 @@
+import type { Config } from "../config/config.ts";
 import { type Client, IntervalCount } from "../http/limits/clients.ts";
 import { malformed, tooManyChannels, tooManyJoins, topicRequired } from "./problem.ts";
 import { isObject } from "./serializer.ts";
@@ -131,15 +132,11 @@ function checkName(text: string, name: string): void {
   if (Buffer.byteLength(text) > MAX_NAME_BYTES) throw malformed(`${name} must have at most ${MAX_NAME_BYTES} bytes`);
 }
 
-/** The names are those of the service's settings. */
-export type JoinLimitSettings = {
-  /** Channels of one socket. */ readonly realtimeMaxChannels: number;
-  /** Channels of all sockets from one network. */
-  readonly realtimeMaxChannelsPerAddress: number;
-  /** Joins per second on one socket. */ readonly realtimeJoinRate: number;
-  /** Joins per second on all sockets from one network. */
-  readonly realtimeJoinRatePerAddress: number;
-};
+/** Per socket and per network: channels, and joins per second. */
+export type JoinLimitSettings = Pick<
+  Config,
+  "realtimeMaxChannels" | "realtimeMaxChannelsPerAddress" | "realtimeJoinRate" | "realtimeJoinRatePerAddress"
+>;
 
 /** The channels of one socket. They also count for its network. */
 export class SocketJoins {

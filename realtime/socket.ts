@@ -1,4 +1,5 @@
 import type { RawData, WebSocket } from "ws";
+import type { Config } from "../config/config.ts";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { isRefusal, Problem } from "../db/problems/problem.ts";
@@ -11,10 +12,7 @@ import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Vers
 import type { Subscription } from "./subscription.ts";
 
 export type ChannelSocketOptions = {
-  readonly limits: {
-    /** Bytes buffered for a client that reads slowly, before changes wait in the feed. */ readonly wsMaxBufferedBytes: number;
-    /** Nesting of brackets in a message. */ readonly jsonMaxDepth: number;
-  } & JoinLimitSettings;
+  readonly limits: Pick<Config, "wsMaxBufferedBytes" | "jsonMaxDepth"> & JoinLimitSettings;
   readonly budget: ByteBudget;
   readonly needsKey: boolean;
   /** Joins a channel and replies. Rejects with ChannelError. */

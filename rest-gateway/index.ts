@@ -1,7 +1,6 @@
 import { type RequestHandler, Router } from "express";
 import type { Logger } from "pino";
-import type { Dialect } from "../config/setting-types.ts";
-import type { Setting } from "../db/catalog/catalog.ts";
+import type { Config } from "../config/config.ts";
 import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
 import type { CatalogScope } from "../db/catalog/read.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
@@ -18,8 +17,8 @@ import type { Tokens } from "../identity/tokens.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { restError } from "./conventions/problem.ts";
-import { Lifecycle, type LifecycleOptions } from "./conventions/version.ts";
-import { type DocumentOptions, documentAt } from "./documents.ts";
+import { Lifecycle } from "./conventions/version.ts";
+import { documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
 import { CurrentResources } from "./resources/current.ts";
 import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
@@ -33,49 +32,45 @@ import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task.ts";
 import type { Tasks } from "./tasks/index.ts";
 
-/** Settings of the REST interfaces; the names are those of the service's settings. */
-type RestSettings = {
-  readonly docs: boolean;
-  readonly dbSchemas: readonly string[];
-  readonly dbExtraSearchPath: readonly string[];
-  readonly dbExposePartitions: boolean;
-  readonly dbAnonRole: string;
-  readonly dbPreRequest: { readonly schema: string | null; readonly name: string } | null;
-  readonly dbRootSpec: { readonly schema: string | null; readonly name: string } | null;
-  readonly dbTxEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
-  readonly safeUpdate: boolean;
-  readonly dbAggregates: boolean;
-  readonly dbPlan: boolean;
-  /** 0 means no limit. */
-  readonly dbMaxRows: number;
-  readonly streamConnections: number;
-  /** 0 means no limit. */
-  readonly streamMaxRows: number;
-  /** 0 means no limit. */
-  readonly streamTimeout: number;
-  /** 0 means no limit. */
-  readonly dbMaxResultBytes: number;
-  readonly restMaxEmbedDepth: number;
-  readonly restMaxConditionDepth: number;
-  readonly restMaxEmbeds: number;
-  readonly restMaxEmbedFilters: number;
-  readonly restMaxConditions: number;
-  readonly restMaxPatterns: number;
-  readonly restMaxPatternLength: number;
-  readonly restBodyLimit: number;
-  readonly jsonMaxDepth: number;
-  readonly openapi: DocumentOptions["openApi"];
-  readonly serverTiming: boolean;
-  readonly clientErrorVerbosity: "verbose" | "minimal";
-  readonly apiKeyRequired: boolean;
-  readonly appSettings: readonly Setting[];
-  readonly bodyLimit: number;
-  readonly apiMaxRecords: number;
-  readonly usersDialect: readonly Dialect[];
-  readonly usersWrite: "open" | "owner";
-  readonly apiV1Status: LifecycleOptions;
-  readonly changesPolicyTimeout: number;
-};
+type RestSettings = Pick<
+  Config,
+  | "docs"
+  | "dbSchemas"
+  | "dbExtraSearchPath"
+  | "dbExposePartitions"
+  | "dbAnonRole"
+  | "dbPreRequest"
+  | "dbRootSpec"
+  | "dbTxEnd"
+  | "safeUpdate"
+  | "dbAggregates"
+  | "dbPlan"
+  | "dbMaxRows"
+  | "streamConnections"
+  | "streamMaxRows"
+  | "streamTimeout"
+  | "dbMaxResultBytes"
+  | "restMaxEmbedDepth"
+  | "restMaxConditionDepth"
+  | "restMaxEmbeds"
+  | "restMaxEmbedFilters"
+  | "restMaxConditions"
+  | "restMaxPatterns"
+  | "restMaxPatternLength"
+  | "restBodyLimit"
+  | "jsonMaxDepth"
+  | "openapi"
+  | "serverTiming"
+  | "clientErrorVerbosity"
+  | "apiKeyRequired"
+  | "appSettings"
+  | "bodyLimit"
+  | "apiMaxRecords"
+  | "usersDialect"
+  | "usersWrite"
+  | "apiV1Status"
+  | "changesPolicyTimeout"
+>;
 
 type RestOptions = {
   readonly settings: RestSettings;

@@ -6,7 +6,7 @@ import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
 import { createFeed } from "../db/changes/mode.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
-import { createDatabase } from "../db/database.ts";
+import { Database } from "../db/database.ts";
 import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
 import { LiveSettings, settingsInDatabase } from "../db/transaction/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
@@ -158,7 +158,7 @@ function createContext(
   };
   const anonymousRoles = [anonymousRole, ...EDITORS];
   const { logins } = opened;
-  const database = createDatabase(config, { logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
+  const database = new Database({ settings: config, logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
   const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
   const publicationListeners: (() => void)[] = [];
   const onPublicationChange = () => {

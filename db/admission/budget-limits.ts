@@ -1,10 +1,10 @@
 import { getHeapStatistics } from "node:v8";
+import type { Config } from "../../config/config.ts";
 
 /** Maximum bytes; 0 means no limit. */
 export type BudgetLimits = { readonly total: number; readonly perAddress: number };
 
-/** The settings; "" when unset. */
-export type BudgetSettings = { readonly clientMemory: number | ""; readonly clientMemoryPerAddress: number | "" };
+export type BudgetSettings = Pick<Config, "clientMemory" | "clientMemoryPerAddress">;
 
 const MEBIBYTE = 1_048_576;
 /** Of the heap: the least part that the total takes of a small heap, and that of a large one. */

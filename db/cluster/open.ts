@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type pg from "pg";
-import type { UsersWrite } from "../../config/config.ts";
+import type { Config } from "../../config/config.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
 import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
@@ -11,27 +11,24 @@ import { migrate } from "./migrate.ts";
 import { hasCurrent } from "./migrations-folder.ts";
 import { type Logins, provisionLogins } from "./provision.ts";
 
-export type OpenOptions = {
-  /** The owner's login on an external server; "" starts the embedded one. */
-  readonly databaseUrl: string;
-  /** The same login on a connection that bypasses the pooler; "" if `databaseUrl` does not name a pooler. */
-  readonly databaseDirectUrl: string;
-  readonly dataDir: string;
+export type OpenOptions = Pick<
+  Config,
+  | "databaseUrl"
+  | "databaseDirectUrl"
+  | "dataDir"
+  | "migrate"
+  | "seed"
+  | "usersWrite"
+  | "recentSignIn"
+  | "changesPublication"
+  | "changesUrl"
+> & {
   /** The passwords of the login roles are derived from it. */
   readonly secret: string;
-  readonly migrate: boolean;
-  readonly seed: "demo" | "none";
-  readonly usersWrite: UsersWrite;
-  /** Seconds. */
-  readonly recentSignIn: number;
   /** The role of anonymous callers; "" when they are not allowed. */
   readonly anonymousRole: string;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
-  /** The publication of a database that is not migrated. */
-  readonly changesPublication: string;
-  /** The login that reads its changes; "" if that of `databaseUrl` does. */
-  readonly changesUrl: string;
   /** Runs as the owner after the migrations. */
   readonly afterMigrations: (owner: pg.Client) => Promise<void>;
   readonly log: MigrationLog;

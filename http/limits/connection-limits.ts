@@ -1,15 +1,13 @@
 import type { Socket } from "node:net";
 import type { Logger } from "pino";
+import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { closingResponse, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Client, Clients } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 
-type ConnectionLimits = {
-  /** Open connections in total. */ readonly maxConnections: number;
-  /** Open connections from one network. */ readonly maxConnectionsPerAddress: number;
-};
+type ConnectionLimits = Pick<Config, "maxConnections" | "maxConnectionsPerAddress">;
 
 type ConnectionLimitOptions = {
   /** Reads the limits, which may change. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
+import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
@@ -12,14 +13,10 @@ import type { LimitReport } from "./limit-log.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { spreadOut } from "./spread.ts";
 
-/** The names are those of the service's settings. */
-export type SocketLimits = {
-  /** Open sockets from one network. */ readonly wsMaxConnectionsPerAddress: number;
-  /** Bytes of one message. */ readonly wsMaxMessageBytes: number;
-  /** Messages per second that one socket may send. */ readonly wsMessageRate: number;
-  /** Messages per second that the sockets from one network may send. */
-  readonly wsMessageRatePerAddress: number;
-};
+export type SocketLimits = Pick<
+  Config,
+  "wsMaxConnectionsPerAddress" | "wsMaxMessageBytes" | "wsMessageRate" | "wsMessageRatePerAddress"
+>;
 
 /** The request that opens a socket. */
 export type UpgradeRequest = {

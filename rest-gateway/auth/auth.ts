@@ -1,6 +1,7 @@
 import { Router } from "express";
 import type pg from "pg";
 import type { Logger } from "pino";
+import type { Config } from "../../config/config.ts";
 import type { Notifications } from "../../db/follow/notifications.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { BodyLimits } from "../../http/pipeline/body.ts";
@@ -34,36 +35,29 @@ import { SignIn } from "./sign-in.ts";
 import { Throttle, type ThrottleLimits } from "./throttle.ts";
 import { tokensRouter } from "./tokens.ts";
 
-/** Named like the settings of the service. */
 export type AuthSettings = FactorSettings &
-  FederatedSettings & {
-    readonly dbAnonRole: string;
-    readonly dbRequestCredentials: boolean;
-    readonly loginAttempts: number;
-    readonly loginAttemptsPerAddress: number;
-    /** Seconds. */
-    readonly loginWindow: number;
-    readonly registrationsPerAddress: number;
-    /** Seconds. */
-    readonly auditRetention: number;
-    /** Seconds. */
-    readonly emailReservation: number;
-    /** Seconds. */
-    readonly sessionMaxAge: number;
-    /** Seconds. */
-    readonly jwtRefreshGrace: number;
-    readonly baseUrl: string;
-    readonly corsOrigins: readonly string[];
-    readonly mfaIssuer: string;
-    readonly mfaAttempts: number;
-    /** Seconds. */
-    readonly recentSignIn: number;
-    /** Per user. */
-    readonly apiKeysMax: number;
-    /** Bytes. */
-    readonly bodyLimit: number;
-    readonly jsonMaxDepth: number;
-  };
+  FederatedSettings &
+  Pick<
+    Config,
+    | "dbAnonRole"
+    | "dbRequestCredentials"
+    | "loginAttempts"
+    | "loginAttemptsPerAddress"
+    | "loginWindow"
+    | "registrationsPerAddress"
+    | "auditRetention"
+    | "emailReservation"
+    | "sessionMaxAge"
+    | "jwtRefreshGrace"
+    | "baseUrl"
+    | "corsOrigins"
+    | "mfaIssuer"
+    | "mfaAttempts"
+    | "recentSignIn"
+    | "apiKeysMax"
+    | "bodyLimit"
+    | "jsonMaxDepth"
+  >;
 
 export type AuthOptions = {
   readonly settings: AuthSettings;

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { generateSecret, generateURI, verifySync } from "otplib/functional";
+import type { Config } from "../../config/config.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import type { FactorRepository } from "./factor-repository.ts";
 import { factorUnreadable } from "./problem.ts";
@@ -17,8 +18,7 @@ type SecondFactorOptions = FactorKeys & {
   readonly clock: Clock;
 };
 
-/** Named like the settings of the service; "" if unset. */
-export type FactorSettings = { readonly mfaKey: string; readonly mfaPreviousKey: string };
+export type FactorSettings = Pick<Config, "mfaKey" | "mfaPreviousKey">;
 
 /** Derives the keys from MFA_KEY, or from `secret`, the JWT secret, if it is unset. */
 export function factorKeys({ mfaKey, mfaPreviousKey }: FactorSettings, secret: string): FactorKeys {

@@ -1,6 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
+import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
@@ -10,7 +11,7 @@ import { Transactions } from "../../db/transaction/transaction.ts";
 import type { AddressReader } from "../../http/pipeline/request.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
-import { type LifecycleOptions, prefixOf } from "../conventions/version.ts";
+import { prefixOf } from "../conventions/version.ts";
 import { acceptedBody, TaskEndpoint, taskUrl } from "./endpoint.ts";
 import { ownStorageFull, storageFull, tooManyTasks } from "./problem.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
@@ -18,20 +19,18 @@ import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-h
 import { CallerTaskRepository, type TaskLimits, TaskRepository } from "./task-repository.ts";
 import { TaskWorker, WorkerHeartbeat } from "./worker.ts";
 
-/** Settings of the service, under the same names. */
 export type TaskSettings = TaskLimits &
-  QueueOptions["settings"] & {
-    readonly taskConcurrency: number;
-    /** Milliseconds. */
-    readonly taskTimeout: number;
-    /** Seconds. */
-    readonly taskRetention: number;
-    /** Seconds. */
-    readonly taskAnonymousRetention: number;
-    readonly dbPoolTimeout: number;
-    readonly dbPreparedStatements: number;
-    readonly drainTimeout: number;
-  };
+  QueueOptions["settings"] &
+  Pick<
+    Config,
+    | "taskConcurrency"
+    | "taskTimeout"
+    | "taskRetention"
+    | "taskAnonymousRetention"
+    | "dbPoolTimeout"
+    | "dbPreparedStatements"
+    | "drainTimeout"
+  >;
 
 type TaskOptions = {
   readonly settings: TaskSettings;
@@ -142,11 +141,7 @@ function workTransactions(login: string, { settings, database, onConnectionError
 
 type QueueOptions = {
   readonly repository: Pick<CallerTaskRepository, "add">;
-  readonly settings: TaskLimits & {
-    readonly dbAnonRole: string;
-    readonly taskAnonymous: boolean;
-    readonly apiV1Status: LifecycleOptions;
-  };
+  readonly settings: TaskLimits & Pick<Config, "dbAnonRole" | "taskAnonymous" | "apiV1Status">;
   readonly addressOf: AddressReader;
   /** Hashes IP addresses. */
   readonly addressKey: Buffer;

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import type { Config } from "../../config/config.ts";
 import type { Database } from "../../db/database.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { RawRow } from "../../db/wire/connection.ts";
@@ -18,14 +19,14 @@ export type TaskState = {
   readonly error: object | null;
 };
 
-/** Settings of the service, under the same names. */
-export type TaskLimits = {
-  readonly taskConcurrencyPerOwner: number;
-  readonly taskMaxPending: number;
-  readonly taskMaxResultBytes: number;
-  readonly taskMaxStoredBytesPerOwner: number;
-  readonly taskMaxStoredBytes: number;
-};
+export type TaskLimits = Pick<
+  Config,
+  | "taskConcurrencyPerOwner"
+  | "taskMaxPending"
+  | "taskMaxResultBytes"
+  | "taskMaxStoredBytesPerOwner"
+  | "taskMaxStoredBytes"
+>;
 
 /** Why a task is not added. */
 export type Unadded = "too many" | "own storage full" | "storage full";

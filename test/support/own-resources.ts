@@ -2,12 +2,12 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { beforeAll } from "vitest";
+import { readConfig } from "../../config/config.ts";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { provisionLogins } from "../../db/cluster/provision.ts";
 import { Database } from "../../db/database.ts";
-import { StatementTimeouts } from "../../db/transaction/live-settings.ts";
 import { type Head, RequestNotes } from "../../http/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
@@ -43,18 +43,17 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
     await test.owner.query(ddl);
     const logins = await provisionLogins(test.url, test.url, "a secret for the tests of resources");
     const database = new Database({
+      settings: {
+        ...readConfig({}),
+        dbPool: 4,
+        dbPoolShort: 4,
+        dbPoolShare: 100,
+        clientMemory: 0,
+        streamConnections: 0,
+        dbMaxResultBytes: 0,
+      },
+      anonymousRoles: [],
       logins,
-      poolSize: 4,
-      poolShort: 4,
-      poolTimeout: 5000,
-      statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
-      poolShare: 100,
-      poolQueue: 10,
-      budget: { total: 0, perAddress: 0 },
-      streamConnections: 0,
-      maxPrepared: 100,
-      maxResultBytes: 0,
-      sharedReads: 4,
       log: pino({ level: "silent" }),
       onConnectionError: () => {},
     });

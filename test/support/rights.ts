@@ -1,10 +1,10 @@
 import { pino } from "pino";
 import { onTestFinished } from "vitest";
+import { readConfig } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import { LiveCatalog } from "../../db/catalog/live.ts";
 import { Database } from "../../db/database.ts";
 import { Rights } from "../../db/rights/rights.ts";
-import { StatementTimeouts } from "../../db/transaction/live-settings.ts";
 import type { TestDatabase } from "./database.ts";
 
 /** Rights on the changes of `database`, whose queries run as the owner's login in the role of each caller. */
@@ -13,18 +13,17 @@ export async function openRights(
   { timeout = 5000, onInternalError = (_: unknown) => {} } = {},
 ): Promise<OpenRights> {
   const database = new Database({
+    settings: {
+      ...readConfig({}),
+      dbPool: 5,
+      dbPoolShort: 5,
+      dbPoolShare: 100,
+      clientMemory: 0,
+      streamConnections: 0,
+      dbMaxResultBytes: 0,
+    },
+    anonymousRoles: [],
     logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
-    poolSize: 5,
-    poolShort: 5,
-    poolTimeout: 10_000,
-    poolShare: 100,
-    poolQueue: 10,
-    streamConnections: 0,
-    budget: { total: 0, perAddress: 0 },
-    statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
-    maxPrepared: 100,
-    maxResultBytes: 0,
-    sharedReads: 4,
     log: pino({ level: "silent" }),
     onConnectionError: () => {},
   });

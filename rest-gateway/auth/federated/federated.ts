@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { ProviderReader } from "../../../config/providers.ts";
+import type { Config } from "../../../config/config.ts";
 import type { Clock } from "../../../identity/account.ts";
 import { createOutbound, type OutboundSettings } from "../../../identity/outbound.ts";
 import type { AuthFunctions } from "../functions.ts";
@@ -11,11 +11,7 @@ import { IdentityRepository, OneTimeValues } from "./identity-repository.ts";
 import { Providers } from "./providers.ts";
 import { ReturnUrls } from "./start.ts";
 
-/** Named like the settings of the service. */
-export type FederatedSettings = OutboundSettings & {
-  readonly providers: ProviderReader;
-  readonly authReturnOrigins: readonly string[];
-};
+export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "authReturnOrigins">;
 
 export type FederatedOptions = {
   readonly settings: FederatedSettings;

@@ -1,7 +1,7 @@
 // A process that runs tasks until SIGTERM. Its argument is JSON: `{ logins, settings }`.
 import pino from "pino";
+import { readConfig } from "../../../config/config.ts";
 import { Database } from "../../../db/database.ts";
-import { StatementTimeouts } from "../../../db/transaction/live-settings.ts";
 import { addressReader } from "../../../http/pipeline/request.ts";
 import { createTasks } from "../../../rest-gateway/tasks/index.ts";
 import { sqlTaskHandler } from "./sql-task-handler.ts";
@@ -9,14 +9,18 @@ import { sqlTaskHandler } from "./sql-task-handler.ts";
 const { logins, settings } = JSON.parse(process.argv[2]!);
 const onConnectionError = () => {};
 const database = new Database({
+  settings: {
+    ...readConfig({}),
+    ...settings,
+    dbPool: 2,
+    dbPoolShort: 2,
+    dbPoolShare: 100,
+    clientMemory: 0,
+    streamConnections: 0,
+    dbMaxResultBytes: 0,
+  },
+  anonymousRoles: [],
   logins,
-  ...settings,
-  poolSize: 2,
-  poolShort: 2,
-  poolShare: 100,
-  budget: { total: 0, perAddress: 0 },
-  statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
-  maxResultBytes: 0,
   log: pino({ level: "silent" }),
   onConnectionError,
 });

@@ -3,10 +3,10 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import pino from "pino";
 import { beforeAll, expect } from "vitest";
+import { readConfig } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
-import { StatementTimeouts } from "../../../db/transaction/live-settings.ts";
 import { addressReader } from "../../../http/pipeline/request.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
 import { RestError } from "../../../rest-gateway/conventions/problem.ts";
@@ -92,18 +92,17 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     const logins = await provisionLogins(testDatabase.url, testDatabase.url, "a secret for the tests of tasks");
     const onConnectionError = () => {};
     const database = new Database({
+      settings: {
+        ...readConfig({}),
+        dbPool: 4,
+        dbPoolShort: 4,
+        dbPoolShare: 100,
+        clientMemory: 0,
+        streamConnections: 0,
+        dbMaxResultBytes: 1000,
+      },
+      anonymousRoles: [],
       logins,
-      poolSize: 4,
-      poolShort: 4,
-      poolTimeout: 10_000,
-      statementTimeouts: new StatementTimeouts({ everyone: 10_000, anonymous: 0, anonymousRoles: [] }),
-      poolShare: 100,
-      poolQueue: 10,
-      budget: { total: 0, perAddress: 0 },
-      streamConnections: 0,
-      maxPrepared: 100,
-      maxResultBytes: 1000,
-      sharedReads: 4,
       log: pino({ level: "silent" }),
       onConnectionError,
     });
