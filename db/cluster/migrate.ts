@@ -21,7 +21,10 @@ export async function migrate(databaseUrl: string, log: MigrationLog, folder = M
     if (!isUpToDate) {
       // Loaded only here: most starts have nothing to migrate.
       const { runCommitted } = await import("./graphile-migrate.ts");
-      await runCommitted(databaseUrl, log, folder);
+      await runCommitted(databaseUrl, log, folder).catch(async (error) => {
+        if (applied.length === 0) await forget(client);
+        throw error;
+      });
     }
     await migrateQueue(databaseUrl, log);
     const missing = applied.filter((name) => !committed.includes(name));
@@ -39,6 +42,11 @@ async function appliedTo(client: pg.Client): Promise<readonly string[]> {
   if (found.length === 0) return [];
   const { rows } = await client.query('select filename from graphile_migrate.migrations order by filename collate "C"');
   return rows.map(({ filename }) => filename);
+}
+
+/** A database that was refused stays as it was: graphile-migrate has created its tables before the first migration. */
+async function forget(client: pg.Client): Promise<void> {
+  if ((await appliedTo(client)).length === 0) await client.query("drop schema if exists graphile_migrate cascade");
 }
 
 /** Held by the service that migrates. graphile-migrate's own lock does not wait, and does not cover the queue. */

@@ -80,11 +80,31 @@ const summarize = (error: pg.DatabaseError, { file }: MigrationText): string =>
   [`${file}: ${error.message} (${error.code})`, ...helpFor(error, file)].join("\n");
 
 /** What Postgres adds to the message, and how to fix it. */
-function helpFor({ code = "", detail, hint }: pg.DatabaseError, file: string): readonly string[] {
-  const advice = ADVICE[code];
-  const fix = advice === EXISTS && COMMITTED.test(file) ? existsFor(file) : advice;
+function helpFor({ code = "", message, detail, hint }: pg.DatabaseError, file: string): readonly string[] {
+  const fix = COMMITTED.test(file) ? committedAdvice(code, message, file) : ADVICE[code];
   return [detail, hint, fix].filter((line) => line !== undefined);
 }
+
+/** The reader of an error in a committed migration has not written it. */
+function committedAdvice(code: string, message: string, file: string): string | undefined {
+  const advice = ADVICE[code];
+  if (advice === EXISTS) return existsFor(file);
+  if (advice === MISSING) return /\bextensions\./.test(message) ? EXTENSION_ELSEWHERE : MISSING_HERE;
+  if (code !== "42501") return advice;
+  if (/superuser|\brole\b/.test(message)) return ROLES_MISSING;
+  return /^permission denied for /.test(message) ? RIGHT_MISSING : advice;
+}
+
+const EXTENSION_ELSEWHERE =
+  "The service expects the extension pg_trgm in the schema extensions. Its owner, or a superuser, can run: create schema if not " +
+  "exists extensions; alter extension pg_trgm set schema extensions;";
+const MISSING_HERE =
+  "The migration expects an object that this database does not have: it was dropped, or never created.";
+const ROLES_MISSING =
+  "The login of DATABASE_URL may not create the roles of the service, so a superuser must create them first: " +
+  "docs/configuration.md#your-own-database has the statements.";
+const RIGHT_MISSING =
+  "The login of DATABASE_URL lacks this right: the owner of the object, or a superuser, must grant it.";
 
 const MAX_SHOWN = 400;
 

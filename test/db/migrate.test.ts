@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
 import { copyFile, cp, mkdtemp, readdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { beforeAll, expect, test } from "vitest";
+import pg from "pg";
+import { beforeAll, expect, inject, onTestFinished, test } from "vitest";
+import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { MIGRATIONS_FOLDER } from "../../db/cluster/migrations-folder.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -53,4 +56,63 @@ test("an older version on a newer database names the migrations that it lacks, a
     "a newer version of the service has migrated this database. This version serves it without the features of these migrations: " +
       "999998.sql, 999999.sql",
   ]);
+});
+
+/** Why the migrations of the service are refused on a database, after this SQL. */
+async function refusalAfter(sql: string) {
+  const foreign = await createTestDatabase(inject("clusterUrl"), "template1");
+  onTestFinished(() => foreign.drop());
+  await foreign.owner.query(sql);
+  const schemas = async () => (await foreign.owner.query("select nspname from pg_namespace order by 1")).rows;
+  const before = await schemas();
+  const message = await migrate(foreign.url, () => {}).then(
+    () => "",
+    (error: Error) => error.message,
+  );
+  expect(await schemas()).toEqual(before);
+  return message;
+}
+
+test("the database of another application is refused, and stays as it was", async () => {
+  const message = await refusalAfter("create table public.users (id uuid primary key)");
+  expect(message).toContain(
+    "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off.",
+  );
+});
+
+test("an extension in another schema is named, with the statement that moves it", async () => {
+  const message = await refusalAfter("create extension pg_trgm");
+  expect(message).toContain("alter extension pg_trgm set schema extensions;");
+  expect(message).not.toContain("--!include");
+});
+
+const [, PREPARATION] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return client;
+}
+
+test("an owner who is not a superuser learns which preparation is missing", async () => {
+  const cluster = await startScratchCluster();
+  onTestFinished(() => cluster.remove());
+  const root = await connect(cluster.url("postgres"));
+  await root.query("create role plain login password 'plain'");
+  await root.query("create database plain owner plain");
+  const login = (database: string, username: string, password: string) =>
+    Object.assign(new URL(cluster.url(database)), { username, password }).href;
+  await expect(migrate(login("plain", "plain", "plain"), () => {})).rejects.toThrow(
+    /a superuser must create them first: docs\/configuration\.md#your-own-database/,
+  );
+
+  for (const statement of PREPARATION!.trim().split("\n")) await root.query(statement);
+  await root.end();
+  const content = await connect(cluster.url("content"));
+  await content.query(`create schema extensions authorization content_owner; create extension pg_trgm schema extensions;
+    revoke execute on all functions in schema extensions from public`);
+  await content.end();
+  await expect(migrate(login("content", "content_owner", encodeURIComponent("change me")), () => {})).rejects.toThrow(
+    /permission denied for function[\s\S]*The login of DATABASE_URL lacks this right: the owner of the object/,
+  );
 });
