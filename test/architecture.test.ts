@@ -132,6 +132,12 @@ test("db/filters has the one list of operators and the one type of conditions", 
   expect(containing(/^(export )?(type|interface) Condition\b/m)).toEqual(["db/filters/condition.ts"]);
 });
 
+test("one skeleton tries requests for tables and resources again", () => {
+  expect(containing(/refreshIfStale\(\)/).filter((file) => gatewayFolderOf(file) !== null)).toEqual([
+    "rest-gateway/conventions/data-interface.ts",
+  ]);
+});
+
 test("only plugins, and the compiled queries that join their SQL, use pg-sql2", () => {
   const users = containing(/from "[^"]*pg-sql2"/);
   expect(users.filter((file) => !/^(plugins|graphql\/compiled)\//.test(file))).toEqual([]);

@@ -1,4 +1,3 @@
-import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
@@ -7,12 +6,13 @@ import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
+import { DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { positionHeader } from "../conventions/headers.ts";
-import { methodNotAllowed, noSuchPath, rejectRest } from "../conventions/problem.ts";
+import { methodNotAllowed, noSuchPath, type RestProblem, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
-import { internalProblem, isOutdated, restProblem } from "./answer/error-mapping.ts";
+import { internalProblem, restProblem } from "./answer/error-mapping.ts";
 import {
   decodeSegments,
   firstSegment,
@@ -32,15 +32,14 @@ import { createAccount } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
 
 export type ResourceOptions = ParseOptions &
-  RunnerOptions & {
-    readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale">;
+  RunnerOptions &
+  DataOptions & {
     /** By their first segment. */
     readonly endpoints: ReadonlyMap<string, Endpoint>;
     readonly feed: Pick<ChangeFeed, "mark" | "textAfter">;
     readonly auth: Auth;
     /** Null when tasks are off. */
     readonly tasks: TaskQueue | null;
-    onInternalError(error: unknown, requestId: string): void;
   };
 
 /** Whether a body is read: one that is sent with DELETE or to an action is ignored. */
@@ -52,15 +51,14 @@ const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
   `/${name}${id === undefined ? "" : "/{id}"}${action === undefined ? "" : "/{action}"}`;
 
 /** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
-export class ResourceInterface implements HttpInterface {
+export class ResourceInterface extends DataInterface<Exchange, RestAnswer, RestProblem> implements HttpInterface {
   readonly reject = rejectRest;
-  readonly sendsData = true;
-  readonly needsDatabase = true;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
   readonly #names: ReadonlySet<string>;
 
   constructor(options: ResourceOptions) {
+    super(options);
     this.#options = options;
     this.#runner = new Runner(options);
     this.#names = new Set([...options.resources.names, ...options.endpoints.keys()]);
@@ -71,28 +69,25 @@ export class ResourceInterface implements HttpInterface {
     return this.#names.has(firstSegment(url)) || isVersioned(url);
   }
 
-  /** Answers every request that it serves, also with an error. */
-  async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
-    const { preferences, lifecycle } = this.#options;
-    const exchange: Exchange = {
+  protected open({ request, response, head, identity }: HttpExchange): Exchange {
+    return {
       request,
       response,
       head,
       identity,
-      preferences: preferences.parse(request.headers.prefer),
+      preferences: this.#options.preferences.parse(request.headers.prefer),
       target: null,
       caller: null,
       parsed: null,
       isWritten: false,
     };
-    try {
-      sendAnswer(exchange, await this.#answer(exchange), lifecycle);
-    } catch (error) {
-      this.#fail(error, exchange);
-    }
   }
 
-  async #answer(exchange: Exchange): Promise<RestAnswer> {
+  protected send(exchange: Exchange, answered: RestAnswer): void {
+    sendAnswer(exchange, answered, this.#options.lifecycle);
+  }
+
+  protected async answer(exchange: Exchange): Promise<RestAnswer> {
     const { endpoints, resources, lifecycle } = this.#options;
     const { headers, method = "GET", url = "/" } = exchange.request;
     const target = parseTarget(url, headers, exchange.preferences, lifecycle.supported);
@@ -118,20 +113,17 @@ export class ResourceInterface implements HttpInterface {
   }
 
   async #serve(exchange: Exchange, target: Target, route: Route): Promise<RestAnswer> {
-    const { limits, catalog, resources } = this.#options;
-    const { request, response } = exchange;
+    const { limits, resources } = this.#options;
+    const { request } = exchange;
     const body = hasBody(request.method!, route) ? await readBytes(request, limits.size) : null;
-    try {
-      return await this.#attempt(exchange, target, route, body);
-    } catch (error) {
-      // The tables may have changed a moment ago.
-      if (!isOutdated(error) || exchange.isWritten || response.destroyed || !(await catalog.refreshIfStale()))
-        throw error;
-      return this.#attempt(exchange, target, parseRoute(decodeSegments(target), resources), body);
-    }
+    return this.attempt(exchange, (isRepeated) => {
+      // The resources change with the catalog.
+      const current = isRepeated ? parseRoute(decodeSegments(target), resources) : route;
+      return this.#run(exchange, target, current, body);
+    });
   }
 
-  async #attempt(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
+  async #run(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
     const { auth, tasks } = this.#options;
     const { request: sent } = exchange;
     const { path, preferences, style } = target;
@@ -173,13 +165,11 @@ export class ResourceInterface implements HttpInterface {
     }
   }
 
-  #fail(error: unknown, exchange: Exchange): void {
-    if (exchange.response.destroyed) return;
-    const { catalog, anonymousRole, lifecycle, onInternalError } = this.#options;
-    const { parsed: request, caller, head } = exchange;
-    const isAnonymous = caller === null || caller.role === anonymousRole;
-    const problem = restProblem(error, { request, isAnonymous, role: caller?.role ?? null, catalog: catalog.current });
-    if (!problem || problem.status === 500) onInternalError(error, head.requestId);
-    sendProblem(exchange, problem ?? internalProblem(), lifecycle);
+  protected problemOf(error: unknown, { parsed: request }: Exchange, reader: Reader): RestProblem | null {
+    return restProblem(error, { ...reader, request });
+  }
+
+  protected sendProblem(exchange: Exchange, problem: RestProblem | null): void {
+    sendProblem(exchange, problem ?? internalProblem(), this.#options.lifecycle);
   }
 }

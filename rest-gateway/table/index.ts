@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
@@ -14,6 +13,7 @@ import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
+import { type DataExchange, DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
 import { positionHeader } from "../conventions/headers.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
@@ -23,7 +23,7 @@ import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
-import { toTableProblem } from "./problem.ts";
+import { type TableProblem, toTableProblem } from "./problem.ts";
 import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
@@ -32,36 +32,32 @@ import { Stopwatch, sendAnswer, sendStream, sendTableProblem, TABLES, type Verbo
 import { snapshotRequest, type TableSnapshot, type TableStreams, wantsStream } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
-export type TableOptions = PreparerOptions & {
-  readonly database: Pick<Database, "forRole" | "budget">;
-  readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale">;
-  readonly anonymousRole: string;
-  /** The maximum size of a body in bytes. */
-  readonly maxBodySize: number;
-  /** Null when tasks are off. */
-  readonly tasks: TaskQueue | null;
-  /** Milliseconds that a streamed response may take; 0 means no limit. */
-  readonly streamTimeout: number;
-  readonly slowStreams: SlowStreams;
-  /** Whether responses have the header Server-Timing. */
-  readonly showsTiming: boolean;
-  readonly callerRules: CallerRules;
-  /** The function that responds at the root; null for the OpenAPI description. */
-  readonly rootSpec: RootSpec | null;
-  /** Whether errors have details and a hint. */
-  readonly errorVerbosity: Verbosity;
-  readonly feed: ChangeFeed;
-  readonly streams: TableStreams;
-  /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null at other paths. */
-  document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
-  onInternalError(error: unknown, requestId: string): void;
-};
+export type TableOptions = PreparerOptions &
+  DataOptions & {
+    readonly database: Pick<Database, "forRole" | "budget">;
+    /** The maximum size of a body in bytes. */
+    readonly maxBodySize: number;
+    /** Null when tasks are off. */
+    readonly tasks: TaskQueue | null;
+    /** Milliseconds that a streamed response may take; 0 means no limit. */
+    readonly streamTimeout: number;
+    readonly slowStreams: SlowStreams;
+    /** Whether responses have the header Server-Timing. */
+    readonly showsTiming: boolean;
+    readonly callerRules: CallerRules;
+    /** The function that responds at the root; null for the OpenAPI description. */
+    readonly rootSpec: RootSpec | null;
+    /** Whether errors have details and a hint. */
+    readonly errorVerbosity: Verbosity;
+    readonly feed: ChangeFeed;
+    readonly streams: TableStreams;
+    /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null at other paths. */
+    document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
+  };
 
-/** A request and what is known about it so far. An error response needs it. */
-type Exchange = HttpExchange & {
+type Exchange = DataExchange & {
   readonly url: RequestUrl;
   readonly watch: Stopwatch | null;
-  caller: Caller | null;
   plan: Plan | null;
   /** The values in the body that the database has refused. */
   refused: readonly RefusedValue[];
@@ -70,14 +66,16 @@ type Exchange = HttpExchange & {
 };
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
-export class TableInterface implements HttpInterface {
+export class TableInterface
+  extends DataInterface<Exchange, Answer | StreamedAnswer | null, TableProblem>
+  implements HttpInterface
+{
   readonly serves = TABLES.serves;
-  readonly sendsData = true;
-  readonly needsDatabase = true;
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
 
   constructor(options: TableOptions) {
+    super(options);
     this.#options = options;
     this.#preparer = new Preparer(options);
   }
@@ -92,14 +90,13 @@ export class TableInterface implements HttpInterface {
     return url.includes("api_key=") ? parseUrl(url).apiKey : null;
   }
 
-  /** Responds to every request whose path begins with `BASE`, with an error response if it fails. */
-  async handle({ request, response, head, identity }: HttpExchange): Promise<void> {
+  protected open({ request, response, head, identity }: HttpExchange): Exchange {
     const { span } = head.notes;
     const { showsTiming } = this.#options;
     const watch = showsTiming || span ? new Stopwatch(showsTiming, span) : null;
     const url = parseUrl(request.url!);
     head.notes.route = routeOf(url.path);
-    const exchange: Exchange = {
+    return {
       request,
       response,
       head,
@@ -107,31 +104,26 @@ export class TableInterface implements HttpInterface {
       url,
       watch,
       caller: null,
+      isWritten: false,
       plan: null,
       refused: [],
       gone: null,
     };
-    try {
-      const answered = await this.#answer(exchange);
-      watch?.mark("response");
-      if (answered === null) return;
-      if ("parts" in answered) await this.#send(exchange, answered);
-      else sendAnswer(exchange, answered);
-    } catch (error) {
-      this.#fail(error, exchange);
-    }
   }
 
-  #send(exchange: Exchange, answered: StreamedAnswer): Promise<void> {
+  protected async send(exchange: Exchange, answered: Answer | StreamedAnswer | null): Promise<void> {
+    exchange.watch?.mark("response");
+    if (answered === null) return;
+    if (!("parts" in answered)) return sendAnswer(exchange, answered);
     const { database, slowStreams } = this.#options;
     const network = networkOf(exchange.identity.address);
-    return sendStream(exchange, answered, { gone: exchange.gone!, network, budget: database.budget, slowStreams });
+    await sendStream(exchange, answered, { gone: exchange.gone!, network, budget: database.budget, slowStreams });
   }
 
   /** Null if the response is a stream of changes, which has begun. */
-  async #answer(exchange: Exchange): Promise<Answer | StreamedAnswer | null> {
+  protected async answer(exchange: Exchange): Promise<Answer | StreamedAnswer | null> {
     const { maxBodySize, catalog, rootSpec } = this.#options;
-    const { request, response, url, watch } = exchange;
+    const { request, url, watch } = exchange;
     const method = request.method!;
     const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
@@ -145,15 +137,9 @@ export class TableInterface implements HttpInterface {
     const parsed = this.#preparer.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");
-    const serve = () =>
-      wantsStream(parsed) ? this.#stream(parsed, caller, exchange) : this.#serve(parsed, text, caller, exchange);
-    try {
-      return await serve();
-    } catch (error) {
-      // The table may have been created or altered a moment ago.
-      if (!mayBeStale(error) || response.destroyed || !(await catalog.refreshIfStale())) throw error;
-      return serve();
-    }
+    return this.attempt<Answer | StreamedAnswer | null>(exchange, () =>
+      wantsStream(parsed) ? this.#stream(parsed, caller, exchange) : this.#serve(parsed, text, caller, exchange),
+    );
   }
 
   async #stream(parsed: TableRequest, caller: Caller, exchange: Exchange): Promise<null> {
@@ -237,19 +223,12 @@ export class TableInterface implements HttpInterface {
     return { result, mark };
   }
 
-  #fail(error: unknown, { request, response, head, caller, plan, refused }: Exchange): void {
-    if (response.destroyed) return;
-    if (response.headersSent) {
-      // The last chunk is missing, so no client takes the body as complete.
-      response.socket?.destroy();
-      this.#options.onInternalError(error, head.requestId);
-      return;
-    }
-    const { anonymousRole, catalog, errorVerbosity } = this.#options;
-    const role = caller?.role ?? anonymousRole;
-    const context = { isAnonymous: role === anonymousRole, role, plan, refused, catalog: catalog.current };
-    const problem = problemOf(error, context);
-    if ((problem?.status ?? 500) === 500) this.#options.onInternalError(error, head.requestId);
+  protected problemOf(error: unknown, { plan, refused }: Exchange, reader: Reader): TableProblem | null {
+    return problemOf(error, { ...reader, plan, refused });
+  }
+
+  protected sendProblem({ request, response, head }: Exchange, problem: TableProblem | null): void {
+    const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
 }
@@ -279,11 +258,3 @@ const allow = (methods: readonly string[]): Answer => ({
   headers: [["Allow", methods.join(",")], ...(methods.includes("QUERY") ? [ACCEPT_QUERY] : [])],
   body: Buffer.alloc(0),
 });
-
-/** Codes of errors for unknown names. The catalog or a prepared statement may be outdated. */
-const STALE = new Set(["PGRST200", "PGRST202", "PGRST204", "PGRST205", "42P01", "42703", "42704", "42883", "3F000"]);
-
-function mayBeStale(error: unknown): boolean {
-  const { problem, code } = error as { problem?: { code: string }; code?: string };
-  return STALE.has(problem?.code ?? code ?? "");
-}

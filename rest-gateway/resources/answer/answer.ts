@@ -1,9 +1,8 @@
 import type { IncomingMessage } from "node:http";
-import type { Caller } from "../../../db/caller.ts";
 import type { Result } from "../../../db/transaction/transaction.ts";
-import type { Exchange as HttpExchange } from "../../../http/pipeline/exchange.ts";
 import { endWith } from "../../../http/pipeline/response.ts";
 import { contentTag, isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
+import type { DataExchange } from "../../conventions/data-interface.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
 import { answerList } from "../../conventions/paging.ts";
 import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
@@ -59,14 +58,10 @@ function etagOf({ style, selection }: ResourceRequest, version: string | null, b
 
 const VARY = "Origin, Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
-/** A request and what is known about it so far. The response to an error uses what is known when the error is thrown. */
-export type Exchange = HttpExchange & {
+export type Exchange = DataExchange & {
   readonly preferences: Preferences;
   target: Target | null;
-  caller: Caller | null;
   parsed: ResourceRequest | null;
-  /** Whether something has been written: then the request must not be repeated. */
-  isWritten: boolean;
 };
 
 /** Sends an answer, or 304 if the client has it already. */

@@ -4,6 +4,7 @@ import { type DatabaseErrorLike, problemOf } from "../../../db/errors.ts";
 import { type Fault, isRefusal, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
+import { isOutdated } from "../../conventions/data-interface.ts";
 import { faultOfRecord, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
 import { outOfOrder } from "../problem.ts";
 import { RefusedRecord } from "../refusal.ts";
@@ -44,11 +45,6 @@ function ofRecord(place: number, problem: RestProblem | null): RestProblem | nul
   const all = fields.map((field) => faultOfRecord(place, message, field));
   return { ...problem, message: all[0]!.message, faults: all };
 }
-
-/** SQLSTATEs of objects that are in the catalog or the description, and not in the database. */
-const OUTDATED = new Set(["42P01", "42703", "42704", "42883", "3F000"]);
-
-export const isOutdated = (error: unknown): boolean => OUTDATED.has((error as DatabaseErrorLike).code ?? "");
 
 export const internalProblem = (): RestProblem => restProblemOf(problem("internal error"));
 
