@@ -1,3 +1,4 @@
+import pino from "pino";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
@@ -54,6 +55,29 @@ test.each([
   expect(found).toMatchObject([{ object: `role ${login}`, level: "warning" }]);
   await sql(rule === "login-is-superuser" ? `alter role ${login} ${opposite}` : found[0]!.fix!);
   expect(await findingsOf(rule)).toEqual([]);
+});
+
+test.each([
+  [
+    "may replicate",
+    "replication",
+    "login-may-replicate: role LOGIN: it serves requests, and with the attribute replication it could copy the whole server: name another login in CHANGES_URL",
+  ],
+  [
+    "is a superuser",
+    "superuser",
+    "login-is-superuser: role LOGIN: it serves requests, and is a superuser: a token may name any role, and no policy restricts it",
+  ],
+])("the log of the service warns of a login that %s", async (_about, attribute, warning) => {
+  const found: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void found.push(...(JSON.parse(line).new ?? [])) });
+  const other = await startTrackit(
+    { GRAPHQL_MAX_TABLES: "0", ADVISOR: "on" },
+    log,
+    `alter role trackit_api ${attribute}`,
+  );
+  onTestFinished(() => other.stop());
+  await expect.poll(() => found).toContain(`warning ${warning.replace("LOGIN", other.role("api"))}`);
 });
 
 test("a login that owns a served table is a warning", async () => {

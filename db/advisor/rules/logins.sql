@@ -1,6 +1,7 @@
 -- warning login-may-replicate: A login that serves requests and may replicate can copy the whole server.
 select l.object, l.comment,
-  'it serves requests, and with the attribute replication it could copy the whole server' as reason,
+  'it serves requests, and with the attribute replication it could copy the whole server: name another login in CHANGES_URL'
+    as reason,
   format(e'-- First let another login read the changes: CHANGES_URL.\nalter role %I noreplication;', l.name) as fix
 from logins as l
 where l.may_replicate and not l.is_superuser
