@@ -4,14 +4,7 @@ import express from "express";
 import { Problem, problem } from "../db/problems/problem.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
-import {
-  noSuchPath,
-  RestError,
-  type RestProblem,
-  rejectRest,
-  restProblemOf,
-  sendProblem,
-} from "./conventions/problem.ts";
+import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
 
 /** Every URL that no other interface serves, and the form of its errors. */
 export const REST: HttpEnvelope = { serves: () => true, reject: rejectRest };
@@ -49,7 +42,7 @@ export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
       if (route) head.notes.route = templateOf(route.path);
     });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
-    this.#app(request as never, response as never, (error: unknown = noSuchPath()) => {
+    this.#app(request as never, response as never, (error: unknown = problem("no such path")) => {
       this.#fail(error, response, head);
     });
   }
@@ -60,22 +53,15 @@ export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
     const found = problemOf(error);
     if (found === null) this.#options.onInternalError(error, head.requestId);
     if (response.headersSent) response.destroy();
-    else sendProblem(response, found ?? restProblemOf(problem("internal error")), head);
+    else sendProblem(response, restAnswer(found ?? problem("internal error")), head);
   }
 }
 
 /** `/auth/keys/:id` → `/auth/keys/{id}` */
 const templateOf = (path: string) => path.replace(/[:*](\w+)/g, "{$1}");
 
-function problemOf(error: unknown): RestProblem | null {
-  if (error instanceof RestError) return error.problem;
-  if (error instanceof Problem) return restProblemOf(error);
-  return error instanceof URIError && "status" in error ? UNREADABLE_PATH : null;
+/** Express throws a URIError if it cannot decode a segment of the path. Null for an internal error. */
+function problemOf(error: unknown): Problem | null {
+  if (error instanceof URIError && "status" in error) return problem("unreadable path");
+  return error instanceof Problem ? error : null;
 }
-
-/** Express throws a URIError if it cannot decode a segment of the path. */
-const UNREADABLE_PATH: RestProblem = {
-  status: 400,
-  code: "BAD_REQUEST",
-  message: "every % in the path must be followed by two hexadecimal digits, and the result must be UTF-8",
-};

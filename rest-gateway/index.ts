@@ -7,6 +7,7 @@ import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { PatternLimits } from "../db/filters/patterns.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
+import { problem } from "../db/problems/problem.ts";
 import { Rights } from "../db/rights/rights.ts";
 import type { SlowStreams } from "../http/limits/slow-streams.ts";
 import type { EventStreams } from "../http/pipeline/event-stream.ts";
@@ -16,7 +17,6 @@ import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { type Auth, authRouter } from "./auth/auth.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
-import { restError } from "./conventions/problem.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
@@ -283,7 +283,7 @@ const MESSAGE =
 function supabaseAuthRouter(): Router {
   const refuse: RequestHandler = () => {
     const members = { msg: MESSAGE, error_code: "not_supported" };
-    throw restError(404, "RESOURCE_NOT_FOUND", MESSAGE, { members });
+    throw problem("GraphQL only", { message: MESSAGE, members });
   };
   return Router().all("/auth/v1", refuse).all("/auth/v1/*path", refuse);
 }

@@ -11,6 +11,8 @@ export type More = {
   readonly details?: unknown;
   readonly hint?: string;
   readonly faults?: readonly Fault[];
+  /** In place of that of the reason: a resource has its own code for a missing record. */
+  readonly code?: RestCode;
   /** Seconds after which a retry may succeed. */
   readonly retryAfter?: number;
   /** Additional headers of the response. */
@@ -23,6 +25,8 @@ export type More = {
   readonly scheme?: "Basic";
   /** The account whose second factor is needed. */
   readonly account?: { readonly id: string; readonly epoch: number };
+  /** Why a sign-in at a provider has failed, for operators. */
+  readonly detail?: string;
   readonly cause?: unknown;
 };
 
@@ -55,7 +59,7 @@ export class Problem extends Error {
   }
 
   get code(): RestCode {
-    return REASONS[this.reason][1];
+    return this.more.code ?? REASONS[this.reason][1];
   }
 }
 

@@ -1,3 +1,4 @@
+import { ACCOUNTS } from "./accounts.ts";
 import { CREDENTIALS } from "./credentials.ts";
 import { DATABASE } from "./database.ts";
 import { REQUESTS } from "./requests.ts";
@@ -40,6 +41,6 @@ export type Row = readonly [status: number, code: RestCode, text: string];
  * Why a client gets an error → status, code and text. An interface has a table of its own for the reasons that it answers in another
  * way.
  */
-export const REASONS = { ...DATABASE, ...CREDENTIALS, ...REQUESTS } as const;
+export const REASONS = { ...DATABASE, ...CREDENTIALS, ...REQUESTS, ...ACCOUNTS } as const;
 
 export type Reason = keyof typeof REASONS;

@@ -1,12 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import type { Fault } from "../../db/problems/problem.ts";
+import { type Fault, problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, readBytes } from "../../http/pipeline/body.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
-import { badFields, notAnObject } from "./problem.ts";
+import { badFields } from "./problem.ts";
 import { isAppCode, isBackupCode } from "./second-factor.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
@@ -194,11 +194,11 @@ export const CodeBody = z.object({
 export type LoginInput = { readonly username: string; readonly password: string; readonly code: string | null };
 export type ChallengeInput = z.infer<typeof ChallengeBody>;
 
-/** Reads a JSON body of any type. Rejects with RestError, and with Problem for a body that is too large. */
+/** Reads a JSON body of any type. Rejects with Problem, and with Problem for a body that is too large. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
   parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
 
-/** Parses `{ username, password, code? }`, or `{ challenge, code }` that completes a login. Throws RestError. */
+/** Parses `{ username, password, code? }`, or `{ challenge, code }` that completes a login. Throws Problem. */
 export const parseLogin = (body: unknown): LoginInput | ChallengeInput =>
   (body as { challenge?: unknown } | null)?.challenge === undefined
     ? parseCredentials(body)
@@ -209,9 +209,9 @@ export function parseCredentials(body: unknown): LoginInput {
   return { username, password, code };
 }
 
-/** Throws a RestError that names every invalid field: MISSING_FIELD if one is missing, otherwise VALIDATION_ERROR. */
+/** Throws a Problem that names every invalid field: MISSING_FIELD if one is missing, otherwise VALIDATION_ERROR. */
 export function parse<Body>(schema: z.ZodType<Body>, body: unknown): Body {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) throw notAnObject();
+  if (typeof body !== "object" || body === null || Array.isArray(body)) throw problem("not an object");
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const { issues } = result.error;

@@ -3,14 +3,7 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import type { Auth } from "./auth.ts";
 import type { WrongPassword } from "./passwords.ts";
-import {
-  missingPassword,
-  noFactorEnabled,
-  passwordRequired,
-  signInRequired,
-  wrongCode,
-  wrongPassword,
-} from "./problem.ts";
+import { missingPassword, passwordRequired, wrongCode } from "./problem.ts";
 import type { Owner } from "./route.ts";
 import type { AcceptedCode, Client, CodeToTry, TriedCode } from "./throttle.ts";
 
@@ -26,7 +19,7 @@ export type Confirmed = { readonly account: Account; readonly code: CodeToTry | 
 
 /**
  * For changes that would outlast a stolen token or lock its owner out: rejects unless the sign-in is recent, or the password,
- * and the code of the second factor, are sent again. Rejects with RestError PASSWORD_REQUIRED, "wrong password" and "wrong
+ * and the code of the second factor, are sent again. Rejects with Problem PASSWORD_REQUIRED, "wrong password" and "wrong
  * code", and with Problem "second factor needed", "too many attempts" and "busy".
  */
 export async function requireRecentSignIn(
@@ -50,7 +43,7 @@ export const isRecent = ({ clock, settings }: Auth, { caller }: Owner): boolean 
 
 /**
  * Verifies the password and reads the code, which the change then spends in its transaction. A wrong password counts as a failed
- * login. An account without a password needs a recent sign-in instead. Rejects with RestError: the error of `wrong`, MISSING_FIELD
+ * login. An account without a password needs a recent sign-in instead. Rejects with Problem: the error of `wrong`, MISSING_FIELD
  * without a password, and PASSWORD_REQUIRED; and with Problem "second factor needed", "too many attempts" and "busy".
  */
 export async function confirm(
@@ -70,7 +63,7 @@ export async function confirm(
   return { account, code: await auth.secondFactor.read(account, { factor, code }, client.address) };
 }
 
-/** Throws RestError if the account has a password and none is sent. */
+/** Throws Problem if the account has a password and none is sent. */
 export function requirePassword(
   { passwordHash }: Account,
   password: Confirmation["password"],
@@ -95,7 +88,7 @@ async function byPassword(
 }
 
 async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactor> {
-  if (!isRecent(auth, owner)) throw signInRequired(auth.settings.recentSignIn);
+  if (!isRecent(auth, owner)) throw problem("recent sign-in required", { seconds: auth.settings.recentSignIn });
   const [account, factor] = await Promise.all([accountOf(auth, owner), auth.factors.find(owner.id)]);
   return { account, factor: factor?.secret ?? null };
 }
@@ -110,15 +103,15 @@ export async function accountOf({ repository }: Auth, { id }: Owner): Promise<Ac
 /** The event and the error for a wrong password, and the field of the password. */
 export type Wrong = WrongPassword & { readonly field: string };
 
-const WRONG: Wrong = { event: "password_failed", error: wrongPassword, field: "password" };
+const WRONG: Wrong = { event: "password_failed", error: () => problem("password not confirmed"), field: "password" };
 
-/** Throws RestError, or Problem, unless the code was accepted and its change made. */
+/** Throws Problem, or Problem, unless the code was accepted and its change made. */
 export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried is AcceptedCode<Result> {
   switch (tried.outcome) {
     case "accepted":
       return;
     case "none":
-      throw noFactorEnabled();
+      throw problem("no factor enabled");
     case "missing":
       throw problem("second factor needed");
     case "changed":

@@ -1,12 +1,13 @@
 import type { Request, Router } from "express";
+import { problem } from "../../db/problems/problem.ts";
 import type { FoundKey } from "../../identity/account.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
 import { isUuid } from "../conventions/parameters.ts";
+import { invalidId } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { KeyBody, parse, readBody } from "./bodies.ts";
 import { requireRecentSignIn } from "./confirmation.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
-import { invalidKeyId, noSuchKey, tooManyKeys } from "./problem.ts";
 import { clientOf, ownerOf, route, routes } from "./route.ts";
 
 /** `/auth/keys`: the API keys of the signed-in user. */
@@ -26,7 +27,7 @@ export function keysRouter(auth: Auth): Router {
     const { key, prefix } = newKey("user");
     const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
     const made = await keys.create(userId, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
-    if (made === null) throw tooManyKeys(settings.apiKeysMax);
+    if (made === null) throw problem("too many keys", { max: settings.apiKeysMax });
     await repository.note({ event: "key_created", userId, address: addressOf(request), detail: { key: made.id } });
     const { id, ...described } = made;
     response
@@ -39,14 +40,14 @@ export function keysRouter(auth: Auth): Router {
     const { id: userId } = await ownerOf(request);
     const id = idOf(request);
     const found = (await keys.list(userId)).find((key) => key.id === id);
-    if (found === undefined) throw noSuchKey();
+    if (found === undefined) throw problem("no such key");
     response.json(found);
   });
 
   const revoke = route(async (request, response) => {
     const { id: userId } = await ownerOf(request);
     const id = idOf(request);
-    if (!(await keys.revoke(userId, id))) throw noSuchKey();
+    if (!(await keys.revoke(userId, id))) throw problem("no such key");
     await repository.note({ event: "key_revoked", userId, address: addressOf(request), detail: { key: id } });
     response.status(204).end();
   });
@@ -59,7 +60,7 @@ export function keysRouter(auth: Auth): Router {
 
 function idOf({ params }: Request): string {
   const id = String(params.id);
-  if (!isUuid(id)) throw invalidKeyId(id);
+  if (!isUuid(id)) throw invalidId(id, "key id: it must be a UUID", { field: "id", message: "must be a UUID" });
   return id.toLowerCase();
 }
 

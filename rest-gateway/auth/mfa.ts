@@ -1,4 +1,5 @@
 import type { Request, Router } from "express";
+import { problem } from "../../db/problems/problem.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import { parseBody } from "../conventions/json-body.ts";
@@ -15,7 +16,7 @@ import {
   requireRecentSignIn,
 } from "./confirmation.ts";
 import type { FactorRepository } from "./factor-repository.ts";
-import { factorEnabled, noFactorEnabled, noFactorPending, wrongCode } from "./problem.ts";
+import { wrongCode } from "./problem.ts";
 import type { CurrentSignIn } from "./repository.ts";
 import { clientOf, currentSignInOf, ownerOf, route, routes } from "./route.ts";
 import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
@@ -68,7 +69,7 @@ export function mfaRouter(auth: Auth): Router {
   });
 }
 
-/** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with RestError. */
+/** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with Problem. */
 async function codeOf({ limits }: Auth, request: Request): Promise<string> {
   const hasBody = request.query.code === undefined && request.headers["content-type"] !== undefined;
   const { code } = parse(CodeBody, hasBody ? await readBody(request, limits) : { code: request.query.code });
@@ -87,7 +88,7 @@ async function confirmed(auth: Auth, request: Request, client: Client): Promise<
   const confirmation = parse(ConfirmationBody, await readBody(request, auth.limits));
   const account = await accountOf(auth, owner);
   requirePassword(account, confirmation.password);
-  if (!account.hasFactor) throw noFactorEnabled();
+  if (!account.hasFactor) throw problem("no factor enabled");
   return confirm(auth, owner, confirmation, client);
 }
 
@@ -115,17 +116,17 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** Creates a pending secret. Rejects with RestError if a factor is enabled. */
+  /** Creates a pending secret. Rejects with Problem if a factor is enabled. */
   async begin({ id, username }: Account): Promise<Begun> {
     const { factors, box, clock, issuer } = this.#options;
     const secret = newTotpSecret();
-    if (!(await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR))) throw factorEnabled();
+    if (!(await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR))) throw problem("factor enabled");
     return { secret, uri: totpUri(secret, issuer, username) };
   }
 
   /**
    * Enables the pending factor with its first code, and returns the backup codes, which cannot be read again. All other
-   * sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with RestError for a wrong code or if
+   * sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with Problem for a wrong code or if
    * no factor is pending, and with Problem "too many attempts" or "busy".
    */
   async enable(signIn: CurrentSignIn, code: string, client: Client): Promise<readonly string[]> {
@@ -142,7 +143,7 @@ export class Enrolment {
     await throttle.settle(attempt, false);
     const { codes, hashes } = backupCodes.make(id);
     const factor = { pending: await this.#resealed(id, pending), step, codes: hashes };
-    if (!(await factors.enable(signIn, factor, address))) throw noFactorPending();
+    if (!(await factors.enable(signIn, factor, address))) throw problem("no factor pending");
     this.#options.forget(id);
     return codes;
   }
@@ -150,7 +151,7 @@ export class Enrolment {
   /** Spends the code and replaces all backup codes. Rejects as requireAccepted does. */
   async renewBackupCodes({ account, code }: Confirmed, client: Client): Promise<readonly string[]> {
     const { factors, backupCodes, throttle } = this.#options;
-    if (code === null) throw noFactorEnabled();
+    if (code === null) throw problem("no factor enabled");
     const { codes, hashes } = backupCodes.make(account.id);
     const renew = (limits: CodeLimits) => factors.replaceBackupCodes(account, code, hashes, limits);
     requireAccepted(await throttle.spendCode(renew, client));
@@ -160,7 +161,7 @@ export class Enrolment {
   /** Spends the code and removes the factor. Rejects as requireAccepted does. */
   async disable({ account, code }: Confirmed, client: Client): Promise<void> {
     const { factors, throttle } = this.#options;
-    if (code === null) throw noFactorEnabled();
+    if (code === null) throw problem("no factor enabled");
     const disable = (limits: CodeLimits) => factors.disable(account, code, limits);
     requireAccepted(await throttle.spendCode(disable, client));
   }
@@ -170,7 +171,7 @@ export class Enrolment {
     const { factors, box, clock } = this.#options;
     const resealed = box.reseal(pending, userId)!;
     const isSame = resealed === pending || (await factors.begin(userId, resealed, clock() + PENDING_FOR));
-    if (!isSame) throw factorEnabled();
+    if (!isSame) throw problem("factor enabled");
     return resealed;
   }
 
@@ -180,7 +181,7 @@ export class Enrolment {
     const found = (await factors.find(userId))?.pending ?? null;
     const pending = found === null ? null : Buffer.from(found, "hex");
     const secret = pending && box.open(pending, userId);
-    if (pending === null || secret === null) throw noFactorPending();
+    if (pending === null || secret === null) throw problem("no factor pending");
     return { pending, secret };
   }
 }

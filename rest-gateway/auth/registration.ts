@@ -1,6 +1,4 @@
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import { isRefusal } from "../../db/problems/problem.ts";
-import { restRefusal } from "../conventions/problem.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
@@ -27,7 +25,7 @@ export class Registration {
 
   /**
    * Creates a user and the account in one transaction, and returns the id of the user. The caller has checked the password;
-   * the other rules are constraints, whose errors pass through. Rejects with RestError 429 and 503, and with an internal error if
+   * the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503, and with an internal error if
    * a grant is missing.
    */
   async register(user: NewUser, password: string, address: string): Promise<string> {
@@ -43,14 +41,10 @@ export class Registration {
   /** A registration that the database rejects counts too: otherwise a client could test any number of names and e-mails. */
   async #hash(password: string, address: string): Promise<string> {
     const { hashing, throttle } = this.#options;
-    try {
-      const attempt = await throttle.reserveRegistration({ address });
-      const hash = await throttle.guard(attempt, hashing.hash(password));
-      await throttle.settle(attempt, true);
-      return hash;
-    } catch (error) {
-      throw isRefusal(error) ? restRefusal(error) : error;
-    }
+    const attempt = await throttle.reserveRegistration({ address });
+    const hash = await throttle.guard(attempt, hashing.hash(password));
+    await throttle.settle(attempt, true);
+    return hash;
   }
 }
 

@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import { type RequestHandler, Router } from "express";
 import type { Caller } from "../../db/caller.ts";
-import { isRefusal, problem } from "../../db/problems/problem.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
-import { loginRequired, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
-import { notByKey } from "./problem.ts";
 import type { CurrentSignIn } from "./repository.ts";
 import type { Client } from "./throttle.ts";
 
@@ -18,16 +16,12 @@ export function routes(paths: Readonly<Record<string, Methods>>): Router {
   return router;
 }
 
-/** Disables caching of the response, and turns a Problem into a RestError. */
+/** Disables caching of the response. */
 export const route =
   (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
   async (request, response, next) => {
     response.set("Cache-Control", "no-store");
-    try {
-      await handler(request, response, next);
-    } catch (error) {
-      throw isRefusal(error) ? restRefusal(error) : error;
-    }
+    await handler(request, response, next);
   };
 
 export const clientOf = ({ addressOf }: Auth, request: IncomingMessage, response: ServerResponse): Client => ({
@@ -40,13 +34,13 @@ export type Owner = { readonly id: string; readonly caller: Caller };
 
 /**
  * The caller, who manages their own account. An API key is not accepted: a thief could use it to create further keys, or to lock
- * the user out with a second factor. Rejects with RestError.
+ * the user out with a second factor. Rejects with Problem.
  */
 export async function ownerOf(request: IncomingMessage): Promise<Owner> {
   const caller = await identityOf(request).caller();
   const { claims, credential } = caller;
-  if (typeof claims.sub !== "string") throw loginRequired();
-  if (credential?.kind === "key") throw notByKey();
+  if (typeof claims.sub !== "string") throw problem("login required");
+  if (credential?.kind === "key") throw problem("signed in by key");
   return { id: claims.sub, caller };
 }
 

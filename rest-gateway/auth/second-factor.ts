@@ -41,7 +41,7 @@ export class SecondFactor {
 
   /**
    * Spends a code, and the challenge that it completes, by its id. Rejects with Problem "too many attempts" even if the
-   * code is right, with "busy", and with RestError if the secret of the user cannot be decrypted.
+   * code is right, with "busy", and with Problem if the secret of the user cannot be decrypted.
    */
   async tryCode(
     account: Account,
@@ -56,7 +56,7 @@ export class SecondFactor {
     return outcome as "accepted" | "wrong" | "spent";
   }
 
-  /** Reads a code, which the database then compares and spends. Rejects with RestError if the secret cannot be decrypted. */
+  /** Reads a code, which the database then compares and spends. Rejects with Problem if the secret cannot be decrypted. */
   async read({ id }: Account, { factor, code }: SentCode, address: string): Promise<CodeToTry> {
     const { backupCodes } = this.#options;
     if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };

@@ -7,7 +7,6 @@ import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import type { Auth } from "./auth.ts";
 import { readBody } from "./bodies.ts";
-import { sessionRequired } from "./problem.ts";
 import type { AuthRepository, SessionLogin } from "./repository.ts";
 import { clientOf, route, routes } from "./route.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
@@ -66,14 +65,14 @@ export function sessionRouter(auth: Auth): Router {
 }
 
 /**
- * The session of the cookie. Rejects with RestError if there is no cookie, and with Problem if its session has ended. In
+ * The session of the cookie. Rejects with Problem if there is no cookie, and with Problem if its session has ended. In
  * that case the cookie is deleted, because every further request with it would be rejected.
  */
 async function sessionOf({ sessions }: Auth, request: Request, response: Response): Promise<CurrentSession> {
   const { credentials } = identityOf(request);
   const session = await sessions.of(credentials);
   if (session !== null) return session;
-  if (credentials.session === null) throw sessionRequired();
+  if (credentials.session === null) throw problem("no session to end");
   response.set("Set-Cookie", endedCookie);
   throw problem("no session");
 }

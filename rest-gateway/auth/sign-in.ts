@@ -44,7 +44,7 @@ export class SignIn {
    * - "wrong password", also for an unknown login,
    * - "account disabled", only if the password is right,
    * - "second factor needed", if the code is missing.
-   * Rejects with RestError if the password is right and the code is wrong.
+   * Rejects with Problem if the password is right and the code is wrong.
    */
   async admit({ username, password, code }: LoginInput, client: Client): Promise<AdmittedLogin> {
     const { passwords } = this.#options;

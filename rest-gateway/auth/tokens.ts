@@ -6,17 +6,9 @@ import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
 import { contentHandler } from "../conventions/conditional.ts";
-import { type RestError, restRefusal } from "../conventions/problem.ts";
 import type { Auth } from "./auth.ts";
 import { parse, parseLogin, RefreshBody, readBody } from "./bodies.ts";
-import {
-  challenged,
-  expiredRefreshToken,
-  invalidRefreshToken,
-  noRefreshToken,
-  revokedRefreshToken,
-  tokenRequired,
-} from "./problem.ts";
+import { noRefreshToken } from "./problem.ts";
 import type { Admission, Rotation } from "./repository.ts";
 import { clientOf, route, routes } from "./route.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
@@ -40,7 +32,7 @@ export function tokensRouter(auth: Auth): Router {
   /** Revokes all tokens of the user and ends the session. */
   const signOut = route(async (request, response) => {
     const { claims, credential } = await identityOf(request).caller();
-    if (typeof claims.sub !== "string" || credential?.kind !== "token") throw tokenRequired();
+    if (typeof claims.sub !== "string" || credential?.kind !== "token") throw problem("token required");
     await repository.endEpoch(claims.sub);
     auth.forget(claims.sub);
     const address = addressOf(request);
@@ -64,7 +56,7 @@ export function tokensRouter(auth: Auth): Router {
 
 /**
  * Verifies the body of a login for tokens or a session: `{ username, password, code? }`, or `{ challenge, code }` to complete a
- * login whose code was missing. Rejects with RestError and Problem.
+ * login whose code was missing. Rejects with Problem.
  */
 export async function admit(auth: Auth, body: unknown, client: Client): Promise<AdmittedLogin> {
   const input = parseLogin(body);
@@ -81,8 +73,8 @@ function withChallenge(error: Problem, auth: Auth): Error {
 }
 
 /** The error MFA_REQUIRED, with the challenge that completes the login together with a code. */
-export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">): RestError {
-  return challenged(restRefusal(problem("second factor needed")).problem, tokens.issueChallenge(account));
+export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">): Problem {
+  return problem("second factor needed", { members: { challenge: tokens.issueChallenge(account) } });
 }
 
 /**
@@ -135,10 +127,10 @@ function userOf(tokens: Tokens, token: string): string {
   }
 }
 
-const REFUSALS: Readonly<Record<Exclude<Rotation["outcome"], "rotated"> | TokenError["reason"], () => RestError>> = {
-  invalid: invalidRefreshToken,
-  expired: expiredRefreshToken,
-  unknown: revokedRefreshToken,
-  revoked: revokedRefreshToken,
-  reused: revokedRefreshToken,
+const REFUSALS: Readonly<Record<Exclude<Rotation["outcome"], "rotated"> | TokenError["reason"], () => Problem>> = {
+  invalid: () => problem("invalid refresh token"),
+  expired: () => problem("expired refresh token"),
+  unknown: () => problem("revoked refresh token"),
+  revoked: () => problem("revoked refresh token"),
+  reused: () => problem("revoked refresh token"),
 };

@@ -7,7 +7,7 @@ import type { Version } from "./version.ts";
 export type Endpoint = {
   /** The methods of a path, including OPTIONS; null for an unknown path. */
   methodsAt(segments: readonly string[]): readonly string[] | null;
-  /** Throws RestError. */
+  /** Throws Problem. */
   answer(request: EndpointRequest): Promise<RestAnswer>;
 };
 

@@ -1,7 +1,6 @@
-import { Problem } from "../../db/problems/problem.ts";
-import { type BodyLimits, parseJson } from "../../http/pipeline/body.ts";
+import { Problem, problem } from "../../db/problems/problem.ts";
+import { type BodyLimits, parseJson, wrongMediaType } from "../../http/pipeline/body.ts";
 import { parseContentType } from "./headers.ts";
-import { invalidJson, unsupportedMediaType } from "./problem.ts";
 
 /** Plain JSON, and the versioned types of Accept. Other JSON-based types have their own meaning. */
 const JSON_TYPE = /^application\/(?:json|vnd\.content\.v[12]\+json)$/;
@@ -9,7 +8,7 @@ const JSON_TYPE = /^application\/(?:json|vnd\.content\.v[12]\+json)$/;
 const MERGE_PATCH = "application/merge-patch+json";
 
 /**
- * Parses a JSON body. If a key is repeated, the last value applies. Throws RestError: 415 for another media type,
+ * Parses a JSON body. If a key is repeated, the last value applies. Throws Problem: 415 for another media type,
  * INVALID_JSON for malformed JSON.
  */
 export function parseBody(
@@ -19,16 +18,17 @@ export function parseBody(
   method = "POST",
 ): unknown {
   // An empty body needs no Content-Type.
-  if (bytes.length === 0 && contentType === undefined) throw invalidJson("the body is empty");
+  if (bytes.length === 0 && contentType === undefined) throw problem("invalid JSON", { why: "the body is empty" });
   const media = contentType === undefined ? null : parseContentType(contentType);
   const charset = media?.parameters.get("charset") ?? "utf-8";
   const isJson = media && (JSON_TYPE.test(media.type) || (method === "PATCH" && media.type === MERGE_PATCH));
-  if (!isJson || charset.toLowerCase() !== "utf-8") throw unsupportedMediaType(contentType);
+  if (!isJson || charset.toLowerCase() !== "utf-8")
+    throw problem("unsupported body", { message: wrongMediaType(contentType) });
   try {
     return parseJson(bytes, limits.depth);
   } catch (error) {
     throw error instanceof Problem
-      ? invalidJson(error.message.replace(/^the body (?:is not valid JSON: )?/, ""))
+      ? problem("invalid JSON", { why: error.message.replace(/^the body (?:is not valid JSON: )?/, "") })
       : error;
   }
 }

@@ -34,7 +34,7 @@ export const pagingParameters = (hasVariants: boolean): readonly string[] =>
   hasVariants ? ["skip", "limit", "page", "size"] : ["page", "limit"];
 
 /**
- * Parses `skip` and `limit`, `page` from 1 and `limit`, or `page` from 0 and `size`. Throws RestError for a value that is
+ * Parses `skip` and `limit`, `page` from 1 and `limit`, or `page` from 0 and `size`. Throws Problem for a value that is
  * not a non-negative integer, and for a mixture of these.
  */
 export function parsePaging(parameters: Parameters, options: PagingOptions): Paging {

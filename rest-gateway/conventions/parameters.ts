@@ -13,7 +13,7 @@ export class Parameters {
     this.#values = new URLSearchParams(search);
   }
 
-  /** Throws RestError for a duplicate parameter, and for text that is not valid UTF-8. */
+  /** Throws Problem for a duplicate parameter, and for text that is not valid UTF-8. */
   refuseMalformed(): void {
     if (this.#values.size === 0) return;
     const seen = new Set<string>();
@@ -33,7 +33,7 @@ export class Parameters {
     return this.#values.has(name);
   }
 
-  /** Throws RestError for an unknown parameter: ignoring a typo would return wrong data. */
+  /** Throws Problem for an unknown parameter: ignoring a typo would return wrong data. */
   allowOnly(names: readonly string[], hasOtherName: (name: string) => boolean = () => false): void {
     for (const name of this.#values.keys()) {
       const isKnown = names.includes(name) || EVERYWHERE.includes(name) || CREDENTIALS.includes(name);

@@ -1,7 +1,6 @@
 import type { ServerResponse } from "node:http";
-import type { Fault, Problem } from "../../db/problems/problem.ts";
+import { type Fault, isRefusal, type More, type Problem, problem } from "../../db/problems/problem.ts";
 import type { RestCode } from "../../db/problems/reasons.ts";
-import { wrongMediaType } from "../../http/pipeline/body.ts";
 import { type Destination, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
 
@@ -16,28 +15,8 @@ export type RestProblem = {
   readonly status: number;
   readonly code: RestCode;
   readonly message: string;
-  readonly hint?: string;
-  readonly faults?: readonly Fault[];
   readonly headers?: Readonly<Record<string, string>>;
-  /** Members of the body next to `error`. */
-  readonly members?: Readonly<Record<string, unknown>>;
-};
-
-/** Carries a problem from where it is detected to where the response is sent. */
-export class RestError extends Error {
-  readonly problem: RestProblem;
-  constructor(problem: RestProblem, options?: ErrorOptions) {
-    super(problem.message, options);
-    this.problem = problem;
-  }
-}
-
-export const restError = (
-  status: number,
-  code: RestCode,
-  message: string,
-  more: Partial<RestProblem> = {},
-): RestError => new RestError({ status, code, message, ...more });
+} & Pick<More, "hint" | "faults" | "members">;
 
 /** The format of an error: the general convention, `{detail: {code, message}}`, or `{error, message, field}`. */
 export type ErrorDialect = "nested" | "detail" | "flat";
@@ -85,33 +64,38 @@ export function sendProblem(response: ServerResponse, problem: RestProblem, { re
 /** Responds to a request that is rejected before its interface receives it. */
 export function rejectRest({ response, head }: Destination, problem: Problem): void {
   setHead(response, head);
-  sendProblem(response, restProblemOf(problem), head);
+  sendProblem(response, restAnswer(problem), head);
 }
 
-/** The REST form of an error that any interface may raise. */
-export const restProblemOf = ({ status, code, message, more: { hint, retryAfter } }: Problem): RestProblem => ({
-  status,
-  code,
-  message,
-  ...(hint !== undefined && { hint }),
-  ...(retryAfter !== undefined && { headers: { "Retry-After": String(retryAfter) } }),
-});
+/** The response of the REST conventions to a problem. */
+export function restAnswer(problem: Problem): RestProblem {
+  const { status, code, message, more } = problem;
+  const { hint, faults, members, retryAfter, scheme } = more;
+  // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
+  const challenge = scheme === "Basic" ? BASIC : challengeOf(code);
+  const headers = {
+    ...(status === 401 && isRefusal(problem) && { "WWW-Authenticate": challenge }),
+    ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }),
+    ...more.headers,
+  };
+  return { status, code, message, hint, faults, members, headers };
+}
+
+const BASIC = 'Basic realm="content-service", charset="UTF-8"';
+
+/** Source: RFC 6750, 3.1. */
+const challengeOf = (code: string) =>
+  code === "AUTH_REQUIRED" || code === "MFA_REQUIRED" ? "Bearer" : 'Bearer error="invalid_token"';
 
 // Errors of all endpoints.
 
-export const noSuchPath = () => restError(404, "RESOURCE_NOT_FOUND", "there is no resource at this path");
-
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
-  restError(405, "VALIDATION_ERROR", `${method} is not allowed here: use ${allowed.join(", ")}`, {
-    headers: { Allow: allowed.join(", ") },
-  });
+  problem("method not allowed", { method, allowed: allowed.join(", "), headers: { Allow: allowed.join(", ") } });
 
-export const loginRequired = () => restError(401, "AUTH_REQUIRED", "login required");
-
-export const badRequest = (message: string) => restError(400, "BAD_REQUEST", message);
+export const badRequest = (message: string) => problem("bad parameter", { message });
 
 export const badParameter = (name: string, message: string) =>
-  restError(400, "BAD_REQUEST", message, { faults: [{ field: name, message }] });
+  problem("bad parameter", { message, faults: [{ field: name, message }] });
 
 export const unknownParameter = (name: string, known: readonly string[]) =>
   badParameter(name, `unknown parameter "${name}": use ${known.join(", ")}`);
@@ -120,36 +104,18 @@ export const unknownParameter = (name: string, known: readonly string[]) =>
 const shorten = (text: string) => (text === "" ? '""' : text.slice(0, 50));
 
 export const unsupportedVersion = (version: string, supported: readonly number[]) =>
-  restError(400, "UNSUPPORTED_VERSION", `version ${shorten(version)} is not supported: use ${supported.join(" or ")}`, {
+  problem("unsupported version", {
+    version: shorten(version),
+    supported: supported.join(" or "),
     members: { supportedVersions: supported },
   });
 
 export const disagreeingVersions = (versions: readonly string[], supported: readonly number[]) =>
-  restError(
-    400,
-    "BAD_REQUEST",
-    `the request names different versions, ${versions.map(shorten).join(" and ")}: name only one`,
-    {
-      members: { supportedVersions: supported },
-    },
-  );
+  problem("disagreeing versions", {
+    versions: versions.map(shorten).join(" and "),
+    members: { supportedVersions: supported },
+  });
 
-export const invalidJson = (reason: string) => restError(400, "INVALID_JSON", `the body is not valid JSON: ${reason}`);
-
-export const unsupportedMediaType = (type: string | undefined) =>
-  restError(415, "VALIDATION_ERROR", wrongMediaType(type));
-
-const BASIC = 'Basic realm="content-service", charset="UTF-8"';
-
-export function restRefusal({ status, code, message, more: { retryAfter, scheme } }: Problem): RestError {
-  const headers = {
-    // Browsers ask for a password when they receive the challenge Basic, so only clients that used Basic receive it.
-    ...(status === 401 && { "WWW-Authenticate": scheme === "Basic" ? BASIC : challengeOf(code) }),
-    ...((status === 429 || retryAfter !== undefined) && { "Retry-After": String(retryAfter ?? RETRY_SECONDS) }),
-  };
-  return new RestError({ status, code, message, headers });
-}
-
-/** Source: RFC 6750, 3.1. */
-const challengeOf = (code: string) =>
-  code === "AUTH_REQUIRED" || code === "MFA_REQUIRED" ? "Bearer" : 'Bearer error="invalid_token"';
+/** `what`: "key id: it must be a UUID" */
+export const invalidId = (text: string, what: string, fault: Fault) =>
+  problem("invalid id", { id: text.slice(0, 50), what, faults: [fault] });

@@ -17,7 +17,7 @@ export type Chosen = {
 };
 
 /**
- * The version in the path, a header, the media type or the query. Throws RestError if they name different versions, or an
+ * The version in the path, a header, the media type or the query. Throws Problem if they name different versions, or an
  * unsupported version.
  */
 export function chooseVersion(

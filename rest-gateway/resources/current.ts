@@ -43,7 +43,7 @@ export class CurrentResources {
     return this.#served.resources;
   }
 
-  /** Throws RestError for a resource whose table is gone, or has changed so that its description is invalid. */
+  /** Throws Problem for a resource whose table is gone, or has changed so that its description is invalid. */
   get(name: string): Resource | undefined {
     const { resources, invalid } = this.#served;
     if (invalid.has(name)) throw outOfOrder(name);

@@ -1,4 +1,5 @@
 import type { ChangeFeed } from "../../db/changes/feed.ts";
+import { Problem, problem } from "../../db/problems/problem.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
@@ -9,10 +10,10 @@ import type { Auth } from "../auth/auth.ts";
 import { DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { positionHeader } from "../conventions/headers.ts";
-import { methodNotAllowed, noSuchPath, type RestProblem, rejectRest } from "../conventions/problem.ts";
+import { methodNotAllowed, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
-import { internalProblem, restProblem } from "./answer/error-mapping.ts";
+import { resourceProblem } from "./answer/error-mapping.ts";
 import {
   decodeSegments,
   firstSegment,
@@ -25,7 +26,7 @@ import {
 } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
 import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
-import { InvalidRecords } from "./problem.ts";
+import { FoundFaults } from "./problem.ts";
 import type { Target } from "./request.ts";
 import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
 import { createAccount } from "./sign-up.ts";
@@ -51,7 +52,7 @@ const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
   `/${name}${id === undefined ? "" : "/{id}"}${action === undefined ? "" : "/{action}"}`;
 
 /** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
-export class ResourceInterface extends DataInterface<Exchange, RestAnswer, RestProblem> implements HttpInterface {
+export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Problem> implements HttpInterface {
   readonly reject = rejectRest;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
@@ -102,7 +103,7 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, RestP
     const prefix = target.prefix && `/api/v${target.chosen.version}`;
     exchange.head.notes.route = prefix + (route ? templateOf(route) : templateOfEndpoint(segments));
     const methods = route ? methodsOf(route) : endpoint!.methodsAt(segments);
-    if (methods === null) throw noSuchPath();
+    if (methods === null) throw problem("no such path");
     if (method === "OPTIONS") return answerOf(204, null, [["Allow", methods.join(", ")]]);
     if (!methods.includes(method)) throw methodNotAllowed(method, methods);
     const caller = await exchange.identity.caller();
@@ -158,18 +159,18 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, RestP
     try {
       return traced(exchange.head.notes.span, "parse", () => parseRequest(incoming, this.#options.limits));
     } catch (error) {
-      if (!(error instanceof InvalidRecords)) throw error;
+      if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
       const caller = exchange.caller!;
       const context = contextOfExchange(exchange, exchange.target!.path, caller);
-      throw await this.#runner.alsoViolated(error, incoming.route, incoming.style, caller, context);
+      throw await this.#runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);
     }
   }
 
-  protected problemOf(error: unknown, { parsed: request }: Exchange, reader: Reader): RestProblem | null {
-    return restProblem(error, { ...reader, request });
+  protected problemOf(error: unknown, { parsed: request }: Exchange, reader: Reader): Problem | null {
+    return resourceProblem(error, { ...reader, request });
   }
 
-  protected sendProblem(exchange: Exchange, problem: RestProblem | null): void {
-    sendProblem(exchange, problem ?? internalProblem(), this.#options.lifecycle);
+  protected sendProblem(exchange: Exchange, found: Problem | null): void {
+    sendProblem(exchange, found ?? problem("internal error"), this.#options.lifecycle);
   }
 }

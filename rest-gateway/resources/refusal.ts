@@ -1,17 +1,17 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
-import type { Fault } from "../../db/problems/problem.ts";
+import type { Fault, Problem } from "../../db/problems/problem.ts";
 import { finish } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { faultsOfInput, type InputFault } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
-import { faultOfRecord, type RestError } from "../conventions/problem.ts";
+import { faultOfRecord } from "../conventions/problem.ts";
 import * as refused from "../table/refused-row.ts";
 import { writeTrial } from "../table/write/changes.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import type { Route } from "./parse/address.ts";
 import { planInsert } from "./plan/request.ts";
-import { InvalidRecords, invalidBody, MAX_FAULTS, valuesTaken } from "./problem.ts";
+import { type FoundFaults, invalidBody, invalidRecords, MAX_FAULTS, valuesTaken } from "./problem.ts";
 import { type Columns, nameIn, type ResourceRequest, recordsBody, type Style } from "./request.ts";
 import type { Resource } from "./resource.ts";
 
@@ -24,7 +24,7 @@ type Attempt = {
 };
 
 /**
- * Adds detail to an error of the database: returns a RestError with every rule of the table that is violated, or a
+ * Adds detail to an error of the database: returns a Problem with every rule of the table that is violated, or a
  * RefusedRecord with the index of one record among several. Returns the error itself if there is nothing to add.
  */
 export async function explained(error: unknown, attempt: Attempt): Promise<unknown> {
@@ -47,7 +47,7 @@ const CHECK_VIOLATION = "23514";
 const UNIQUE_VIOLATION = "23505";
 
 /** Every rule that the records of a refused request violate; null if there is nothing to add to the error. */
-async function allViolated(error: unknown, attempt: Attempt): Promise<RestError | null> {
+async function allViolated(error: unknown, attempt: Attempt): Promise<Problem | null> {
   const { request } = attempt;
   const { operation, resource, style, values, body } = request;
   const { code } = error as DatabaseErrorLike;
@@ -64,17 +64,17 @@ async function allViolated(error: unknown, attempt: Attempt): Promise<RestError 
 
 /** Adds the rules that the valid fields of an invalid body violate. */
 export async function withViolated(
-  error: InvalidRecords,
+  found: FoundFaults,
   route: Pick<Route, "resource"> & { readonly id?: string },
   style: Style,
   asked: Asked,
-): Promise<InvalidRecords> {
+): Promise<Problem> {
   const { resource, id = null } = route;
-  const { faults, isMissing, records, isMany } = error;
+  const { faults, isMissing, records, isMany } = found;
   const known = new Set(faults.map(({ field }) => field));
   const more = (await faultsOf(records, id, resource, asked)).map((fault) => faultIn(fault, resource, style, isMany));
   const added = more.filter(({ field }) => !known.has(field));
-  return new InvalidRecords({ faults: [...faults, ...added], isMissing, records, isMany }, style.version);
+  return invalidRecords({ faults: [...faults, ...added], isMissing, records, isMany }, style.version);
 }
 
 /** The faults of the records. `id` is that of the row that a request updates: its own unique values are not conflicts. */

@@ -1,5 +1,5 @@
 import { type Catalog, type Column, type Table, tableOf } from "../../db/catalog/catalog.ts";
-import { noSuchPath } from "../conventions/problem.ts";
+import { problem } from "../../db/problems/problem.ts";
 import type {
   CollectionDescription,
   Description,
@@ -46,7 +46,7 @@ export const ACCOUNT_FIELDS: readonly string[] = ["password", "username"];
 export type Filter = Omit<FilterDescription, "field"> & { readonly name: string; readonly field: ResourceField };
 
 /**
- * `resource()` is looked up when it is needed, because descriptions may refer to each other. It throws RestError if the other
+ * `resource()` is looked up when it is needed, because descriptions may refer to each other. It throws Problem if the other
  * resource is not served. `target` is its name.
  */
 export type Relation = {
@@ -85,7 +85,7 @@ export function resourcesOf(
   const named = (name: string): Resource => {
     const resource = resources.get(name);
     if (resource) return resource;
-    throw invalid.has(name) ? outOfOrder(name) : noSuchPath();
+    throw invalid.has(name) ? outOfOrder(name) : problem("no such path");
   };
   for (const description of descriptions) {
     const table = tableOf(catalog, tableName(description.table));

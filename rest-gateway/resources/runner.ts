@@ -14,7 +14,7 @@ import { SNAPSHOT } from "../table/write/result.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import type { Route } from "./parse/address.ts";
 import { planInsert, planInsertMany, planList, planRecord, planTarget, planUpdate } from "./plan/request.ts";
-import type { InvalidRecords } from "./problem.ts";
+import type { FoundFaults } from "./problem.ts";
 import { type Asked, explained, withViolated } from "./refusal.ts";
 import { isRead, type ResourceRequest, type Style } from "./request.ts";
 import type { Resource } from "./resource.ts";
@@ -86,8 +86,8 @@ export class Runner {
   }
 
   /** Adds the rules of the database that the valid fields of an invalid body violate. */
-  alsoViolated(error: InvalidRecords, route: Route, style: Style, caller: Caller, context: RequestContext) {
-    return withViolated(error, route, style, this.#asked({ caller, request: context, settings: SETTINGS }));
+  alsoViolated(found: FoundFaults, route: Route, style: Style, caller: Caller, context: RequestContext) {
+    return withViolated(found, route, style, this.#asked({ caller, request: context, settings: SETTINGS }));
   }
 
   #asked(identity: Identity): Asked {

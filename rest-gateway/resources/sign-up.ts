@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Router } from "express";
 import { anonymous } from "../../db/caller.ts";
+import { Problem, problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { exchangeOf } from "../../http/pipeline/exchange.ts";
@@ -11,13 +12,12 @@ import type { NewUser, Registration } from "../auth/registration.ts";
 import { route, routes } from "../auth/route.ts";
 import { startTokens } from "../auth/tokens.ts";
 import { Parameters } from "../conventions/parameters.ts";
-import { RestError, restError } from "../conventions/problem.ts";
 import { locationOf } from "./answer/answer.ts";
-import { restProblem } from "./answer/error-mapping.ts";
+import { resourceProblem } from "./answer/error-mapping.ts";
 import type { ResourceOptions } from "./index.ts";
 import type { AccountInput } from "./parse/account.ts";
 import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";
-import { InvalidRecords } from "./problem.ts";
+import { FoundFaults } from "./problem.ts";
 import type { ResourceRequest } from "./request.ts";
 import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
@@ -38,13 +38,14 @@ export function registerRouter(options: SignUpOptions): Router {
     const context = contextOfExchange(exchangeOf(sent), PATH, caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
     const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
-      if (!(error instanceof InvalidRecords)) throw error;
-      throw await runner.alsoViolated(error, incoming.route, incoming.style, caller, context);
+      if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
+      throw await runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);
     });
     const identity = runner.identity(request, caller, context);
     const fail = (error: unknown): never => {
-      const problem = restProblem(error, { request, isAnonymous: true, role: anonymousRole, catalog: catalog.current });
-      throw problem === null ? error : new RestError(problem, { cause: error });
+      throw (
+        resourceProblem(error, { request, isAnonymous: true, role: anonymousRole, catalog: catalog.current }) ?? error
+      );
     };
     const newAccount = { request, account, identity, address: auth.addressOf(sent) };
     const reading = await createAccount(newAccount, auth.registration, runner).catch(fail);
@@ -75,11 +76,11 @@ function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpO
   };
 }
 
-/** Rejects with RestError for every invalid body. */
+/** Rejects with Problem for every invalid body. */
 async function parseSignUp(incoming: Incoming, limits: ParseLimits) {
   const { request, account } = parseRequest(incoming, limits);
   // An array of users has no account.
-  if (account === null) throw restError(400, "VALIDATION_ERROR", "the body must be the JSON object of one user");
+  if (account === null) throw problem("not one user");
   return { request, account };
 }
 
@@ -94,14 +95,14 @@ type NewAccount = {
 
 /**
  * Creates the user and the account, in a transaction of its own. Returns the request that reads the new user, whose id is its only value. Rejects with
- * RestError if too many accounts were created from the address or an operator tries the request, and with the errors of `Runner.run`.
+ * Problem if too many accounts were created from the address or an operator tries the request, and with the errors of `Runner.run`.
  */
 export async function createAccount(
   { request, account, identity, address }: NewAccount,
   registration: Registration,
   runner: Runner,
 ): Promise<ResourceRequest> {
-  if (identity.request.operator !== undefined) throw notInTrial();
+  if (identity.request.operator !== undefined) throw problem("no accounts by console");
   const user = { columns: request.body!.records[0] as NewUser["columns"], username: account.username };
   const id = await registration.register(user, account.password, address).catch(async (error) => {
     throw await runner.explained(error, request, identity);
@@ -109,6 +110,3 @@ export async function createAccount(
   const operation = { kind: "read", key: { id: 0, parent: null } } as const;
   return { ...request, operation, values: [id], shape: `made ${request.shape}` };
 }
-
-const notInTrial = () =>
-  restError(403, "PERMISSION_DENIED", "the console creates no accounts: leave out the password, or use npm run user");

@@ -3,7 +3,7 @@ import { finish, type Sql } from "../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
-import { problemBody } from "../conventions/problem.ts";
+import { problemBody, restAnswer } from "../conventions/problem.ts";
 import { writeStatement } from "../table/write/statement.ts";
 import type {
   CallerTransactions,
@@ -16,7 +16,7 @@ import type {
   TaskTransaction,
 } from "../tasks/task-handler.ts";
 import { type Exchange, errorDialect } from "./answer/answer.ts";
-import { restProblem } from "./answer/error-mapping.ts";
+import { resourceProblem } from "./answer/error-mapping.ts";
 import { type ParseOptions, parseText } from "./parse/request.ts";
 import { planInsert, planList } from "./plan/request.ts";
 import { planRows } from "./plan/rows.ts";
@@ -72,9 +72,9 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
     const attempt = request && { request, identity: identityOf(task), transactions, catalog };
     const cause = attempt ? await explained(error, attempt) : error;
     const { role } = task.caller;
-    const problem = restProblem(cause, { request, isAnonymous: role === anonymousRole, role, catalog });
+    const found = resourceProblem(cause, { request, isAnonymous: role === anonymousRole, role, catalog });
     const dialect = errorDialect(this.#options.preferences.parse(task.request.headers.prefer));
-    return problem && { status: problem.status, body: JSON.parse(problemBody(problem, task.id, dialect)) };
+    return found && { status: found.status, body: JSON.parse(problemBody(restAnswer(found), task.id, dialect)) };
   }
 }
 

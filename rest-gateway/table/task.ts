@@ -1,11 +1,11 @@
 import { isUtf8 } from "node:buffer";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
+import { Problem } from "../../db/problems/problem.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
 import { contextOf, requestHeaders } from "../../http/pipeline/request.ts";
-import { RestError } from "../conventions/problem.ts";
 import type {
   ErrorResponse,
   NewTask,
@@ -20,7 +20,7 @@ import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseUrl } from "./parse/request.ts";
 import type { Format } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
-import { SERVICE_CODES, TableError } from "./problem.ts";
+import { TableError, toTableProblem } from "./problem.ts";
 import type { Prepared } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
 import { problemBody, type Verbosity } from "./send.ts";
@@ -53,9 +53,7 @@ export function taskOf(
 /** Queues the task. The answer is 202. Throws TableError if the caller has too many tasks. */
 export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
-    if (!(error instanceof RestError)) throw error;
-    const { status, message, headers = {} } = error.problem;
-    throw new TableError({ status, code: SERVICE_CODES[status]!, message, headers }, { cause: error });
+    throw error instanceof Problem ? new TableError(toTableProblem(error), { cause: error }) : error;
   });
   const applied = [prepared.appliedPreferences, "respond-async"].filter((text) => text !== "").join(", ");
   const others = headers.filter(([name]) => name !== APPLIED);

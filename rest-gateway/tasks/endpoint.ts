@@ -1,10 +1,11 @@
+import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { contentTag } from "../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../conventions/endpoint.ts";
 import { answerList, parsePaging } from "../conventions/paging.ts";
 import { isUuid } from "../conventions/parameters.ts";
-import { badParameter, loginRequired, noSuchPath } from "../conventions/problem.ts";
-import { invalidTaskId, taskHasEnded, taskNotFound } from "./problem.ts";
+import { badParameter, invalidId } from "../conventions/problem.ts";
+import { taskHasEnded } from "./problem.ts";
 import type { CallerTaskRepository, TaskState } from "./task-repository.ts";
 
 export const STATUSES = ["pending", "running", "succeeded", "failed", "cancelled"];
@@ -35,10 +36,10 @@ export class TaskEndpoint implements Endpoint {
     const identity = { caller, request };
     if (id === undefined) return this.#list(endpointRequest, identity);
     parameters.allowOnly([]);
-    if (!isUuid(id)) throw invalidTaskId(id);
+    if (!isUuid(id)) throw invalidId(id, "task id: it must be a UUID", { field: "taskId", message: "must be a UUID" });
     if (action === undefined) return this.#read(id, identity, prefix);
     if (action === "cancel") return this.#cancel(id, identity, prefix);
-    throw noSuchPath();
+    throw problem("no such path");
   }
 
   async #list({ prefix, parameters }: EndpointRequest, identity: Identity): Promise<RestAnswer> {
@@ -53,8 +54,8 @@ export class TaskEndpoint implements Endpoint {
       hasVariants: false,
       wrapsSkip: false,
     });
-    if (page.form !== "envelope") throw noSuchPath();
-    if (identity.caller.role === this.#anonymousRole) throw loginRequired();
+    if (page.form !== "envelope") throw problem("no such path");
+    if (identity.caller.role === this.#anonymousRole) throw problem("login required");
 
     const { tasks, total } = await this.#repository.list(status, page.limit, page.offset, identity);
     const records = Buffer.from(JSON.stringify(tasks.map((state) => taskWithoutResult(state, prefix))));
@@ -63,13 +64,13 @@ export class TaskEndpoint implements Endpoint {
 
   async #read(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
     const found = await this.#repository.find(id, identity);
-    if (!found) throw taskNotFound();
+    if (!found) throw problem("no such task");
     return answerTask(found.state, found.parts, prefix);
   }
 
   async #cancel(id: string, identity: Identity, prefix: string): Promise<RestAnswer> {
     const found = await this.#repository.cancel(id, identity);
-    if (!found) throw taskNotFound();
+    if (!found) throw problem("no such task");
     if (!found.wasCancelled) throw taskHasEnded(found.state.status);
     return answerTask(found.state, [], prefix);
   }

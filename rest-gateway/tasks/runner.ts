@@ -1,12 +1,11 @@
 import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
-import { problem } from "../../db/problems/problem.ts";
+import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { problemBody, type RestProblem, restProblemOf } from "../conventions/problem.ts";
-import { CALLER_HAS_CHANGED, ERROR_TOO_LARGE } from "./problem.ts";
+import { problemBody, restAnswer } from "../conventions/problem.ts";
 import type { CallerTransactions, ErrorResponse, Step, TaskHandler, TaskKind } from "./task-handler.ts";
 import { type Attempt, CHECK_CLIENT, type TaskRepository } from "./task-repository.ts";
 
@@ -65,7 +64,7 @@ export class TaskRunner {
 
   /** Fails the task, because the caller no longer has the rights with which it was accepted. */
   async #refuse(attempt: Attempt): Promise<void> {
-    await this.#fail(attempt, responseOf(CALLER_HAS_CHANGED, attempt));
+    await this.#fail(attempt, responseOf(problem("task caller changed"), attempt));
   }
 
   async #work(attempt: PreparedAttempt, stopping: AbortSignal): Promise<void> {
@@ -129,14 +128,14 @@ export class TaskRunner {
     this.#options.log.error({ taskId: attempt.task.id, err: error }, "a task has failed");
     // The log has the details under the id of the task.
     const response = await this.#errorResponse(attempt, error);
-    await this.#fail(attempt, response ?? responseOf(restProblemOf(problem("internal error")), attempt));
+    await this.#fail(attempt, response ?? responseOf(problem("internal error"), attempt));
   }
 
   /** Stores the error of the task: `status` and the members of the body. */
   async #fail(attempt: Attempt, { status, body }: ErrorResponse): Promise<void> {
     const error = { status, ...body };
     const isStorable = Buffer.byteLength(JSON.stringify(error)) <= FREE_ERROR_BYTES + attempt.resultLimit;
-    if (!isStorable) return this.#fail(attempt, responseOf(ERROR_TOO_LARGE, attempt));
+    if (!isStorable) return this.#fail(attempt, responseOf(problem("task errors too large"), attempt));
     await this.#options.repository.fail(attempt, error);
     this.ended.failed++;
   }
@@ -166,9 +165,9 @@ export class TaskRunner {
 /** Bytes of an error that every task can store, as `tasks.size_of` counts them. */
 const FREE_ERROR_BYTES = 1024;
 
-const responseOf = (problem: RestProblem, { task }: Attempt): ErrorResponse => ({
+const responseOf = (problem: Problem, { task }: Attempt): ErrorResponse => ({
   status: problem.status,
-  body: JSON.parse(problemBody(problem, task.id)),
+  body: JSON.parse(problemBody(restAnswer(problem), task.id)),
 });
 
 const finishStatement = ({ task, number }: Attempt): Statement => ({

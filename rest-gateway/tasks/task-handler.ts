@@ -41,7 +41,7 @@ export type TaskQueue = {
   isOpenTo(caller: Caller): boolean;
   /**
    * 202 with the task's id, status and estimate. `prefix` is the version prefix of the path, "" for none.
-   * Throws RestError 429 if the caller has too many unfinished tasks or stored bytes, and 503 if all callers together have.
+   * Throws Problem 429 if the caller has too many unfinished tasks or stored bytes, and 503 if all callers together have.
    */
   accept(task: NewTask, prefix: string): Promise<RestAnswer>;
 };

@@ -1,9 +1,9 @@
 import type { Request, RequestHandler, Response } from "express";
-import { isRefusal, Problem } from "../../../db/problems/problem.ts";
-import { problemHeaders, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
+import { Problem } from "../../../db/problems/problem.ts";
+import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { route } from "../route.ts";
-import { SignInFailure } from "./failure.ts";
+import { isSignInFailure } from "./failure.ts";
 import { sendFailure } from "./pages.ts";
 import { type Provider, urlOf } from "./provider.ts";
 import type { Start } from "./start.ts";
@@ -29,10 +29,11 @@ export const page = (
     try {
       await handler(request, response, attempt);
     } catch (error) {
-      const problem = problemOf(error);
-      if (problem === null) throw error;
+      // A fault of the service: the error handler masks and logs it.
+      if (!(error instanceof Problem)) throw error;
       await report(auth, error, request, response, attempt);
-      if (wantsJson(request, attempt)) throw new RestError(problem, { cause: error });
+      if (wantsJson(request, attempt)) throw error;
+      const problem = restAnswer(error);
       const retry = retryUrl(auth, attempt);
       const requestId = response.get("X-Request-Id") ?? "";
       const headers = problemHeaders(problem);
@@ -40,14 +41,6 @@ export const page = (
       sendFailure(response, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
     }
   });
-
-/** Null for a fault of the service, which the error handler masks and logs. */
-function problemOf(error: unknown): RestProblem | null {
-  if (error instanceof SignInFailure) return error.toRestError().problem;
-  if (isRefusal(error)) return restRefusal(error).problem;
-  if (error instanceof RestError) return error.problem;
-  return error instanceof Problem ? restProblemOf(error) : null;
-}
 
 function wantsJson({ headers: { accept = "" } }: Request, { start }: Attempt): boolean {
   if (start?.mode === "token" && start.challenge === null) return true;
@@ -71,8 +64,9 @@ async function report(
   response: Response,
   { provider, start }: Attempt,
 ): Promise<void> {
-  if (!(error instanceof SignInFailure)) return;
-  const { reason, detail } = error;
+  if (!isSignInFailure(error)) return;
+  const { reason } = error;
+  const { detail } = error.more;
   const name = provider?.settings.name ?? null;
   const requestId = response.get("X-Request-Id");
   federated.log.warn({ requestId, provider: name, reason, detail }, "a sign-in at an identity provider has failed");

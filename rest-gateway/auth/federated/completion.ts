@@ -4,7 +4,7 @@ import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { refuseRaised } from "../problem.ts";
 import type { AuthRepository } from "../repository.ts";
 import type { SecretBox } from "../secret-box.ts";
-import { SignInFailure } from "./failure.ts";
+import { signInFailure } from "./failure.ts";
 import type { IdentityRepository, OneTimeValues, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
 
@@ -43,7 +43,7 @@ export class Completion {
 
   /**
    * The account of an identity, by issuer and subject. If it has none and the provider may sign users up, a new account is
-   * created: an e-mail is never enough to use an existing one. Rejects with SignInFailure, and with RestError if a trigger of
+   * created: an e-mail is never enough to use an existing one. Rejects with Problem, and with Problem if a trigger of
    * the database refuses the new user.
    */
   async accountOf(identity: SealedIdentity, { settings }: Provider, address: string): Promise<Account> {
@@ -53,7 +53,7 @@ export class Completion {
     if (!account.isDisabled) return account;
     const detail = { reason: "disabled", provider: settings.name };
     await repository.note({ event: "login_refused", userId: account.id, address, detail });
-    throw new SignInFailure("account disabled");
+    throw signInFailure("account disabled");
   }
 
   /** A code that the client exchanges with the verifier of `challenge`. Source: RFC 7636. */
@@ -94,14 +94,14 @@ export class Completion {
     { name: provider, signUp }: Provider["settings"],
     address: string,
   ): Promise<Account> {
-    if (!signUp) throw new SignInFailure("sign-up off");
-    if (identity.name === null || identity.email === null) throw new SignInFailure("no e-mail");
+    if (!signUp) throw signInFailure("sign-up off");
+    if (identity.name === null || identity.email === null) throw signInFailure("no e-mail");
     const outcome = await this.#options.identities.register(identity, provider, address).catch(refuseRaised);
-    if (outcome === "email taken") throw new SignInFailure("e-mail taken");
-    if (outcome === "malformed") throw new SignInFailure("no e-mail", "the name or the e-mail is malformed");
+    if (outcome === "email taken") throw signInFailure("e-mail taken");
+    if (outcome === "malformed") throw signInFailure("no e-mail", "the name or the e-mail is malformed");
     // Registered, or linked by another first sign-in at the same time.
     const account = await this.#options.identities.use(identity, provider);
-    if (account === null) throw new SignInFailure("expired", "the account was deleted at the same time");
+    if (account === null) throw signInFailure("expired", "the account was deleted at the same time");
     return account;
   }
 }

@@ -3,6 +3,7 @@ import type { OAuth2Settings, OidcSettings, ProviderSettings, SamlSettings } fro
 import type { TrustedIssuer } from "../../../config/trusted-issuers.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
 import { discover, readPublicKeys } from "../../../identity/remote-keys.ts";
+import { isSignInFailure } from "./failure.ts";
 import { Flows } from "./flow.ts";
 import { OAuth2Provider } from "./oauth2.ts";
 import { discoverOidc, OidcProvider } from "./oidc.ts";
@@ -54,7 +55,7 @@ export async function diagnoseIssuer(
   try {
     return [await checkKeys(jwksUrl ?? String((await discover(issuer, outbound)).jwks_uri), outbound)];
   } catch (cause) {
-    return [error(`${(cause as Error).message}. The issuer must be exactly as its tokens spell it; or set jwksUrl`)];
+    return [error(`${reasonOf(cause)}. The issuer must be exactly as its tokens spell it; or set jwksUrl`)];
   }
 }
 
@@ -63,7 +64,7 @@ async function diagnoseOidc(settings: OidcSettings, context: ProviderContext): P
   try {
     metadata = await discoverOidc(settings, context);
   } catch (cause) {
-    return [error(`${(cause as Error).message}. The issuer must be exactly as the provider spells it`)];
+    return [error(`${reasonOf(cause)}. The issuer must be exactly as the provider spells it`)];
   }
   const supports = (field: string, value: string) => {
     const values = metadata[field];
@@ -95,7 +96,7 @@ async function checkKeys(url: string, outbound: Outbound): Promise<Check> {
     const count = readPublicKeys(await outbound.json(url)).length;
     return ok(`the key set has ${count} key${count === 1 ? "" : "s"} that can verify tokens`);
   } catch (cause) {
-    return error(`the keys cannot be read: ${(cause as Error).message}`);
+    return error(`the keys cannot be read: ${reasonOf(cause)}`);
   }
 }
 
@@ -134,7 +135,7 @@ async function checkClient(
     }
     return note(`the client cannot be checked: the token endpoint returned status ${response.status} for a wrong code`);
   } catch (cause) {
-    return error(`the token endpoint does not respond: ${(cause as Error).message}`);
+    return error(`the token endpoint does not respond: ${reasonOf(cause)}`);
   }
 }
 
@@ -151,7 +152,7 @@ async function checkStart(provider: Provider, { outbound, baseUrl }: ProviderCon
       `the provider rejects the sign-in request with ${reason}: compare the URLs above with those registered there`,
     );
   } catch (cause) {
-    return error(`a sign-in cannot begin: ${(cause as Error).message}`);
+    return error(`a sign-in cannot begin: ${reasonOf(cause)}`);
   }
 }
 
@@ -185,7 +186,7 @@ async function diagnoseSaml(settings: SamlSettings, context: ProviderContext): P
       );
     }
   } catch (cause) {
-    return [...checks, error((cause as Error).message)];
+    return [...checks, error(reasonOf(cause))];
   }
   return [...checks, await checkStart(provider, context)];
 }
@@ -216,3 +217,6 @@ export function registration(settings: ProviderSettings, baseUrl: string): reado
       ];
   }
 }
+
+/** The reason for operators; clients get less. */
+const reasonOf = (cause: unknown) => (isSignInFailure(cause) ? cause.more.detail! : (cause as Error).message);

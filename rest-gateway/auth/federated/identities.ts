@@ -1,14 +1,12 @@
 import type { Router } from "express";
 import { problem } from "../../../db/problems/problem.ts";
 import { isUuid } from "../../conventions/parameters.ts";
-import { restError } from "../../conventions/problem.ts";
+import { invalidId } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { LinkBody, parse, readBody, SignInCodeBody } from "../bodies.ts";
 import { isRecent, requireRecentSignIn } from "../confirmation.ts";
-import { signInRequired } from "../problem.ts";
 import { clientOf, currentSignInOf, ownerOf, route, routes } from "../route.ts";
 import { challengeOf, startTokens } from "../tokens.ts";
-import { SignInFailure } from "./failure.ts";
 import type { Provider } from "./provider.ts";
 
 /** Identities that one account may have. */
@@ -29,7 +27,7 @@ export function identitiesRouter(auth: Auth): Router {
     const confirmed = requireCode(await completion.takeCode(signInCode, "token", codeVerifier));
     const provider = requireCode(findByName(confirmed.provider));
     const address = addressOf(request);
-    const account = await orRestError(() => completion.accountOf(confirmed.identity, provider, address));
+    const account = await completion.accountOf(confirmed.identity, provider, address);
     if (account.hasFactor) throw challengeOf(auth, account);
     response.json(await startTokens(auth, account, { attempt: [], address, provider: provider.settings.name }));
   });
@@ -56,11 +54,11 @@ export function identitiesRouter(auth: Auth): Router {
     const owner = await ownerOf(request);
     const id = idOf(request.params.id);
     // The request has no body that could confirm it.
-    if (!isRecent(auth, owner)) throw signInRequired(settings.recentSignIn);
+    if (!isRecent(auth, owner)) throw problem("recent sign-in required", { seconds: settings.recentSignIn });
     const outcome = await identities.unlink(currentSignInOf(owner), id, await providers.issuers(), addressOf(request));
     if (outcome === "changed") throw problem("revoked token");
-    if (outcome === "missing") throw noSuchIdentity();
-    if (outcome === "last") throw lastWayToSignIn();
+    if (outcome === "missing") throw problem("no such identity");
+    if (outcome === "last") throw problem("last way to sign in");
     forget(owner.id);
     response.status(204).end();
   });
@@ -84,38 +82,18 @@ const describeProvider = ({ settings: { name, title, kind } }: Provider) => ({
   signIn: `/auth/${kind}/${name}`,
 });
 
-async function orRestError<Result>(work: () => Promise<Result>): Promise<Result> {
-  try {
-    return await work();
-  } catch (error) {
-    throw error instanceof SignInFailure ? error.toRestError() : error;
-  }
-}
-
 function requireCode<Found>(found: Found | null): Found {
   if (found !== null) return found;
-  throw restError(
-    401,
-    "INVALID_TOKEN",
-    "the sign-in code is not valid: it is unknown, expired or used, or the verifier is wrong",
-  );
+  throw problem("invalid sign-in code");
 }
 
 function idOf(text: unknown): string {
   const id = String(text);
   if (isUuid(id)) return id.toLowerCase();
-  throw restError(400, "INVALID_ID", `"${id.slice(0, 50)}" is not a valid identity id: it must be a UUID`, {
-    faults: [{ field: "id", message: "must be a UUID" }],
-  });
+  throw invalidId(id, "identity id: it must be a UUID", { field: "id", message: "must be a UUID" });
 }
 
-const noSuchIdentity = () => restError(404, "RESOURCE_NOT_FOUND", "there is no identity with this id");
-
-const lastWayToSignIn = () =>
-  restError(409, "RESOURCE_CONFLICT", "this identity is the last way to sign in: set a password or link another first");
-
 const LINK_REFUSALS = {
-  taken: () => restError(409, "RESOURCE_CONFLICT", "this identity is linked to another account"),
-  "too many": () =>
-    restError(409, "RESOURCE_CONFLICT", `the account has ${MAX_IDENTITIES} identities already: unlink one first`),
+  taken: () => problem("identity taken"),
+  "too many": () => problem("too many identities", { max: MAX_IDENTITIES }),
 };

@@ -5,7 +5,7 @@ import type { Auth } from "../auth.ts";
 import { ownerOf, routes } from "../route.ts";
 import { endedCookie } from "../sessions.ts";
 import { type Attempt, page } from "./attempt.ts";
-import { SignInFailure } from "./failure.ts";
+import { isSignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import { sendSignedOut } from "./pages.ts";
 import type { Provider } from "./provider.ts";
@@ -122,8 +122,8 @@ async function providerUrl(
     if (url !== null) await once.keep("logout", key, { returnTo }, clock() + FLOW_SECONDS * 1000);
     return { url, isUnavailable: false };
   } catch (error) {
-    if (!(error instanceof SignInFailure)) throw error;
-    log.warn({ provider: name, detail: error.detail }, "a sign-out cannot continue at the provider");
+    if (!isSignInFailure(error)) throw error;
+    log.warn({ provider: name, detail: error.more.detail }, "a sign-out cannot continue at the provider");
     return { url: null, isUnavailable: true };
   }
 }
@@ -142,8 +142,11 @@ async function signedOutAtProvider(
     try {
       await provider.finishLogout(query, federated.flows.of(state));
     } catch (error) {
-      if (!(error instanceof SignInFailure)) throw error;
-      federated.log.warn({ provider: provider.settings.name, detail: error.detail }, "a sign-out was not confirmed");
+      if (!isSignInFailure(error)) throw error;
+      federated.log.warn(
+        { provider: provider.settings.name, detail: error.more.detail },
+        "a sign-out was not confirmed",
+      );
       return sendSignedOut(response, UNCONFIRMED);
     }
   }

@@ -1,8 +1,9 @@
 import * as oauth from "openid-client";
 import { isLoopbackUrl } from "../../../config/json-file.ts";
 import type { OAuth2Settings, OidcSettings } from "../../../config/providers.ts";
+import type { Problem } from "../../../db/problems/problem.ts";
 import { OutboundError } from "../../../identity/outbound.ts";
-import { SignInFailure } from "./failure.ts";
+import { isSignInFailure, signInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
 import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, urlOf } from "./provider.ts";
 
@@ -66,11 +67,11 @@ export class OAuth2Provider implements Provider {
       headers,
     );
     if (response.status !== 200) {
-      throw new SignInFailure("unavailable", `${url.origin} returned status ${response.status} for the profile`);
+      throw signInFailure("unavailable", `${url.origin} returned status ${response.status} for the profile`);
     }
     // The error of the parser quotes the text.
     return response.json().catch(() => {
-      throw new SignInFailure("unavailable", `${url.origin} returned a profile that is not JSON`);
+      throw signInFailure("unavailable", `${url.origin} returned a profile that is not JSON`);
     });
   }
 }
@@ -123,7 +124,7 @@ export function callbackUrl(context: ProviderContext, settings: ClientSettings, 
 /** OAuth error codes that are the decision of the user or of the provider about the user. Source: RFC 6749, OpenID Connect. */
 const REFUSALS = new Set(["access_denied", "login_required", "consent_required", "interaction_required"]);
 
-/** The result of a request to a provider. Rejects with SignInFailure. */
+/** The result of a request to a provider. Rejects with Problem. */
 export async function orFailure<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
@@ -132,20 +133,20 @@ export async function orFailure<Result>(work: () => Promise<Result>): Promise<Re
   }
 }
 
-/** Turns an error of the library into a SignInFailure. Of what the provider has sent, only the error code is repeated. */
-function failureOf(error: unknown): SignInFailure {
-  if (error instanceof SignInFailure) return error;
-  if (error instanceof OutboundError) return new SignInFailure("unavailable", error.message, { cause: error });
+/** Turns an error of the library into a Problem. Of what the provider has sent, only the error code is repeated. */
+function failureOf(error: unknown): Problem {
+  if (isSignInFailure(error)) return error;
+  if (error instanceof OutboundError) return signInFailure("unavailable", error.message, error);
   if (error instanceof oauth.AuthorizationResponseError) {
     const reason = REFUSALS.has(error.error) ? "cancelled" : "unavailable";
-    return new SignInFailure(reason, `the provider returned the error ${wordOf(error.error)}`);
+    return signInFailure(reason, `the provider returned the error ${wordOf(error.error)}`);
   }
   if (error instanceof oauth.ResponseBodyError) {
-    return new SignInFailure("not verified", `the provider returned the error ${wordOf(error.error)}`);
+    return signInFailure("not verified", `the provider returned the error ${wordOf(error.error)}`);
   }
   const cause = (error as { cause?: unknown }).cause;
-  if (cause instanceof OutboundError) return new SignInFailure("unavailable", cause.message, { cause });
-  return new SignInFailure("not verified", (error as Error).message);
+  if (cause instanceof OutboundError) return signInFailure("unavailable", cause.message, cause);
+  return signInFailure("not verified", (error as Error).message);
 }
 
 const wordOf = (code: string) => (/^[\w.-]{1,50}$/.test(code) ? code : "of an unknown form");

@@ -5,7 +5,7 @@ import type { OidcSettings } from "../../../config/providers.ts";
 import { OutboundError } from "../../../identity/outbound.ts";
 import { discover, KEYS_MAX_AGE } from "../../../identity/remote-keys.ts";
 import { RemoteValue } from "../../../identity/remote-value.ts";
-import { SignInFailure } from "./failure.ts";
+import { signInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
 import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth2.ts";
 import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, textAt, urlOf } from "./provider.ts";
@@ -134,7 +134,7 @@ async function useKeys(
 /** The library does not check the authorized party. Source: OpenID Connect Core 1.0, 3.1.3.7. */
 function requireParty({ azp }: oauth.IDToken, { clientId }: OidcSettings): void {
   if (azp === undefined || azp === clientId) return;
-  throw new SignInFailure("not verified", "the ID token is for another party");
+  throw signInFailure("not verified", "the ID token is for another party");
 }
 
 /** Reads the metadata of a provider. Rejects with OutboundError. */

@@ -3,7 +3,7 @@ import { type ClaimPath, claimAt } from "../../../config/claim-path.ts";
 import type { ProviderSettings } from "../../../config/providers.ts";
 import type { Clock } from "../../../identity/account.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
-import { SignInFailure } from "./failure.ts";
+import { signInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
 import type { OneTimeValues } from "./identity-repository.ts";
 
@@ -17,7 +17,7 @@ export type ProviderContext = {
   readonly log: Pick<Logger, "error">;
 };
 
-/** An identity provider. Methods reject with SignInFailure. */
+/** An identity provider. Methods reject with Problem. */
 export type Provider = {
   readonly settings: ProviderSettings;
   /** Whether the provider sends the browser back with a POST. */
@@ -61,7 +61,7 @@ const MAX_EMAIL = 254;
 
 /**
  * The identity that follows from what a provider has sent, after it was verified. `subject` is the one of the protocol, in
- * place of which the settings may name a claim. Throws SignInFailure if a required value is missing.
+ * place of which the settings may name a claim. Throws Problem if a required value is missing.
  */
 export function identityOf(
   { claims, require }: Pick<ProviderSettings, "claims" | "require">,
@@ -72,7 +72,7 @@ export function identityOf(
   for (const { claim, values: allowed } of require) {
     const given = [claimAt(values, claim)].flat();
     if (!given.some((value) => allowed.includes(value))) {
-      throw new SignInFailure(
+      throw signInFailure(
         "not admitted",
         `the claim ${claim.map((step) => (typeof step === "object" ? step.text : step)).join(".")} does not have a required value`,
       );
@@ -80,13 +80,10 @@ export function identityOf(
   }
   const subject = sent.subject ?? textAt(values, claims.subject);
   if (subject === null || subject.trim() === "") {
-    throw new SignInFailure("not verified", "the provider has sent no subject");
+    throw signInFailure("not verified", "the provider has sent no subject");
   }
   if (subject.length > MAX_ID || issuer.length > MAX_ID || !isStorable(subject)) {
-    throw new SignInFailure(
-      "not verified",
-      `the subject, or the issuer, is not a text of at most ${MAX_ID} characters`,
-    );
+    throw signInFailure("not verified", `the subject, or the issuer, is not a text of at most ${MAX_ID} characters`);
   }
   const email = textAt(values, claims.email);
   const name = textAt(values, claims.name) ?? email?.split("@")[0] ?? null;

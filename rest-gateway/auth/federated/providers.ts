@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import type { ProviderReader, ProviderSettings } from "../../../config/providers.ts";
 import { ConfigError } from "../../../config/setting-types.ts";
-import { SignInFailure } from "./failure.ts";
+import { signInFailure } from "./failure.ts";
 import type { IdentityRepository } from "./identity-repository.ts";
 import type { Provider, ProviderContext } from "./provider.ts";
 import type { SamlProvider } from "./saml.ts";
@@ -37,10 +37,10 @@ export class Providers {
     return loading;
   }
 
-  /** Throws SignInFailure. */
+  /** Throws Problem. */
   find<K extends Kind>(kind: K, name: string): ProviderByKind[K] {
     const provider = this.#providers.get(name);
-    if (provider?.settings.kind !== kind) throw new SignInFailure("unknown provider");
+    if (provider?.settings.kind !== kind) throw signInFailure("unknown provider");
     return provider as ProviderByKind[K];
   }
 
@@ -56,7 +56,7 @@ export class Providers {
 
   /**
    * The issuer of a provider's identities. A SAML provider chooses its own name in its metadata: if it chose the name of another
-   * provider, it could sign in that provider's users. Rejects with SignInFailure.
+   * provider, it could sign in that provider's users. Rejects with Problem.
    */
   async issuerOf(provider: Provider): Promise<string> {
     const issuer = await provider.issuer();
@@ -66,7 +66,7 @@ export class Providers {
     const same = others[issuers.indexOf(issuer)];
     if (same === undefined) return issuer;
     const detail = `the metadata have the entityID ${issuer}, which is also the issuer of the provider ${same.settings.name}`;
-    throw new SignInFailure("unavailable", `${detail}: set issuer in the entry of each`);
+    throw signInFailure("unavailable", `${detail}: set issuer in the entry of each`);
   }
 
   async #load(): Promise<void> {

@@ -1,11 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import type { Request, Response, Router } from "express";
-import { isRefusal, problem } from "../../../db/problems/problem.ts";
+import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
 import { readBytes } from "../../../http/pipeline/body.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
-import { RestError } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { ChallengeBody, parse } from "../bodies.ts";
 import { clientOf, routes } from "../route.ts";
@@ -13,7 +12,7 @@ import { sessionCookie } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, startTokens } from "../tokens.ts";
 import { type Attempt, page } from "./attempt.ts";
-import { SignInFailure } from "./failure.ts";
+import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import { sendCodeForm, sendContinuation } from "./pages.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
@@ -107,7 +106,7 @@ async function verifyResponse<Identity>(
     await throttle.settle(attempt, false);
     return identity;
   } catch (error) {
-    await throttle.settle(attempt, error instanceof SignInFailure && error.reason === "not verified");
+    await throttle.settle(attempt, isSignInFailure(error) && error.reason === "not verified");
     throw error;
   }
 }
@@ -120,14 +119,14 @@ async function takeFlow(
   state: string | null,
 ): Promise<{ readonly flow: Flow; readonly start: Start }> {
   const browser = browserOf(headers.cookie, provider.sameSite);
-  if (!isState(state)) throw new SignInFailure("expired", "the response has no state, or a malformed one");
-  if (browser === null) throw new SignInFailure("expired", "the browser has not sent its cookie");
+  if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
+  if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
   const key = flowKey(state, browser, provider.settings.name);
   const found = await federated.once.take<Start & { readonly issuer: string }>("sign-in", key);
-  if (found === null) throw new SignInFailure("expired", "this browser has no pending sign-in with this state");
+  if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
   const { issuer, ...start } = found;
   if (issuer !== (await federated.providers.issuerOf(provider)))
-    throw new SignInFailure("expired", "the provider has changed meanwhile");
+    throw signInFailure("expired", "the provider has changed meanwhile");
   return { flow: federated.flows.of(state), start };
 }
 
@@ -191,15 +190,15 @@ async function completeWithCode(auth: Auth, request: Request, response: Response
     const login = await signIn.admitChallenge(input, clientOf(auth, request, response));
     type Kept = { readonly returnTo: string | null; readonly provider: string };
     const kept = await federated.once.take<Kept>("return", hashOf(challenge));
-    if (kept === null) throw new SignInFailure("expired", "the challenge is not one of a sign-in at a provider");
+    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in at a provider");
     await sendSession(auth, request, response, { ...login, provider: kept.provider }, kept.returnTo);
   } catch (error) {
-    if (error instanceof RestError && error.problem.faults?.some(({ field }) => field === "code")) {
-      const { status, message } = error.problem;
+    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code")) {
+      const { status, message } = error;
       return sendCodeForm(response, status, { action: actionOf(federated.url), challenge, problem: message });
     }
     const isOver = isRefusal(error) && /challenge$/.test(error.reason);
-    throw isOver ? new SignInFailure("expired", error.reason) : error;
+    throw isOver ? signInFailure("expired", error.reason) : error;
   }
 }
 

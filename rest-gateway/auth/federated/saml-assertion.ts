@@ -30,7 +30,7 @@ export type Assertion = {
 };
 
 /**
- * Checks an assertion whose signature was verified, in the bytes that were signed. Throws SignInFailure.
+ * Checks an assertion whose signature was verified, in the bytes that were signed. Throws Problem.
  * Source: SAML 2.0 Profiles, 4.1.4.2 and 4.1.4.3.
  */
 export function readAssertion(xml: string, expected: Expected): Assertion {

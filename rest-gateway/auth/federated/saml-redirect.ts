@@ -1,6 +1,6 @@
 import { verify, X509Certificate } from "node:crypto";
 import { inflateRawSync } from "node:zlib";
-import { SignInFailure } from "./failure.ts";
+import { signInFailure } from "./failure.ts";
 import { ASSERTION, PROTOCOL } from "./saml-metadata.ts";
 import { LIMITS, requireEqual, verified } from "./saml-response.ts";
 import { onlyChild, parseXml, type XmlElement, XmlError } from "./xml.ts";
@@ -24,7 +24,7 @@ type ExpectedMessage = {
 /** How errors name a message. */
 const NAMES = { SAMLRequest: "the request", SAMLResponse: "the response" } as const;
 
-/** Verifies the signature of a message in a query string, and returns its root element. Throws SignInFailure. */
+/** Verifies the signature of a message in a query string, and returns its root element. Throws Problem. */
 function readMessage(kind: keyof typeof NAMES, query: string, expected: ExpectedMessage): XmlElement {
   return verified(() => {
     // Not decoded: the signature is of the text as it was sent, and encoding it again could change it.
@@ -70,7 +70,7 @@ function inflate(base64: string): string {
   }
 }
 
-/** Checks the response to a sign-out that this service has requested. Throws SignInFailure. */
+/** Checks the response to a sign-out that this service has requested. Throws Problem. */
 export function checkLogoutResponse(query: string, requestId: string, expected: ExpectedMessage): void {
   const root = readMessage("SAMLResponse", query, expected);
   verified(() => {
@@ -87,7 +87,7 @@ export type LogoutRequest = { readonly id: string; readonly nameId: string; read
 /** Milliseconds for which a request without NotOnOrAfter is accepted, and by which any IssueInstant may be in the future. */
 const MAX_AGE = 300_000;
 
-/** Reads a request of the provider to end the sign-in of a user. Throws SignInFailure. */
+/** Reads a request of the provider to end the sign-in of a user. Throws Problem. */
 export function readLogoutRequest(query: string, expected: ExpectedMessage): LogoutRequest {
   const root = readMessage("SAMLRequest", query, expected);
   return verified(() => {
@@ -99,7 +99,7 @@ export function readLogoutRequest(query: string, expected: ExpectedMessage): Log
       ? Date.parse(root.attributes.get("NotOnOrAfter")!)
       : issued + MAX_AGE;
     if (!(end > expected.now) || !(issued < expected.now + MAX_AGE))
-      throw new SignInFailure("expired", "the request has expired");
+      throw signInFailure("expired", "the request has expired");
     return { id, nameId: onlyChild(root, ASSERTION, "NameID").text, expiresAt: end };
   }, NAMES.SAMLRequest);
 }

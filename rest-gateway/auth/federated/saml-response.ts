@@ -1,4 +1,4 @@
-import { SignInFailure } from "./failure.ts";
+import { signInFailure } from "./failure.ts";
 import { ASSERTION, PROTOCOL, SIGNATURE } from "./saml-metadata.ts";
 import { childrenOf, descendants, onlyChild, parseXml, type XmlElement, XmlError, type XmlLimits } from "./xml.ts";
 
@@ -52,7 +52,7 @@ export type ResponseShape = {
   readonly isAssertionSigned: boolean;
 };
 
-/** `PHNhbWxwOlJlc…` → the XML. Throws SignInFailure. */
+/** `PHNhbWxwOlJlc…` → the XML. Throws Problem. */
 export function decodeResponse(base64: string | null): string {
   if (base64 === null) throw refused("there is no SAMLResponse");
   if (base64.length > (MAX_RESPONSE * 4) / 3 + 4) throw refused(`the response has more than ${MAX_RESPONSE} bytes`);
@@ -63,7 +63,7 @@ export function decodeResponse(base64: string | null): string {
   return text;
 }
 
-/** Checks a response before its signature is verified. Throws SignInFailure. Source: SAML 2.0 Core, 3.2.2. */
+/** Checks a response before its signature is verified. Throws Problem. Source: SAML 2.0 Core, 3.2.2. */
 export function checkResponse(xml: string, expected: Expected): ResponseShape {
   return verified(() => {
     const root = parseXml(xml, LIMITS);
@@ -153,7 +153,7 @@ function checkStatus(status: XmlElement): void {
   const [inner] = childrenOf(code, PROTOCOL, "StatusCode");
   const word = /[A-Za-z]{1,50}$/.exec(inner?.attributes.get("Value") ?? value)?.[0] ?? "";
   const reason = REFUSALS.includes(word) ? "cancelled" : "unavailable";
-  throw new SignInFailure(reason, `the provider returned the status ${word}`);
+  throw signInFailure(reason, `the provider returned the status ${word}`);
 }
 
 /** Throws XmlError. */
@@ -161,7 +161,7 @@ export function requireEqual(what: string, actual: string | undefined, expected:
   if (actual !== expected) throw new XmlError(actual === undefined ? `has no ${what}` : `has another ${what}`);
 }
 
-/** The result of a check of this message, whose XmlError becomes a SignInFailure. */
+/** The result of a check of this message, whose XmlError becomes a Problem. */
 export function verified<Result>(check: () => Result, message = "the response"): Result {
   try {
     return check();
@@ -170,4 +170,4 @@ export function verified<Result>(check: () => Result, message = "the response"):
   }
 }
 
-const refused = (detail: string) => new SignInFailure("not verified", detail);
+const refused = (detail: string) => signInFailure("not verified", detail);

@@ -4,7 +4,7 @@ import { decrypt } from "xml-encryption";
 import type { KeyPair, SamlSettings } from "../../../config/providers.ts";
 import { RemoteValue } from "../../../identity/remote-value.ts";
 import { hashOf } from "../../../identity/secrets.ts";
-import { SignInFailure } from "./failure.ts";
+import { isSignInFailure, signInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
 import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, textAt, urlOf } from "./provider.ts";
 import { type Assertion, CLOCK_SKEW, readAssertion } from "./saml-assertion.ts";
@@ -72,7 +72,7 @@ export class SamlProvider implements Provider {
     if (subject === null) {
       const detail =
         "the NameID is transient, or the attribute in claims.subject is missing: set claims.subject to one that the provider sends";
-      throw new SignInFailure("not verified", detail);
+      throw signInFailure("not verified", detail);
     }
     const signIn = JSON.stringify({ nameId, sessionIndex });
     return identityOf(this.settings, metadata.entityId, { subject, values: attributes, signIn });
@@ -121,7 +121,7 @@ export class SamlProvider implements Provider {
     if (this.#isValid(current)) return current;
     const newer = await this.#metadata.newer();
     if (this.#isValid(newer)) return newer;
-    throw new SignInFailure("unavailable", "the metadata of the provider have expired (validUntil)");
+    throw signInFailure("unavailable", "the metadata of the provider have expired (validUntil)");
   }
 
   #isValid({ validUntil }: SamlMetadata): boolean {
@@ -140,7 +140,7 @@ export class SamlProvider implements Provider {
       return metadata;
     } catch (error) {
       const what = error instanceof XmlError ? "the metadata of the provider " : "";
-      throw new SignInFailure("unavailable", `${what}${(error as Error).message}`, { cause: error });
+      throw signInFailure("unavailable", `${what}${(error as Error).message}`, error);
     }
   }
 
@@ -149,7 +149,7 @@ export class SamlProvider implements Provider {
     try {
       return await this.#verify(xml, metadata, flow);
     } catch (error) {
-      if (!(error instanceof SignatureError)) throw error;
+      if (!(isSignInFailure(error) && error.cause instanceof SignatureError)) throw error;
       const newer = await this.#metadata.newer();
       if (newer.certificates.join() === metadata.certificates.join()) throw error;
       return this.#verify(xml, newer, flow);
@@ -177,7 +177,7 @@ export class SamlProvider implements Provider {
     const { profile } = await saml
       .validatePostResponseAsync({ SAMLResponse: Buffer.from(xml).toString("base64") })
       .catch((cause: Error) => {
-        throw new SignatureError("not verified", cause.message, { cause });
+        throw signInFailure("not verified", cause.message, new SignatureError(cause.message, { cause }));
       });
     return readAssertion(profile!.getAssertionXml!(), expected);
   }
@@ -189,7 +189,7 @@ export class SamlProvider implements Provider {
       const decrypted = await decryptXml(xml, options).catch(() => null);
       if (decrypted !== null) return { privateKey, isAssertionSigned: checkDecrypted(decrypted) };
     }
-    throw new SignInFailure("not verified", "the assertion cannot be decrypted with the keys of the provider's entry");
+    throw signInFailure("not verified", "the assertion cannot be decrypted with the keys of the provider's entry");
   }
 
   #options({ entityId, signInUrl, logoutUrl, certificates }: SamlMetadata, { requestId }: Flow): SamlConfig {
@@ -218,9 +218,9 @@ export class SamlProvider implements Provider {
 
   async #useOnce(id: string, expiresAt: number): Promise<void> {
     if (await this.#context.once.keep("assertion", hashOf(id), {}, expiresAt)) return;
-    throw new SignInFailure("expired", "the assertion, or the request, was used before");
+    throw signInFailure("expired", "the assertion, or the request, was used before");
   }
 }
 
 /** node-saml has rejected the response, possibly because the provider has a new certificate. */
-class SignatureError extends SignInFailure {}
+class SignatureError extends Error {}

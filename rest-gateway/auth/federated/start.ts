@@ -17,7 +17,7 @@ export type Start = {
 export const MODES = ["session", "token", "link"] as const;
 const PARAMETERS = ["mode", "return_to", "code_challenge", "code_challenge_method"];
 
-/** Parses `?mode=token&return_to=/app&code_challenge=…`. Throws RestError. */
+/** Parses `?mode=token&return_to=/app&code_challenge=…`. Throws Problem. */
 export function parseStart(search: string, returnUrls: ReturnUrls): Start {
   const parameters = new Parameters(search);
   parameters.refuseMalformed();

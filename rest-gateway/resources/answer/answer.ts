@@ -1,24 +1,28 @@
 import type { IncomingMessage } from "node:http";
+import { type Problem, problem } from "../../../db/problems/problem.ts";
 import type { Result } from "../../../db/transaction/transaction.ts";
 import { endWith } from "../../../http/pipeline/response.ts";
 import { contentTag, isNotModified, lastModifiedText } from "../../conventions/conditional.ts";
 import type { DataExchange } from "../../conventions/data-interface.ts";
 import { answerOf, type Header, type RestAnswer } from "../../conventions/endpoint.ts";
 import { answerList } from "../../conventions/paging.ts";
-import { type ErrorDialect, problemBody, problemHeaders, type RestProblem } from "../../conventions/problem.ts";
+import { type ErrorDialect, problemBody, problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
-import { noSuchRow, notPermitted, preconditionFailed } from "../problem.ts";
+import { noSuchRow } from "../problem.ts";
 import { isOfOneRow, type NamedDialect, type Preferences, type ResourceRequest, type Target } from "../request.ts";
 import type { Resource } from "../resource.ts";
 import { RESULT, reasonOf, textAt } from "../runner.ts";
 
-/** The row of the statement as a response. Throws RestError when nothing was read or written. */
+/** The row of the statement as a response. Throws Problem when nothing was read or written. */
 export function answer(request: ResourceRequest, result: Result, target: Target): RestAnswer {
   const { operation, resource } = request;
   const reason = reasonOf(result, request);
   if (reason === "missing") throw noSuchRow(missingOf(request));
-  if (reason === "stale") throw preconditionFailed();
-  if (reason === "forbidden") throw notPermitted(resource, operation.kind === "delete" ? "delete" : "change");
+  if (reason === "stale") throw problem("record changed");
+  if (reason === "forbidden") {
+    const action = operation.kind === "delete" ? "delete" : "change";
+    throw problem("action not permitted", { action, singular: resource.description.singular });
+  }
 
   const row = result.rows[0];
   const text = (column: number) => textAt(row, column);
@@ -89,12 +93,13 @@ export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lif
 }
 
 /** Sends a problem in the dialect that the client prefers. */
-export function sendProblem(exchange: Exchange, problem: RestProblem, lifecycle: Lifecycle): void {
+export function sendProblem(exchange: Exchange, problem: Problem, lifecycle: Lifecycle): void {
   const { request, response, head } = exchange;
   head.notes.code = problem.code;
-  const body = Buffer.from(problemBody(problem, head.requestId, errorDialect(exchange.preferences)));
+  const answered = restAnswer(problem);
+  const body = Buffer.from(problemBody(answered, head.requestId, errorDialect(exchange.preferences)));
   const headers = headersOf(exchange, lifecycle, true);
-  const all = [...head.headers, "Vary", VARY, ...headers.flat(), ...problemHeaders(problem)];
+  const all = [...head.headers, "Vary", VARY, ...headers.flat(), ...problemHeaders(answered)];
   response.writeHead(problem.status, [...all, "Content-Length", String(body.length)]);
   response.end(request.method === "HEAD" ? undefined : body);
   finishReading(request);

@@ -1,11 +1,12 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
 import { type DatabaseErrorLike, problemOf } from "../../../db/errors.ts";
-import { type Fault, isRefusal, problem } from "../../../db/problems/problem.ts";
+import { DATABASE } from "../../../db/problems/database.ts";
+import { type Fault, Problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { columnsOfError } from "../../../db/transaction/input-faults.ts";
 import { isOutdated } from "../../conventions/data-interface.ts";
-import { faultOfRecord, RestError, type RestProblem, restProblemOf, restRefusal } from "../../conventions/problem.ts";
+import { faultOfRecord } from "../../conventions/problem.ts";
 import { outOfOrder } from "../problem.ts";
 import { RefusedRecord } from "../refusal.ts";
 import { nameIn, type ResourceRequest } from "../request.ts";
@@ -21,38 +22,34 @@ export type ProblemContext = {
 };
 
 /** The problem that is sent. Null for an internal error, whose details the client must not see. */
-export function restProblem(error: unknown, context: ProblemContext): RestProblem | null {
-  if (error instanceof RestError) return error.problem;
-  if (isRefusal(error)) return restRefusal(error).problem;
-  if (error instanceof RefusedRecord) return ofRecord(error.place, restProblem(error.cause, context));
+export function resourceProblem(error: unknown, context: ProblemContext): Problem | null {
+  if (error instanceof Problem && !(error.reason in DATABASE)) return error;
+  if (error instanceof RefusedRecord) return ofRecord(error.place, resourceProblem(error.cause, context));
   const { request, isAnonymous, catalog } = context;
   const { constraintMessages } = catalog;
   const found = problemOf(error, { constraintMessages, anonymous: isAnonymous, refused: null });
-  if (found === null) return null;
-  const sent = restProblemOf(found);
-  if (!request) return sent;
-  if (isOutdated(error)) return outOfOrder(request.resource.description.name).problem;
+  if (found === null || !request) return found;
+  if (isOutdated(error)) return outOfOrder(request.resource.description.name);
   const raised = error as DatabaseErrorLike;
-  if (referenceFault(raised) === "used") return { ...sent, message: keptBy(raised, request.resource, context) };
-  const faults = faultsOf(raised, sent.message, request, catalog);
-  return { ...sent, status: statusOf(sent, request), ...(faults.length > 0 && { faults }) };
+  if (referenceFault(raised) === "used")
+    return new Problem(found.reason, { ...found.more, message: keptBy(raised, request.resource, context) });
+  const faults = faultsOf(raised, found.message, request, catalog);
+  const { reason, message, more } = found;
+  return new Problem(isUnprocessable(found, request) ? "unprocessable fields" : reason, { ...more, message, faults });
 }
 
-function ofRecord(place: number, problem: RestProblem | null): RestProblem | null {
+function ofRecord(place: number, problem: Problem | null): Problem | null {
   if (problem === null) return null;
-  const { message, faults = [] } = problem;
+  const { reason, message, more } = problem;
+  const { faults = [] } = more;
   const fields = faults.length > 0 ? faults.map(({ field }) => field) : [null];
   const all = fields.map((field) => faultOfRecord(place, message, field));
-  return { ...problem, message: all[0]!.message, faults: all };
+  return new Problem(reason, { ...more, message: all[0]!.message, faults: all });
 }
-
-export const internalProblem = (): RestProblem => restProblemOf(problem("internal error"));
 
 /** In version 2 an invalid body is 422; an invalid URL is 400 in every version. */
-function statusOf({ code, status }: RestProblem, { operation, style }: ResourceRequest): number {
-  const hasBody = operation.kind === "create" || operation.kind === "update";
-  return hasBody && code === "VALIDATION_ERROR" && status === 400 && style.version === 2 ? 422 : status;
-}
+const isUnprocessable = ({ code, status }: Problem, { operation: { kind }, style }: ResourceRequest) =>
+  (kind === "create" || kind === "update") && code === "VALIDATION_ERROR" && status === 400 && style.version === 2;
 
 /** `this user still has articles: delete them first` */
 function keptBy(

@@ -1,5 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../../db/catalog/live.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import { AUTH_SCHEMAS, AUTH_TAG, authPaths, signUpSchemas } from "../../auth/openapi.ts";
 import { contentTag } from "../../conventions/conditional.ts";
 import { answerOf, type Endpoint, type EndpointRequest, type RestAnswer } from "../../conventions/endpoint.ts";
@@ -10,7 +11,6 @@ import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.t
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
 import type { CurrentResources } from "../current.ts";
-import { descriptionOff } from "../problem.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
 import { createSchema, recordSchema, resourceSchemas } from "./schemas.ts";
@@ -39,7 +39,7 @@ export class DescriptionEndpoint implements Endpoint {
   }
 
   async answer({ parameters, version }: EndpointRequest): Promise<RestAnswer> {
-    if (this.#options.isOff) throw descriptionOff();
+    if (this.#options.isOff) throw problem("description off");
     parameters.allowOnly([]);
     const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) this.#written.clear();

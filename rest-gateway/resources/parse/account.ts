@@ -13,7 +13,7 @@ const UNCHANGED: Readonly<Record<string, string>> = {
   username: "username cannot be changed",
 };
 
-/** Throws RestError for a change of an account field: if it were ignored, the client would believe that it was set. */
+/** Throws Problem for a change of an account field: if it were ignored, the client would believe that it was set. */
 export function refuseAccount(body: object, { version }: Style): void {
   const given = ACCOUNT_FIELDS.filter((field) => Object.hasOwn(body, field));
   if (given.length === 0) return;

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { problem } from "../../../db/problems/problem.ts";
 import { isUuid, Parameters } from "../../conventions/parameters.ts";
-import { badRequest, noSuchPath } from "../../conventions/problem.ts";
+import { badRequest } from "../../conventions/problem.ts";
 import { chooseVersion, type Version } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
 import { invalidId, noSuchRow } from "../problem.ts";
@@ -11,7 +12,7 @@ import { fits } from "./values.ts";
 /** `v2.1` matches too: it is answered as an unsupported version. */
 const VERSIONED = /^\/api\/v(-?[0-9][0-9.]*)(?=\/|$)/;
 
-/** Throws RestError for a version that is not served. */
+/** Throws Problem for a version that is not served. */
 export function parseTarget(
   url: string,
   headers: IncomingHttpHeaders,
@@ -34,7 +35,7 @@ export function parseTarget(
   return { path, prefix, segments, parameters, preferences, chosen, style };
 }
 
-/** Throws RestError for what is not percent-encoded UTF-8. */
+/** Throws Problem for what is not percent-encoded UTF-8. */
 export const decodeSegments = ({ segments }: Target): readonly string[] => segments.map(decodeSegment);
 
 function decodeSegment(segment: string): string {
@@ -70,22 +71,22 @@ export type RouteParent = {
 };
 
 /**
- * `["articles", "7", "comments"]` → the comments of article 7. Throws RestError for unknown paths and invalid ids.
+ * `["articles", "7", "comments"]` → the comments of article 7. Throws Problem for unknown paths and invalid ids.
  */
 export function parseRoute(
   [name = "", id, more, innerId, ...rest]: readonly string[],
   resources: Pick<CurrentResources, "get">,
 ): Route {
   const resource = resources.get(name);
-  if (!resource || rest.length > 0) throw noSuchPath();
+  if (!resource || rest.length > 0) throw problem("no such path");
   if (id === undefined) return { kind: "collection", resource, parent: null };
-  if (id === "") throw noSuchPath();
+  if (id === "") throw problem("no such path");
   if (more === undefined) return { kind: "record", resource, parent: null, id: parseId(id, resource) };
   if (innerId === undefined && Object.hasOwn(resource.description.actions, more)) {
     return { kind: "action", resource, id: parseId(id, resource), action: more };
   }
   const collection = resource.collections.get(more);
-  if (!collection || innerId === "") throw noSuchPath();
+  if (!collection || innerId === "") throw problem("no such path");
   const parentId = parseId(id, resource);
   const inner = collection.resource();
   const field = inner.fieldNamed.get(collection.field)!;
@@ -114,7 +115,7 @@ export function methodsOf(route: Route): readonly string[] {
 const WHOLE_NUMBER = /^-?(?:0|[1-9][0-9]*)$/;
 
 /**
- * The id as Postgres accepts it. Throws RestError: INVALID_ID for other texts (`abc`, `1.0`, `+1`), not found for an
+ * The id as Postgres accepts it. Throws Problem: INVALID_ID for other texts (`abc`, `1.0`, `+1`), not found for an
  * integer that is out of range.
  */
 function parseId(text: string, resource: Resource): string {

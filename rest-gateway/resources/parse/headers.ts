@@ -3,7 +3,8 @@ import { parserCache } from "../../../cache/text-cache.ts";
 import { DIALECTS, type Dialect } from "../../../config/setting-types.ts";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/headers.ts";
-import { malformedPrecondition, unknownPreferences } from "../problem.ts";
+import { badRequest } from "../../conventions/problem.ts";
+import { malformedPrecondition } from "../problem.ts";
 import { NO_DIALECT, type Precondition, type Preferences, type Values } from "../request.ts";
 
 /** Reads the header Prefer: `dialect=envelope, handling=strict`; `dialect="case flat"` names two. */
@@ -24,9 +25,9 @@ export class PreferenceParser {
   }
 }
 
-/** Throws RestError with `handling=strict`. */
+/** Throws Problem with `handling=strict`. */
 export function refuseUnknown({ handling, unknown }: Preferences): void {
-  if (handling === "strict" && unknown.length > 0) throw unknownPreferences(unknown);
+  if (handling === "strict" && unknown.length > 0) throw badRequest(`unknown preferences: ${unknown.join(", ")}`);
 }
 
 const isDialect = (name: string): name is Dialect => (DIALECTS as readonly string[]).includes(name);
@@ -65,7 +66,7 @@ const ROW_TAG = /^"v[0-9]+[a-z]*-([0-9]+)"$/;
 
 /**
  * If-Match, If-None-Match and If-Unmodified-Since of a change, the last one only if the response `hasDate`. Throws
- * RestError for malformed tags: ignoring them would not protect the record.
+ * Problem for malformed tags: ignoring them would not protect the record.
  */
 export function parsePreconditions(
   headers: IncomingHttpHeaders,

@@ -12,7 +12,7 @@ const MAX_KEYWORD = 10_000;
 
 /**
  * Parses the query string of a collection. `wrapsSkip`: the client prefers an envelope for pages of version 1
- * (`Prefer: dialect=envelope`). Throws RestError.
+ * (`Prefer: dialect=envelope`). Throws Problem.
  */
 export function parseList(
   parameters: Parameters,
@@ -44,7 +44,7 @@ export function parseList(
   };
 }
 
-/** The filters of a list: `?status=DRAFT&author=7`. Throws RestError for values that the column can't have. */
+/** The filters of a list: `?status=DRAFT&author=7`. Throws Problem for values that the column can't have. */
 function parseConditions(parameters: Parameters, resource: Resource, values: Values): readonly ListCondition[] {
   const filters = new Map<Filter, string>();
   for (const [name, filter] of resource.filterNamed) {
@@ -73,7 +73,7 @@ type Direction = OrderTerm["direction"];
 
 /**
  * `sort=title&order=desc`, or `sort=status:asc,title:desc`. The key comes last, so that pages do not overlap. Throws
- * RestError for a field that lists cannot be sorted by.
+ * Problem for a field that lists cannot be sorted by.
  */
 function parseOrder(parameters: Parameters, resource: Resource, style: Style): readonly OrderTerm[] {
   const order = readDirection("order", parameters.get("order"));

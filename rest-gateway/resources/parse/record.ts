@@ -1,5 +1,5 @@
-import type { Fault } from "../../../db/problems/problem.ts";
-import { InvalidRecords, MAX_FAULTS, notAnObject, unknownFields } from "../problem.ts";
+import { type Fault, problem } from "../../../db/problems/problem.ts";
+import { invalidRecords, MAX_FAULTS, unknownFields } from "../problem.ts";
 import { type Columns, LINKS, nameIn, type Style } from "../request.ts";
 import { ACCOUNT_FIELDS, type Resource, type ResourceField } from "../resource.ts";
 import { type AccountRead, NO_ACCOUNT } from "./account.ts";
@@ -21,15 +21,17 @@ export type RecordOptions = {
   readonly given: ResourceField | null;
 };
 
-/** Reads the object of a body. Throws RestError that lists every fault, including those of `account`. */
+/** Reads the object of a body. Throws Problem that lists every fault, including those of `account`. */
 export function parseRecord(body: unknown, options: RecordOptions, account: AccountRead = NO_ACCOUNT): RecordInput {
   if (!isObject(body))
-    throw notAnObject(body === null ? "null" : Array.isArray(body) ? "an array" : `a ${typeof body}`);
+    throw problem("another type than object", {
+      type: body === null ? "null" : Array.isArray(body) ? "an array" : `a ${typeof body}`,
+    });
   const { faults, isMissing, input } = readRecord(body, options, accountFieldsOf(options));
   const all = [...faults, ...account.faults];
   if (all.length > 0) {
     const found = { faults: all, isMissing: isMissing || account.isMissing, records: [input.columns], isMany: false };
-    throw new InvalidRecords(found, options.style.version);
+    throw invalidRecords(found, options.style.version);
   }
   return input;
 }
@@ -55,7 +57,7 @@ export function parseRecords(bodies: readonly unknown[], options: RecordOptions)
   });
   if (faults.length > 0) {
     const records = inputs.map((input) => input?.columns ?? {});
-    throw new InvalidRecords({ faults, isMissing, records, isMany: true }, options.style.version);
+    throw invalidRecords({ faults, isMissing, records, isMany: true }, options.style.version);
   }
   return inputs as RecordInput[];
 }

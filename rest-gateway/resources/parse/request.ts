@@ -1,11 +1,11 @@
 import type { IncomingHttpHeaders } from "node:http";
+import { problem } from "../../../db/problems/problem.ts";
 import type { BodyLimits } from "../../../http/pipeline/body.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Lifecycle } from "../../conventions/version.ts";
 import type { CurrentResources } from "../current.ts";
-import { notAnObject, tooManyRecords } from "../problem.ts";
 import {
   type Columns,
   isOfOneRow,
@@ -58,7 +58,7 @@ export type ParseOptions = {
   readonly limits: ParseLimits;
 };
 
-/** Parses the text of a request. Throws RestError. */
+/** Parses the text of a request. Throws Problem. */
 export function parseText(
   text: Pick<Incoming, "method" | "headers" | "body" | "isTask"> & { readonly url: string },
   { resources, preferences, lifecycle, limits }: ParseOptions,
@@ -76,7 +76,7 @@ type Read = {
   readonly account?: AccountInput | null;
 };
 
-/** Reads a request of a resource. Throws RestError. */
+/** Reads a request of a resource. Throws Problem. */
 export function parseRequest(incoming: Incoming, limits: ParseLimits): Parsed {
   const { route, style, parameters } = incoming;
   const { resource } = route;
@@ -150,8 +150,8 @@ function parseCreate(
     return { operation, body: recordsBody(records, isMany) };
   };
   if (Array.isArray(body)) {
-    if (body.length === 0) throw notAnObject("an empty array");
-    if (body.length > limits.records) throw tooManyRecords(limits.records);
+    if (body.length === 0) throw problem("another type than object", { type: "an empty array" });
+    if (body.length > limits.records) throw problem("too many records", { max: limits.records });
     return create(parseRecords(body, options), true);
   }
   const account = resource.description.hasAccount ? readAccount(body, incoming.needsPassword ?? false) : NO_ACCOUNT;
@@ -210,7 +210,7 @@ const wholeRecord = (resource: Resource, hasLinks: boolean): Selection => ({
   hasLinks,
 });
 
-/** `fields=title,author.name`. Throws RestError for an unknown field. */
+/** `fields=title,author.name`. Throws Problem for an unknown field. */
 function parseSelection(text: string, resource: Resource, style: Style): Selection {
   const paths = text.split(",").map((name) => name.trim().split("."));
   if (paths.some((path) => path.length > MAX_DEPTH + 1)) {

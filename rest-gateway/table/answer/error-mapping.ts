@@ -6,7 +6,7 @@ import { isRefusal, Problem } from "../../../db/problems/problem.ts";
 import type { Reason } from "../../../db/problems/reasons.ts";
 import { referenceFault } from "../../../db/references.ts";
 import type { TokenFault } from "../../../identity/verified-tokens.ts";
-import { restRefusal } from "../../conventions/problem.ts";
+import { restAnswer } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
   anonymousOff,
@@ -97,7 +97,7 @@ export function tableRefusal(error: Problem): TableError {
   const { fault } = error.more;
   if (fault) return TOKEN_ERRORS[fault.part](fault.message);
   const own = TABLE_ERRORS[error.reason];
-  return own ? own() : new TableError({ ...toTableProblem(error), headers: restRefusal(error).problem.headers });
+  return own ? own() : new TableError({ ...toTableProblem(error), headers: restAnswer(error).headers! });
 }
 
 function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { describe, expect, test } from "vitest";
+import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";
 import { type Gate, newGate } from "./gate.ts";
 import { CALLERS, type CallerName, POLL, senderOf, useTasks } from "./support.ts";
 
@@ -40,7 +41,10 @@ async function refusal(name: CallerName, body = "[]"): Promise<object | null> {
     .tasks.accept({ kind: "import", caller: CALLERS[name], request, rows: 0, sender: senderOf(name) }, "")
     .then(
       () => null,
-      ({ problem: { status, code, message, headers } }) => ({ status, code, message, headers }),
+      (problem) => {
+        const { status, code, message, headers } = restAnswer(problem);
+        return { status, code, message, headers };
+      },
     );
 }
 

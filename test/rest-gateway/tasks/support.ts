@@ -7,9 +7,10 @@ import { readConfig } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
+import { Problem } from "../../../db/problems/problem.ts";
 import { addressReader } from "../../../http/pipeline/request.ts";
 import { Parameters } from "../../../rest-gateway/conventions/parameters.ts";
-import { RestError } from "../../../rest-gateway/conventions/problem.ts";
+import { restAnswer } from "../../../rest-gateway/conventions/problem.ts";
 import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gateway/tasks/index.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
@@ -149,8 +150,8 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, process
       const { status, headers, body } = await tasks.endpoint.answer(endpointRequest);
       return { status, headers: Object.fromEntries(headers), json: body && JSON.parse(body.toString()) };
     } catch (error) {
-      if (!(error instanceof RestError)) throw error;
-      const { status, headers = {}, code, message } = error.problem;
+      if (!(error instanceof Problem)) throw error;
+      const { status, headers = {}, code, message } = restAnswer(error);
       return { status, headers, json: { code, message } };
     }
   };

@@ -272,12 +272,10 @@ describe("a caller with too many unfinished tasks", () => {
       sender: senderOf("admin"),
     } as const;
     await expect(tasks.accept(one, "")).rejects.toMatchObject({
-      problem: {
-        status: 429,
-        code: "RATE_LIMITED",
-        message: "you have 20 unfinished tasks: wait until one has ended, or cancel one",
-        headers: { "Retry-After": "5" },
-      },
+      status: 429,
+      code: "RATE_LIMITED",
+      message: "you have 20 unfinished tasks: wait until one has ended, or cancel one",
+      more: { retryAfter: 5 },
     });
     await accept("bob");
     for (const id of ids) await ask("admin", "POST", `tasks/${id}/cancel`);

@@ -1,0 +1,98 @@
+import type { Row } from "./reasons.ts";
+
+/** What the endpoints of accounts refuse. */
+export const ACCOUNTS = {
+  "no session to end": [401, "AUTH_REQUIRED", "login required: sign in at POST /api/auth/login for a session"],
+  "signed in by key": [
+    403,
+    "PERMISSION_DENIED",
+    "a key cannot manage the account: sign in with a token, a session or the password",
+  ],
+  /** 403, not 401: the caller is signed in. */
+  "password not confirmed": [403, "PERMISSION_DENIED", "wrong password"],
+  /** The sign-in is older than RECENT_SIGN_IN, so it may be that of a thief. */
+  "password required": [
+    401,
+    "PASSWORD_REQUIRED",
+    "the sign-in is older than {seconds} seconds: sign in again, or send the password",
+  ],
+  /** For changes that no password confirms. */
+  "recent sign-in required": [401, "PASSWORD_REQUIRED", "the sign-in is older than {seconds} seconds: sign in again"],
+  "email taken": [409, "RESOURCE_CONFLICT", "email already registered"],
+  "email malformed": [400, "VALIDATION_ERROR", "email must be a valid address"],
+  "email changed too often": [
+    409,
+    "RESOURCE_CONFLICT",
+    "the e-mail was changed 20 times, and the earlier ones are still reserved: go back to one of them, or try again later",
+  ],
+  "not one user": [400, "VALIDATION_ERROR", "the body must be the JSON object of one user"],
+  "no accounts by console": [
+    403,
+    "PERMISSION_DENIED",
+    "the console creates no accounts: leave out the password, or use npm run user",
+  ],
+
+  // The second factor.
+  /** For a login whose password is right. */
+  "wrong code at login": [
+    401,
+    "AUTH_REQUIRED",
+    "the code is wrong, or was used before: enter the code that the app shows now",
+  ],
+  /** For a signed-in user. */
+  "wrong code": [400, "VALIDATION_ERROR", "the code is wrong: enter the code that the app shows now"],
+  /** The factor was encrypted with a key that the service no longer has. */
+  "factor unreadable": [
+    503,
+    "INTERNAL_ERROR",
+    "the second factor cannot be checked: MFA_KEY has changed since it was enabled",
+  ],
+  "factor enabled": [
+    409,
+    "RESOURCE_CONFLICT",
+    "a second factor is already enabled: disable it first at POST /api/mfa/disable",
+  ],
+  "no factor enabled": [409, "RESOURCE_CONFLICT", "no second factor is enabled"],
+  "no factor pending": [
+    400,
+    "BAD_REQUEST",
+    "no second factor is pending, or its 10 minutes have passed: begin with POST /api/mfa/enable",
+  ],
+
+  // Tokens and keys.
+  "token required": [401, "AUTH_REQUIRED", "an access token is required: send it as Authorization: Bearer"],
+  "no refresh token": [400, "VALIDATION_ERROR", "refreshToken must be a refresh token, not another token"],
+  "invalid refresh token": [401, "INVALID_TOKEN", "the refresh token is not valid: sign in again"],
+  "expired refresh token": [401, "TOKEN_EXPIRED", "the refresh token has expired: sign in again"],
+  /** Does not give the reason, because the token may be stolen. */
+  "revoked refresh token": [401, "VERIFICATION_FAILED", "the refresh token has been revoked: sign in again"],
+  "no such key": [404, "RESOURCE_NOT_FOUND", "there is no key with this id"],
+  "too many keys": [409, "RESOURCE_CONFLICT", "the user has {max} keys already: delete one first"],
+
+  // Identities at a provider.
+  "invalid sign-in code": [
+    401,
+    "INVALID_TOKEN",
+    "the sign-in code is not valid: it is unknown, expired or used, or the verifier is wrong",
+  ],
+  "no such identity": [404, "RESOURCE_NOT_FOUND", "there is no identity with this id"],
+  "last way to sign in": [
+    409,
+    "RESOURCE_CONFLICT",
+    "this identity is the last way to sign in: set a password or link another first",
+  ],
+  "identity taken": [409, "RESOURCE_CONFLICT", "this identity is linked to another account"],
+  "too many identities": [409, "RESOURCE_CONFLICT", "the account has {max} identities already: unlink one first"],
+
+  // A sign-in at a provider that fails. The texts say nothing that would help an attacker.
+  "unknown provider": [404, "RESOURCE_NOT_FOUND", "there is no such identity provider"],
+  cancelled: [403, "PERMISSION_DENIED", "the sign-in was cancelled, or the provider did not allow it"],
+  /** Also for a response to no request of this service, and for one that was used before. */
+  expired: [401, "INVALID_TOKEN", "the sign-in has expired, was completed before, or began in another browser"],
+  "not verified": [401, "VERIFICATION_FAILED", "the response of the provider could not be verified"],
+  unavailable: [503, "INTERNAL_ERROR", "the identity provider does not respond as expected"],
+  "sign-up off": [403, "PERMISSION_DENIED", "this identity is not linked to an account"],
+  "not admitted": [403, "PERMISSION_DENIED", "this identity may not sign in here"],
+  "no e-mail": [403, "PERMISSION_DENIED", "the provider has not sent your e-mail, which a new account needs"],
+  "e-mail taken": [409, "RESOURCE_CONFLICT", "another account has this e-mail"],
+} as const satisfies Readonly<Record<string, Row>>;
