@@ -70,7 +70,7 @@ export class ChannelSocket {
     this.#holder = { destroy: () => websocket.terminate() };
     this.#unread = options.budget.hold(this.network, "messages", this.#holder);
     this.#options = options;
-    websocket.on("message", (data, isBinary) => this.#receive(data, isBinary));
+    exchange.onMessage((data, isBinary) => this.#receive(data, isBinary));
     websocket.on("pong", (payload) => this.#pong(String(payload)));
     websocket.once("close", (code) => this.#close(code));
   }
@@ -172,32 +172,35 @@ export class ChannelSocket {
     return this.exchange.identity.onSocket(token === null ? {} : { authorization: `Bearer ${token}` });
   }
 
-  #receive(data: RawData, isBinary: boolean): void {
+  /** Resolves when the message has been handled. */
+  #receive(data: RawData, isBinary: boolean): Promise<void> | undefined {
     // Messages that arrive after the close frame was sent are ignored.
-    if (!this.isOpen) return;
+    if (!this.isOpen) return undefined;
     try {
       const bytes = data as Buffer;
       const message = isBinary ? parseBinary(bytes, this.version) : parseText(bytes, this.version, this.maxDepth);
       const ref = Number(message.ref);
       if (Number.isSafeInteger(ref)) this.lastRef = Math.max(this.lastRef, ref);
-      this.#enqueue(message);
+      return this.#enqueue(message);
     } catch (error) {
       if (error instanceof MalformedMessage) this.#websocket.close(MALFORMED, error.message);
       else this.#fail(error);
+      return undefined;
     }
   }
 
-  #enqueue(message: ClientMessage): void {
+  #enqueue(message: ClientMessage): Promise<void> | undefined {
     const { topic } = message;
     const before = this.#handling.get(topic);
     const handled = before ? before.then(() => this.#handle(message)) : this.#handle(message);
-    if (!handled) return;
+    if (!handled) return undefined;
     const settled: Promise<void> = handled
       .catch((error) => this.#fail(error))
       .finally(() => {
         if (this.#handling.get(topic) === settled) this.#handling.delete(topic);
       });
     this.#handling.set(topic, settled);
+    return settled;
   }
 
   #handle(message: ClientMessage): Promise<void> | undefined {

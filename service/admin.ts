@@ -19,7 +19,7 @@ export class AdminServer {
   readonly #config: AdminServerOptions["config"];
 
   constructor({ config, log, health }: AdminServerOptions) {
-    const shared = { log, corsOrigins: [], rateLimit: null, queue: null, metrics: null };
+    const shared = { log, corsOrigins: [], rateLimit: null, turns: null, metrics: null };
     this.#pipeline = new Pipeline({ ...shared, alwaysOn: [health], envelopes: [REST] });
     this.#server = new HttpServer(this.#pipeline.listener);
     this.#config = config;

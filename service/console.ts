@@ -123,7 +123,7 @@ function trialSender({ app, log, onInternalError }: TrialOptions) {
       log,
       corsOrigins: [],
       rateLimit: null,
-      queue: null,
+      turns: null,
       metrics: null,
       tracer: phases,
       alwaysOn: [],

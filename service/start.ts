@@ -13,6 +13,7 @@ import { Clients } from "../http/limits/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/limits/connection-limits.ts";
 import { LimitLog } from "../http/limits/limit-log.ts";
 import { RateLimit } from "../http/limits/rate-limit.ts";
+import { Turns } from "../http/limits/turns.ts";
 import { UpgradeGate } from "../http/limits/upgrade-gate.ts";
 import { adminInterface } from "../http/operations/admin.ts";
 import { healthInterface, reportOf } from "../http/operations/health.ts";
@@ -109,6 +110,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const siteOf = (hasConsole: boolean) =>
     createSite({ settings: config, hasConsole, url: () => url, state: () => pipeline.state, onInternalError });
   const site = siteOf(config.console && !admin);
+  const turns = new Turns({ time: config.maxQueueTime });
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
@@ -116,7 +118,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
-    queue: { time: config.maxQueueTime, addressOf },
+    turns: { of: turns, addressOf },
     alwaysOn: [...probes, site],
     envelopes: [TABLES, GRAPHQL, REST],
   });
@@ -164,6 +166,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
     addressOf,
     clients,
+    turns,
     rateLimit,
     onLimit,
     onSocketError: (error) => log.debug({ err: error }, "a WebSocket was closed by an error"),

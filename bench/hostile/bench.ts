@@ -36,7 +36,7 @@ const SUBSCRIBERS = 20;
 /** Milliseconds between two writes, each of which every subscriber receives. */
 const WRITE_PAUSE = 100;
 /** Milliseconds until the last change has arrived, and what the attackers have left is gone. */
-const SETTLE = 10_000;
+const SETTLE = Number(process.env.SETTLE ?? 10_000);
 
 const caseOf = (name: string, about: string): Case => ({
   name,
@@ -114,7 +114,7 @@ async function measure(
   return { before, during, written, missing, peak, tries, held: await heldBy(server), isAlive: isRunning(pid) };
 }
 
-const BEFORE_SECONDS = 30;
+const BEFORE_SECONDS = Number(process.env.BEFORE ?? 30);
 
 function isRunning(pid: number): boolean {
   try {

@@ -63,7 +63,7 @@ const SHORT_WAIT = 200;
 
 /**
  * Decides which transaction runs next on a pool of connections:
- * - Clients take turns. The transactions of one client run in order.
+ * - The client whose transactions have held connections for the least time comes first. Those of one client run in order.
  * - While a client holds its full share of the connections, other clients overtake it.
  * - At most `short` of the running transactions are short, that is, have run for less than SHORT_RUN.
  * - While the clients of a network hold more memory than they may (`byte-budget.ts`), they wait.
@@ -84,7 +84,7 @@ export class Admission {
   #timer: NodeJS.Timeout | null = null;
   /** The newest slot that quick reads may share. */
   #shared: Slot | null = null;
-  readonly #queue = new FairQueue<Waiter>(INTERNAL);
+  readonly #queue = new FairQueue<Waiter>({ isCounted: (client) => client !== INTERNAL });
   readonly #limit: QueueLimit;
   #free: number;
   #done = 0;
@@ -145,6 +145,7 @@ export class Admission {
     if (used === 0) this.#used.delete(client);
     else this.#used.set(client, used);
     this.#free++;
+    this.#queue.use(client, this.#now() - slot.startedAt);
     this.#admitNext();
   }
 
@@ -251,8 +252,9 @@ export class Admission {
         this.#admitLater();
         return;
       }
-      next.admit(this.#start(next.recipient, next.isQuickRead));
-      if (next.isQuickRead) this.#admitJoining();
+      const { item } = next;
+      item.admit(this.#start(item.recipient, item.isQuickRead));
+      if (item.isQuickRead) this.#admitJoining();
       this.#limit.decreased(this.#queue.size);
     }
   }
@@ -261,7 +263,7 @@ export class Admission {
     while (this.#shared!.places > 0 && this.#queue.size > 0) {
       const next = this.#queue.take(({ recipient, isQuickRead }) => isQuickRead && this.#mayJoin(recipient));
       if (next === null) return;
-      next.admit(this.#join(next.recipient));
+      next.item.admit(this.#join(next.item.recipient));
     }
   }
 

@@ -39,6 +39,9 @@ export type PreparedFilter = {
   readonly shape: string;
 };
 
+/** Maximum values in the lists of one filter: each takes time when the filter begins, and memory until it ends. */
+export const MAX_FILTER_VALUES = 1000;
+
 /** A filter that cannot be applied. The message is for the developer of the client. */
 export class FilterError extends Error {}
 
@@ -84,6 +87,8 @@ class FilterReader {
   readonly questions: Question[] = [];
   readonly #table: Table;
   readonly #counter: ConditionCounter;
+  /** Those of lists. */
+  #values = 0;
 
   constructor(table: Table, limits: PatternLimits) {
     this.#table = table;
@@ -116,7 +121,11 @@ class FilterReader {
 
   #list(operator: Operator, array: string, column: Column): number {
     const type = typeOf(column);
-    const texts = (elementsOf(array) as readonly string[]).map((value) => textOf(value, column));
+    const values = elementsOf(array) as readonly string[];
+    this.#values += values.length;
+    if (this.#values > MAX_FILTER_VALUES)
+      throw new FilterError(`the lists of a filter on changes can have at most ${MAX_FILTER_VALUES} values`);
+    const texts = values.map((value) => textOf(value, column));
     const term = this.#add(texts as readonly string[], `${type}[]`);
     const write = (parameter: string) => `(${parameter}::${type}[])::pg_catalog.text`;
     if (texts.includes(undefined)) this.#ask(term, array, write, operatorOf(type, operator, type), true);

@@ -8,7 +8,6 @@ import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import type { SocketExchange, SocketRoute } from "../../http/limits/upgrade-gate.ts";
-import { parseJson } from "../../http/pipeline/body.ts";
 import { recipientOf } from "../../http/pipeline/recipient.ts";
 import { contextOf } from "../../http/pipeline/request.ts";
 import { type SocketCaller, SocketCallers } from "../../identity/socket-caller.ts";
@@ -17,6 +16,7 @@ import type { Engine } from "../execute/engine.ts";
 import { asGraphQLError, type ErrorFormat, formatError } from "../execute/errors.ts";
 import { attributesOf, type Operation } from "../execute/operation.ts";
 import { refuseInvalid, socketCaller } from "./caller.ts";
+import { clientMessageOf } from "./client-message.ts";
 import { requestOf } from "./request.ts";
 
 export type GraphQLSocketOptions = {
@@ -50,6 +50,8 @@ type Session = SocketExchange & {
   caller: SocketCaller | null;
   /** Bytes that the client has not taken yet: of results of queries and mutations, and of all other messages. */
   readonly unread: { readonly results: Holding; readonly others: Holding };
+  /** Resolves when the next operation has been executed, or its events have begun. */
+  started: PromiseWithResolvers<void>;
   /** Whether the next message that is sent counts as such a result. */
   sendsResult: boolean;
 };
@@ -62,8 +64,8 @@ type Arguments = {
   hasReadRows: boolean;
 };
 
-/** The message types that a client may send. Only the server sends the others. */
-const CLIENT_TYPES: ReadonlySet<unknown> = new Set(["connection_init", "ping", "pong", "subscribe", "complete"]);
+/** An operation on a socket counts again for each so many fields: to plan it takes the more time, the more fields it has. */
+const FIELDS_PER_OPERATION = 100;
 
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
@@ -78,12 +80,16 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const protocol = makeServer<Record<string, unknown>, Session>({
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
-      const refusal = extra.countOperation(extra.identity.nameOf(extra.caller!.current));
-      if (refusal !== null) return [asGraphQLError(refusal)];
+      const count = (cost: number) => countOperation(extra, cost);
+      const refusal = count(1);
+      if (refusal !== null) return [refusal];
       if (Object.keys(subscriptions).length > options.maxSubscriptions)
         return [asGraphQLError(problem("too many operations", { max: options.maxSubscriptions }))];
       const operation = prepare(engine, payload);
       if ("errors" in operation) return operation.errors;
+      const further = Math.floor(operation.fields / FIELDS_PER_OPERATION);
+      const excess = further > 0 ? count(further) : null;
+      if (excess !== null) return [excess];
       // graphql-ws passes this to execute and subscribe below.
       return {
         schema: engine.schema,
@@ -127,13 +133,17 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       const session: Session = {
         ...exchange,
         ...{ socket, closed: closed.signal, holder, caller: null, unread, sendsResult: false },
+        started: Promise.withResolvers<void>(),
       };
       const onClose = protocol.opened(
         {
           protocol: socket.protocol,
           send: (text) => send(session, text, options),
           close: (code, reason) => socket.close(code, reason),
-          onMessage: (listener) => socket.on("message", (data) => receive(session, data, listener, options)),
+          onMessage: (listener) =>
+            exchange.onMessage((data) =>
+              Promise.race([receive(session, data, listener, options), session.started.promise]),
+            ),
         },
         session,
       );
@@ -172,6 +182,12 @@ async function authenticate(
   }
 }
 
+/** Counts an operation like so many requests. Returns why it is refused, or null. */
+function countOperation({ identity, caller, countOperation: count }: Session, cost: number): GraphQLError | null {
+  const refusal = count(identity.nameOf(caller!.current), cost);
+  return refusal && asGraphQLError(refusal);
+}
+
 /** While there is no schema, each operation fails and the socket stays open. */
 function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["prepare"]> {
   try {
@@ -201,6 +217,8 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
     started.hasReadRows = recipient.bytes > 0;
     return result;
   } finally {
+    extra.started.resolve();
+    extra.started = Promise.withResolvers<void>();
     span?.end();
     // Closed after this turn of the event loop, in which `send` counts the message: no waiting request is admitted before that.
     setImmediate(() => recipient.close());
@@ -223,17 +241,8 @@ async function receive(
   const { socket, requestId } = session;
   // Messages that arrive after the close frame was sent are ignored.
   if (socket.readyState !== socket.OPEN) return;
-  let message: { readonly type?: unknown; readonly payload?: Record<string, unknown> } | null;
-  try {
-    message = parseJson(data as Buffer, options.maxDepth) as typeof message;
-  } catch {
-    return socket.close(BAD_REQUEST, "the message is not valid JSON");
-  }
-  if (!CLIENT_TYPES.has(message?.type))
-    return socket.close(BAD_REQUEST, "the message type is not allowed for a client");
-  // graphql-ws refuses a message without a query; a trusted document has an id instead.
-  const payload = message?.type === "subscribe" ? message.payload : undefined;
-  if (payload?.query === undefined && namesDocument(payload)) payload!.query = "";
+  const message = clientMessageOf(data as Buffer, options.maxDepth);
+  if (typeof message === "string") return socket.close(BAD_REQUEST, message);
   try {
     await listener(message as never);
   } catch (error) {
@@ -241,9 +250,6 @@ async function receive(
     socket.close(1011, "internal error");
   }
 }
-
-const namesDocument = (payload: Record<string, any> | undefined): boolean =>
-  payload?.documentId != null || payload?.extensions?.persistedQuery != null;
 
 /** The result of a query or mutation. graphql-ws writes it as JSON just before it sends it: only then is `mayWait` called. */
 const resultOf = <T extends object>(session: Session, payload: T, mayWait: () => boolean) => ({

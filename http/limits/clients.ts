@@ -169,7 +169,7 @@ export class Client {
   }
 
   /** Takes `cost` requests if they are left of `limit` per minute, which is refilled evenly; 0 only reads. */
-  take(limit: number, cost: 0 | 1): Taken {
+  take(limit: number, cost: number): Taken {
     const ofSite = this.site?.take(limit * NETWORKS_PER_SITE, 0) ?? null;
     const isOver = this.#refill(limit, this.#now()) < cost || (cost > 0 && ofSite?.remaining === 0);
     if (!isOver) this.#tokens -= cost;

@@ -48,10 +48,13 @@ export class RateLimit {
     return this.#take(clients.of(knownName ?? networkOf(addressOf(request))), isExempt(request) ? 0 : 1);
   }
 
-  /** Counts an operation on a socket from this network; null without a limit. */
-  countOperation(network: Client, knownName: string | null): Taken | null {
+  /** Counts an operation on a socket from this network like `cost` requests, but never more than the limit; null without a limit. */
+  countOperation(network: Client, knownName: string | null, cost: number): Taken | null {
     if (this.#limit === 0) return null;
-    return this.#take(knownName === null ? network : this.#options.clients.of(knownName), 1);
+    return this.#take(
+      knownName === null ? network : this.#options.clients.of(knownName),
+      Math.max(1, Math.min(cost, this.#limit - 1)),
+    );
   }
 
   /** Headers of every response; names and values alternate. */
@@ -59,7 +62,7 @@ export class RateLimit {
     return ["X-RateLimit-Limit", String(this.#limit), "X-RateLimit-Remaining", String(remaining)];
   }
 
-  #take(client: Client, cost: 0 | 1): Taken {
+  #take(client: Client, cost: number): Taken {
     const taken = client.take(this.#limit, cost);
     if (taken.isOver) this.#options.onLimit?.("RATE_LIMIT", client);
     return taken;

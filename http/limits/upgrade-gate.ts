@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { type WebSocket, WebSocketServer } from "ws";
+import { type RawData, type WebSocket, WebSocketServer } from "ws";
 import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
@@ -12,6 +12,7 @@ import { type Client, type Clients, IntervalCount } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 import type { RateLimit } from "./rate-limit.ts";
 import { spreadOut } from "./spread.ts";
+import type { Turns } from "./turns.ts";
 
 export type SocketLimits = Pick<
   Config,
@@ -25,15 +26,20 @@ export type UpgradeRequest = {
   readonly identity: RequestIdentity;
 };
 
+/** May return a promise that resolves when the message has been handled. */
+type MessageListener = (data: RawData, isBinary: boolean) => unknown;
+
 /** The same when the socket is open. */
 export type SocketExchange = UpgradeRequest & {
   /** The network of the client. */
   readonly client: Client;
   /**
-   * Counts an operation like a request, for a known caller or else for the network. Returns why it is refused, or null. A socket that
+   * Counts an operation like `cost` requests (default: one), for a known caller or else for the network. Returns why it is refused, or null. A socket that
    * sends many operations that are refused is closed.
    */
-  countOperation(knownName: string | null): Problem | null;
+  countOperation(knownName: string | null, cost?: number): Problem | null;
+  /** Calls back for each message, in order, when it is the turn of the network. No more is read from a socket whose messages wait. */
+  onMessage(listener: MessageListener): void;
   /** Sends a ping, whose pong is not counted as a message of the client. */
   ping(payload: string): void;
 };
@@ -64,6 +70,7 @@ export type UpgradeGateOptions = {
   isAllowedOrigin(origin: string): boolean;
   readonly addressOf: AddressReader;
   readonly clients: Clients;
+  readonly turns: Turns;
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
   readonly onLimit?: LimitReport;
@@ -77,6 +84,8 @@ const HEARTBEAT = 30_000;
 const SERVICE_RESTART = 1012;
 const TOO_MANY_MESSAGES = 4429;
 const MINUTE = 60_000;
+/** Bytes of messages that may wait before no more is read from their socket. */
+const MAX_WAITING = 16_384;
 /** Operations of a socket that may be refused within a minute. */
 const MAX_REFUSED = 100;
 
@@ -101,7 +110,12 @@ export class UpgradeGate {
       ...({ closeTimeout: CLOSE_TIMEOUT } as object),
       handleProtocols: (_offered, request) => this.#routeOf(request)?.protocol ?? false,
     });
-    server.on("upgrade", (request, socket, head) => this.#handle(request, socket, head));
+    server.on("upgrade", (request, socket, head) => {
+      // Until ws adds its own listener, a reset by the client would end the process.
+      socket.on("error", options.onSocketError);
+      const network = networkOf(options.addressOf(request));
+      options.turns.add({ client: () => network, run: () => this.#handle(request, socket, head), isPatient: true });
+    });
     this.#heartbeat = setInterval(() => this.#beat(), options.heartbeat ?? HEARTBEAT).unref();
   }
 
@@ -128,8 +142,6 @@ export class UpgradeGate {
   }
 
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // Until ws adds its own listener, a reset by the client would end the process.
-    socket.on("error", this.#options.onSocketError);
     const { rateLimit, callers } = this.#options;
     const route = this.#routeOf(request);
     const identity = callers.identify(request, route?.apiKeyIn?.(request.url!));
@@ -176,7 +188,23 @@ export class UpgradeGate {
       this.#limit(websocket, client);
       const countOperation = this.#operationCounter(websocket, client);
       const ping = (payload: string) => this.#ping(websocket, payload);
-      route.accept(websocket, { ...upgrade, client, countOperation, ping });
+      const onMessage: SocketExchange["onMessage"] = (listener) => this.#receive(websocket, client, listener);
+      route.accept(websocket, { ...upgrade, client, countOperation, onMessage, ping });
+    });
+  }
+
+  #receive(websocket: WebSocket, { name: network }: Client, listener: MessageListener): void {
+    let waiting = 0;
+    websocket.on("message", (data, isBinary) => {
+      const bytes = (data as Buffer).length;
+      const run = (hasWaited: boolean) => {
+        if (hasWaited) waiting -= bytes;
+        if (hasWaited && waiting <= MAX_WAITING) websocket.resume();
+        return listener(data, isBinary);
+      };
+      if (this.#options.turns.add({ client: () => network, run, isPatient: true })) return;
+      waiting += bytes;
+      if (waiting > MAX_WAITING) websocket.pause();
     });
   }
 
@@ -204,8 +232,8 @@ export class UpgradeGate {
   #operationCounter(websocket: WebSocket, client: Client): SocketExchange["countOperation"] {
     const { rateLimit } = this.#options;
     const refused = new IntervalCount(MINUTE);
-    return (knownName) => {
-      const taken = rateLimit?.countOperation(client, knownName) ?? null;
+    return (knownName, cost = 1) => {
+      const taken = rateLimit?.countOperation(client, knownName, cost) ?? null;
       if (!taken?.isOver) return null;
       if (refused.add() > MAX_REFUSED) websocket.close(TOO_MANY_MESSAGES, "too many operations");
       return problem("too many requests", { retryAfter: taken.retryAfter });
@@ -247,6 +275,7 @@ export class UpgradeGate {
   /** Finds clients that have disappeared without closing the connection, which the kernel would keep for hours. */
   #beat(): void {
     for (const socket of this.#websockets.clients) {
+      if (socket.isPaused) continue;
       if (this.#silent.has(socket)) socket.terminate();
       else if (socket.readyState === socket.OPEN) {
         this.#silent.add(socket);

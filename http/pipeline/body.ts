@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
+import type { Turns } from "../limits/turns.ts";
 import type { Destination } from "./exchange.ts";
 
 export type BodyLimits = {
@@ -44,15 +45,19 @@ export const wrongMediaType = (type: string | undefined): string =>
 /** A body of so many bytes is not refused: an ordinary request waits for its turn at the database instead. */
 const SMALL = 16_384;
 
-type Counted = Destination & { readonly network: string; readonly budget: ByteBudget };
+type Shared = { readonly network: string; readonly client: string; readonly budget: ByteBudget; readonly turns: Turns };
+type Counted = Destination & Shared;
 
 const counted = new WeakMap<IncomingMessage, Counted>();
 
-/** Counts the body of a request, as it arrives, for the network of its client until the response has ended. */
-export function countBody(destination: Destination, network: string, budget: ByteBudget): void {
+/**
+ * Counts the body of a request, as it arrives, for the network of its client until the response has ended. When it is complete, it waits
+ * for a turn of the network: reading it may take longer than the request itself.
+ */
+export function countBody(destination: Destination, shared: Shared): void {
   const { headers } = destination.request;
   if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
-  counted.set(destination.request, { ...destination, network, budget });
+  counted.set(destination.request, { ...destination, ...shared });
 }
 
 /** What the body of this request holds; null if it is not counted. */
@@ -97,7 +102,12 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
         chunks.push(chunk);
       }
     });
-    request.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    request.on("end", () => {
+      const found = counted.get(request);
+      const run = () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size));
+      if (found) found.turns.add({ client: () => found.client, run });
+      else run();
+    });
     request.on("error", reject);
   });
 }

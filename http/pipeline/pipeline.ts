@@ -7,7 +7,7 @@ import type { CallerResolver, RequestIdentity } from "../../identity/caller-reso
 import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
 import type { Taken } from "../limits/clients.ts";
 import type { RateLimit } from "../limits/rate-limit.ts";
-import { RequestQueue, type RequestQueueOptions } from "../limits/request-queue.ts";
+import type { Turns } from "../limits/turns.ts";
 import type { ServiceState } from "../operations/health.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
 import { countBody } from "./body.ts";
@@ -43,10 +43,8 @@ export type PipelineOptions = {
   readonly corsOrigins: readonly string[];
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
-  /** The queue of requests that the process cannot handle immediately; `time` is in milliseconds. Null: no request waits in a queue. */
-  readonly queue:
-    | (Pick<RequestQueueOptions<QueuedRequest>, "time" | "now"> & { readonly addressOf: AddressReader })
-    | null;
+  /** Shares the time of the process among the networks. Null: every request is handled at once. */
+  readonly turns: { readonly of: Turns; readonly addressOf: AddressReader } | null;
   readonly alwaysOn: readonly AlwaysOnInterface[];
   /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
   readonly envelopes: readonly HttpEnvelope[];
@@ -64,7 +62,12 @@ type QueuedRequest = {
   readonly response: ServerResponse;
   readonly requestId: string;
   readonly notes: RequestNotes;
+  /** Null until it is needed. */
+  sender: Sender | null;
 };
+
+/** `identity` is null if no interface serves the URL, or the service is not ready. */
+type Sender = { readonly served: HttpInterface | undefined; readonly identity: RequestIdentity | null };
 
 /** What the pipeline needs to know about callers, and about the work that they wait for. */
 export type PipelineContext = {
@@ -85,21 +88,11 @@ export class Pipeline {
   #cors: Cors;
   #interfaces: readonly HttpInterface[] = [];
   #context: PipelineContext | null = null;
-  readonly #queue: RequestQueue<QueuedRequest> | null;
 
   constructor(options: PipelineOptions) {
     this.#options = options;
     this.#requestLog = options.log.child({}, { redact: [], level: "trace" });
     this.#cors = cors(options.corsOrigins);
-    const { queue } = options;
-    this.#queue =
-      queue &&
-      new RequestQueue({
-        ...queue,
-        clientOf: ({ request }) => networkOf(queue.addressOf(request)),
-        handle: (queued) => this.#handle(queued),
-        refuse: (queued) => this.#refuse(queued),
-      });
   }
 
   /** Allows these origins from the next request on. */
@@ -116,7 +109,7 @@ export class Pipeline {
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const start = performance.now();
-    const { alwaysOn, log, metrics, tracer } = this.#options;
+    const { alwaysOn, log, metrics, tracer, turns } = this.#options;
     const url = request.url!;
     const requestId = requestIdOf(request);
     const notes = new RequestNotes();
@@ -131,10 +124,14 @@ export class Pipeline {
       if (log.isLevelEnabled(level))
         this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
     });
-    const queued = { request, response, requestId, notes };
+    const queued: QueuedRequest = { request, response, requestId, notes, sender: null };
     // An operator must see that the service is overloaded.
-    if (this.#queue === null || serving(alwaysOn, url)) this.#handle(queued);
-    else this.#queue.add(queued);
+    if (turns === null || serving(alwaysOn, url)) {
+      this.#handle(queued);
+      return;
+    }
+    const client = () => this.#identify(queued).identity?.knownName ?? networkOf(turns.addressOf(request));
+    turns.of.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
   }
 
   /** Refuses a request before anything is known about its sender. */
@@ -156,9 +153,7 @@ export class Pipeline {
     // The client has closed the connection while it waited.
     if (response.destroyed) return;
     const { rateLimit } = this.#options;
-    const url = request.url!;
-    const served = this.#context ? serving(this.#interfaces, url) : undefined;
-    const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
+    const { served, identity } = this.#identify(queued);
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
     const head = this.#headOf(queued, served, limits);
@@ -166,7 +161,7 @@ export class Pipeline {
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () => {
-      const envelope = served ?? this.#envelopeAt(url);
+      const envelope = served ?? this.#envelopeAt(request.url!);
       const rejection = rejectionOf(request, taken);
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       if (served?.needsDatabase && this.#context!.refuses?.(identity!))
@@ -174,12 +169,24 @@ export class Pipeline {
       if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
       const { budget } = this.#context!;
-      if (budget) countBody(exchange, networkOf(identity.address), budget);
+      const turns = this.#options.turns?.of;
+      const network = networkOf(identity.address);
+      if (budget && turns) countBody(exchange, { network, client: identity.knownName ?? network, budget, turns });
       const handled = notes.span
         ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
         : served.handle(exchange);
       handled.catch((error) => this.#fail(error, served, exchange));
     });
+  }
+
+  #identify(queued: QueuedRequest): Sender {
+    if (queued.sender) return queued.sender;
+    const { request } = queued;
+    const url = request.url!;
+    const served = this.#context ? serving(this.#interfaces, url) : undefined;
+    const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
+    queued.sender = { served, identity };
+    return queued.sender;
   }
 
   /** `limits` are the headers of the rate limit. */

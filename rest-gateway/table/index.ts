@@ -29,7 +29,13 @@ import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
 import { Stopwatch, sendAnswer, sendStream, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
-import { snapshotRequest, type TableSnapshot, type TableStreams, wantsStream } from "./stream/stream.ts";
+import {
+  refuseLongStream,
+  snapshotRequest,
+  type TableSnapshot,
+  type TableStreams,
+  wantsStream,
+} from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PreparerOptions &
@@ -134,6 +140,7 @@ export class TableInterface
 
     const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
     const text = root ?? unfoldQuery({ method, url, headers: request.headers, body });
+    refuseLongStream(text);
     const parsed = this.#preparer.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");

@@ -33,7 +33,7 @@ async function serve(
     log,
     corsOrigins: ["*"],
     rateLimit: null,
-    queue: null,
+    turns: null,
     alwaysOn: [health],
     metrics: null,
     envelopes: [TABLES, GRAPHQL, REST],

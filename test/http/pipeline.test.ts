@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/transport/envelope.ts";
+import { Turns } from "../../http/limits/turns.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { Pipeline } from "../../http/pipeline/pipeline.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
@@ -77,7 +78,7 @@ test.each([
       corsOrigins: ["*"],
       rateLimit: null,
       // So slow that each request takes longer than a turn.
-      queue: { time: 1, addressOf: () => "203.0.113.7", now: () => (now += 100) },
+      turns: { of: new Turns({ time: 1, now: () => (now += 100) }), addressOf: () => "203.0.113.7" },
       onLimit: (setting) => limits.push(setting),
       metrics: null,
       alwaysOn: [],

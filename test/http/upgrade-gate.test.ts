@@ -5,6 +5,7 @@ import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { Clients } from "../../http/limits/clients.ts";
+import { Turns } from "../../http/limits/turns.ts";
 import { UpgradeGate } from "../../http/limits/upgrade-gate.ts";
 import { anonymousCallers } from "../support/callers.ts";
 import { connect as connectClient, POLL } from "../support/graphql-client.ts";
@@ -409,6 +410,7 @@ describe("with limits,", () => {
       isAllowedOrigin: () => true,
       addressOf: () => "",
       clients: new Clients(),
+      turns: new Turns({ time: 0 }),
       rateLimit: null,
       onSocketError: () => {},
     });

@@ -117,9 +117,8 @@ test("messages of version 1.0.0 are objects", async () => {
   raw.send({ topic: "realtime:old", event: "phx_join", payload: join(), ref: "1", join_ref: "1" });
   raw.send({ topic: "phoenix", event: "heartbeat", payload: {}, ref: "2" });
   await expect
-    .poll(() => raw.messages)
+    .poll(() => raw.messages.toSorted((a, b) => a.ref - b.ref))
     .toEqual([
-      { topic: "phoenix", event: "phx_reply", payload: { status: "ok", response: {} }, ref: "2", join_ref: null },
       {
         topic: "realtime:old",
         event: "phx_reply",
@@ -127,6 +126,7 @@ test("messages of version 1.0.0 are objects", async () => {
         ref: "1",
         join_ref: "1",
       },
+      { topic: "phoenix", event: "phx_reply", payload: { status: "ok", response: {} }, ref: "2", join_ref: null },
     ]);
 });
 

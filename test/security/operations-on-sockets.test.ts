@@ -46,6 +46,14 @@ describe("RATE_LIMIT counts operations of GraphQL over WebSocket:", () => {
     await expect.poll(() => raw.messages().at(-1), POLL).toEqual({ type: "pong" });
   });
 
+  test("one with many fields counts again for each 100 of them", async () => {
+    const fieldsOf = (count: number) => `{ ${Array.from({ length: count }, (_, i) => `a${i}: __typename`).join(" ")} }`;
+    const open = () => openGraphQL(url(), { headers: newClient() }); // the first request
+    expect(await run(await open(), fieldsOf(99))).toBe("next");
+    expect(await run(await open(), fieldsOf(100))).toBe("next");
+    expect(await run(await open(), fieldsOf(200))).toBe("RATE_LIMITED");
+  });
+
   test("those of a signed-in user count for the user, on all sockets and from every address", async () => {
     const payload = { authorization: `Bearer ${client.token("ada")}` };
     const [one, other] = [

@@ -1,4 +1,5 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
+import { MAX_FILTER_VALUES } from "../../db/rights/filter.ts";
 import { ChannelClient } from "../support/channel-socket.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
@@ -23,13 +24,15 @@ let value = 1_000_000;
 /** `1000001,1000002,…`: never the same values. */
 const values = (count: number) => Array.from({ length: count }, () => ++value).join(",");
 
-const joinOf = (filter?: string) => ({
-  config: { postgres_changes: [{ event: "*", schema: "public", table: "articles", ...(filter && { filter }) }] },
+const joinOf = (...filters: string[]) => ({
+  config: { postgres_changes: filters.map((filter) => ({ event: "*", schema: "public", table: "articles", filter })) },
 });
+/** Filters with as many values as each may have. */
+const longFilters = (count: number) => Array.from({ length: count }, () => `id=in.(${values(MAX_FILTER_VALUES)})`);
 
 test("channels with long filters are refused beyond the share of their network, and others can join", async () => {
   const attacker = await new ChannelClient(service, ATTACKER).open();
-  const join = (topic: string) => attacker.ask(topic, "phx_join", joinOf(`id=in.(${values(6000)})`));
+  const join = (topic: string) => attacker.ask(topic, "phx_join", joinOf(...longFilters(6)));
   const replies = [];
   for (let n = 0; n < 8; n++) replies.push(await join(`room ${n}`));
   const joined = replies.filter(({ status }) => status === "ok").length;
@@ -48,11 +51,11 @@ test("channels with long filters are refused beyond the share of their network, 
 
 test("a channel that is joined again, refused or begun in vain leaves nothing behind", async () => {
   const client = await new ChannelClient(service, ATTACKER).open();
-  const filter = `id=in.(${values(4000)})`;
+  const filters = longFilters(4);
   for (let n = 0; n < 10; n++)
-    expect(await client.ask("room", "phx_join", joinOf(filter))).toMatchObject({ status: "ok" });
+    expect(await client.ask("room", "phx_join", joinOf(...filters))).toMatchObject({ status: "ok" });
   const before = held();
-  const { config } = joinOf(filter);
+  const { config } = joinOf(...filters);
   const since = { config: { ...config, postgres_changes_options: { since: "00000001-00000001" } } };
   expect((await client.ask("other room", "phx_join", since)).status).toBe("error");
   expect((await client.ask("third room", "phx_join", joinOf("id=in.(x)"))).status).toBe("error");
@@ -104,10 +107,10 @@ test("subscriptions of a network with the same document share it, and their vari
 test("the values of the filter of a GraphQL subscription count", async () => {
   const client = await openGraphQL(service.url, { localAddress: ATTACKER });
   const query = "subscription S($filter: ChangedArticleFilter) { onArticleDeleted(filter: $filter) { id } }";
-  const filter = () => ({ id: { in: values(6000).split(",") } });
-  for (let n = 0; n < 6; n++) subscribe(client, String(n), query, { filter: filter() });
+  const filter = () => ({ id: { in: values(MAX_FILTER_VALUES).split(",") } });
+  for (let n = 0; n < 30; n++) subscribe(client, String(n), query, { filter: filter() });
   const ended = () => client.messages().filter(({ type }) => type === "error" || type === "next");
-  await expect.poll(() => running() + ended().length, POLL).toBe(6);
+  await expect.poll(() => running() + ended().length, POLL).toBe(30);
   // Without their filters, the variables of all of them would have room.
   expect(ended().length).toBeGreaterThan(2);
   expect(JSON.stringify(ended()[0])).toContain("RATE_LIMITED");
@@ -127,8 +130,11 @@ test("GraphQL subscriptions over Server-Sent Events count in the same way", asyn
 });
 
 async function openTableStream(from: string, count: number): Promise<RawSocket> {
+  return queryStream(from, `id=in.(${values(count)})&select=id`);
+}
+
+async function queryStream(from: string, body: string): Promise<RawSocket> {
   const raw = await openRaw(service.url, from);
-  const body = `id=in.(${values(count)})&select=id`;
   const headers = [
     "QUERY /rest/v1/articles HTTP/1.1",
     `Host: ${new URL(service.url).host}`,
@@ -144,12 +150,41 @@ async function openTableStream(from: string, count: number): Promise<RawSocket> 
 test("streams of a table with long filters are refused beyond the share of their network", async () => {
   const streams: RawSocket[] = [];
   const statuses: number[] = [];
-  for (let n = 0; n < 5; n++) {
-    streams.push(await openTableStream(ATTACKER, 10_000));
+  for (let n = 0; n < 40; n++) {
+    streams.push(await openTableStream(ATTACKER, MAX_FILTER_VALUES));
     statuses.push((await streams.at(-1)!.head()).status);
   }
-  expect(statuses).toEqual([200, 200, 429, 429, 429]);
-  const other = await openTableStream(OTHER, 10_000);
+  expect(statuses.slice(0, 10)).toEqual(Array(10).fill(200));
+  expect(statuses.at(-1)).toBe(429);
+  const other = await openTableStream(OTHER, MAX_FILTER_VALUES);
   expect((await other.head()).status).toBe(200);
   for (const { socket } of [...streams, other]) socket.destroy();
+});
+
+test("the lists of one filter on changes have at most 1,000 values, over a channel and as a stream", async () => {
+  expect(MAX_FILTER_VALUES).toBe(1000);
+  const tooMany = `id=in.(${values(600)}),id=in.(${values(401)})`;
+  const client = await new ChannelClient(service, OTHER).open();
+  const { status, response } = await client.ask("room", "phx_join", joinOf(tooMany));
+  expect([status, response.reason]).toEqual(["error", expect.stringContaining("at most 1000 values")]);
+  client.socket.close(GOING_AWAY);
+  const stream = await openTableStream(OTHER, 1001);
+  expect((await stream.head()).status).toBe(400);
+  stream.socket.destroy();
+});
+
+test("the query of a stream has at most 65,536 characters, and that of a read may have more", async () => {
+  const long = `id=in.(${"1,".repeat(40_000)}1)`;
+  const stream = await queryStream(OTHER, long);
+  expect((await stream.head()).status).toBe(400);
+  stream.socket.destroy();
+  const read = await fetch(`${service.url}/rest/v1/articles`, {
+    method: "QUERY",
+    headers: {
+      apikey: service.service.tokens.issueKey("anon"),
+      "Content-Type": "application/x-www-form-urlencoded",
+    },
+    body: long,
+  });
+  expect(read.status).toBe(200);
 });

@@ -18,7 +18,7 @@ import { parseAccept } from "../../conventions/headers.ts";
 import { shapeOf } from "../parse/request.ts";
 import type { Plan, ReadPlan } from "../plan.ts";
 import { badEventId, streamNotPossible, streamRefused, streamUnavailable } from "../problem.ts";
-import type { TableRequest } from "../request.ts";
+import type { RequestText, TableRequest } from "../request.ts";
 import { ChangeEvent } from "./change-event.ts";
 
 /** A client that watches a table. */
@@ -63,6 +63,15 @@ const JSON_ONLY = parseAccept("application/json");
 /** Whether a client wants the rows and then their changes: `Accept: text/event-stream`. */
 export const wantsStream = ({ method, accept }: TableRequest): boolean =>
   method === "GET" && accept[0]?.type === MEDIA_TYPE;
+
+/** Maximum characters of the query string of a stream: it is read before anything else is known about the stream. */
+const MAX_STREAM_QUERY = 65_536;
+
+/** Throws TableError for a request of a stream that takes long to read. */
+export function refuseLongStream({ headers, url }: RequestText): void {
+  if (url.search.length > MAX_STREAM_QUERY && headers.accept?.includes(MEDIA_TYPE))
+    throw streamNotPossible(`the query of a stream can have at most ${MAX_STREAM_QUERY} characters`);
+}
 
 /** The request for the rows. */
 export function snapshotRequest(request: TableRequest): TableRequest {
