@@ -17,9 +17,11 @@ type Value =
   | { readonly is: "text"; readonly text: string }
   | { readonly is: "null" | "true" | "false" | "claims" | "unknown" };
 
-const [NULL, TRUE, FALSE, CLAIMS, UNKNOWN] = (["null", "true", "false", "claims", "unknown"] as const).map((is) => ({
-  is,
-})) as [Value, Value, Value, Value, Value];
+const NULL: Value = { is: "null" };
+const TRUE: Value = { is: "true" };
+const FALSE: Value = { is: "false" };
+const CLAIMS: Value = { is: "claims" };
+const UNKNOWN: Value = { is: "unknown" };
 const truth = (isTrue: boolean): Value => (isTrue ? TRUE : FALSE);
 const textValue = (text: string): Value => ({ is: "text", text });
 
@@ -29,6 +31,8 @@ export type WithoutUser = {
   readonly holds: "true" | "false" | "unknown";
   /** Whether it reads who the user is. */
   readonly readsUser: boolean;
+  /** Whether it reads anything else, such as the row. Otherwise it may be meant for callers without a user. */
+  readonly readsMore: boolean;
 };
 
 /** The texts of functions without arguments that return one value, by name as SQL text: `auth.uid`. */
@@ -55,9 +59,9 @@ export type Candidate = {
 /** Whether callers without a user get every row because a condition was meant for users. */
 export function opensWithoutUser({ condition, restrictive, beside }: Candidate, functions: FunctionTexts): boolean {
   const evaluate = (text: string) => evaluateWithoutUser(text, functions);
-  const { holds, readsUser } = evaluate(condition);
-  if (holds !== "true" || !(beside === null ? readsUser : beside.some((text) => evaluate(text).readsUser)))
-    return false;
+  const { holds, readsUser, readsMore } = evaluate(condition);
+  const isForUsers = beside === null ? readsUser && readsMore : beside.some((text) => evaluate(text).readsUser);
+  if (holds !== "true" || !isForUsers) return false;
   return restrictive.every((text) => evaluate(text).holds !== "false");
 }
 
@@ -67,7 +71,7 @@ export function evaluateWithoutUser(condition: string, functions: FunctionTexts)
   const { is } = evaluation.valueOf(condition);
   // Null lets no row pass.
   const holds = is === "true" ? "true" : is === "false" || is === "null" ? "false" : "unknown";
-  return { holds, readsUser: evaluation.readsUser };
+  return { holds, readsUser: evaluation.readsUser, readsMore: evaluation.readsMore };
 }
 
 /** Functions of Postgres that return null if an argument is null. */
@@ -81,6 +85,7 @@ const CLAUSES = /^(from|where|group|having|limit|offset|union|intersect|except|o
 
 class Evaluation {
   readsUser = false;
+  readsMore = false;
   readonly #functions: FunctionTexts;
   #depth = 0;
 
@@ -145,8 +150,9 @@ class Evaluation {
     const [token] = tokens;
     if (tokens.length > 1) return this.#call(tokens);
     if (token!.kind === "string" || token!.kind === "number") return textValue(token!.text);
-    if (token!.kind !== "word") return UNKNOWN;
-    return token!.text === "true" ? TRUE : token!.text === "false" ? FALSE : token!.text === "null" ? NULL : UNKNOWN;
+    const { kind, text } = token!;
+    const constant = kind === "word" ? CONSTANTS.get(text) : undefined;
+    return constant ?? this.#other();
   }
 
   /** `coalesce(a, b)`, `auth.uid()` */
@@ -154,7 +160,7 @@ class Evaluation {
     const open = tokens.findIndex(({ kind, text }) => kind === "symbol" && text === "(");
     const list = tokens.slice(open);
     if (open < 1 || withoutBrackets(list) === list)
-      return list.length === 2 && open > 0 ? this.#own(tokens, open) : UNKNOWN;
+      return list.length === 2 && open > 0 ? this.#own(tokens, open) : this.#other();
     const name = tokens
       .slice(0, open)
       .map(({ text }) => text)
@@ -168,10 +174,16 @@ class Evaluation {
     return STRICT.has(name) && values.some(({ is }) => is === "null") ? NULL : UNKNOWN;
   }
 
+  /** A column, or something else that is not of the user. */
+  #other(): Value {
+    this.readsMore = true;
+    return UNKNOWN;
+  }
+
   /** A function without arguments. */
   #own(tokens: readonly Token[], open: number): Value {
     const text = this.#functions.get(tokens.slice(0, open).map(nameOf).join(""));
-    if (text === undefined || this.#depth === MAX_DEPTH) return UNKNOWN;
+    if (text === undefined || this.#depth === MAX_DEPTH) return this.#other();
     this.#depth++;
     const value = this.valueOf(expressionOf(text));
     this.#depth--;
@@ -190,6 +202,7 @@ class Evaluation {
 
   /** Looks for what reads the user in a query, whose result is not known. */
   #search(tokens: readonly Token[]): Value {
+    this.readsMore = true;
     for (const [at, { kind }] of tokens.entries()) {
       if ((kind !== "word" && kind !== "name") || tokens[at - 1]?.text === ".") continue;
       const open = at + (tokens[at + 1]?.text === "." ? 3 : 1);
@@ -209,6 +222,12 @@ class Evaluation {
     return this.#value(name > 0 ? tokens.slice(0, name) : tokens);
   }
 }
+
+const CONSTANTS: ReadonlyMap<string, Value> = new Map([
+  ["true", TRUE],
+  ["false", FALSE],
+  ["null", NULL],
+]);
 
 const negated = (value: Value): Value =>
   value.is === "true" ? FALSE : value.is === "false" ? TRUE : value.is === "null" ? NULL : UNKNOWN;

@@ -69,3 +69,12 @@ test.each([
 ])("%s reads the user: %s", (condition, readsUser) => {
   expect(evaluateWithoutUser(condition, FUNCTIONS).readsUser).toBe(readsUser);
 });
+
+test.each([
+  ["((owner = auth.uid()) OR (auth.uid() IS NULL))", true],
+  ["((EXISTS ( SELECT 1 FROM public.members m WHERE (m.id = auth.uid()))) OR (auth.uid() IS NULL))", true],
+  ["(auth.uid() IS NULL)", false],
+  ["((auth.uid() IS NULL) AND true)", false],
+])("%s reads more than the user: %s", (condition, readsMore) => {
+  expect(evaluateWithoutUser(condition, FUNCTIONS).readsMore).toBe(readsMore);
+});
