@@ -167,7 +167,7 @@ const MISSING: ReadonlySet<string | undefined> = new Set(["42P01", "42703", "428
  */
 function messageOf(
   error: DatabaseErrorLike,
-  { constraintMessages: messages, mayRead }: ErrorContext,
+  { constraintMessages: messages, mayRead }: MessageContext,
 ): string | undefined {
   if (error.routine === "exec_stmt_raise") return error.message;
   if (error.code === "42P17" || (MISSING.has(error.code) && error.where !== undefined)) return error.message;

@@ -1,8 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { sentenceOf } from "../db/advisor/finding.ts";
-import type { TableName } from "../db/catalog/catalog.ts";
-import { readsTable } from "../db/catalog/exposure.ts";
+import { messagesFor } from "../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
@@ -111,8 +110,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   const shared = {
     engine,
     anonymousRole,
-    constraintMessages: () => catalog.current.constraintMessages,
-    mayRead: (role: string, table: TableName) => readsTable(catalog.current, role, table),
+    messagesFor: (role: string) => messagesFor(catalog.current, role),
     onInternalError: options.onInternalError,
   };
   const http = graphqlInterface({

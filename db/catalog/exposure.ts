@@ -1,3 +1,4 @@
+import type { MessageContext } from "../errors.ts";
 import {
   type Catalog,
   type DatabaseFunction,
@@ -99,6 +100,12 @@ export function readsTable(catalog: Catalog, role: string, name: TableName): boo
   const schema = catalog.schemas.get(name.schema);
   return table !== undefined && mayUseSchema(catalog, role, schema!) && mayUseTable(catalog, role, table, "select");
 }
+
+/** What the messages of errors say to a caller with this role. */
+export const messagesFor = (catalog: Catalog, role: string): MessageContext => ({
+  constraintMessages: catalog.constraintMessages,
+  mayRead: (table) => readsTable(catalog, role, table),
+});
 
 /** Whether the role can read these columns of every row of the table. */
 export function readsEveryRow(catalog: Catalog, role: Role, table: Table, columns: readonly string[]): boolean {

@@ -2,7 +2,7 @@ import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf } from "../../db/advisor/finding.ts";
 import { type TableName, tableOf } from "../../db/catalog/catalog.ts";
-import { readsTable } from "../../db/catalog/exposure.ts";
+import { messagesFor } from "../../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
@@ -269,11 +269,7 @@ export class Engine {
         }),
         changes: more.changes,
         anonymous,
-        problemOf: (error: unknown) =>
-          problemOf(error, {
-            ...{ constraintMessages: catalog.current.constraintMessages, anonymous, refused },
-            mayRead: (table) => readsTable(catalog.current, role, table),
-          }),
+        problemOf: (error: unknown) => problemOf(error, { ...messagesFor(catalog.current, role), anonymous, refused }),
         faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"]) => {
           const table = mayHaveMore(error.code) && tableOf(catalog.current, name);
           const asked = { catalog: catalog.current, transactions: database.forRole(role) };

@@ -14,7 +14,7 @@ import {
   type SelectionSetNode,
 } from "postgraphile/graphql";
 import { type Catalog, type Table, type TableName, tableOf } from "../../db/catalog/catalog.ts";
-import { readsTable } from "../../db/catalog/exposure.ts";
+import { messagesFor } from "../../db/catalog/exposure.ts";
 import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
@@ -107,9 +107,7 @@ const faultOf = (field: string, { message, code, constraint }: Fault): FieldFaul
 
 function messageFor(cause: DatabaseErrorLike, { catalog, identity: { caller } }: Asked): string {
   if (cause.column !== undefined) return `${camelCase(cause.column)} must not be null`;
-  const mayRead = (table: TableName) => readsTable(catalog, caller.role, table);
-  const context = { constraintMessages: catalog.constraintMessages, mayRead, anonymous: false, refused: null };
-  return problemOf(cause, context)!.message;
+  return problemOf(cause, { ...messagesFor(catalog, caller.role), anonymous: false, refused: null })!.message;
 }
 
 /** The arguments of the field that has failed, as the client has sent them. */

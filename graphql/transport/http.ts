@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
-import type { TableName } from "../../db/catalog/catalog.ts";
-import { type ConstraintMessages, loginRequired } from "../../db/errors.ts";
+import { loginRequired, type MessageContext } from "../../db/errors.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.ts";
 import { type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
@@ -24,8 +23,7 @@ export type GraphQLHttpOptions = StreamOptions & {
   readonly internalStatus: number;
   /** What happens to an operation whose credential is not valid. */
   readonly badToken: "anonymous" | "reject";
-  constraintMessages(): ConstraintMessages;
-  mayRead(role: string, table: TableName): boolean;
+  messagesFor(role: string): MessageContext;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -148,8 +146,7 @@ function authOf(refused: RefusedCredential) {
 const isInternal = ({ extensions }: GraphQLFormattedError) => extensions?.code === "INTERNAL_ERROR";
 
 const formatFor = (caller: Caller, { requestId, notes }: Head, options: GraphQLHttpOptions): ErrorFormat => ({
-  constraintMessages: options.constraintMessages(),
-  mayRead: (table) => options.mayRead(caller.role, table),
+  ...options.messagesFor(caller.role),
   anonymous: caller.role === options.anonymousRole,
   refused: caller.refused,
   requestId,

@@ -2,8 +2,7 @@ import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder, Holding } from "../../db/admission/byte-budget.ts";
-import type { TableName } from "../../db/catalog/catalog.ts";
-import type { ConstraintMessages } from "../../db/errors.ts";
+import type { MessageContext } from "../../db/errors.ts";
 import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
@@ -32,8 +31,7 @@ export type GraphQLSocketOptions = {
   readonly tracer: Tracer | null;
   /** Maximum nesting of brackets in a message. */
   readonly maxDepth: number;
-  constraintMessages(): ConstraintMessages;
-  mayRead(role: string, table: TableName): boolean;
+  messagesFor(role: string): MessageContext;
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
   onInternalError(error: unknown, requestId: string): void;
@@ -288,8 +286,7 @@ async function send(session: Session, text: string, { maxBufferedBytes }: GraphQ
 function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat {
   const { role, refused } = caller!.current;
   return {
-    constraintMessages: options.constraintMessages(),
-    mayRead: (table) => options.mayRead(role, table),
+    ...options.messagesFor(role),
     anonymous: role === options.anonymousRole,
     refused,
     requestId,
