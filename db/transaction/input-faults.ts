@@ -6,6 +6,7 @@ import { referenceFault } from "../references.ts";
 import { quoteIdentifier } from "../sql.ts";
 import type { Identity } from "./identity.ts";
 import type { Transactions } from "./transaction.ts";
+import { isOfValue, readsOf, unreadableOf } from "./unreadable.ts";
 
 /** What is wrong with a column of a record. A rule over several columns is a fault of each. */
 export type InputFault = {
@@ -69,6 +70,23 @@ export async function faultsOfInput(
   } catch {
     return [];
   }
+}
+
+/**
+ * Everything that is wrong with records that the database has refused with this error, as far as it can be found. `failed` is the
+ * record that the error is about, if it is known: the values of the others are not read.
+ */
+export async function faultsOfRefused(
+  error: DatabaseErrorLike,
+  { failed, ...input }: Input & { readonly failed: number | null },
+  identity: Identity,
+  asked: { readonly catalog: Catalog; readonly transactions: Pick<Transactions, "run"> },
+): Promise<readonly InputFault[]> {
+  if (!isOfValue(error)) return mayHaveMore(error.code) ? faultsOfInput(input, identity, asked) : [];
+  const record = failed ?? (input.records.length === 1 ? 0 : null);
+  if (record === null) return [];
+  const unreadable = await unreadableOf(error, readsOf(input.table, input.records[record]!), identity, asked);
+  return unreadable.map((each) => ({ ...each, record, code: "VALIDATION_ERROR", constraint: null }));
 }
 
 /** The fault that an error of the database names, or none. */

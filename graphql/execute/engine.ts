@@ -1,15 +1,11 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
 import { type Finding, lineOf } from "../../db/advisor/finding.ts";
-import { type TableName, tableOf } from "../../db/catalog/catalog.ts";
-import { messagesFor } from "../../db/catalog/exposure.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import type { Database } from "../../db/database.ts";
-import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import { faultsOfInput, type Input, mayHaveMore } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import { traced } from "../../telemetry/span.ts";
@@ -22,7 +18,7 @@ import { SubscriptionEvents } from "../transport/stream.ts";
 import type { ChangeEvents, ChangeFilter, SubscriberOptions, Subscriptions } from "./change-events.ts";
 import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
-import { withFields } from "./input-errors.ts";
+import { withFields, writeContext } from "./input-errors.ts";
 import { type IntrospectionOptions, refusedIntrospection } from "./introspection-rule.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
@@ -248,7 +244,7 @@ export class Engine {
   ) {
     const { database, anonymousRole, limits, maxRows, catalog } = this.#options;
     const { schema, resolvedPreset } = this.#current();
-    const { role, refused } = identity.caller;
+    const { role } = identity.caller;
     const anonymous = role === anonymousRole;
     return {
       schema,
@@ -269,12 +265,7 @@ export class Engine {
         }),
         changes: more.changes,
         anonymous,
-        problemOf: (error: unknown) => problemOf(error, { ...messagesFor(catalog.current, role), anonymous, refused }),
-        faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"]) => {
-          const table = mayHaveMore(error.code) && tableOf(catalog.current, name);
-          const asked = { catalog: catalog.current, transactions: database.forRole(role) };
-          return table ? faultsOfInput({ table, records, key: null }, identity, asked) : [];
-        },
+        ...writeContext({ identity, catalog: catalog.current, transactions: database.forRole(role) }, anonymous),
       },
     } as any;
   }

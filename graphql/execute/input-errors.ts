@@ -18,8 +18,9 @@ import { messagesFor } from "../../db/catalog/exposure.ts";
 import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import { columnsOfError, faultsOfError, faultsOfInput, mayHaveMore } from "../../db/transaction/input-faults.ts";
+import { columnsOfError, faultsOfError, faultsOfRefused, type Input } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
+import { isOfValue } from "../../db/transaction/unreadable.ts";
 import { causeOf } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 
@@ -38,12 +39,25 @@ export type Asked = {
   readonly transactions: Pick<Transactions, "run">;
 };
 
-/** SQLSTATEs of constraints: NOT NULL, foreign keys, unique, CHECK, exclusion. */
-const OF_CONSTRAINT = /^23/;
+/** What mutations may ask about an error, as part of the context of Grafast. */
+export const writeContext = ({ identity, catalog, transactions }: Omit<Asked, "schema">, anonymous: boolean) => ({
+  problemOf: (error: unknown) => {
+    const { role, refused } = identity.caller;
+    return problemOf(error, { ...messagesFor(catalog, role), anonymous, refused });
+  },
+  faultsOf: async (error: DatabaseErrorLike, name: TableName, records: Input["records"], failed: number | null) => {
+    const table = tableOf(catalog, name);
+    const input = table && { table, records, key: null, failed };
+    return input ? faultsOfRefused(error, input, identity, { catalog, transactions }) : [];
+  },
+});
+
+/** SQLSTATEs of values that a type refuses, and of constraints: NOT NULL, foreign keys, unique, CHECK, exclusion. */
+const OF_INPUT = /^2[23]/;
 
 /**
- * Adds the fields to the errors of mutations that violate a constraint: every rule of the table that the input violates, not
- * only the first one.
+ * Adds the fields to the errors of mutations whose input the database refuses: every value that a type refuses, or every rule of
+ * the table that the input violates, not only the first one.
  */
 export async function withFields(
   result: ExecutionResult,
@@ -52,7 +66,7 @@ export async function withFields(
 ): Promise<ExecutionResult> {
   for (const error of result.errors ?? []) {
     const cause = causeOf(error) as DatabaseErrorLike;
-    if (!OF_CONSTRAINT.test(cause.code ?? "")) continue;
+    if (!OF_INPUT.test(cause.code ?? "")) continue;
     const fields = await fieldsOf(cause, givenTo(error, operation, asked.schema), asked);
     if (fields.length > 0) Object.assign(error.extensions, { fields });
   }
@@ -70,6 +84,7 @@ async function fieldsOf(
   const { constraints } = asked.catalog;
   const message = messageFor(cause, asked);
   const row = rowIn(given, asked.catalog);
+  if (isOfValue(cause)) return row === null ? [] : faultsOfRow(cause, row, asked);
   if (row === null || !isAbout(cause, row, constraints)) {
     if (referenceFault(cause) === "used") return [];
     const named = faultsOfError(cause, message, constraints);
@@ -77,15 +92,17 @@ async function fieldsOf(
       .map(({ column, ...fault }) => faultOf(camelCase(column), fault))
       .filter(({ field }) => given.some((each) => each.name === field));
   }
-  const { table, record, key } = row;
-  const violated = mayHaveMore(cause.code)
-    ? await faultsOfInput({ table, records: [record], key }, asked.identity, asked)
-    : [];
+  const violated = await faultsOfRow(cause, row, asked);
   const first = faultsOfError(cause, message, constraints);
-  const known = new Set(violated.map(({ constraint }) => constraint));
-  return [...violated, ...first.filter(({ constraint }) => !known.has(constraint))].map(({ column, ...fault }) =>
-    faultOf(fieldNameOf(row.type, column), fault),
-  );
+  const known = new Set(violated.map(({ constraint }) => constraint ?? null));
+  const others = first.filter(({ constraint }) => !known.has(constraint));
+  return [...violated, ...others.map(({ column, ...fault }) => faultOf(fieldNameOf(row.type, column), fault))];
+}
+
+async function faultsOfRow(cause: DatabaseErrorLike, { table, type, record, key }: Row, asked: Asked) {
+  const input = { table, records: [record], key, failed: 0 };
+  const faults = await faultsOfRefused(cause, input, asked.identity, asked);
+  return faults.map(({ column, ...fault }) => faultOf(fieldNameOf(type, column), fault));
 }
 
 /** Whether an error is about a row of this table: if other rows refer to it, about a column that the input changes. */

@@ -8,9 +8,11 @@ import {
 } from "postgraphile/@dataplan/pg";
 import { access, context, lambda, list, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
+import type { DatabaseErrorLike } from "../../db/errors.ts";
 import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
+import { isOfValue } from "../../db/transaction/unreadable.ts";
 import { arrayOfRows, type BatchClient, type BatchResult, columnsIn } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;
@@ -56,6 +58,7 @@ type Context = {
     error: unknown,
     table: { schema: string; name: string },
     records: readonly object[],
+    failed: number | null,
   ): Promise<readonly InputFault[]>;
 };
 
@@ -80,9 +83,11 @@ export function write(
     const named = { index, field: fieldOf(build, table, result.error), message: problem.message, code: problem.code };
     const records = inputsOf(given).map((input) => Object.fromEntries(columnsIn(build, table, input)));
     const { schemaName: schema, name } = table.extensions!.pg!;
-    const faults = await faultsOf(result.error, { schema, name }, records);
+    const faults = await faultsOf(result.error, { schema, name }, records, index);
     const errors = rowErrors(build, table, faults, isNew);
-    const isNamed = errors.some((each) => each.index === index && each.message === named.message);
+    const isNamed = isOfValue(result.error as DatabaseErrorLike)
+      ? errors.length > 0
+      : errors.some((each) => each.index === index && each.message === named.message);
     return { rows: [], errors: isNamed ? errors : [named, ...errors] };
   }) as unknown as Step;
 }
@@ -94,7 +99,7 @@ function rowErrors(
   faults: readonly InputFault[],
   isNew: boolean,
 ): RowError[] {
-  const ofRules = Map.groupBy(faults, ({ record, constraint }) => `${record} ${constraint}`);
+  const ofRules = Map.groupBy(faults, ({ record, constraint, column }) => `${record} ${constraint ?? `of ${column}`}`);
   return [...ofRules.values()].flatMap(([{ record, column, message, code }, ...others]: any) => {
     if (!isNew && code === "RESOURCE_CONFLICT") return [];
     const field = others.length === 0 ? fieldOf(build, table, { table: table.extensions!.pg!.name, column }) : null;

@@ -4,6 +4,7 @@ import { finish, sql } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { columnsOfError, faultsOfInput, type InputFault, mayHaveMore } from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
+import { isOfValue, type Read, readOf, unreadableOf } from "../../db/transaction/unreadable.ts";
 import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
 import type { TableRequest } from "./request.ts";
@@ -103,6 +104,7 @@ export async function refusedValuesOf(error: unknown, write: RefusedWrite): Prom
   if (!isWrite || request.body?.kind !== "json" || !isAboutRow(error)) return [];
   const body: Row | readonly Row[] = JSON.parse(request.body.text);
   const rows = Array.isArray(body) ? body : [body];
+  if (isOfValue(error as DatabaseErrorLike)) return unreadableValues(error as DatabaseErrorLike, rows, plan, write);
   const first = await placeOf(error, rows, plan, write);
   const others = await otherFaults(error as DatabaseErrorLike, rows, plan, write);
   const values = others.map((faults) => refusedBy(faults, rows.length > 1));
@@ -117,11 +119,10 @@ async function placeOf(
   plan: InsertPlan | UpdatePlan,
   write: RefusedWrite,
 ): Promise<RefusedValue | null> {
-  const named = columnsOf(error as DatabaseErrorLike, plan, write);
+  const columns = columnsOf(error as DatabaseErrorLike, plan, write);
   const isMany = plan.kind === "insert" && rows.length > 1;
   const row = isMany ? await rowOf(error, rows, plan, write) : 0;
   if (row === null) return null;
-  const columns = named ?? (await unreadable(error, rows[row], plan, write));
   return isMany || columns.length > 0 ? { row: isMany ? row : null, columns, message: null } : null;
 }
 
@@ -135,13 +136,12 @@ function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request
   });
 }
 
-/** The columns of a constraint, unless they belong to a table behind a view; null for an error that names none. */
+/** The columns of a constraint, unless they belong to a table behind a view. */
 function columnsOf(
   error: DatabaseErrorLike,
   { table: { columns } }: InsertPlan | UpdatePlan,
   { catalog }: RefusedWrite,
-): readonly string[] | null {
-  if (error.column === undefined && error.constraint === undefined) return null;
+): readonly string[] {
   return columnsOfError(error, catalog.constraints).filter((name) => columns.has(name));
 }
 
@@ -188,25 +188,33 @@ const refusedBy = (faults: readonly InputFault[], isMany: boolean): RefusedValue
   message: faults[0]!.message,
 });
 
-/** The first column whose value in the row Postgres cannot read, by reading one column after the other. */
-async function unreadable(
-  error: unknown,
-  row: unknown,
-  { body }: InsertPlan | UpdatePlan,
-  { request, ...asked }: RefusedWrite,
-): Promise<readonly string[]> {
-  const text = JSON.stringify(body.isArray ? [row] : row);
-  const statements = body.columns.map((column) =>
-    writeStatement(read(column, body), { ...request, body: { kind: "json", text } }),
-  );
-  const completed = statements.length === 0 ? null : await countCompleted(statements, error, asked);
-  return completed === null ? [] : [body.columns[completed]!.name];
+/** Every value of the refused row that Postgres cannot read. */
+async function unreadableValues(
+  error: DatabaseErrorLike,
+  rows: readonly Row[],
+  plan: InsertPlan | UpdatePlan,
+  write: RefusedWrite,
+): Promise<readonly RefusedValue[]> {
+  const isMany = plan.kind === "insert" && rows.length > 1;
+  const index = isMany ? await rowOf(error, rows, plan, write) : 0;
+  if (index === null) return [];
+  const row = isMany ? index : null;
+  const found = await unreadableOf(error, readsIn(rows[index]!, plan, write), write.identity, write);
+  const values = found.map(({ column, message }) => ({ row, columns: [column], message }));
+  // The message of the error applies to the only one.
+  if (values.length > 1) return values;
+  return isMany || values.length > 0 ? [{ row, columns: values[0]?.columns ?? [], message: null }] : [];
 }
 
-function read(column: Column, body: InsertPlan["body"]) {
-  const value = sql`b.${sql.identifier(column.name)}`;
-  const json = column.casts?.fromJson ? sql`${sql.trusted(column.casts.fromJson)}(${value})` : value;
-  return finish(sql`select ${json} from ${writeBodyRows({ ...body, columns: [column] })}`);
+function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }: RefusedWrite): readonly Read[] {
+  return body.columns.flatMap((column): Read[] => {
+    const { name, casts } = column;
+    if (!casts?.fromJson) return row[name] === undefined ? [] : [readOf(table, name, row[name])];
+    const text = JSON.stringify(body.isArray ? [row] : row);
+    const cast = sql`${sql.trusted(casts.fromJson)}(b.${sql.identifier(name)})`;
+    const read = finish(sql`select ${cast} from ${writeBodyRows({ ...body, columns: [column] })}`);
+    return [{ column: name, statement: writeStatement(read, { ...request, body: { kind: "json", text } }) }];
+  });
 }
 
 /** `[3].status`, `status`, `[3]` */

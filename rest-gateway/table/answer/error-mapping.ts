@@ -5,6 +5,7 @@ import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db
 import { isRefusal, Problem } from "../../../db/problems/problem.ts";
 import type { Reason } from "../../../db/problems/reasons.ts";
 import { referenceFault } from "../../../db/references.ts";
+import { isOfValue } from "../../../db/transaction/unreadable.ts";
 import type { TokenFault } from "../../../identity/verified-tokens.ts";
 import { restAnswer } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
@@ -106,7 +107,7 @@ function fromDatabase(raised: DatabaseError, status: number, { refused, catalog 
   const rule = catalog.constraints.get(`${schema}.${table}.${constraint}`);
   const ofConstraint = referenceFault(raised) === "used" ? null : rule?.message;
   const own = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
-  const hint = refused.length > 1 ? hintOfAll(refused, own) : own;
+  const hint = refused.length > 1 && !isOfValue(raised) ? hintOfAll(refused, own) : own;
   const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);
   const retryAfter = retryAfterOf(raised);
   const headers = retryAfter === undefined ? null : { headers: retryHeaders(retryAfter) };

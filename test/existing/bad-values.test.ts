@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startTrackit, type Trackit } from "./trackit.ts";
+
+let trackit: Trackit;
+beforeAll(async () => {
+  trackit = await startTrackit(
+    { GRAPHQL_UNINDEXED_FILTERS: "on" },
+    undefined,
+    `
+    create table public.orders (
+      id int primary key, at date, big bigint, amount numeric(5, 2), code varchar(3), ip inet, at_utc timestamptz, ref uuid,
+      slug public.slug, cents public.money_cents, many bigint[], due interval, seats int4range, home public.address, doc jsonb,
+      later date default '2026-01-01'
+    );
+    comment on column public.orders.big is '@name large';
+    grant all on public.orders to trackit_user;
+    insert into public.orders (id) values (1);`,
+  );
+});
+afterAll(() => trackit?.stop());
+
+/** The fields of the only error: name and message. */
+async function fieldsOf(query: string, variables: object) {
+  const { errors, data } = await trackit.gql(query, { as: 1, variables: variables as Record<string, unknown> });
+  if (!errors) return data;
+  expect(errors).toHaveLength(1);
+  const { fields = [], code } = errors[0]!.extensions as any;
+  return [code, ...fields.map(({ field, code: of, message }: any) => `${field}: ${of} ${message}`)];
+}
+
+const CREATE = "mutation ($input: CreateOrderInput!) { createOrder(input: $input) { id } }";
+const UPDATE = "mutation ($input: UpdateOrderInput!) { updateOrder(id: 1, input: $input) { id } }";
+const MANY = `mutation ($input: [CreateOrderInput!]!) { createOrders(input: $input) { success errors { index field code message } } }`;
+const SET = `mutation ($input: UpdateOrderInput!) {
+  updateOrders(filter: { id: { equalTo: "1" } }, limit: 1, input: $input) { errors { index field code message } } }`;
+
+/** GraphQL input, column, value, and what is wrong with it. */
+const BAD: readonly (readonly [field: string, column: string, value: unknown, message: string])[] = [
+  ["at", "at", "2026-02-30", 'date/time field value out of range: "2026-02-30"'],
+  ["at", "at", "soon", 'invalid input syntax for type date: "soon"'],
+  ["large", "big", "12x", 'invalid input syntax for type bigint: "12x"'],
+  ["amount", "amount", "1000", "numeric field overflow"],
+  ["code", "code", "abcd", "value too long for type character varying(3)"],
+  ["ip", "ip", "1.2.3", 'invalid input syntax for type inet: "1.2.3"'],
+  ["slug", "slug", "A B", 'value for domain slug violates check constraint "slug_check"'],
+  ["cents", "cents", "-1", 'value for domain money_cents violates check constraint "money_cents_check"'],
+  ["many", "many", ["1", "y"], 'invalid input syntax for type bigint: "y"'],
+];
+
+test.each(BAD)("a value that %s cannot have is named in every mutation: %s %j", async (field, _, value, message) => {
+  const input = { code: "abc", doc: { a: "12x" }, [field]: value };
+  const expected = ["VALIDATION_ERROR", `${field}: VALIDATION_ERROR ${message}`];
+  expect(await fieldsOf(CREATE, { input: { id: "7", ...input } })).toEqual(expected);
+  expect(await fieldsOf(UPDATE, { input })).toEqual(expected);
+  const error = { field, code: "VALIDATION_ERROR", message };
+  expect(await fieldsOf(MANY, { input: [{ id: "8" }, { id: "9", ...input }] })).toEqual({
+    createOrders: { success: false, errors: [{ index: 1, ...error }] },
+  });
+  expect(await fieldsOf(SET, { input })).toEqual({ updateOrders: { errors: [{ index: null, ...error }] } });
+});
+
+test.each(BAD)("and at /rest/v1: %s %s %j", async (_, column, value, message) => {
+  const body = { doc: { a: "12x" }, due: null, [column]: value };
+  for (const [path, method] of [
+    ["orders", "POST"],
+    ["orders?id=eq.1", "PATCH"],
+  ] as const) {
+    const { status, json } = await trackit.rest(path, { method, body: { id: 7, ...body }, as: 1 });
+    expect([status, json.message]).toEqual([400, message]);
+    expect(json.details === `in ${column}` || json.details.includes("precision 5")).toBe(true);
+  }
+  const { json } = await trackit.rest("orders", {
+    body: [
+      { id: 8, ...body, [column]: null },
+      { id: 9, ...body },
+    ],
+    as: 1,
+  });
+  expect(json.details).toContain(`in [1].${column}`);
+});
+
+test("every bad value of a row is named at once", async () => {
+  const input = { at: "soon", code: "abcd", large: "1", due: { days: 3 }, home: { street: "x" } };
+  const at = 'invalid input syntax for type date: "soon"';
+  const code = "value too long for type character varying(3)";
+  const named = [`at: VALIDATION_ERROR ${at}`, `code: VALIDATION_ERROR ${code}`];
+  expect(await fieldsOf(CREATE, { input: { id: "7", ...input } })).toEqual(["VALIDATION_ERROR", ...named]);
+  const { json } = await trackit.rest("orders", { body: { id: 7, at: "soon", code: "abcd" }, as: 1 });
+  expect(json.details).toBe(`in at: ${at}; in code: ${code}`);
+});
+
+test("an error that no value of the input causes names none", async () => {
+  await trackit.change("alter table orders alter later set default 'never'::text::date");
+  await expect.poll(() => fieldsOf(CREATE, { input: { id: "7" } })).toEqual(["VALIDATION_ERROR"]);
+});
