@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Holding } from "../../db/admission/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
+import { tableOf } from "../../db/catalog/catalog.ts";
 import type { Change } from "../../db/changes/change.ts";
 import { Delivery } from "../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
-import { imageJson } from "../../db/changes/json.ts";
+import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
 import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
@@ -15,20 +16,23 @@ import { filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
 
-/** The changes that a subscriber receives: those of one table and operation whose columns have these values and fulfil the filter. */
+/** The changes that a subscriber receives: those of one table whose columns have these values and fulfil the filter. */
 export type ChangeFilter = {
   readonly schema: string;
   readonly table: string;
-  readonly operation: Change["operation"];
+  readonly operations: readonly Change["operation"][];
   readonly where: Readonly<Record<string, string>>;
   readonly filter: FilterRequest | null;
+  /** Whether events have the old row, and an UPDATE that takes a row out of view is a DELETE. */
+  readonly isWhole: boolean;
 };
 
 /** A change that the subscriber may see. */
 export type ChangeEvent = {
-  /** The columns of the row that the subscriber may read: of the new row, or of the old one of a DELETE. */
-  readonly row: Readonly<Record<string, string | null | undefined>>;
-  /** The old row of a DELETE as JSON, for those columns. */
+  readonly operation: Change["operation"];
+  /** The columns of the new row that the subscriber may read; null for a DELETE. */
+  readonly row: Readonly<Record<string, string | null | undefined>> | null;
+  /** A JSON array with the old row, as far as it is logged and the subscriber could see it; null if the event has none. */
   readonly old: string | null;
 };
 
@@ -107,8 +111,9 @@ export class Subscriptions {
     const hidden = columns.find((column) => !view.columns.has(column));
     if (hidden !== undefined) throw refused(`the role ${caller.role} may not read the column ${hidden}`);
     const { all, deletes } = await this.#feed.lostChanges(table, columnsRead(view, columns));
-    const lost = all ?? (wanted.operation === "DELETE" ? deletes : null);
-    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}`);
+    const lost = all ?? (wanted.operations.includes("DELETE") ? deletes : null);
+    const way = all === null && wanted.isWhole ? ". To receive the others, subscribe to INSERT and UPDATE" : "";
+    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}${way}`);
     if (!events.hasEnded && !holding.take(filterBytes(events.filter))) throw problem("subscriptions too large");
     if (since !== null) await this.#feed.open();
     const start = since === null ? undefined : this.#feed.startOf(since);
@@ -139,25 +144,30 @@ export class Subscriptions {
   }
 
   /** Returns whether the subscriber has got an event. */
-  #push(change: Change, { watch, left }: VisibleChange<ChangeEvents>): boolean {
-    const { operation } = watch.wanted;
+  #push(change: Change, seen: VisibleChange<ChangeEvents>): boolean {
+    const { watch, event, left } = seen;
+    const { operations, isWhole } = watch.wanted;
     if (change.operation === "TRUNCATE") {
-      if (operation === "DELETE") watch.end(new FeedGap());
+      if (operations.includes("DELETE")) watch.end(new FeedGap());
       return false;
     }
-    if (left !== null || operation !== change.operation) return false;
-    watch.push({ event: this.#eventOf(change, watch), position: this.#delivery.positionAfter(watch, change) });
+    if (!operations.includes(event) || (left !== null && !isWhole)) return false;
+    watch.push({ event: this.#eventOf(change, seen), position: this.#delivery.positionAfter(watch, change) });
     if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());
     return !watch.hasEnded;
   }
 
-  #eventOf({ table, new: current, old }: Change, { caller, table: name }: ChangeEvents): ChangeEvent {
+  #eventOf({ table, new: current, old }: Change, { watch, event, seesOld }: VisibleChange<ChangeEvents>): ChangeEvent {
+    const { caller, table: name, wanted } = watch;
     const view = this.#rights.viewOf(name, caller.role);
-    const readable = view === undefined || "refusal" in view ? new Set<string>() : view.columns;
-    const places = [...table.columns.keys()].filter((i) => readable.has(table.columns[i]!.name));
-    const image = current ?? old!;
-    const row = Object.fromEntries(places.map((i) => [table.columns[i]!.name, image[i]]));
-    return { row, old: current ? null : imageJson(table, image, places) };
+    const readable: ReadonlySet<string> = view === undefined || "refusal" in view ? new Set() : view.columns;
+    const columns = columnIndexesOf(table, readable).map((i) => [table.columns[i]!.name, current?.[i]] as const);
+    const row = event === "DELETE" ? null : Object.fromEntries(columns);
+    if (event === "INSERT" || (event === "UPDATE" && !wanted.isWhole)) return { operation: event, row, old: null };
+    const key = new Set(tableOf(this.#rights.catalog, name)?.primaryKey);
+    const shown = seesOld && old ? readable : readable.intersection(key);
+    const json = imageJson(table, old ?? current!, columnIndexesOf(table, shown));
+    return { operation: event, row, old: `[${json}]` };
   }
 }
 

@@ -13,6 +13,7 @@ import { manyToManyPlugin } from "../../plugins/shape/ManyToManyPlugin.ts";
 import { nodeIdsPreset, withoutNodeIds } from "../../plugins/shape/NodeIdsPlugin.ts";
 import { privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
+import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import { DeleteAnonymousPlugin } from "../../plugins/writes/DeleteAnonymousPlugin.ts";
 import { type Attempt, buildWithoutCulprits, type Culprits } from "./culprit-search.ts";
@@ -152,6 +153,7 @@ async function attempt(
       viewKeysPlugin(options.relations),
       manyToManyPlugin(options.relations),
       tableSubscriptionsPlugin(options.relations),
+      changedRowsPlugin(options.relations),
       ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
       unindexedFiltersPlugin(options.unindexedFilters),
     ],

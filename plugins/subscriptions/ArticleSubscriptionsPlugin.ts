@@ -1,7 +1,7 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
 import { constant, lambda, SafeError, type Step } from "postgraphile/grafast";
 import { extendSchema, gql } from "postgraphile/utils";
-import { changes, currentRow } from "./TableSubscriptionsPlugin.ts";
+import { changes, currentRow } from "./change-steps.ts";
 
 /**
  * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event

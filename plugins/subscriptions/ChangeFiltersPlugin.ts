@@ -1,7 +1,7 @@
 import type { PgCodec } from "postgraphile/@dataplan/pg";
-import { SafeError } from "postgraphile/grafast";
+import { constant, lambda, SafeError, type Step } from "postgraphile/grafast";
 import { type GraphQLFieldConfigArgumentMap, GraphQLList, GraphQLNonNull } from "postgraphile/graphql";
-import { allOf, filterOf, negated } from "../../db/filters/condition.ts";
+import { allOf, filterOf as columnFilter, negated } from "../../db/filters/condition.ts";
 import type { Operator as Comparison } from "../../db/filters/operators.ts";
 import type { FilterRequest } from "../../db/rights/filter.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
@@ -18,10 +18,10 @@ type ConditionOf = Operator["condition"];
 const compare =
   (operator: Comparison): ConditionOf =>
   (column, value) =>
-    filterOf(column, operator, String(value));
-const isIn: ConditionOf = (column, values) => filterOf(column, "in", writeArray(values.map(String)));
+    columnFilter(column, operator, String(value));
+const isIn: ConditionOf = (column, values) => columnFilter(column, "in", writeArray(values.map(String)));
 const isNull: ConditionOf = (column, isWanted) => {
-  const condition = { ...filterOf(column, "is", "null"), keyword: "null" } as const;
+  const condition = { ...columnFilter(column, "is", "null"), keyword: "null" } as const;
   return isWanted ? condition : negated(condition);
 };
 const not =
@@ -61,8 +61,8 @@ function patterns(
   pattern: (value: string) => string,
   operator: "like" | "match" = "like",
 ): Readonly<Record<string, Operator>> {
-  const sensitive: ConditionOf = (column, value) => filterOf(column, operator, pattern(value));
-  const insensitive: ConditionOf = (column, value) => filterOf(column, `i${operator}`, pattern(value));
+  const sensitive: ConditionOf = (column, value) => columnFilter(column, operator, pattern(value));
+  const insensitive: ConditionOf = (column, value) => columnFilter(column, `i${operator}`, pattern(value));
   const notName = `not${name[0]!.toUpperCase()}${name.slice(1)}`;
   const opposite = `Not: ${meaning[0]!.toLowerCase()}${meaning.slice(1)}`;
   return {
@@ -79,6 +79,13 @@ const operatorsOf = (type: string) => (type === "String" ? { ...OPERATORS, ...PA
 
 /** Types whose values have no order or no text of their own. */
 const WITHOUT_FILTER: ReadonlySet<string> = new Set(["JSON", "TSVector", "KeyValueHash", "Base64EncodedBinary"]);
+
+/** The scope of the types for changes. */
+export const IS_OWN = { isOfChanges: true } as never;
+
+/** Whether a type is one for changes, and not that of a table whose name leads to the same. */
+export const isOwn = (build: GraphileBuild.Build, name: string): boolean =>
+  (build.getTypeMetaByName(name)?.scope as { isOfChanges?: boolean } | undefined)?.isOfChanges === true;
 
 const operatorsTypeName = (type: string) => `Changed${type}Filter`;
 
@@ -141,7 +148,7 @@ function registerRowFilter(build: GraphileBuild.Build, codec: PgCodec): void {
   if (build.getTypeMetaByName(name)) return;
   build.registerInputObjectType(
     name,
-    {},
+    IS_OWN,
     () => ({
       description: `Conditions on a changed row of ${type}. All must hold.`,
       fields: () => {
@@ -165,7 +172,7 @@ function registerRowFilter(build: GraphileBuild.Build, codec: PgCodec): void {
 
 type FilterColumn = { readonly attribute: string; readonly type: string };
 /** By the name of the field. */
-export type FilterColumns = ReadonlyMap<string, FilterColumn>;
+type FilterColumns = ReadonlyMap<string, FilterColumn>;
 
 /** The columns that a filter on changes can have. */
 export function filterColumns(build: GraphileBuild.Build, codec: any): FilterColumns {
@@ -194,16 +201,24 @@ function comparableType(build: GraphileBuild.Build, codec: PgCodec): string | nu
 
 /** The argument `filter` of a subscription to a table; none if no column can be compared. */
 export function filterArgument(build: GraphileBuild.Build, codec: any): GraphQLFieldConfigArgumentMap {
-  const type = build.getInputTypeByName(`Changed${build.inflection.tableType(codec)}Filter`);
+  const name = `Changed${build.inflection.tableType(codec)}Filter`;
+  if (!isOwn(build, name)) return {};
   const description = "Only changes whose row fulfils these conditions.";
-  return type ? { filter: { type: type as any, description } } : {};
+  return { filter: { type: build.getInputTypeByName(name) as any, description } };
+}
+
+/** The value of that argument. */
+export function filterOf(build: GraphileBuild.Build, codec: any, args: any): Step<FilterRequest | null> {
+  if (!("$filter" in args)) return constant(null);
+  const columns = filterColumns(build, codec);
+  return lambda(args.getRaw("filter") as Step<unknown>, (filter) => filterRequestOf(filter, columns));
 }
 
 /**
  * The filter of a client; null if it has no condition. As in the filters of lists, null and an empty object set no condition, and null is
  * not a value of an operator. Throws SafeError.
  */
-export function filterRequestOf(filter: any, columns: FilterColumns): FilterRequest | null {
+function filterRequestOf(filter: any, columns: FilterColumns): FilterRequest | null {
   const conditions: FilterRequest[] = [];
   for (const [name, value] of Object.entries<any>(filter ?? {})) {
     if (value == null) continue;

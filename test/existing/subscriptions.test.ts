@@ -153,3 +153,102 @@ test("a filter by a column that the role may not read is refused", async () => {
   await sql("insert into plans values ('other', 'Other', 1), ('trial', 'Trial', 0)");
   await allowed.expect({ onPlanCreated: { code: "trial" } });
 });
+
+const CHANGED = "operation new { title status project { name } } old { id title status assigneeId labels } ";
+
+test("onChanged sends every change of a row, with the new and the old row", async () => {
+  const client = as(1);
+  const changed = await client.subscribe(`subscription { onTaskChanged { ${CHANGED} } }`);
+  await add("Task to change", { labels: "{a,b}", assignee_id: userId(6) });
+  const [{ id }] = await sql("select id from tasks where title = 'Task to change'");
+  await changed.expect({
+    onTaskChanged: {
+      operation: "INSERT",
+      new: { title: "Task to change", status: "todo", project: { name: "Project 1" } },
+      old: null,
+    },
+  });
+  await sql("update tasks set status = 'done' where id = $1", id);
+  const old = { id, title: "Task to change", status: "todo", assigneeId: userId(6), labels: ["a", "b"] };
+  await expect
+    .poll(() => changed.events[1], POLL)
+    .toEqual({
+      onTaskChanged: {
+        operation: "UPDATE",
+        new: { title: "Task to change", status: "done", project: { name: "Project 1" } },
+        old,
+      },
+    });
+  await sql("delete from tasks where id = $1", id);
+  await expect
+    .poll(() => changed.events[2], POLL)
+    .toEqual({
+      onTaskChanged: { operation: "DELETE", new: null, old: { ...old, status: "done" } },
+    });
+  expect([changed.faults, changed.error]).toEqual([[], null]);
+});
+
+test("an update after which the subscriber no longer sees the row, or the filter no longer holds, is a DELETE", async () => {
+  const open = await as(1).subscribe(
+    "subscription { onTaskChanged(filter: { status: { equalTo: todo } }) { operation new { title } old { id title } } }",
+  );
+  const creations = await as(1).subscribe(
+    "subscription { onTaskChanged(operations: [INSERT], filter: { status: { equalTo: todo } }) { operation new { title } } }",
+  );
+  await add("Leaves by status");
+  await add("Leaves the organisation");
+  const inserts = ["Leaves by status", "Leaves the organisation"].map((title) => ({
+    operation: "INSERT",
+    new: { title },
+  }));
+  await creations.expect(...inserts.map((onTaskChanged) => ({ onTaskChanged })));
+  const created = inserts.map((insert) => ({ onTaskChanged: { ...insert, old: null } }));
+  await open.expect(...created);
+  const [first, second] = await sql("select id from tasks where title like 'Leaves %' order by title");
+  await sql("update tasks set status = 'done' where id = $1", first.id);
+  const other = "(select organisation_id from projects where id = $2)";
+  await sql(`update tasks set organisation_id = ${other} where id = $1`, second.id, projectId(2));
+  // Only the key: the subscriber does not see the row any more.
+  const left = ({ id }: any) => ({ onTaskChanged: { operation: "DELETE", new: null, old: { id, title: null } } });
+  await open.expect(...created, left(first), left(second));
+  expect(creations.events).toHaveLength(2);
+  await sql("delete from tasks where title like 'Leaves %'");
+});
+
+test("where deletions cannot be delivered, onChanged is refused unless it leaves them out; old rows have their key", async () => {
+  const query = (args: string) => `subscription { onCommentChanged${args} { operation new { body } old { id body } } }`;
+  const refused = as(1).subscribeSoon(query(""));
+  await expect
+    .poll(() => JSON.stringify(refused.error), POLL)
+    .toMatch(/old rows are logged without organisation_id.*subscribe to INSERT and UPDATE.*PERMISSION_DENIED/);
+  const changed = await as(1).subscribe(query("(operations: [INSERT, UPDATE])"));
+  const [{ id, body }] = await sql(
+    "select id, body from comments where organisation_id = (select organisation_id from members where user_id = $1) limit 1",
+    userId(1),
+  );
+  await sql("update comments set body = body || '!' where id = $1", id);
+  await changed.expect({
+    onCommentChanged: { operation: "UPDATE", new: { body: `${body}!` }, old: { id, body: null } },
+  });
+});
+
+test("onChanged without operations is refused", async () => {
+  const { errors } = await as(1).run("subscription { onTaskChanged(operations: []) { operation } }");
+  expect(errors).toMatchObject([{ message: "operations must not be empty", extensions: { code: "VALIDATION_ERROR" } }]);
+});
+
+test("types of tables that are named like those for changes stay as they are", async () => {
+  await trackit.change(`create table public.changed_tasks (id int primary key, note text);
+    create table public.change_operations (id int primary key);
+    grant select on public.changed_tasks, public.change_operations to trackit_user`);
+  await expect
+    .poll(
+      () => trackit.gql("{ changedTasks { edges { node { id note } } } changeOperations { totalCount } }", { as: 1 }),
+      POLL,
+    )
+    .toMatchObject({ data: { changedTasks: { edges: [] } } });
+  const { data } = await trackit.gql('{ __type(name: "Subscription") { fields { name } } }');
+  const names = data.__type.fields.map(({ name }: any) => name);
+  expect(names).toContain("onTaskCreated");
+  expect(names).not.toContain("onTaskChanged");
+});

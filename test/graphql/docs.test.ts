@@ -2,9 +2,10 @@ import { readFileSync } from "node:fs";
 import { type ArgumentNode, buildSchema, isObjectType, parse, visit } from "postgraphile/graphql";
 import { expect, test } from "vitest";
 import { refuseLargeOperations } from "../../graphql/execute/document-size.ts";
+import { connect } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 
-const { gql } = useService();
+const { gql, service } = useService();
 
 const GUIDE = readFileSync("docs/graphql.md", "utf8");
 let heading = "";
@@ -13,16 +14,27 @@ const EXAMPLES = [...GUIDE.matchAll(/^## (.+)$|```graphql\n([\s\S]*?)```/gm)].fl
   return example === undefined ? [] : [[heading, example] as const];
 });
 
+const REALTIME = readFileSync("docs/realtime.md", "utf8");
+const SUBSCRIPTIONS = [...REALTIME.matchAll(/```graphql\n([\s\S]*?)```/g)].map(([, example]) => example!);
+
+test.each(SUBSCRIPTIONS)("docs/realtime.md: the service accepts %s", async (example) => {
+  const subscription = await connect(service(), { as: "ada" }).subscribe(example);
+  expect(subscription.faults).toEqual([]);
+  subscription.unsubscribe();
+  await expect.poll(() => service().service.open().subscriptions).toBe(0);
+});
+
 test.each(EXAMPLES)("docs/graphql.md, %s: the example works", async (_, example) => {
   const { data, errors } = await gql(example, { as: "ada" });
   expect(errors).toBeUndefined();
   for (const result of Object.values<any>(data)) if (result?.success !== undefined) expect(result.success).toBe(true);
 });
 
-test("docs/graphql.md has an example of every argument", () => {
+test("docs/graphql.md and docs/realtime.md have an example of every argument", () => {
   const shown = new Set<string>();
   const collect = ({ name }: ArgumentNode) => void shown.add(name.value);
-  for (const [, example] of EXAMPLES) visit(parse(example), { Argument: collect });
+  for (const example of [...EXAMPLES.map(([, each]) => each), ...SUBSCRIPTIONS])
+    visit(parse(example), { Argument: collect });
   const types = Object.values(buildSchema(readFileSync("docs/schema.graphql", "utf8")).getTypeMap());
   const fields = types
     .filter(isObjectType)

@@ -82,13 +82,42 @@ test("the arguments of onUpdated and onDeleted are the primary key", async () =>
   for (const { onPlaceUpdated } of one.events) expect(onPlaceUpdated).toEqual({ x: "1", y: "2" });
 });
 
+test("onArticleChanged sends the new and the old article, also where they have fields of their own", async () => {
+  const changed = await connect(service).subscribe(`subscription {
+    onArticleChanged(filter: { authorId: { equalTo: 2 }, title: { startsWith: "Changed" } }) {
+      operation new { title author { name } } old { title authorId tags status createdAt }
+    }
+  }`);
+  const created = new Date("2026-11-20T08:30:00.123Z");
+  const insert = `insert into articles (author_id, title, content, status, tags, created_at)
+    values ($1, $2, 'x', 'PUBLISHED', '{a,"b c"}', $3) returning id`;
+  await sql(insert, 1, "Changed by another", created);
+  const [{ id }] = await sql(insert, 2, "Changed soon", created);
+  await sql("update articles set title = 'Changed now' where id = $1", id);
+  await sql("delete from articles where id = $1", id);
+  const old = { authorId: "2", tags: ["a", "b c"], status: "PUBLISHED", createdAt: created.toISOString() };
+  await expect
+    .poll(() => changed.events.map(({ onArticleChanged: { operation, old } }) => [operation, old]), POLL)
+    .toEqual([
+      ["INSERT", null],
+      ["UPDATE", { ...old, title: "Changed soon" }],
+      ["DELETE", { ...old, title: "Changed now" }],
+    ]);
+  // It is read when the event arrives, and may be gone by then.
+  for (const { onArticleChanged } of changed.events)
+    expect([undefined, "Bob Kahn"]).toContain(onArticleChanged.new?.author.name);
+  expect([changed.faults, changed.error]).toEqual([[], null]);
+});
+
 test("a TRUNCATE ends the subscriptions to deletions with an error, and no others", async () => {
   const deleted = await connect(service).subscribe("subscription { onPlaceDeleted { x } }");
+  const changed = await connect(service).subscribe("subscription { onPlaceChanged { operation } }");
   const created = await connect(service).subscribe("subscription { onPlaceCreated { x } }");
   await sql("truncate places");
   await sql("insert into places values (7, 7, 'a')");
   await created.expect({ onPlaceCreated: { x: "7" } });
-  await expect.poll(() => JSON.stringify([deleted.faults, deleted.error]), POLL).toMatch(/changes have been missed/);
+  for (const ended of [deleted, changed])
+    await expect.poll(() => JSON.stringify([ended.faults, ended.error]), POLL).toMatch(/missed.*CHANGES_MISSED/);
   await sql("delete from places");
 });
 
