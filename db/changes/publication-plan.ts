@@ -196,7 +196,15 @@ select
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "isPublished",
   (
-    select p.attnames::text[] from pg_catalog.pg_publication_tables as p
+    select array(
+      select name from unnest(p.attnames::text[]) as name
+      -- PostgreSQL 15 lists generated columns, but no version before 18 sends them.
+      where current_setting('server_version_num')::integer >= 180000 or not exists (
+        select from pg_catalog.pg_attribute as a
+        where a.attrelid = c.oid and a.attname = name and a.attgenerated <> ''
+      )
+    )
+    from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
   ) as "publishedColumns",
   array(

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import jwt from "jsonwebtoken";
 import pg from "pg";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { advise } from "../../db/advisor/advisor.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
@@ -218,5 +219,23 @@ test("the service works on Debian's PostgreSQL 15", async (context) => {
   ]);
   expect((await service.gql("{ bookmarks { totalCount } }")).errors).toMatchObject([
     { extensions: { code: "AUTH_REQUIRED" } },
+  ]);
+});
+
+test("a policy that reads a generated column cannot be checked on changes, which do not have it before PostgreSQL 18", async () => {
+  const database = await createDatabase("generated");
+  onTestFinished(() => database.drop());
+  await database.owner.query(`
+    create role generated_web; create role generated_login noinherit in role generated_web;
+    create table public.doors (id int primary key, closed_at date, closed boolean generated always as (closed_at is not null) stored);
+    alter table public.doors enable row level security; alter table public.doors replica identity full;
+    grant select on public.doors to generated_web;
+    create policy open on public.doors to generated_web using (not closed);
+    create publication content_changes for table public.doors`);
+  const options = { schemas: ["public"], logins: ["generated_login"], roles: [], publication: "content_changes" };
+  const { findings } = await advise(database.owner, options);
+  const fix = installed ? null : "alter publication content_changes set (publish_generated_columns = stored);";
+  expect(findings.filter(({ rule }) => rule === "changes-not-checked")).toMatchObject([
+    { object: "table public.doors", reason: expect.stringContaining("content_changes leaves out closed"), fix },
   ]);
 });
