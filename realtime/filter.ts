@@ -1,9 +1,9 @@
 import { allOf, type Filter, filterOf, negated } from "../db/filters/condition.ts";
 import { isKeyword, isOperator, KEYWORDS, OPERATORS, type Operator } from "../db/filters/operators.ts";
+import { Problem } from "../db/problems/problem.ts";
 import { FilterError, type FilterRequest, filterRequestOf } from "../db/rights/filter.ts";
 import { writeArray } from "../db/wire/array-text.ts";
 import { type Operation, parseLogic } from "../rest-gateway/table/parse/conditions.ts";
-import { TableError } from "../rest-gateway/table/problem.ts";
 
 /** Levels of `and(…)` and `or(…)`. */
 const MAX_DEPTH = 10;
@@ -85,7 +85,7 @@ function parseList(kind: "and" | "or", isNegated: boolean, list: string): Filter
     const addValue = ({ operator, text }: Operation) => values.push(isNull(operator, text) ? null : text) - 1;
     return filterRequestOf(parseLogic(kind, isNegated, list, { maxDepth: MAX_DEPTH, addValue }), values);
   } catch (error) {
-    if (error instanceof TableError) throw new FilterError(`${error.problem.message}: ${error.problem.details ?? ""}`);
+    if (error instanceof Problem) throw new FilterError(`${error.message}: ${error.more.details ?? ""}`);
     throw error;
   }
 }

@@ -1,13 +1,14 @@
 import type { IncomingMessage } from "node:http";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
+import { problem } from "../db/problems/problem.ts";
 import { parseAccept } from "./conventions/headers.ts";
+import { methodNotAllowed } from "./conventions/problem.ts";
 import { apiDescription } from "./openapi/tables/description.ts";
 import { typesOf } from "./openapi/typescript/database.ts";
 import type { Answer } from "./table/answer/answer.ts";
 import { profileHeader } from "./table/answer/headers.ts";
 import { parseProfile } from "./table/parse/headers.ts";
-import { descriptionOff, methodNotAllowed } from "./table/problem.ts";
 
 export type DocumentOptions = {
   readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
@@ -36,7 +37,7 @@ export function documentAt(
       "text/plain; charset=utf-8",
       typesOf(catalog, options.openApi === "ignore-privileges" ? null : caller.role),
     );
-  if (options.openApi === "off") throw descriptionOff();
+  if (options.openApi === "off") throw problem("table description off");
   const schema = parseProfile(headers["accept-profile"]) ?? catalog.schemas.keys().next().value ?? "";
   const { contentType, body } = apiDescription(catalog, {
     schema,

@@ -7,10 +7,11 @@ import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
 import { SQLSTATES } from "../db/errors.ts";
+import type { Reason } from "../db/problems/reasons.ts";
 import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
 import { internalProblem } from "../rest-gateway/table/answer/error-mapping.ts";
-import { SERVICE_CODES } from "../rest-gateway/table/problem.ts";
+import { SERVICE_CODES, TABLE_CODES, TOKEN_CODES } from "../rest-gateway/table/problem.ts";
 
 /** The cells of the table rows below a heading, without header rows and backticks. */
 function tableRows(file: string, heading = ""): string[][] {
@@ -121,10 +122,14 @@ test("docs/errors.md lists status, code and message of each SQLSTATE", () => {
 });
 
 test("docs/errors.md lists every code of the table interface with its statuses", () => {
-  const source = readFileSync("rest-gateway/table/problem.ts", "utf8");
+  const rows = Object.entries(TABLE_CODES) as [Reason, string | readonly string[]][];
   const ours = [
-    ...[...source.matchAll(/\berror\(\s*(\d{3}),\s*"(PGRST\d+)"/g)].map(([, status, code]) => `${code} ${status}`),
     // SQLSTATEs are in another table.
+    ...rows.flatMap(([reason, row]) => {
+      const [code] = [row].flat() as [string];
+      return code.startsWith("P") ? [`${code} ${REASONS[reason][0]}`] : [];
+    }),
+    ...Object.values(TOKEN_CODES).map((code) => `${code} 401`),
     ...Object.entries(SERVICE_CODES).flatMap(([status, code]) => (code.startsWith("P") ? [`${code} ${status}`] : [])),
     `${internalProblem("").code} ${internalProblem("").status}`,
   ];

@@ -1,3 +1,4 @@
+import type { Catalog } from "../catalog/catalog.ts";
 import { CREDENTIALS } from "./credentials.ts";
 import { REASONS, type Reason, type RestCode } from "./reasons.ts";
 
@@ -17,6 +18,10 @@ export type More = {
   readonly retryAfter?: number;
   /** Additional headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The methods of a path, after a method that it does not have. */
+  readonly allow?: readonly string[];
+  /** Finds the hint for a name that does not exist, in place of `hint`. */
+  readonly hintFor?: ((reader: { readonly catalog: Catalog; readonly role: string }) => string | null) | null;
   /** Members of the body next to the error. */
   readonly members?: Readonly<Record<string, unknown>>;
   /** What is wrong with a token: a claim, the token itself, or that no secret is configured to verify it. */
@@ -47,9 +52,7 @@ export class Problem extends Error {
 
   /** Created by `problem`. */
   constructor(reason: Reason, more: More) {
-    const text =
-      more.message ?? REASONS[reason][2].replace(/\{(\w+)\}/g, (_, name) => String(more[name as keyof More]));
-    super(text, "cause" in more ? { cause: more.cause } : undefined);
+    super(more.message ?? filled(REASONS[reason][2], more), "cause" in more ? { cause: more.cause } : undefined);
     this.reason = reason;
     this.more = more;
   }
@@ -62,6 +65,10 @@ export class Problem extends Error {
     return this.more.code ?? REASONS[this.reason][1];
   }
 }
+
+/** `"at most {max} bytes"` → `"at most 1024 bytes"` */
+export const filled = (text: string, more: More): string =>
+  text.replace(/\{(\w+)\}/g, (_, name: keyof More) => String(more[name]));
 
 /**
  * A problem, with a value for each blank in the text of its reason.

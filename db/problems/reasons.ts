@@ -2,6 +2,7 @@ import { ACCOUNTS } from "./accounts.ts";
 import { CREDENTIALS } from "./credentials.ts";
 import { DATABASE } from "./database.ts";
 import { REQUESTS } from "./requests.ts";
+import { TABLES } from "./tables.ts";
 
 /** The codes of GraphQL, which the REST endpoints send too, except AUTH_EXPIRED. */
 export const CODES = [
@@ -41,6 +42,6 @@ export type Row = readonly [status: number, code: RestCode, text: string];
  * Why a client gets an error → status, code and text. An interface has a table of its own for the reasons that it answers in another
  * way.
  */
-export const REASONS = { ...DATABASE, ...CREDENTIALS, ...REQUESTS, ...ACCOUNTS } as const;
+export const REASONS = { ...DATABASE, ...CREDENTIALS, ...REQUESTS, ...ACCOUNTS, ...TABLES } as const;
 
 export type Reason = keyof typeof REASONS;

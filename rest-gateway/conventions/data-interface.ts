@@ -1,6 +1,8 @@
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
+import { Problem } from "../../db/problems/problem.ts";
+import type { Reason } from "../../db/problems/reasons.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 
 export type DataOptions = {
@@ -80,13 +82,12 @@ export abstract class DataInterface<Opened extends DataExchange, Answered, Sent 
   }
 }
 
-/** Codes of errors for unknown names. The catalog, a description or a prepared statement may be outdated. */
-const OUTDATED: ReadonlySet<string> = new Set([
-  ...["42P01", "42703", "42704", "42883", "3F000"],
-  ...["PGRST200", "PGRST202", "PGRST204", "PGRST205"],
+/** SQLSTATEs of unknown names. The catalog, a description or a prepared statement may be outdated. */
+const OUTDATED: ReadonlySet<string> = new Set(["42P01", "42703", "42704", "42883", "3F000"]);
+const OUTDATED_REASONS: ReadonlySet<Reason> = new Set<Reason>([
+  ...(["no relationship", "no such function", "no such table"] as const),
+  ...(["no such column", "no such body columns", "no such type"] as const),
 ]);
 
-export function isOutdated(error: unknown): boolean {
-  const { problem, code } = error as { problem?: { code: string }; code?: string };
-  return OUTDATED.has(problem?.code ?? code ?? "");
-}
+export const isOutdated = (error: unknown): boolean =>
+  error instanceof Problem ? OUTDATED_REASONS.has(error.reason) : OUTDATED.has((error as { code?: string }).code ?? "");

@@ -76,6 +76,7 @@ export function restAnswer(problem: Problem): RestProblem {
   const headers = {
     ...(status === 401 && isRefusal(problem) && { "WWW-Authenticate": challenge }),
     ...(retryAfter !== undefined && { "Retry-After": String(retryAfter) }),
+    ...(more.allow && { Allow: more.allow.join(", ") }),
     ...more.headers,
   };
   return { status, code, message, hint, faults, members, headers };
@@ -90,7 +91,7 @@ const challengeOf = (code: string) =>
 // Errors of all endpoints.
 
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
-  problem("method not allowed", { method, allowed: allowed.join(", "), headers: { Allow: allowed.join(", ") } });
+  problem("method not allowed", { method, allowed: allowed.join(", "), allow: allowed });
 
 export const badRequest = (message: string) => problem("bad parameter", { message });
 

@@ -23,7 +23,7 @@ import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
-import { type TableProblem, toTableProblem } from "./problem.ts";
+import { type TableProblem, tableAnswer } from "./problem.ts";
 import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
@@ -88,7 +88,7 @@ export class TableInterface
 
   /** Responds with a problem of the pipeline. */
   reject(destination: Destination, problem: Problem): void {
-    sendTableProblem(destination, toTableProblem(problem), this.#options.errorVerbosity);
+    sendTableProblem(destination, tableAnswer(problem), this.#options.errorVerbosity);
   }
 
   /** Only a value with the format of an API key is a credential. Other values are filters and arguments. */

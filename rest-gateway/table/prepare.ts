@@ -51,13 +51,13 @@ export class Preparer {
     this.#before = options.preRequest ? [callOf(options.preRequest)] : [];
   }
 
-  /** Throws TableError. */
+  /** Throws Problem. */
   parse({ method, url, headers, body }: RequestText): TableRequest {
     const path = url.path.slice(BASE.length + 1);
     return parseRequest({ method, path, search: url.search, headers, body, limits: this.#options.limits });
   }
 
-  /** Plans and writes each shape once per catalog. Throws TableError. */
+  /** Plans and writes each shape once per catalog. Throws Problem. */
   prepare(request: TableRequest): Prepared {
     const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) {

@@ -1,5 +1,6 @@
-import type { Problem } from "../../db/problems/problem.ts";
+import { filled, isRefusal, Problem, problem } from "../../db/problems/problem.ts";
 import type { Reason } from "../../db/problems/reasons.ts";
+import { restAnswer } from "../conventions/problem.ts";
 import { QUERY_TYPE } from "./request.ts";
 import type { HintFor } from "./suggestion.ts";
 
@@ -28,8 +29,10 @@ export const SERVICE_CODES: Readonly<Record<number, string>> = {
   504: "PGRST003",
 };
 
-/** The codes of reasons for which Postgres has a SQLSTATE. */
-const REASON_CODES: Readonly<Partial<Record<Reason, string>>> = {
+/** Reason → `PGRST` and three digits, or a SQLSTATE; and text and hint where PostgREST has others. Others have the code of their status. */
+export const TABLE_CODES: Readonly<
+  Partial<Record<Reason, string | readonly [code: string, text: string, hint?: string]>>
+> = {
   "unstorable text": "22021",
   overloaded: "53000",
   "streams busy": "53000",
@@ -37,46 +40,124 @@ const REASON_CODES: Readonly<Partial<Record<Reason, string>>> = {
   "address reads too slowly": "53000",
   "address holds too much": "53000",
   "result too large": "54000",
+  "no such path": ["PGRST125", "Invalid path specified in request URL"],
+  "method not allowed": ["PGRST117", "Unsupported HTTP method: {method}"],
+  "unreadable query": "PGRST100",
+  "name too long": "PGRST100",
+  "too deep": "PGRST100",
+  "too many": "PGRST100",
+  "pattern too long": "PGRST100",
+  "too many repetitions": "2201B",
+  "expensive pattern": "2201B",
+  "malformed body": "PGRST102",
+  "unsupported media type": "PGRST102",
+  "query type only": "PGRST102",
+  "invalid preferences": "PGRST122",
+  "invalid range": "PGRST103",
+  "table description off": "PGRST126",
+  "method not for functions": "PGRST101",
+  "method not for table": "PGRST117",
+  "no such schema": "PGRST106",
+  "not acceptable": "PGRST107",
+  "no such table": "PGRST205",
+  "no such function": "PGRST202",
+  "ambiguous function": "PGRST203",
+  "no such column": "42703",
+  "no such body columns": "PGRST204",
+  "no such type": "42704",
+  "no relationship": "PGRST200",
+  "ambiguous relationship": "PGRST201",
+  "not embedded": "PGRST108",
+  "spread needs to one": "PGRST127",
+  "order needs to one": "PGRST118",
+  "embed filter needs null": "PGRST120",
+  "aggregates off": "PGRST123",
+  "put filters": "PGRST105",
+  "put limits": "PGRST114",
+  "put mismatch": "PGRST115",
+  unfiltered: "21000",
+  "max affected needs set": "PGRST128",
+  "stream not possible": "0A000",
+  "stream refused": "42501",
+  "stream unavailable": "PGRST000",
+  "bad event id": "22023",
+  "not singular": "PGRST116",
+  "too many affected": "PGRST124",
+  "write answer too large": "54000",
+  "bad response headers": "PGRST111",
+  "bad response status": "PGRST112",
+  "bad raise": "PGRST121",
+
+  // Credentials.
+  "no key": ["PGRST302", "No API key found in request", "Send the anon key in the header apikey."],
+  "bad key": ["PGRST301", "Invalid API key", "Send a valid key in the header apikey."],
+  "expired key": ["PGRST301", "Invalid API key", "Send a valid key in the header apikey."],
+  "anonymous off": ["PGRST302", "Anonymous access is disabled", "Send a token: Authorization: Bearer."],
+  disagreement: ["PGRST301", "apikey and Authorization identify different callers"],
+  "service key in browser": [
+    "42501",
+    "the service key must not be used in a browser",
+    "It bypasses row-level security, and every visitor can read it there. Use the anon key, and revoke this key.",
+  ],
 };
 
-/** A problem of the service, formatted for the table interface. */
-export const toTableProblem = ({ reason, status, message, more: { retryAfter, headers } }: Problem): TableProblem => ({
-  ...{ status, code: REASON_CODES[reason] ?? SERVICE_CODES[status] ?? "22000", message },
-  headers: { ...retryHeaders(retryAfter), ...headers },
-});
+/** Of tokens: the code for the part that is wrong. */
+export const TOKEN_CODES = { claims: "PGRST303", token: "PGRST301", secret: "PGRST300" } as const;
+
+/** The parts of refused tokens for which PostgREST says no more. */
+const REFUSED_TOKENS: Readonly<Partial<Record<Reason, NonNullable<Problem["more"]["fault"]>>>> = {
+  "bad token": { part: "token", message: "the access token is not valid: sign in again" },
+  "revoked token": { part: "token", message: "the access token is not valid: sign in again" },
+  unreadable: { part: "token", message: "the access token is not valid: sign in again" },
+  "expired token": { part: "claims", message: "JWT expired" },
+};
+
+/** The response of the table interface to a problem. */
+export function tableAnswer(problem: Problem): TableProblem {
+  const { reason, status, more } = problem;
+  const fault = more.fault ?? REFUSED_TOKENS[reason];
+  if (fault) return ofToken(fault);
+  const row = TABLE_CODES[reason] ?? SERVICE_CODES[status] ?? "22000";
+  const [code, text, hint = more.hint] = typeof row === "string" ? [row] : row;
+  const message = text === undefined ? problem.message : filled(text, more);
+  const headers = {
+    ...(isRefusal(problem) && text === undefined && restAnswer(problem).headers),
+    ...retryHeaders(more.retryAfter),
+    ...(more.allow && { Allow: more.allow.join(",") }),
+    ...more.headers,
+  };
+  return { status, code, message, details: more.details, hint, headers };
+}
+
+/** Source of the challenge: RFC 6750, 3. */
+function ofToken({ part, message }: NonNullable<Problem["more"]["fault"]>): TableProblem {
+  const sent = { status: 401, code: TOKEN_CODES[part], message };
+  if (part === "secret") return { ...sent, hint: "The operator must set JWT_SECRET before tokens can be verified." };
+  return {
+    ...sent,
+    headers: { "WWW-Authenticate": `Bearer error="invalid_token", error_description="${message}"` },
+  };
+}
 
 export const retryHeaders = (seconds: number | undefined): Record<string, string> =>
   seconds === undefined ? {} : { "Retry-After": String(seconds) };
-
-/** Carries a problem from where it is detected to where the response is sent. */
-export class TableError extends Error {
-  readonly problem: TableProblem;
-  /** In place of the hint of the problem, for a name that does not exist. */
-  readonly hintFor: HintFor | null;
-  constructor(problem: TableProblem, { hintFor = null, ...options }: ErrorOptions & { hintFor?: HintFor | null } = {}) {
-    super(problem.message, options);
-    this.problem = problem;
-    this.hintFor = hintFor;
-  }
-}
-
-const error = (
-  status: number,
-  code: string,
-  message: string,
-  more: Partial<TableProblem> = {},
-  hintFor: HintFor | null = null,
-) => new TableError({ status, code, message, ...more }, { hintFor });
 
 // Malformed input.
 
 /** `at` is the position in `text`, from 0. */
 export const unreadable = (parameter: string, text: string, at: number, expected: string) =>
-  error(400, "PGRST100", `failed to parse ${parameter} (${text})`, {
+  problem("unreadable query", {
+    parameter,
+    text,
     details: `at character ${at + 1}: expected ${expected}, found ${at < text.length ? JSON.stringify(text[at]) : "the end"}`,
   });
 /** A parameter whose value has no operator. `meant` is the parameter with a similar name, if there is one. */
-export function notFilter(name: string, value: string, meant: string | null, problem: TableProblem): TableError {
+export function notFilter(
+  name: string,
+  value: string,
+  meant: string | null,
+  { reason, message, more }: Problem,
+): Problem {
   const filter = `${name}=eq.${value.length > MAX_SHOWN ? "…" : value}`;
   const parameter = meant === null ? "" : `the parameter ${meant}, or `;
   const [, word] = /^(?:not\.)?([a-z]+)\./.exec(value) ?? [];
@@ -84,201 +165,118 @@ export function notFilter(name: string, value: string, meant: string | null, pro
     word === undefined
       ? `"${name}" was read as a filter. Perhaps you meant ${parameter}${filter}`
       : `"${word}" is not an operator, such as eq, neq, gt, gte, lt, lte, like, ilike, in or is. To compare with the whole value, write ${filter}`;
-  return new TableError({ ...problem, hint });
+  return new Problem(reason, { ...more, message, hint });
 }
 /** Characters of a value that a hint repeats. */
 const MAX_SHOWN = 100;
-export const nameTooLong = (name: string, max: number) =>
-  error(400, "PGRST100", `the name "${name.slice(0, 20)}…" is longer than ${max} bytes`);
+export const nameTooLong = (name: string, max: number) => problem("name too long", { name: name.slice(0, 20), max });
 export const tooDeep = (what: string, max: number) =>
-  error(400, "PGRST100", `${what} is nested more than ${max} levels deep`, { hint: "Split it into several requests." });
+  problem("too deep", { what, max, hint: "Split it into several requests." });
 export const tooMany = (what: string, max: number) =>
-  error(400, "PGRST100", `a request may have at most ${max} ${what}`, { hint: "Split it into several requests." });
+  problem("too many", { max, what, hint: "Split it into several requests." });
 export const tooManyEmbeds = (max: number) => tooMany("embedded relationships", max);
 export const tooManyEmbedFilters = (max: number) => tooMany("!inner and null filters on embedded relationships", max);
-export const patternTooLong = (max: number) => error(400, "PGRST100", `a pattern may have at most ${max} characters`);
+export const patternTooLong = (max: number) => problem("pattern too long", { max });
 export const tooManyRepetitions = (max: number) =>
-  error(400, "2201B", `a regular expression may have at most ${max} characters after its repetitions are written out`, {
-    details: "The part that {2,5} repeats counts five times.",
-  });
+  problem("too many repetitions", { max, details: "The part that {2,5} repeats counts five times." });
 export const expensivePattern = () =>
-  error(
-    400,
-    "2201B",
-    "a regular expression must not have backreferences, lookahead or lookbehind, or select another syntax",
-    {
-      details: "Postgres may take very long to match them.",
-    },
-  );
+  problem("expensive pattern", { details: "Postgres may take very long to match them." });
 export const invalidBody = (message: string, details?: string) =>
-  error(400, "PGRST102", message, details === undefined ? {} : { details });
+  problem("malformed body", { message, ...(details === undefined ? {} : { details }) });
 export const unsupportedMediaType = (type: string) =>
-  error(415, "PGRST102", `Content-Type not acceptable: ${type}`, {
+  problem("unsupported media type", {
+    type,
     hint: "Use application/json, text/csv or application/x-www-form-urlencoded.",
   });
 export const queryTypeOnly = (type: string) =>
-  error(415, "PGRST102", `Content-Type not acceptable for a query: ${type}`, {
+  problem("query type only", {
+    type,
     hint: `Send the query string as ${QUERY_TYPE}.`,
     headers: { "Accept-Query": QUERY_TYPE },
   });
 export const invalidPreferences = (values: readonly string[]) =>
-  error(400, "PGRST122", "Invalid preferences given with handling=strict", {
-    details: `Invalid preferences: ${values.join(", ")}`,
-  });
+  problem("invalid preferences", { details: `Invalid preferences: ${values.join(", ")}` });
 /** `total` is the number of rows, if it is known. */
 export const invalidRange = (details: string, total: number | null = null) =>
-  error(416, "PGRST103", "Requested range not satisfiable", {
-    details,
-    ...(total !== null && { headers: { "Content-Range": `*/${total}` } }),
-  });
+  problem("invalid range", { details, ...(total !== null && { headers: { "Content-Range": `*/${total}` } }) });
 
 // Paths, methods and media types.
 
-export const noSuchPath = () => error(404, "PGRST125", "Invalid path specified in request URL");
-export const descriptionOff = () => error(404, "PGRST126", "The OpenAPI description is disabled");
-export const methodNotAllowed = (method: string, allow: readonly string[]) =>
-  error(405, "PGRST117", `Unsupported HTTP method: ${method}`, { headers: { Allow: allow.join(",") } });
 export const methodNotForFunctions = (method: string) =>
-  error(405, "PGRST101", `Cannot use the ${method} method on RPC`, {
-    headers: { Allow: "OPTIONS,GET,HEAD,QUERY,POST" },
-  });
+  problem("method not for functions", { method, allow: ["OPTIONS", "GET", "HEAD", "QUERY", "POST"] });
 export const methodNotForTable = (method: string, allow: readonly string[]) =>
-  error(405, "PGRST117", `${method} is not allowed here`, { headers: { Allow: allow.join(",") } });
+  problem("method not for table", { method, allow });
 export const noSuchSchema = (name: string, schemas: readonly string[]) =>
-  error(406, "PGRST106", `Invalid schema: ${name}`, {
-    hint: `Only the following schemas are exposed: ${schemas.join(", ")}`,
-  });
-export const notAcceptable = (types: readonly string[]) =>
-  error(406, "PGRST107", `None of these media types are available: ${types.join(", ")}`);
+  problem("no such schema", { name, hint: `Only the following schemas are exposed: ${schemas.join(", ")}` });
+export const notAcceptable = (types: readonly string[]) => problem("not acceptable", { types: types.join(", ") });
 
 // Names that the catalog does not know.
 
 export const noSuchTable = (schema: string, name: string, hintFor: HintFor) =>
-  error(404, "PGRST205", `Could not find the table '${schema}.${name}' in the schema cache`, {}, hintFor);
+  problem("no such table", { schema, name, hintFor });
 export const noSuchFunction = (signature: string, details: string, hintFor: HintFor | null) =>
-  error(404, "PGRST202", `Could not find the function ${signature} in the schema cache`, { details }, hintFor);
+  problem("no such function", { signature, details, hintFor });
 export const ambiguousFunction = (signatures: readonly string[]) =>
-  error(300, "PGRST203", `Could not choose the best candidate function between: ${signatures.join(", ")}`, {
+  problem("ambiguous function", {
+    signatures: signatures.join(", "),
     hint: "Try renaming the parameters or the function itself in the database so function overloading can be resolved",
   });
 export const noSuchColumn = (table: string, column: string, hintFor: HintFor | null = null) =>
-  error(400, "42703", `column ${table}.${column} does not exist`, {}, hintFor);
+  problem("no such column", { table, column, hintFor });
 /** The message names the first of several columns, and the details name all. */
 export const noSuchBodyColumns = (table: string, columns: readonly string[], hintFor: HintFor) => {
   const details = columns.length > 1 ? { details: `Unknown columns: ${columns.join(", ")}` } : {};
   const message = `Could not find the '${columns[0]}' column of '${table}' in the schema cache`;
-  return error(400, "PGRST204", message, details, hintFor);
+  return problem("no such body columns", { message, ...details, hintFor });
 };
 /** JSON that was sent as a form, as `curl -d` does. */
 export const JSON_IN_FORM =
   "The body is JSON, but its Content-Type is application/x-www-form-urlencoded: send Content-Type: application/json.";
-export const noSuchType = (name: string) => error(400, "42704", `type "${name}" does not exist`);
+export const noSuchType = (name: string) => problem("no such type", { name });
 export const noRelationship = (source: string, target: string, details: string, hintFor: HintFor | null) => {
   const message = `Could not find a relationship between '${source}' and '${target}' in the schema cache`;
-  return error(400, "PGRST200", message, { details }, hintFor);
+  return problem("no relationship", { message, details, hintFor });
 };
 export const ambiguousRelationship = (source: string, target: string, details: unknown, hint: string) =>
-  error(
-    300,
-    "PGRST201",
-    `Could not embed because more than one relationship was found for '${source}' and '${target}'`,
-    {
-      details,
-      hint,
-    },
-  );
+  problem("ambiguous relationship", { source, target, details, hint });
 export const notEmbedded = (name: string) =>
-  error(400, "PGRST108", `'${name}' is not an embedded resource in this request`, {
-    hint: `Verify that '${name}' is included in the 'select' query parameter.`,
-  });
+  problem("not embedded", { name, hint: `Verify that '${name}' is included in the 'select' query parameter.` });
 
 // Invalid combinations.
 
-export const spreadNeedsToOne = (message: string) =>
-  error(400, "PGRST127", "Feature not implemented", { details: message });
+export const spreadNeedsToOne = (message: string) => problem("spread needs to one", { details: message });
 export const orderNeedsToOne = (source: string, target: string) =>
-  error(400, "PGRST118", `A related order on '${target}' is not possible`, {
+  problem("order needs to one", {
+    target,
     details: `'${source}' and '${target}' do not form a many-to-one or one-to-one relationship`,
   });
 export const embedFilterNeedsNull = (name: string) =>
-  error(400, "PGRST120", `Bad operator on the '${name}' embedded resource`, {
+  problem("embed filter needs null", {
+    name,
     details: "Only is null or not is null filters are allowed on embedded resources",
   });
-export const aggregatesOff = () => error(400, "PGRST123", "Use of aggregate functions is not allowed");
-export const putFilters = (allow: readonly string[]) =>
-  error(405, "PGRST105", "Filters must include all and only primary key columns with 'eq' operators", {
-    headers: { Allow: allow.join(",") },
-  });
-export const putLimits = () => error(400, "PGRST114", "limit/offset querystring parameters are not allowed for PUT");
-export const putMismatch = () => error(400, "PGRST115", "Payload values do not match URL in primary key column(s)");
+export const putFilters = (allow: readonly string[]) => problem("put filters", { allow });
 export const unfiltered = (command: "UPDATE" | "DELETE") =>
-  error(400, "21000", `${command} requires a WHERE clause`, {
+  problem("unfiltered", {
+    command,
     hint: "Add a filter, such as ?id=eq.1. To change all rows, use a filter that is always true, such as ?id=not.is.null.",
   });
-export const maxAffectedNeedsSet = () =>
-  error(
-    400,
-    "PGRST128",
-    "Function must return SETOF or TABLE when max-affected preference is used with handling=strict",
-  );
 
 // Streams of changes.
 
-export const streamNotPossible = (message: string) => error(400, "0A000", message);
-export const streamRefused = (message: string) => error(403, "42501", message);
-export const streamUnavailable = (message: string) => error(503, "PGRST000", message);
-export const badEventId = () =>
-  error(400, "22023", "Last-Event-ID must be the id of an event, or the header Change-Position of a response");
+export const streamNotPossible = (message: string) => problem("stream not possible", { message });
+export const streamRefused = (message: string) => problem("stream refused", { message });
+export const streamUnavailable = (message: string) => problem("stream unavailable", { message });
 
 // Results.
 
-export const notSingular = (count: number) =>
-  error(406, "PGRST116", "Cannot coerce the result to a single JSON object", {
-    details: `The result contains ${count} rows`,
-  });
+export const notSingular = (count: number) => problem("not singular", { details: `The result contains ${count} rows` });
 export const tooManyAffected = (count: number) =>
-  error(400, "PGRST124", "Query result exceeds max-affected preference constraint", {
-    details: `The query affects ${count} rows`,
-  });
+  problem("too many affected", { details: `The query affects ${count} rows` });
 export const writeAnswerTooLarge = (max: number) =>
-  error(400, "54000", `the response would be larger than ${max} bytes, so nothing was written`, {
-    hint: "Select fewer columns, or send Prefer: return=minimal.",
-  });
-export const badResponseHeaders = () =>
-  error(
-    500,
-    "PGRST111",
-    "response.headers guc must be a JSON array composed of objects with a single key and a string value",
-  );
-export const badResponseStatus = () => error(500, "PGRST112", "response.status guc must be a valid status code");
+  problem("write answer too large", { max, hint: "Select fewer columns, or send Prefer: return=minimal." });
 export const badRaise = (details: string) =>
-  error(500, "PGRST121", "Could not parse JSON in the \"RAISE SQLSTATE 'PGRST'\" error", {
+  problem("bad raise", {
     details,
     hint: "MESSAGE must be a JSON object with obligatory keys: 'code', 'message' and optional keys: 'details', 'hint'. DETAIL must be a JSON object with obligatory keys: 'status', 'headers' and optional key: 'status_text'.",
   });
-
-// Credentials.
-
-export const noApiKey = () =>
-  error(401, "PGRST302", "No API key found in request", { hint: "Send the anon key in the header apikey." });
-export const badApiKey = () =>
-  error(401, "PGRST301", "Invalid API key", { hint: "Send a valid key in the header apikey." });
-export const anonymousOff = () =>
-  error(401, "PGRST302", "Anonymous access is disabled", { hint: "Send a token: Authorization: Bearer." });
-export const badToken = () => brokenToken("the access token is not valid: sign in again");
-export const brokenToken = (message: string) => error(401, "PGRST301", message, challengeOf(message));
-export const failedClaim = (message: string) => error(401, "PGRST303", message, challengeOf(message));
-export const expiredToken = () => failedClaim("JWT expired");
-export const noSecret = (message: string) =>
-  error(401, "PGRST300", message, { hint: "The operator must set JWT_SECRET before tokens can be verified." });
-export const disagreeingCredentials = () =>
-  error(401, "PGRST301", "apikey and Authorization identify different callers");
-export const serviceKeyInBrowser = () =>
-  error(403, "42501", "the service key must not be used in a browser", {
-    hint: "It bypasses row-level security, and every visitor can read it there. Use the anon key, and revoke this key.",
-  });
-
-/** Source: RFC 6750, 3. */
-const challengeOf = (description: string) => ({
-  headers: { "WWW-Authenticate": `Bearer error="invalid_token", error_description="${description}"` },
-});

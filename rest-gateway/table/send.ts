@@ -10,7 +10,7 @@ import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
 import { BASE } from "./parse/request.ts";
-import { type TableProblem, toTableProblem } from "./problem.ts";
+import { type TableProblem, tableAnswer } from "./problem.ts";
 import type { StreamedAnswer } from "./run.ts";
 
 const JSON_TYPE = "application/json; charset=utf-8";
@@ -23,7 +23,7 @@ export type Destination = HttpDestination & { readonly watch?: Stopwatch | null 
 /** The URLs of the table interface, and the form of its errors. */
 export const TABLES: HttpEnvelope = {
   serves: (url) => url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!)),
-  reject: (destination, problem) => sendTableProblem(destination, toTableProblem(problem)),
+  reject: (destination, problem) => sendTableProblem(destination, tableAnswer(problem)),
 };
 
 /** Sends an answer, or 304 if the client already has it. */

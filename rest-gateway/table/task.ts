@@ -1,7 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
-import { Problem } from "../../db/problems/problem.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
@@ -20,7 +19,6 @@ import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseUrl } from "./parse/request.ts";
 import type { Format } from "./plan.ts";
 import { Preparer, type PreparerOptions } from "./prepare.ts";
-import { TableError, toTableProblem } from "./problem.ts";
 import type { Prepared } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
 import { problemBody, type Verbosity } from "./send.ts";
@@ -50,11 +48,9 @@ export function taskOf(
   return { kind: "function", caller, request, rows: 0, sender, recipient };
 }
 
-/** Queues the task. The answer is 202. Throws TableError if the caller has too many tasks. */
+/** Queues the task. The answer is 202. Throws Problem if the caller has too many tasks. */
 export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
-  const { status, headers, body } = await tasks.accept(task, "").catch((error) => {
-    throw error instanceof Problem ? new TableError(toTableProblem(error), { cause: error }) : error;
-  });
+  const { status, headers, body } = await tasks.accept(task, "");
   const applied = [prepared.appliedPreferences, "respond-async"].filter((text) => text !== "").join(", ");
   const others = headers.filter(([name]) => name !== APPLIED);
   return { status, headers: [JSON_TYPE, ...others, [APPLIED, applied]], body };

@@ -9,7 +9,7 @@ import { ForeignTokens } from "../../identity/foreign-tokens.ts";
 import { foreignKeys } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
-import { tableRefusal } from "../../rest-gateway/table/answer/error-mapping.ts";
+import { tableAnswer } from "../../rest-gateway/table/problem.ts";
 
 const SECRET = "a secret of the tests, long enough for HS256";
 const tokens = new Tokens({
@@ -72,7 +72,7 @@ function outcome(credentials: Credentials, resolver = callers): string {
     return [role, claims.sub].filter(Boolean).join(" ");
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    const { status, code, message } = tableRefusal(error).problem;
+    const { status, code, message } = tableAnswer(error);
     return `${status} ${code} ${message}`;
   }
 }

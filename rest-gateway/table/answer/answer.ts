@@ -24,7 +24,7 @@ export type Answer = {
   readonly isDisposable?: boolean;
 };
 
-/** Turns the row of the main statement into a response. Throws TableError if the request does not allow the result. */
+/** Turns the row of the main statement into a response. Throws Problem if the request does not allow the result. */
 export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl): Answer {
   const { plan, profile, appliedPreferences, warning } = prepared;
   if (plan.format.explain) return explanation(plan, result);

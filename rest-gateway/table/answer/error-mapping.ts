@@ -2,32 +2,17 @@ import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
 import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
-import { isRefusal, Problem } from "../../../db/problems/problem.ts";
-import type { Reason } from "../../../db/problems/reasons.ts";
+import { Problem, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
 import { isOfValue } from "../../../db/transaction/unreadable.ts";
-import type { TokenFault } from "../../../identity/verified-tokens.ts";
-import { restAnswer } from "../../conventions/problem.ts";
 import { isPut, type Plan } from "../plan.ts";
 import {
-  anonymousOff,
-  badApiKey,
   badRaise,
-  badToken,
-  brokenToken,
-  disagreeingCredentials,
-  expiredToken,
-  failedClaim,
-  noApiKey,
-  noSecret,
   notSingular,
-  putMismatch,
   retryHeaders,
-  serviceKeyInBrowser,
-  TableError,
   type TableProblem,
+  tableAnswer,
   tooManyAffected,
-  toTableProblem,
   writeAnswerTooLarge,
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
@@ -52,13 +37,11 @@ export type ProblemContext = {
 
 /** The problem to send for an error; null for an internal error, which the client must not see. */
 export function problemOf(error: unknown, context: ProblemContext): TableProblem | null {
-  if (error instanceof TableError) return withHint(error, context);
-  if (isRefusal(error)) return tableRefusal(error).problem;
-  if (error instanceof Problem) return fromService(error);
+  if (error instanceof Problem) return ofProblem(error, context);
   const raised = error as DatabaseError;
   if (typeof raised?.code !== "string" || raised.severity === undefined) return null;
   const refused = context.plan && refusedNumber(raised, context.plan);
-  if (refused) return refused.problem;
+  if (refused) return tableAnswer(refused);
   if (raised.code === "PGRST") return fromRaise(raised);
   const message = clientMessage(raised);
   if (message === null) return null;
@@ -68,37 +51,10 @@ export function problemOf(error: unknown, context: ProblemContext): TableProblem
   return fromDatabase(raised, status, context);
 }
 
-function withHint({ problem, hintFor }: TableError, { catalog, role }: ProblemContext): TableProblem {
-  const hint = hintFor === null || role === null ? null : hintFor({ catalog, role });
-  return hint === null ? problem : { ...problem, hint };
-}
-
-/** The reasons for which PostgREST has an error. */
-const TABLE_ERRORS: Readonly<Partial<Record<Reason, () => TableError>>> = {
-  "no key": noApiKey,
-  "bad key": badApiKey,
-  "expired key": badApiKey,
-  "bad token": badToken,
-  "revoked token": badToken,
-  unreadable: badToken,
-  "expired token": expiredToken,
-  disagreement: disagreeingCredentials,
-  "service key in browser": serviceKeyInBrowser,
-  "anonymous off": anonymousOff,
-};
-
-const TOKEN_ERRORS: Readonly<Record<TokenFault["part"], (message: string) => TableError>> = {
-  claims: failedClaim,
-  token: brokenToken,
-  secret: noSecret,
-};
-
-/** The error for refused credentials. */
-export function tableRefusal(error: Problem): TableError {
-  const { fault } = error.more;
-  if (fault) return TOKEN_ERRORS[fault.part](fault.message);
-  const own = TABLE_ERRORS[error.reason];
-  return own ? own() : new TableError({ ...toTableProblem(error), headers: restAnswer(error).headers! });
+function ofProblem(problem: Problem, { catalog, role }: ProblemContext): TableProblem | null {
+  if (problem.reason === "internal error") return null;
+  const hint = (role !== null && problem.more.hintFor?.({ catalog, role })) || null;
+  return { ...tableAnswer(problem), ...(hint !== null && { hint }) };
 }
 
 function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
@@ -173,20 +129,16 @@ function statusFor(raised: DatabaseError, isAnonymous: boolean): number {
 const isSafe = ({ code, detail }: DatabaseError) =>
   detail !== undefined && code !== "23502" && code !== "23514" && !detail.startsWith("Failing row contains");
 
-function fromService(problem: Problem): TableProblem | null {
-  return problem.reason === "internal error" ? null : toTableProblem(problem);
-}
-
 /**
  * The error for a refused row count or size; null for other errors. To refuse, the statement casts a text such as
  * `content_service.shown=2` to a number, which fails.
  */
-function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError | null {
+function refusedNumber({ code, message }: DatabaseError, plan: Plan): Problem | null {
   if (code !== "22P02") return null;
   const { format, maxAffected, maxBytes } = plan;
   const countOf = (prefix: string) => new RegExp(`"${prefix}(\\d+)"`).exec(message)?.[1];
   if (maxBytes !== null && countOf(REFUSED.bytes)) return writeAnswerTooLarge(maxBytes);
-  if (isPut(plan) && countOf(REFUSED.unmatched)) return putMismatch();
+  if (isPut(plan) && countOf(REFUSED.unmatched)) return problem("put mismatch");
   const shown = format.isSingular && countOf(REFUSED.shown);
   const affected = maxAffected !== null && countOf(REFUSED.affected);
   if (shown) return notSingular(Number(shown));
@@ -197,12 +149,12 @@ function refusedNumber({ code, message }: DatabaseError, plan: Plan): TableError
 function fromRaise({ message, detail }: DatabaseError): TableProblem {
   const body = raisedObject(message);
   const response = objectOf(detail);
-  if (body === null) return badRaise("Invalid JSON value for MESSAGE").problem;
+  if (body === null) return tableAnswer(badRaise("Invalid JSON value for MESSAGE"));
   const given = objectOf(response?.headers);
   const headers = given && Object.entries(given).map(writeHeader);
   const { status, status_text: statusText } = response ?? {};
   if (!isStatus(status) || !headers?.every((header) => header !== null))
-    return badRaise("Invalid JSON value for DETAIL").problem;
+    return tableAnswer(badRaise("Invalid JSON value for DETAIL"));
   return {
     status,
     code: body.code,

@@ -1,8 +1,9 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import type { Header } from "../../conventions/endpoint.ts";
 import { type ChangePlan, type EmbedPlan, isChange, type Plan, type RowsPlan } from "../plan.ts";
-import { badResponseHeaders, badResponseStatus, invalidRange } from "../problem.ts";
+import { invalidRange } from "../problem.ts";
 import { RESERVED_NAMES, type RequestUrl } from "../request.ts";
 
 /** The header Preference-Applied: the preferences of the request that had an effect; "" for none. */
@@ -100,7 +101,7 @@ export function contentLocation({ path, search }: RequestUrl): string | null {
 /** The value of `set_config('response.status', '418', true)`; null when no function has set it. */
 export function responseStatus(text: string | null): number | null {
   if (text === null) return null;
-  if (!/^[2-5]\d\d$/.test(text)) throw badResponseStatus();
+  if (!/^[2-5]\d\d$/.test(text)) throw problem("bad response status");
   return Number(text);
 }
 
@@ -113,16 +114,16 @@ export function responseHeaders(text: string): Header[] {
   try {
     list = JSON.parse(text);
   } catch {
-    throw badResponseHeaders();
+    throw problem("bad response headers");
   }
-  if (!Array.isArray(list)) throw badResponseHeaders();
+  if (!Array.isArray(list)) throw problem("bad response headers");
   return list.map(headerOf);
 }
 
 function headerOf(item: unknown): Header {
   const [entry, ...others] = typeof item === "object" && item !== null ? Object.entries(item) : [];
   const header = entry && others.length === 0 ? writeHeader(entry) : null;
-  if (!header) throw badResponseHeaders();
+  if (!header) throw problem("bad response headers");
   return header;
 }
 

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { Problem } from "../../../db/problems/problem.ts";
 import { parseJson } from "../../../http/pipeline/body.ts";
 import { parseContentType } from "../../conventions/headers.ts";
-import { invalidBody, TableError, unsupportedMediaType } from "../problem.ts";
+import { invalidBody, unsupportedMediaType } from "../problem.ts";
 import type { Body, Target } from "../request.ts";
 import { eachPair } from "./url-encoded.ts";
 
@@ -39,7 +39,7 @@ const TEXT_TYPES: ReadonlySet<string> = new Set([
   "application/octet-stream",
 ] satisfies TextType[]);
 
-/** Parses a body to find its columns. Throws TableError for an unsupported media type and for malformed content. */
+/** Parses a body to find its columns. Throws Problem for an unsupported media type and for malformed content. */
 export function parseBody(bytes: Buffer, options: BodyOptions): Body {
   const { target, contentType = "application/json" } = options;
   const media = parseContentType(contentType);
@@ -101,14 +101,14 @@ function parseForm(text: string, { kind }: Target): Record<string, string | stri
   try {
     eachPair("form", text, add);
   } catch (error) {
-    if (error instanceof TableError) throw invalidBody("Empty or invalid form", String(error.problem.details));
+    if (error instanceof Problem) throw invalidBody("Empty or invalid form", String(error.more.details));
     throw error;
   }
   const isOne = (values: readonly string[]) => kind === "table" || values.length === 1;
   return Object.fromEntries([...fields].map(([name, values]) => [name, isOne(values) ? values.at(-1)! : values]));
 }
 
-/** Throws TableError for bytes that are not UTF-8. */
+/** Throws Problem for bytes that are not UTF-8. */
 export function textOf(bytes: Buffer): string {
   if (!isUtf8(bytes)) throw invalidBody("the body is not valid UTF-8");
   return bytes.toString();

@@ -1,7 +1,8 @@
 import type { Condition, Filter, Logic } from "../../../db/filters/condition.ts";
 import { type IsKeyword, isKeyword, isOperator, OPERATORS, type Operator } from "../../../db/filters/operators.ts";
+import { Problem } from "../../../db/problems/problem.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
-import { TableError, tooDeep } from "../problem.ts";
+import { tooDeep } from "../problem.ts";
 import type { Field } from "../request.ts";
 import { isNameCode, readField } from "./field.ts";
 import { Scanner } from "./scanner.ts";
@@ -34,7 +35,7 @@ export function tryOperation(text: string): Operation | null {
   try {
     return parseOperation(text);
   } catch (error) {
-    if (error instanceof TableError) return null;
+    if (error instanceof Problem) return null;
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import { OPERATORS } from "../../../db/filters/operators.ts";
 import { ConditionCounter, PatternError } from "../../../db/filters/patterns.ts";
-import { expensivePattern, patternTooLong, type TableError, tooMany, tooManyRepetitions } from "../problem.ts";
+import type { Problem } from "../../../db/problems/problem.ts";
+import { expensivePattern, patternTooLong, tooMany, tooManyRepetitions } from "../problem.ts";
 import type { ParseLimits } from "../request.ts";
 import type { Operation } from "./conditions.ts";
 
@@ -24,7 +25,7 @@ export class OperationCounter {
   }
 }
 
-const PROBLEMS: Readonly<Record<PatternError["fault"], (max: number) => TableError>> = {
+const PROBLEMS: Readonly<Record<PatternError["fault"], (max: number) => Problem>> = {
   conditions: (max) => tooMany("conditions", max),
   patterns: (max) => tooMany("patterns (like, match, full-text search)", max),
   length: patternTooLong,

@@ -1,7 +1,8 @@
 import { parserCache } from "../../../cache/text-cache.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
 import type { Condition, Logic } from "../../../db/filters/condition.ts";
-import { invalidRange, notFilter, TableError } from "../problem.ts";
+import { Problem } from "../../../db/problems/problem.ts";
+import { invalidRange, notFilter } from "../problem.ts";
 import {
   type Field,
   type OrderTerm,
@@ -212,7 +213,7 @@ function tryParameter(name: string): Parameter | null {
   try {
     return parseParameter(name);
   } catch (error) {
-    if (error instanceof TableError) return null;
+    if (error instanceof Problem) return null;
     throw error;
   }
 }
@@ -246,7 +247,7 @@ function filterNamed(name: string, text: string): Operation {
   try {
     return parseOperation(text);
   } catch (error) {
-    if (!(error instanceof TableError) || beginsLikeFilter(text)) throw error;
-    throw notFilter(name, text, similarTo(name, RESERVED_NAMES), error.problem);
+    if (!(error instanceof Problem) || beginsLikeFilter(text)) throw error;
+    throw notFilter(name, text, similarTo(name, RESERVED_NAMES), error);
   }
 }

@@ -1,8 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../../db/filters/condition.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import { takeKey } from "../../../identity/credentials.ts";
 import { type MediaType, parseAccept } from "../../conventions/headers.ts";
-import { methodNotAllowed, methodNotForFunctions, noSuchPath } from "../problem.ts";
+import { methodNotAllowed } from "../../conventions/problem.ts";
+import { methodNotForFunctions } from "../problem.ts";
 import type { Body, Field, Method, ParseLimits, QueryPart, RequestUrl, TableRequest, Target } from "../request.ts";
 import { parseBody } from "./body.ts";
 import { parsePreferences, parseProfile, parseRange } from "./headers.ts";
@@ -39,7 +41,7 @@ const WITH_BODY: ReadonlySet<Method> = new Set(["POST", "PUT", "PATCH"]);
 const READING: ReadonlySet<Method> = new Set(["OPTIONS", "GET", "HEAD"]);
 
 /**
- * Parses an HTTP request to the table interface, without looking up the names in it. Throws TableError for malformed
+ * Parses an HTTP request to the table interface, without looking up the names in it. Throws Problem for malformed
  * input. Parts of the result are cached and shared, so they must not be changed.
  */
 export function parseRequest(input: ParseInput): TableRequest {
@@ -70,7 +72,7 @@ function parseTarget(path: string): Target {
   const segments = path.split("/");
   const isFunction = segments.length === 2 && segments[0] === "rpc";
   const name = segments.at(-1)!;
-  if ((segments.length > 1 && !isFunction) || name === "") throw noSuchPath();
+  if ((segments.length > 1 && !isFunction) || name === "") throw problem("no such path");
   return { kind: isFunction ? "function" : "table", name: decodeText("path", name) };
 }
 

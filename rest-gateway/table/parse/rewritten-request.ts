@@ -1,5 +1,6 @@
 import { parseContentType } from "../../conventions/headers.ts";
-import { invalidBody, methodNotAllowed, queryTypeOnly } from "../problem.ts";
+import { methodNotAllowed } from "../../conventions/problem.ts";
+import { invalidBody, queryTypeOnly } from "../problem.ts";
 import { QUERY_TYPE, type RequestText } from "../request.ts";
 import { textOf } from "./body.ts";
 import { BASE } from "./request.ts";

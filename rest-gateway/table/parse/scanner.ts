@@ -1,4 +1,5 @@
-import { type TableError, unreadable } from "../problem.ts";
+import type { Problem } from "../../../db/problems/problem.ts";
+import { unreadable } from "../problem.ts";
 
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -87,7 +88,7 @@ export class Scanner {
   }
 
   /** The error for unexpected text at this position. */
-  error(expected: string): TableError {
+  error(expected: string): Problem {
     return unreadable(this.#parameter, this.text, this.at, expected);
   }
 }

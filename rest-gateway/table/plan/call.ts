@@ -1,8 +1,9 @@
 import { type Catalog, type DatabaseFunction, type FunctionResult, tableOf } from "../../../db/catalog/catalog.ts";
 import { mayExecute } from "../../../db/catalog/grants.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import { type CallArguments, type CallPlan, type Count, type Format, type RowSource, VALUE } from "../plan.ts";
-import { ambiguousFunction, JSON_IN_FORM, maxAffectedNeedsSet, noSuchColumn, noSuchFunction } from "../problem.ts";
+import { ambiguousFunction, JSON_IN_FORM, noSuchColumn, noSuchFunction } from "../problem.ts";
 import type { Body, SelectItem, TableRequest } from "../request.ts";
 import { isJsonInForm } from "./changes.ts";
 import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
@@ -41,7 +42,7 @@ export function planCall(
   const { method, preferences, query } = request;
   const { returns } = call.function;
   const maxAffected = preferences.handling === "strict" ? preferences.maxAffected : null;
-  if (maxAffected !== null && !isSet(returns)) throw maxAffectedNeedsSet();
+  if (maxAffected !== null && !isSet(returns)) throw problem("max affected needs set");
   const isReadOnly = method !== "POST" || call.function.volatility !== "volatile";
   const source = rowSourceOf(returns, catalog);
   const rows = new RowPlanner(catalog, query, options).plan(source, source.table?.name ?? call.function.name);

@@ -1,5 +1,6 @@
 import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
 import type { Filter } from "../../../db/filters/condition.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import type {
   BodyColumns,
   ConditionPlan,
@@ -11,15 +12,7 @@ import type {
   RowsPlan,
   UpdatePlan,
 } from "../plan.ts";
-import {
-  invalidBody,
-  JSON_IN_FORM,
-  methodNotForTable,
-  noSuchBodyColumns,
-  putFilters,
-  putLimits,
-  unfiltered,
-} from "../problem.ts";
+import { invalidBody, JSON_IN_FORM, methodNotForTable, noSuchBodyColumns, putFilters, unfiltered } from "../problem.ts";
 import type { Body, Field, TableRequest } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";
 import { planConditions, unknownColumn } from "./fields.ts";
@@ -67,7 +60,7 @@ export function planPut(request: TableRequest, options: ChangeOptions): InsertPl
   const { table } = options;
   if (!table.isInsertable || !table.isUpdatable) throw methodNotForTable("PUT", methodsOf(table));
   const part = request.query.parts.get("");
-  if (part && (part.limit !== null || part.offset > 0)) throw putLimits();
+  if (part && (part.limit !== null || part.offset > 0)) throw problem("put limits");
   const key = keyOf(request, table);
   const body = planBody(request, table);
   for (const { column } of key)

@@ -12,7 +12,7 @@ export type Wanted = {
 };
 
 /**
- * The only matching relationship. Throws TableError if none or several match. A function takes precedence over foreign keys to
+ * The only matching relationship. Throws Problem if none or several match. A function takes precedence over foreign keys to
  * a relation with its name.
  */
 export function findRelationship(catalog: Catalog, source: Table, { name, hint }: Wanted): Relationship {

@@ -26,7 +26,7 @@ export type PlanOptions = {
   readonly maxBytes: number | null;
 };
 
-/** Resolves the names of a request in the catalog. Throws TableError for unknown names and invalid combinations. */
+/** Resolves the names of a request in the catalog. Throws Problem for unknown names and invalid combinations. */
 export function planRequest(given: TableRequest, catalog: Catalog, options: PlanOptions): Plan {
   const request = withRange(given);
   const schema = schemaOf(request, catalog);

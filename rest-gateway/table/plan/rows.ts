@@ -1,13 +1,7 @@
 import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
-import {
-  aggregatesOff,
-  noRelationship,
-  notEmbedded,
-  spreadNeedsToOne,
-  tooManyEmbedFilters,
-  tooManyEmbeds,
-} from "../problem.ts";
+import { noRelationship, notEmbedded, spreadNeedsToOne, tooManyEmbedFilters, tooManyEmbeds } from "../problem.ts";
 import type { Query, QueryPart, SelectItem } from "../request.ts";
 import { castOf, hasField, planConditions, planField } from "./fields.ts";
 import { planOrder } from "./order.ts";
@@ -108,7 +102,7 @@ export class RowPlanner {
         ? { name: "count", cast: null }
         : aggregate && { ...aggregate, cast: this.#cast(aggregate.cast) },
     };
-    if (value.aggregate && !this.#options.allowsAggregates) throw aggregatesOff();
+    if (value.aggregate && !this.#options.allowsAggregates) throw problem("aggregates off");
     return { kind: "field", value, alias: alias ?? keyOf(value) };
   }
 

@@ -6,6 +6,7 @@ import type { Start } from "../../../db/changes/position.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import type { Attempt } from "../../../db/changes/watch-group.ts";
 import { allOf } from "../../../db/filters/condition.ts";
+import { problem } from "../../../db/problems/problem.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
@@ -17,7 +18,7 @@ import type { SocketCallers } from "../../../identity/socket-caller.ts";
 import { parseAccept } from "../../conventions/headers.ts";
 import { shapeOf } from "../parse/request.ts";
 import type { Plan, ReadPlan } from "../plan.ts";
-import { badEventId, streamNotPossible, streamRefused, streamUnavailable } from "../problem.ts";
+import { streamNotPossible, streamRefused, streamUnavailable } from "../problem.ts";
 import type { RequestText, TableRequest } from "../request.ts";
 import { ChangeEvent } from "./change-event.ts";
 
@@ -50,7 +51,7 @@ export type StreamRequest = {
   readonly plan: Plan;
   readonly caller: Caller;
   readonly callerRules: CallerRules;
-  /** Rejects with TableError and the errors of Postgres. */
+  /** Rejects with Problem and the errors of Postgres. */
   read(): Promise<TableSnapshot>;
 };
 
@@ -97,7 +98,7 @@ export class TableStreams {
     return this.#delivery.size;
   }
 
-  /** Rejects with TableError if the request cannot be served. */
+  /** Rejects with Problem if the request cannot be served. */
   async serve({ exchange, request, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
     const { feed, streams, callers } = this.#options;
     const { watched, warning } = await this.#describe(request, plan, caller);
@@ -206,7 +207,7 @@ export class TableStreams {
     const text = request.headers["last-event-id"];
     if (text === undefined || text === "") return null;
     const since = typeof text === "string" ? feed.startOf(text) : null;
-    if (!since) throw badEventId();
+    if (!since) throw problem("bad event id");
     return since;
   }
 
@@ -243,7 +244,7 @@ function refuseHidden(role: string, columns: Iterable<string>, readable: Readonl
     if (!readable.has(column)) throw streamRefused(`the role ${role} may not read the column ${column}`);
 }
 
-/** Null for all columns. Throws TableError for anything else than columns. */
+/** Null for all columns. Throws Problem for anything else than columns. */
 function selectedColumns({ rows }: ReadPlan): ReadonlySet<string> | null {
   if (rows.embeds.length > 0) throw streamNotPossible("a stream of changes cannot embed other tables");
   const names = new Set<string>();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { TableError } from "../../../../rest-gateway/table/problem.ts";
+import { Problem } from "../../../../db/problems/problem.ts";
 import { parse } from "./parse.ts";
 
 /** Any code units, including lone surrogates and NUL. */
@@ -99,9 +99,9 @@ test.each(Object.keys(PLACES))("any text as %s is parsed, or refused with a 4xx"
       try {
         expect(parse(...PLACES[place]!(text)).shape).toBeTypeOf("string");
       } catch (error) {
-        if (!(error instanceof TableError)) throw error;
-        expect(error.problem.status).toBeGreaterThanOrEqual(400);
-        expect(error.problem.status).toBeLessThan(500);
+        if (!(error instanceof Problem)) throw error;
+        expect(error.status).toBeGreaterThanOrEqual(400);
+        expect(error.status).toBeLessThan(500);
       }
     }),
     { numRuns: 2000 },
@@ -116,7 +116,7 @@ test("parsed texts are valid in Postgres, without NUL and lone surrogates", () =
         for (const each of [...values, ...query.arguments.keys()])
           expect(each.isWellFormed() && !each.includes("\0")).toBe(true);
       } catch (error) {
-        if (!(error instanceof TableError)) throw error;
+        if (!(error instanceof Problem)) throw error;
       }
     }),
     { numRuns: 5000 },

@@ -1,5 +1,6 @@
+import { Problem } from "../../../../db/problems/problem.ts";
 import { parseRequest } from "../../../../rest-gateway/table/parse/request.ts";
-import { TableError, type TableProblem } from "../../../../rest-gateway/table/problem.ts";
+import { type TableProblem, tableAnswer } from "../../../../rest-gateway/table/problem.ts";
 import type { TableRequest } from "../../../../rest-gateway/table/request.ts";
 
 type Rest = {
@@ -29,7 +30,7 @@ export function problemOf(act: () => unknown): TableProblem {
   try {
     act();
   } catch (error) {
-    if (error instanceof TableError) return error.problem;
+    if (error instanceof Problem) return tableAnswer(error);
     throw error;
   }
   throw new Error("it was not refused");
