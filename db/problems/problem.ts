@@ -3,7 +3,12 @@ import { CREDENTIALS } from "./credentials.ts";
 import { REASONS, type Reason, type RestCode } from "./reasons.ts";
 
 /** An error in one field of the input. `tags[0]` is an element, `[3].email` a field of the fourth record. */
-export type Fault = { readonly field: string; readonly message: string };
+export type Fault = {
+  readonly field: string;
+  readonly message: string;
+  /** Without one it is that of the problem, or VALIDATION_ERROR beside a field that is missing. */
+  readonly code?: RestCode;
+};
 
 /** What a problem says besides its reason. An interface sends what its format has a place for. */
 export type More = {

@@ -217,8 +217,9 @@ export function parse<Body>(schema: z.ZodType<Body>, body: unknown): Body {
   const { issues } = result.error;
   const faults = new Map(issues.flatMap(faultsOf).map((fault) => [fault.field, fault]));
   const fields = body as Record<PropertyKey, unknown>;
-  const isMissing = issues.some(({ path: [name] }) => name !== undefined && fields[name] === undefined);
-  throw badFields([...faults.values()], isMissing);
+  const missing = new Set(issues.map(({ path: [name] }) => name).filter((name) => name && fields[name] === undefined));
+  const withCode = (fault: Fault): Fault => (missing.has(fault.field) ? { ...fault, code: "MISSING_FIELD" } : fault);
+  throw badFields([...faults.values()].map(withCode), missing.size > 0);
 }
 
 /** One fault for each unknown field or failed check: `{ field: "name", message: "name is required" }`. */

@@ -5,9 +5,10 @@ import { type Destination, type Head, setHead } from "../../http/pipeline/exchan
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
 
 /** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */
-export const faultOfRecord = (index: number, message: string, field: string | null): Fault => ({
+export const faultOfRecord = (index: number, message: string, field: string | null, code?: RestCode): Fault => ({
   field: field === null ? `[${index}]` : `[${index}].${field}`,
   message: `[${index}]: ${message}`,
+  ...(code && { code }),
 });
 
 /** An error response of the REST conventions. */
@@ -26,7 +27,11 @@ export const DOCUMENTATION = "/docs/errors";
 
 /** `{"error":{"code":"USER_NOT_FOUND","message":"no such user","requestId":…,"timestamp":…,"documentation":…},"timestamp":…,"status":404}` */
 export function problemBody(problem: RestProblem, requestId: string, dialect: ErrorDialect = "nested"): string {
-  const { status, code, message, hint, faults = [], members } = problem;
+  const { status, code, message, hint, members } = problem;
+  const usual = code === "MISSING_FIELD" ? "VALIDATION_ERROR" : code;
+  const faults = (problem.faults ?? []).map(({ field, message: text, code: own = usual }) => ({
+    ...{ field, code: own, message: text },
+  }));
   if (dialect === "detail") return JSON.stringify({ detail: { code, message }, ...members });
   if (dialect === "flat") return JSON.stringify({ error: code, message, field: faults[0]?.field ?? null, ...members });
 
@@ -39,7 +44,7 @@ export function problemBody(problem: RestProblem, requestId: string, dialect: Er
 }
 
 /** The first message of each field. */
-const fieldsOf = (faults: readonly Fault[]) =>
+const fieldsOf = (faults: readonly Fault[]): Readonly<Record<string, string>> =>
   Object.fromEntries(faults.toReversed().map(({ field, message }) => [field, message]));
 
 /** The headers of an error response, names and values alternating. */

@@ -83,10 +83,15 @@ const faultsOf = (records: readonly Columns[], id: string | null, resource: Reso
   return faultsOfInput({ table: resource.table, records, key }, asked.identity, asked);
 };
 
-function faultIn({ record, column, message }: InputFault, resource: Resource, style: Style, isMany: boolean): Fault {
+function faultIn(
+  { record, column, message, code }: InputFault,
+  resource: Resource,
+  style: Style,
+  isMany: boolean,
+): Fault {
   const named = resource.fields.find((field) => field.column.name === column);
   const field = named ? nameIn(named, style) : column;
-  return isMany ? faultOfRecord(record, message, field) : { field, message };
+  return isMany ? faultOfRecord(record, message, field, code) : { field, message, code };
 }
 
 /** The database has refused one record among several; `place` counts from 0. */

@@ -134,7 +134,11 @@ const CODE = textOf("For programs, such as `USER_NOT_FOUND`.");
 const MESSAGE = textOf("For people.");
 
 const FAULTS = arrayOf(
-  objectOf({ field: textOf("Such as `email`, `tags[0]` or `[3].email`."), message: textOf("The fault.") }),
+  objectOf({
+    field: textOf("Such as `email`, `tags[0]` or `[3].email`."),
+    code: textOf("For programs, such as `RESOURCE_CONFLICT`."),
+    message: textOf("The fault."),
+  }),
 );
 
 const ERROR = withOptional(

@@ -39,7 +39,10 @@ export function readAccount(body: unknown, isRequired: boolean): AccountRead {
     return username === null ? NO_ACCOUNT : { ...NO_ACCOUNT, faults: [PASSWORD_REQUIRED] };
   }
   const { data, error } = AccountBody.safeParse({ password, username });
-  const faults = [...(error?.issues.flatMap(faultsOf) ?? []), ...faultsOfEmail(email)];
+  const found = error?.issues.flatMap(faultsOf) ?? [];
+  const missing = (fault: Fault): Fault =>
+    fault.field === "password" && password === undefined ? { ...fault, code: "MISSING_FIELD" } : fault;
+  const faults = [...found.map(missing), ...faultsOfEmail(email)];
   const input = data === undefined || faults.length > 0 ? null : { username: null, ...data };
   return { faults, isMissing: password === undefined, input };
 }

@@ -85,7 +85,7 @@ function readRecord(object: JsonObject, options: RecordOptions, more: readonly s
     if (isAbsent && !(field.isRequired && use !== "update")) continue;
     const fault = isAbsent ? "is required" : faultOfJson(value, field.column);
     isMissing ||= isAbsent;
-    if (fault !== null) faults.push({ field: name, message: `${name} ${fault}` });
+    if (fault !== null) faults.push({ ...(isAbsent && MISSING), field: name, message: `${name} ${fault}` });
     else {
       fields.push(field);
       columns[field.column.name] = value;
@@ -93,6 +93,8 @@ function readRecord(object: JsonObject, options: RecordOptions, more: readonly s
   }
   return { faults, isMissing, input: { fields, columns } };
 }
+
+const MISSING = { code: "MISSING_FIELD" } as const;
 
 const writtenOf = ({ resource, use, given }: RecordOptions) =>
   resource.fields.filter(

@@ -181,7 +181,10 @@ describe("POST /auth/email", () => {
     expect((await change({ email: other }, user.headers)).status).toBe(200);
     expect(await signsIn(other)).toBe(true);
     const { status, json } = await change({ email: "opa@test.example" }, ann.headers);
-    expect([status, json.error.details[0]]).toEqual([409, { field: "email", message: "email already registered" }]);
+    expect([status, json.error.details[0]]).toEqual([
+      409,
+      { field: "email", code: "RESOURCE_CONFLICT", message: "email already registered" },
+    ]);
     expect((await change({ email: "\u043epa@test.example" }, ann.headers)).status).toBe(400);
   });
 

@@ -72,8 +72,8 @@ describe("POST /auth/login", () => {
   test("names every missing field", async () => {
     const { json } = await login({});
     expect(json.error.details).toEqual([
-      { field: "username", message: "username is required" },
-      { field: "password", message: "password is required" },
+      { field: "username", code: "MISSING_FIELD", message: "username is required" },
+      { field: "password", code: "MISSING_FIELD", message: "password is required" },
     ]);
   });
 

@@ -57,7 +57,9 @@ describe("POST /auth/register", () => {
     const [{ message }] = (await client.sql(`
       select obj_description(oid) as message from pg_constraint where conname = 'accounts_username_format'`)) as [any];
     const eve = { ...dora, email: "eve@test.example", username: "a b" };
-    expect((await register(eve)).json.error.details).toEqual([{ field: "username", message }]);
+    expect((await register(eve)).json.error.details).toEqual([
+      { field: "username", code: "VALIDATION_ERROR", message },
+    ]);
   });
 
   test("reports all faults at once: of the account, of the user, and an e-mail that is registered", async () => {

@@ -29,7 +29,7 @@ describe("POST of an array with a taken e-mail names the record", () => {
       expect.objectContaining({
         code: "RESOURCE_CONFLICT",
         message,
-        details: [{ field: `[${place}].email`, message }],
+        details: [{ field: `[${place}].email`, code: "RESOURCE_CONFLICT", message }],
         fields: { [`[${place}].email`]: message },
       }),
     ]);
@@ -58,7 +58,7 @@ describe("POST of an array with a taken e-mail names the record", () => {
     const body = [...several(1), { name: "Ada", email: "ada@example.com" }];
     const message = "[1]: email already registered";
     const { status, json } = await api("POST /api/v2/users", { body });
-    expect([status, json.error.details]).toEqual([409, [{ field: "[1].email", message }]]);
+    expect([status, json.error.details]).toEqual([409, [{ field: "[1].email", code: "RESOURCE_CONFLICT", message }]]);
     const received = async (prefer: string) => (await api("POST /users", { body, prefer })).json;
     expect(await received("dialect=flat")).toEqual({ error: "RESOURCE_CONFLICT", message, field: "[1].email" });
     expect(await received("dialect=detail")).toEqual({ detail: { code: "RESOURCE_CONFLICT", message } });

@@ -65,7 +65,7 @@ describe("an asynchronous POST of an array", () => {
       expect.objectContaining({
         code: "RESOURCE_CONFLICT",
         message,
-        details: [{ field: `[${place}].email`, message }],
+        details: [{ field: `[${place}].email`, code: "RESOURCE_CONFLICT", message }],
       }),
     ]);
     expect(await countUsers()).toBe(before);

@@ -48,6 +48,8 @@ test("fields that the service assigns are ignored in a body", async () => {
   expect(made).not.toHaveProperty("role");
 });
 
+const TAKEN = "RESOURCE_CONFLICT";
+
 test.each([
   [{}, "MISSING_FIELD", { name: "name is required", email: "email is required" }],
   [{ name: "Grace" }, "MISSING_FIELD", { email: "email is required" }],
@@ -84,9 +86,10 @@ test.each([
   const before = await allUsers(client);
   const { status, json } = await api("POST /users", { body: input });
   expect([status, json.error.code, json.error.fields]).toEqual([400, code, fields]);
-  expect(json.error.details).toEqual(
-    expect.arrayContaining(Object.entries(fields).map(([field, message]) => ({ field, message }))),
-  );
+  const codeOf = (message: string) =>
+    message.endsWith("is required") ? "MISSING_FIELD" : message.endsWith("registered") ? TAKEN : "VALIDATION_ERROR";
+  const details = Object.entries(fields).map(([field, message]) => ({ field, code: codeOf(message), message }));
+  expect(json.error.details).toEqual(expect.arrayContaining(details));
   expect(json.error.details).toHaveLength(Object.keys(fields).length);
   expect(json.error.message.split("; ").toSorted()).toEqual(Object.values(fields).toSorted());
   expect(await allUsers(client)).toBe(before);

@@ -34,7 +34,7 @@ describe("an error has the general envelope", () => {
     expect(json.error).toMatchObject({
       code: "VALIDATION_ERROR",
       message,
-      details: [{ field: "email", message }],
+      details: [{ field: "email", code: "VALIDATION_ERROR", message }],
       fields: { email: message },
     });
   });

@@ -80,7 +80,8 @@ describe("it is rejected and creates no user", () => {
     const body = { name: "Grace", email: newEmail(), password: PASSWORD, ...given };
     const { status, json } = await api("POST /users", { body });
     expect(await allUsers(client)).toBe(before);
-    return [status, json.error.code, json.error.details];
+    const { code, details } = json.error;
+    return [status, code, details.map(({ field, message }: any) => ({ field, message }))];
   };
 
   test.each<[password: unknown, messages: readonly string[]]>([

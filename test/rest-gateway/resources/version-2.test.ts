@@ -181,9 +181,9 @@ describe("a body", () => {
     const { status, json } = await api("POST /api/v2/users", { body: { email: "none", age: "old" } });
     expect([status, json.status]).toEqual([422, 422]);
     expect(json.errors).toEqual([
-      { field: "name", message: "name is required" },
-      { field: "age", message: "age must be a whole number" },
-      { field: "email", message: "email must be a valid address" },
+      { field: "name", code: "MISSING_FIELD", message: "name is required" },
+      { field: "age", code: "VALIDATION_ERROR", message: "age must be a whole number" },
+      { field: "email", code: "VALIDATION_ERROR", message: "email must be a valid address" },
     ]);
     expect(json.error).toMatchObject({ code: "VALIDATION_ERROR", details: json.errors });
   });
@@ -193,9 +193,9 @@ describe("a body", () => {
     expect(status).toBe(422);
     expect(json.errors).toEqual(
       expect.arrayContaining([
-        { field: "name", message: "name must have 1 to 200 characters" },
-        { field: "email", message: "email must be a valid address" },
-        { field: "age", message: "age must be from 0 to 150" },
+        { field: "name", code: "VALIDATION_ERROR", message: "name must have 1 to 200 characters" },
+        { field: "email", code: "VALIDATION_ERROR", message: "email must be a valid address" },
+        { field: "age", code: "VALIDATION_ERROR", message: "age must be from 0 to 150" },
       ]),
     );
     expect(json.errors).toHaveLength(3);
@@ -203,7 +203,10 @@ describe("a body", () => {
 
   test("has errors in the spelling of the version", async () => {
     const { status, json } = await api("POST /api/v2/comments", { as: "ada", body: { content: "About what?" } });
-    expect([status, json.errors]).toEqual([422, [{ field: "articleId", message: "articleId is required" }]]);
+    expect([status, json.errors]).toEqual([
+      422,
+      [{ field: "articleId", code: "MISSING_FIELD", message: "articleId is required" }],
+    ]);
   });
 
   test.each([
@@ -222,7 +225,7 @@ describe("a body", () => {
     expect([status, json.error.code, json.error.details]).toEqual([
       409,
       "RESOURCE_CONFLICT",
-      [{ field: "email", message: "email already registered" }],
+      [{ field: "email", code: "RESOURCE_CONFLICT", message: "email already registered" }],
     ]);
     expect(json.errors).toBeUndefined();
   });
