@@ -1,11 +1,12 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
 import { collectionOrder } from "./order.ts";
-import { isPaged, listOffset, listSize } from "./page.ts";
+import { DEFAULT_PAGE_SIZE, isPaged, listOffset, listSize, unpagedSize } from "./page.ts";
 
 /**
  * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.articles(limit: Int = 10): [Article!]!`, in the order of the
- * table unless there is `orderBy`. A function tagged `@unpaged` has no `limit` and `offset`.
+ * table unless there is `orderBy`. A function tagged `@unpaged` returns all rows unless there is a `limit`:
+ * `search(keyword: String!, limit: Int, offset: Int = 0): [Article!]!`.
  */
 export const ListShapePlugin: GraphileConfig.Plugin = {
   name: "ListShapePlugin",
@@ -33,16 +34,18 @@ export const ListShapePlugin: GraphileConfig.Plugin = {
         const { applyPlan: _applyPlan, ...order } = orderBy ?? ({} as any);
         const description = "The order: by the first value, then by the second, and so on.";
         const conditions = { ...(filter && { filter }), ...(orderBy && { orderBy: { ...order, description } }) };
-        if (!isPaged(scope)) return { ...parameters, ...conditions };
+        // A function may have a limit of its own.
+        if ("limit" in parameters || "offset" in parameters) return { ...parameters, ...conditions };
 
         const { GraphQLInt } = build.graphql;
-        const size = listSize(build);
+        const hasPages = isPaged(scope);
+        const size = hasPages ? listSize(build) : unpagedSize(build);
         return {
           ...parameters,
           limit: {
             type: GraphQLInt,
-            description: "Maximum number of items.",
-            defaultValue: 10,
+            description: hasPages ? "Maximum number of items." : "Maximum number of items: all without it.",
+            ...(hasPages && { defaultValue: DEFAULT_PAGE_SIZE }),
             applyPlan(_: unknown, $list: PgSelectStep, arg: any) {
               $list.setFirst(lambda(arg.getRaw(), size, true) as never);
             },

@@ -1,7 +1,7 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
 import { SafeError } from "postgraphile/grafast";
 
-const DEFAULT_PAGE_SIZE = 10;
+export const DEFAULT_PAGE_SIZE = 10;
 const DEFAULT_MAX_PAGE_SIZE = 1000;
 
 type Count = number | null | undefined;
@@ -9,7 +9,7 @@ type FirstAndLast = readonly [first: Count, last: Count];
 
 const refuse = (message: string) => new SafeError(message, { code: "VALIDATION_ERROR" });
 
-/** A function tagged `@unpaged` returns all its rows. */
+/** A function tagged `@unpaged` returns all its rows without `limit`. */
 export const isPaged = ({ pgFieldResource }: { readonly pgFieldResource?: Table | undefined }): boolean =>
   !pgFieldResource?.extensions?.tags?.unpaged;
 
@@ -33,6 +33,12 @@ export function pageSizes(build: GraphileBuild.Build) {
 export function listSize(build: GraphileBuild.Build): (limit: unknown) => number {
   const check = sizeCheck(build);
   return (limit) => check("limit", (limit as Count) ?? DEFAULT_PAGE_SIZE);
+}
+
+/** The same for a list that is not paged: without a value it has all rows. */
+export function unpagedSize(build: GraphileBuild.Build): (limit: unknown) => number | null {
+  const check = sizeCheck(build);
+  return (limit) => (limit == null ? null : check("limit", limit as number));
 }
 
 function sizeCheck({ options }: GraphileBuild.Build): (name: string, size: number) => number {

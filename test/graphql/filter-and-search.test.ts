@@ -164,5 +164,23 @@ describe("search(keyword: String!): [Article!]!", () => {
     expect(await search("")).toHaveLength(row!.count);
   });
 
+  test("returns pages of the same list with limit and offset, also with an order", async () => {
+    const page = (args: string) => data(`{ search(keyword: "", ${args}) { id } }`).then(({ search: rows }) => rows);
+    for (const order of ["", ", orderBy: ID_DESC"]) {
+      const all = await page(`limit: null${order}`);
+      expect(all).toHaveLength((await search("")).length);
+      expect(await page(`limit: 2${order}`)).toEqual(all.slice(0, 2));
+      expect(await page(`limit: 2, offset: 1${order}`)).toEqual(all.slice(1, 3));
+      expect(await page(`offset: 1${order}`)).toEqual(all.slice(1));
+      expect(await page(`limit: 0${order}`)).toEqual([]);
+    }
+    expect(await errors('{ search(keyword: "", limit: 1001) { id } }')).toEqual([
+      "VALIDATION_ERROR: limit must be from 0 to 1000",
+    ]);
+    expect(await errors('{ search(keyword: "", offset: -1) { id } }')).toEqual([
+      "VALIDATION_ERROR: offset must not be negative",
+    ]);
+  });
+
   test("without a match returns an empty list", async () => expect(await search("no article has this")).toEqual([]));
 });
