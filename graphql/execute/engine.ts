@@ -168,8 +168,8 @@ export class Engine {
   }
 
   /**
-   * Executes an operation of any kind. Returns its result, or the events of a subscription: those after the position `since`,
-   * given as text, or from now on.
+   * Executes an operation of any kind. Returns its result, with `data` as JSON text, or the events of a subscription: those after the
+   * position `since`, given as text, or from now on.
    */
   async start(
     operation: Operation,
@@ -177,16 +177,9 @@ export class Engine {
     signal: CancelSignal,
     since: string | null,
   ): Promise<ExecutionResult | SubscriptionEvents> {
-    const { metrics } = this.#options;
+    if (operation.kind !== "subscription") return this.execute(operation, identity, signal);
     const refused = refusedIntrospection(operation, identity, this.#options);
     if (refused) return { errors: [refused] };
-    if (operation.kind !== "subscription") {
-      const result = await this.#atPosition(operation, identity, (transactions) => {
-        const args = this.#args(operation, identity, signal, { transactions });
-        return metrics.measure(operation, () => planned(identity, () => execute(args)));
-      });
-      return this.#explained(result, operation, identity);
-    }
     return this.#options.memory.counted(operation, identity.request.recipient!, (holding) =>
       this.#subscribe(operation, identity, signal, { caller: identity.caller, since, holding }),
     );

@@ -35,6 +35,13 @@ export function sendAnswer(response: ServerResponse, mediaType: MediaType, { sta
   response.end(sent);
 }
 
+/** Writes a result whose `data` is JSON text, or null. */
+export function writeResult(data: string | null, errors: readonly unknown[] | undefined, extensions: object): string {
+  const before = errors ? `{"errors":${JSON.stringify(errors)},"data":` : '{"data":';
+  const after = Object.keys(extensions).length === 0 ? "}" : `,"extensions":${JSON.stringify(extensions)}}`;
+  return before + (data ?? "null") + after;
+}
+
 /** In UTF-16 code units. */
 const LARGE = 65_536;
 

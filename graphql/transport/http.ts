@@ -13,7 +13,7 @@ import { codeOf } from "../execute/error-codes.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
 import { graphqlCaller, refuseInvalid } from "./caller.ts";
-import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer } from "./envelope.ts";
+import { type Answer, GRAPHQL, type MediaType, mediaTypeOf, refusal, sendAnswer, writeResult } from "./envelope.ts";
 import { requestOf } from "./request.ts";
 import { type StreamOptions, sendEvents, wantsEvents } from "./stream.ts";
 
@@ -127,14 +127,10 @@ function answerErrors(
 }
 
 function answer(result: ExecutionResult, format: ErrorFormat, internalStatus: number): Answer {
-  // `data` is already JSON text.
-  const data = result.data === null ? "null" : (result.data as unknown as string);
-  const members = { ...result.extensions, ...(format.refused !== null && authOf(format.refused)) };
-  const extensions = Object.keys(members).length === 0 ? "" : `,"extensions":${JSON.stringify(members)}`;
-  if (!result.errors) return { status: 200, body: `{"data":${data}${extensions}}` };
-  const errors = result.errors.map((error) => formatError(error, format));
-  const status = errors.some(isInternal) ? internalStatus : 200;
-  return { status, body: `{"errors":${JSON.stringify(errors)},"data":${data}${extensions}}` };
+  const extensions = { ...result.extensions, ...(format.refused !== null && authOf(format.refused)) };
+  const errors = result.errors?.map((error) => formatError(error, format));
+  const status = errors?.some(isInternal) ? internalStatus : 200;
+  return { status, body: writeResult(result.data as string | null, errors, extensions) };
 }
 
 /** Tells a client whose credential is not valid that its operation has run without it: there may be fewer rows, and no error. */

@@ -1,7 +1,7 @@
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
-import type { ByteBudget, Holder, Holding } from "../../db/admission/byte-budget.ts";
+import type { ByteBudget, Holder } from "../../db/admission/byte-budget.ts";
 import type { MessageContext } from "../../db/errors.ts";
 import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
@@ -17,6 +17,7 @@ import { attributesOf, type Operation } from "../execute/operation.ts";
 import { refuseInvalid, socketCaller } from "./caller.ts";
 import { clientMessageOf } from "./client-message.ts";
 import { requestOf } from "./request.ts";
+import { SocketSender } from "./socket-sender.ts";
 
 export type GraphQLSocketOptions = {
   readonly engine: Engine;
@@ -46,12 +47,9 @@ type Session = SocketExchange & {
   readonly holder: Holder;
   /** Null until the client has sent `connection_init`. */
   caller: SocketCaller | null;
-  /** Bytes that the client has not taken yet: of results of queries and mutations, and of all other messages. */
-  readonly unread: { readonly results: Holding; readonly others: Holding };
+  readonly sender: SocketSender;
   /** Resolves when the next operation has been executed, or its events have begun. */
   started: PromiseWithResolvers<void>;
-  /** Whether the next message that is sent counts as such a result. */
-  sendsResult: boolean;
 };
 
 /** What `onSubscribe` has prepared, as graphql-ws passes it to the later hooks. */
@@ -69,7 +67,6 @@ const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
 /** Maximum length of the reason in a close frame. */
 const MAX_REASON = 123;
-const TOO_SLOW = 4429;
 
 /** GraphQL over WebSocket (`graphql-transport-ws`): queries, mutations and subscriptions under the same rules as over HTTP. */
 export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
@@ -107,7 +104,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       };
       const { operation, hasReadRows } = args as unknown as Arguments;
       if (operation.kind === "subscription") return payload;
-      return resultOf(extra, payload, () => hasReadRows || !isOverLimits(extra, options));
+      return extra.sender.result(payload, hasReadRows);
     },
     onError: ({ extra }, _id, _payload, errors) => errors.map((error) => formatError(error, formatFor(extra, options))),
   });
@@ -120,23 +117,18 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       socket.once("close", () => closed.abort(new Error("the client has gone away")));
       const network = networkOf(exchange.identity.address);
       const holder = { destroy: () => socket.terminate() };
-      const unread = {
-        results: options.budget.hold(network, "responses", holder),
-        others: options.budget.hold(network, "messages", holder),
-      };
-      socket.once("close", () => {
-        unread.results.close();
-        unread.others.close();
-      });
+      const { budget, maxBufferedBytes } = options;
+      const sender = new SocketSender(socket, { network, budget, holder, maxBufferedBytes });
+      socket.once("close", () => sender.close());
       const session: Session = {
         ...exchange,
-        ...{ socket, closed: closed.signal, holder, caller: null, unread, sendsResult: false },
+        ...{ socket, closed: closed.signal, holder, caller: null, sender },
         started: Promise.withResolvers<void>(),
       };
       const onClose = protocol.opened(
         {
           protocol: socket.protocol,
-          send: (text) => send(session, text, options),
+          send: (message) => sender.send(message),
           close: (code, reason) => socket.close(code, reason),
           onMessage: (listener) =>
             exchange.onMessage((data) =>
@@ -247,40 +239,6 @@ async function receive(
     options.onInternalError(error, requestId);
     socket.close(1011, "internal error");
   }
-}
-
-/** The result of a query or mutation. graphql-ws writes it as JSON just before it sends it: only then is `mayWait` called. */
-const resultOf = <T extends object>(session: Session, payload: T, mayWait: () => boolean) => ({
-  ...payload,
-  toJSON() {
-    session.sendsResult = mayWait();
-    return payload;
-  },
-});
-
-/** Whether the client reads slowly, and the limits of unread results are reached. */
-function isOverLimits({ unread, identity }: Session, { maxBufferedBytes, budget }: GraphQLSocketOptions): boolean {
-  return unread.results.bytes > maxBufferedBytes && budget.limitReached(networkOf(identity.address)) !== null;
-}
-
-/**
- * Sends a message. The client requests results, so a large one may take its time, like a response over HTTP. The client does not
- * request events one by one: if it does not take them, it is disconnected. So is a client that requests more and more results that
- * need no database, such as those of introspection, because no other limit applies to them.
- */
-async function send(session: Session, text: string, { maxBufferedBytes }: GraphQLSocketOptions): Promise<void> {
-  const { socket, unread } = session;
-  const kind = session.sendsResult ? "results" : "others";
-  session.sendsResult = false;
-  if (socket.readyState !== socket.OPEN) return;
-  // The socket's own count, `bufferedAmount`, is of characters.
-  if (kind === "others" && unread.others.bytes > maxBufferedBytes)
-    return socket.close(TOO_SLOW, "the client reads too slowly");
-  const bytes = Buffer.byteLength(text);
-  // The limits applied to a result before it was read from the database.
-  if (kind === "results") unread.results.add(bytes);
-  else if (!unread.others.send(bytes)) return;
-  socket.send(text, () => unread[kind].give(bytes));
 }
 
 function formatFor({ caller, requestId }: Session, options: GraphQLSocketOptions): ErrorFormat {

@@ -13,6 +13,7 @@ import type { Engine } from "../execute/engine.ts";
 import { type ErrorFormat, formatError } from "../execute/errors.ts";
 import type { PreparedOperation } from "../execute/operation.ts";
 import { graphqlCaller } from "./caller.ts";
+import { writeResult } from "./envelope.ts";
 
 export type StreamOptions = {
   readonly engine: Engine;
@@ -40,7 +41,7 @@ export async function sendEvents(
   const stream = streams.open(exchange, () => events?.resumePoint ?? undefined);
   const closed = new AbortController();
   const onEnded = (message: string) => {
-    sendNext(stream, { errors: [{ message, extensions: { code: "AUTH_EXPIRED" } }] });
+    sendNext(stream, JSON.stringify({ errors: [{ message, extensions: { code: "AUTH_EXPIRED" } }] }));
     complete(stream);
   };
   const resolve = () => graphqlCaller(exchange.identity, anonymousRole);
@@ -84,16 +85,21 @@ export async function sendEvents(
 
 function sendResult(
   stream: EventStream,
-  { errors, ...result }: Pick<ExecutionResult, "data"> & { readonly errors?: readonly Error[] | undefined },
+  {
+    errors,
+    ...result
+  }: Pick<ExecutionResult, "data" | "extensions"> & { readonly errors?: readonly Error[] | undefined },
   format: ErrorFormat,
   id?: string,
 ): void {
   const formatted = errors?.map((error) => formatError(error, format));
-  sendNext(stream, { ...result, ...(formatted && { errors: formatted }) }, id);
+  // That of a query or mutation is JSON text.
+  const isText = typeof result.data === "string";
+  if (isText) sendNext(stream, writeResult(result.data as unknown as string, formatted, result.extensions ?? {}), id);
+  else sendNext(stream, JSON.stringify({ ...result, ...(formatted && { errors: formatted }) }), id);
 }
 
-const sendNext = (stream: EventStream, result: object, id?: string) =>
-  stream.send({ event: "next", data: JSON.stringify(result), id });
+const sendNext = (stream: EventStream, data: string, id?: string) => stream.send({ event: "next", data, id });
 
 function complete(stream: EventStream): void {
   stream.send({ event: "complete", data: "" });

@@ -3,6 +3,7 @@ import { beforeAll, expect, test, vi } from "vitest";
 import { CompiledQueries } from "../../graphql/compiled/compiled-queries.ts";
 import { connect, type GraphQLClient } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
+import { openGraphQL } from "../support/raw-socket.ts";
 import type { DemoUser } from "../support/service.ts";
 
 const { article, service, sql } = useService({ GRAPHQL_UNINDEXED_FILTERS: "on", RATE_LIMIT: "0" });
@@ -55,7 +56,7 @@ type Request = { readonly query: string; readonly variables?: Readonly<Record<st
 /** The body of the response, without what differs from request to request. */
 const comparable = (body: string) => body.replaceAll(/,"requestId":"[^"]+"/g, "");
 
-/** The answer over HTTP, where queries are compiled. */
+/** The answer over HTTP. */
 async function compiled({ query, variables }: Request, as?: DemoUser): Promise<string> {
   const response = await fetch(`${service().url}/graphql`, {
     method: "POST",
@@ -65,10 +66,24 @@ async function compiled({ query, variables }: Request, as?: DemoUser): Promise<s
   return comparable(await response.text());
 }
 
-/** The answer over a WebSocket, where Grafast executes every operation. */
-async function ofGrafast({ query, variables = {} }: Request, socket: GraphQLClient): Promise<string> {
+/** The answer over a WebSocket. */
+async function overSocket({ query, variables = {} }: Request, socket: GraphQLClient): Promise<string> {
   const { data, errors } = await socket.run(query, variables);
   return comparable(JSON.stringify({ errors, data }));
+}
+
+let isGrafastOnly = false;
+const { statementOf } = CompiledQueries.prototype;
+vi.spyOn(CompiledQueries.prototype, "statementOf").mockImplementation(function (this: CompiledQueries, operation) {
+  return isGrafastOnly ? null : statementOf.call(this, operation);
+});
+
+/** The same if Grafast executes the operation. */
+async function ofGrafast(request: Request, socket: GraphQLClient): Promise<string> {
+  isGrafastOnly = true;
+  return overSocket(request, socket).finally(() => {
+    isGrafastOnly = false;
+  });
 }
 
 /** Fields of a type: those without a selection, and those that lead to another type. */
@@ -247,7 +262,7 @@ const request = fc
   )
   .map(([roots, given]) => requestOf(roots, given));
 
-test("random queries answer byte for byte as Grafast does, with their errors", async () => {
+test("random queries answer byte for byte as Grafast does, with their errors, and over a WebSocket too", async () => {
   const spy = vi.spyOn(CompiledQueries.prototype, "statementOf");
   const sockets = new Map([undefined, "ada" as const].map((as) => [as, connect(service(), as && { as })]));
   let count = 0;
@@ -256,8 +271,10 @@ test("random queries answer byte for byte as Grafast does, with their errors", a
     fc.asyncProperty(request, fc.constantFrom(undefined, "ada" as const), async (each, as) => {
       count++;
       spy.mockClear();
-      expect(await compiled(each, as)).toBe(await ofGrafast(each, sockets.get(as)!));
+      const answer = await compiled(each, as);
       const statement = spy.mock.results[0]?.value;
+      expect(answer).toBe(await ofGrafast(each, sockets.get(as)!));
+      expect(answer).toBe(await overSocket(each, sockets.get(as)!));
       if (!statement) return;
       statements++;
       // A statement that Postgres refuses would be hidden by Grafast's answer.
@@ -362,4 +379,25 @@ test("a query that is cancelled in the database is not executed a second time", 
     );
   await expect.poll(cancel).not.toEqual([]);
   expect(JSON.parse(await answer)).toMatchObject({ data: null, errors: [{ path: ["slowRows"] }] });
+});
+
+test("queries over a WebSocket and as events are compiled too, whatever the id of the operation", async () => {
+  const spy = vi.spyOn(CompiledQueries.prototype, "statementOf");
+  spy.mockClear();
+  const query = "{ articles(first: 2) { totalCount edges { node { title author { name } } } } }";
+  const expected = JSON.parse(await compiled({ query }));
+  const raw = await openGraphQL(service().url);
+  const id = '"payload":{"data":0';
+  raw.send({ id, type: "subscribe", payload: { query } });
+  await expect.poll(() => raw.messages().find((message) => message.id === id)?.payload).toEqual(expected);
+  raw.socket.destroy();
+  const response = await fetch(`${service().url}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream" },
+    body: JSON.stringify({ query }),
+  });
+  const [first] = (await response.text()).split("\n\n").filter((event) => event.includes("event: next"));
+  const data = first!.split("\n").flatMap((line) => (line.startsWith("data: ") ? [line.slice(6)] : []));
+  expect(JSON.parse(data.join("\n"))).toEqual(expected);
+  expect(spy.mock.results.filter(({ value }) => value !== null)).toHaveLength(3);
 });

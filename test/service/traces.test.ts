@@ -129,7 +129,7 @@ test("GraphQL operations on a WebSocket are traced, and of a subscription its st
     const { value } = await client.iterate({ query: "query Names { users { id } }" }).next();
     expect(value.errors).toBeUndefined();
     const operation = "query Names";
-    const parts = ["plan", "transaction", "wait"].map((name) => `${operation} > ${name}`);
+    const parts = ["compile", "transaction", "wait"].map((name) => `${operation} > ${name}`);
     await expect.poll(names, POLL).toEqual([operation, ...parts]);
     const events = client.iterate({ query: "subscription { onArticleCreated { id } }" });
     void events.next();
