@@ -34,7 +34,8 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
     if (code) return formatted(error, message, String(code), cause.extensions);
   }
   const found = problemOf(cause, format);
-  if (found?.code === "INTERNAL_ERROR") return internal(error, found.message, cause, format);
+  // A problem that was raised is known, and needs no line in the log.
+  if (found?.code === "INTERNAL_ERROR" && found !== cause) return internal(error, found.message, cause, format);
   if (found) return ofProblem(error, found);
   if (cause instanceof FeedGap) return formatted(error, cause.message, "CHANGES_MISSED");
   if (cause instanceof FeedUnavailable) return formatted(error, cause.message, "CHANGES_UNAVAILABLE");
