@@ -13,6 +13,7 @@ import { SeenTexts } from "../../cache/text-cache.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
+import { nameLiterals } from "./input-fields.ts";
 import { explainUnindexed } from "./unindexed.ts";
 
 export type DocumentLimits = SizeLimits & {
@@ -80,7 +81,11 @@ export class DocumentCache {
       // Before validation: its rules are slow on documents that exceed the limits.
       const sizes = refuseLargeOperations(document, this.limits);
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
-      if (errors.length > 0) return { errors: errors.map((each) => withCode(explainUnindexed(each, this.#schema))) };
+      if (errors.length > 0) {
+        for (const error of errors) withCode(explainUnindexed(error, this.#schema));
+        nameLiterals(errors, document, this.#schema);
+        return { errors };
+      }
       const fields = [...sizes.values()].reduce((sum, size) => sum + size.fields, 0);
       return { document, sizes, fields, introspects: readsSchema(document), keptSql: 0 };
     } catch (error) {

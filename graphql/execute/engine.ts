@@ -19,6 +19,7 @@ import type { ChangeEvents, ChangeFilter, SubscriberOptions, Subscriptions } fro
 import { DocumentCache, type DocumentLimits, type DocumentStore } from "./document.ts";
 import { EventTransactions } from "./event-transactions.ts";
 import { withFields, writeContext } from "./input-errors.ts";
+import { isOfVariable, nameVariables } from "./input-fields.ts";
 import { type IntrospectionOptions, refusedIntrospection } from "./introspection-rule.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
@@ -214,6 +215,8 @@ export class Engine {
 
   /** Errors say which fields of an input are invalid, and why a column cannot be filtered by. */
   async #explained(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
+    const ofVariables = result.errors?.filter(isOfVariable) ?? [];
+    if (ofVariables.length > 0) nameVariables(ofVariables, operation, this.schema);
     for (const error of result.errors ?? []) explainUnindexed(error, this.schema);
     if (result.errors === undefined || operation.kind !== "mutation") return result;
     const { database, catalog } = this.#options;

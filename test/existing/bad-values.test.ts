@@ -93,3 +93,40 @@ test("an error that no value of the input causes names none", async () => {
   await trackit.change("alter table orders alter later set default 'never'::text::date");
   await expect.poll(() => fieldsOf(CREATE, { input: { id: "7" } })).toEqual(["VALIDATION_ERROR"]);
 });
+
+/** Where a value stands that its type in GraphQL refuses. */
+const COERCED: readonly (readonly [query: string, variables: object, fields: readonly string[]])[] = [
+  [CREATE, { input: { id: "7", ref: "x", at: "2026-01-01" } }, ["ref"]],
+  [CREATE, { input: { id: "7", due: { days: "x" }, seats: 3 } }, ["due.days", "seats"]],
+  [CREATE, { input: { id: "7", nowhere: 1 } }, ["nowhere"]],
+  [CREATE, { input: {} }, ["id"]],
+  [CREATE, { input: 5 }, ["input"]],
+  [CREATE, {}, ["input"]],
+  [MANY, { input: [{ id: "7" }, { id: "8", ref: "x" }] }, ["[1].ref"]],
+  [
+    "query ($at: Time) { orders(filter: { or: [{ id: { equalTo: 1 } }, { atUtc: { equalTo: $at } }] }) { totalCount } }",
+    { at: "soon" },
+    ["filter.or[1].atUtc.equalTo"],
+  ],
+  [
+    "query ($filter: OrderFilter) { orders(filter: $filter) { totalCount } }",
+    { filter: { ref: { in: ["x"] } } },
+    ["filter.ref.in[0]"],
+  ],
+  ["query ($n: Int) { orders(first: $n) { totalCount } }", { n: "x" }, ["first"]],
+  ['mutation { createOrder(input: { id: 7, ref: "x" }) { id } }', {}, ["ref"]],
+  ["mutation { createOrder(input: { ref: null, nowhere: 1 }) { id } }", {}, ["id", "nowhere"]],
+  ['{ orders(filter: { atUtc: { lessThan: "soon" } }) { totalCount } }', {}, ["filter.atUtc.lessThan"]],
+  ['{ orders(first: "x") { totalCount } }', {}, ["first"]],
+];
+
+test.each(COERCED)("an error of %s with %j names the field", async (query, variables, fields) => {
+  const { errors = [] } = await trackit.gql(query, { as: 1, variables: variables as Record<string, unknown> });
+  const named = errors.map(({ message, extensions }) => {
+    const [field, ...others] = (extensions as any).fields;
+    expect([others, field.code, extensions.code]).toEqual([[], "VALIDATION_ERROR", "VALIDATION_ERROR"]);
+    expect(message).toContain(field.message);
+    return field.field;
+  });
+  expect(named.toSorted()).toEqual([...fields].toSorted());
+});

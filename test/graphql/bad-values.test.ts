@@ -188,7 +188,9 @@ describe("a value", () => {
         expect(limit).toMatchObject({ status: 200, json: { errors: [{ extensions: { code: "VALIDATION_ERROR" } }] } });
       const id = await ask("ID!", "user(id: $n) { id }");
       expect(id.json.data ?? id.json.errors[0].extensions).toEqual(
-        id.json.data ? { user: null } : { code: "VALIDATION_ERROR" },
+        id.json.data
+          ? { user: null }
+          : { code: "VALIDATION_ERROR", fields: [expect.objectContaining({ field: "id" })] },
       );
     },
   );
