@@ -15,7 +15,9 @@ import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { AddressReader } from "../http/pipeline/request.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
-import { type Auth, authRouter } from "./auth/auth.ts";
+import type { Auth } from "./auth/auth.ts";
+import { type RoutedAuth, routerOf } from "./auth/route.ts";
+import { ROUTES } from "./auth/routes.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
@@ -25,7 +27,7 @@ import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
 import { ResourceInterface } from "./resources/index.ts";
 import { DescriptionEndpoint } from "./resources/openapi/openapi.ts";
 import { PreferenceParser } from "./resources/parse/headers.ts";
-import { registerRouter } from "./resources/sign-up.ts";
+import { signUpOf } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task.ts";
 import { TableInterface } from "./table/index.ts";
 import { TableStreams } from "./table/stream/stream.ts";
@@ -146,7 +148,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     resources: ofResources?.resources ?? null,
     routers: [
       ...(settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : []),
-      ...(auth && ofResources ? [authRouter(auth), ofResources.register] : []),
+      ...(auth && ofResources ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
       supabaseAuthRouter(),
     ],
   };
@@ -223,8 +225,7 @@ const catalogLog = (log: Logger): LiveCatalogLog => ({
 
 type CreatedResources = {
   readonly resources: ResourceInterface;
-  /** `POST /auth/register`. */
-  readonly register: RequestHandler;
+  readonly signUp: RoutedAuth["signUp"];
 };
 
 /** The interface of the resources. Also registers the handler of their tasks. */
@@ -272,8 +273,8 @@ function createResources(
     feed: options.changes,
     onInternalError,
   });
-  const register = registerRouter({ ...shared, database, isOpen, auth });
-  return { resources, register };
+  const signUp = signUpOf({ ...shared, database, isOpen, auth });
+  return { resources, signUp };
 }
 
 const MESSAGE =

@@ -1,4 +1,3 @@
-import { Router } from "express";
 import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
@@ -14,26 +13,21 @@ import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
-import { identitiesRouter } from "./federated/identities.ts";
-import { logoutRouter } from "./federated/logout.ts";
-import { federatedRouter } from "./federated/routes.ts";
 import { AuthFunctions } from "./functions.ts";
 import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
-import { KeyRepository, keysRouter } from "./keys.ts";
-import { emailRouter, passwordRouter } from "./login-changes.ts";
+import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
-import { Enrolment, mfaRouter } from "./mfa.ts";
+import { Enrolment } from "./mfa.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing } from "./passwords.ts";
 import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
-import { SameOriginCheck } from "./route.ts";
+import { SameOriginCheck } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { resealFactors } from "./secret-box.ts";
-import { Sessions, sessionRouter } from "./sessions.ts";
+import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle, type ThrottleLimits } from "./throttle.ts";
-import { tokensRouter } from "./tokens.ts";
 
 export type AuthSettings = FactorSettings &
   FederatedSettings &
@@ -211,21 +205,6 @@ const limitsOfAttempts = (settings: AuthSettings): ThrottleLimits => ({
   registrationsPerAddress: settings.registrationsPerAddress,
   window: settings.loginWindow,
 });
-
-/** The routes of authentication and the public keys. `/auth/register` is in resources/, because it creates a user. */
-export function authRouter(auth: Auth): Router {
-  const router = Router();
-  router.use(tokensRouter(auth));
-  router.use(passwordRouter(auth));
-  router.use(emailRouter(auth));
-  router.use(keysRouter(auth));
-  router.use(mfaRouter(auth));
-  router.use(sessionRouter(auth));
-  router.use(federatedRouter(auth));
-  router.use(logoutRouter(auth));
-  router.use(identitiesRouter(auth));
-  return router;
-}
 
 /**
  * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are

@@ -7,6 +7,7 @@ import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields } from "./problem.ts";
+import { named } from "./schemas.ts";
 import { isAppCode, isBackupCode } from "./second-factor.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
@@ -50,18 +51,20 @@ const code = field(
   CODE,
 );
 
-export const LoginBody = z.object({
+export const LoginBody = named("Login", {
   username: text(MAX_LOGIN, { description: "The username or the e-mail." }),
   password: text(MAX_PASSWORD, PASSWORD),
   code: code.nullable().optional(),
 });
 
-export const ChallengeBody = z.object({
+export const ChallengeBody = named("LoginWithChallenge", {
   challenge: text(MAX_TOKEN, secret("The challenge from the 401 `MFA_REQUIRED` response.")),
   code,
 });
 
-export const RefreshBody = z.object({ refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")) });
+export const RefreshBody = named("Refresh", {
+  refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")),
+});
 
 const NEW_PASSWORD = {
   ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
@@ -120,7 +123,7 @@ const IF_ANY =
   "Required unless the account has no password: then the sign-in must be at most `RECENT_SIGN_IN` seconds old.";
 
 /** The rules for the new password are checked later, together with "must differ from the old one". */
-export const PasswordBody = z.object({
+export const PasswordBody = named("PasswordChange", {
   oldPassword: text(MAX_PASSWORD, PASSWORD)
     .optional()
     .meta({ ...PASSWORD, description: `The current password. ${IF_ANY}` }),
@@ -129,7 +132,7 @@ export const PasswordBody = z.object({
 });
 
 /** The format of an e-mail is a constraint of the database. */
-export const EmailBody = z.object({
+export const EmailBody = named("EmailChange", {
   email: text(MAX_LOGIN, { description: "The new e-mail.", format: "email" }).check(({ value, issues }) => {
     const message = loginEmailFault(value);
     if (message !== null) issues.push({ code: "custom", input: value, message });
@@ -139,22 +142,26 @@ export const EmailBody = z.object({
 });
 
 /** Unknown fields are rejected: a key with a misspelt `expires_in` would never expire. */
-export const KeyBody = z.strictObject({
-  name: field(
-    (value) => isVisible(value) && [...value].length <= MAX_KEY_NAME && isStorable(value),
-    `must be a string of 1 to ${MAX_KEY_NAME} characters`,
-    { minLength: 1, maxLength: MAX_KEY_NAME, description: "What the key is for." },
-  ),
-  expiresIn: z
-    .int({ error: `must be a whole number of seconds from ${MIN_SECONDS} to ${MAX_SECONDS}, or null for no expiry` })
-    .min(MIN_SECONDS)
-    .max(MAX_SECONDS)
-    .nullable()
-    .default(null)
-    .meta({ description: `Seconds until the key expires, at most ${MAX_SECONDS}; null for no expiry.` }),
-  password: PASSWORD_IF_OLD,
-  code: CODE_IF_ENABLED,
-});
+export const KeyBody = named(
+  "KeyInput",
+  {
+    name: field(
+      (value) => isVisible(value) && [...value].length <= MAX_KEY_NAME && isStorable(value),
+      `must be a string of 1 to ${MAX_KEY_NAME} characters`,
+      { minLength: 1, maxLength: MAX_KEY_NAME, description: "What the key is for." },
+    ),
+    expiresIn: z
+      .int({ error: `must be a whole number of seconds from ${MIN_SECONDS} to ${MAX_SECONDS}, or null for no expiry` })
+      .min(MIN_SECONDS)
+      .max(MAX_SECONDS)
+      .nullable()
+      .default(null)
+      .meta({ description: `Seconds until the key expires, at most ${MAX_SECONDS}; null for no expiry.` }),
+    password: PASSWORD_IF_OLD,
+    code: CODE_IF_ENABLED,
+  },
+  true,
+);
 
 const signInCode = {
   signInCode: text(MAX_TOKEN, secret("The parameter `sign_in_code` of the URL at which the sign-in has continued.")),
@@ -169,20 +176,20 @@ const signInCode = {
   ),
 };
 
-export const SignInCodeBody = z.object(signInCode);
+export const SignInCodeBody = named("SignInCode", signInCode);
 
-export const LinkBody = z.object({ ...signInCode, password: PASSWORD_IF_OLD, code: CODE_IF_ENABLED });
+export const LinkBody = named("IdentityLink", { ...signInCode, password: PASSWORD_IF_OLD, code: CODE_IF_ENABLED });
 
-export const ConfirmationBody = z.object({
+export const ConfirmationBody = named("Confirmation", {
   password: CONFIRMED.optional().meta({ ...PASSWORD, description: `The password. ${IF_ANY}` }),
   code: CODE_IF_ENABLED,
 });
 
 /** The body of `POST /api/mfa/enable`, which a recent sign-in need not send. */
-export const EnrolmentBody = z.object({ password: PASSWORD_IF_OLD });
+export const EnrolmentBody = named("Enrolment", { password: PASSWORD_IF_OLD });
 
 /** The first code of a second factor, which has no backup codes yet. */
-export const CodeBody = z.object({
+export const CodeBody = named("FactorCode", {
   code: field(
     (value) => value.length <= MAX_CODE && isAppCode(value),
     "must be the 6 digits that the app shows",
@@ -194,7 +201,7 @@ export const CodeBody = z.object({
 export type LoginInput = { readonly username: string; readonly password: string; readonly code: string | null };
 export type ChallengeInput = z.infer<typeof ChallengeBody>;
 
-/** Reads a JSON body of any type. Rejects with Problem, and with Problem for a body that is too large. */
+/** Reads a JSON body of any type. Rejects with Problem. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
   parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
 
@@ -232,20 +239,4 @@ export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
     const name = key.slice(0, 50);
     return { field: name, message: `there is no field ${name}: use name, expiresIn, password and code` };
   });
-}
-
-/** The OpenAPI schema of a body. */
-export function schemaOf(body: z.ZodType): JsonSchema {
-  const { $schema, ...schema } = z.toJSONSchema(body, {
-    io: "input",
-    override: ({ jsonSchema }) => {
-      // Write `type: ["string", "null"]` instead of anyOf.
-      const [value, nothing] = jsonSchema.anyOf ?? [];
-      if (value?.type === undefined || nothing?.type !== "null") return;
-      const { anyOf, ...rest } = jsonSchema;
-      for (const name of Object.keys(jsonSchema)) delete (jsonSchema as Record<string, unknown>)[name];
-      Object.assign(jsonSchema, { ...value, ...rest, type: [value.type, "null"] });
-    },
-  });
-  return schema as JsonSchema;
 }

@@ -7,7 +7,7 @@ import { LookupCache } from "../../identity/lookup-cache.ts";
 import type { IdentityRepository } from "./federated/identity-repository.ts";
 import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
-import type { SameOriginCheck } from "./route.ts";
+import type { SameOriginCheck } from "./same-origin.ts";
 import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 

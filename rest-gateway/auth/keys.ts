@@ -1,78 +1,44 @@
-import type { Request, Router } from "express";
+import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
 import type { FoundKey } from "../../identity/account.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
-import { isUuid } from "../conventions/parameters.ts";
-import { invalidId } from "../conventions/problem.ts";
-import type { Auth } from "./auth.ts";
-import { KeyBody, parse, readBody } from "./bodies.ts";
+import type { KeyAnswer } from "./answers.ts";
+import type { KeyBody } from "./bodies.ts";
 import { requireRecentSignIn } from "./confirmation.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
-import { clientOf, ownerOf, route, routes } from "./route.ts";
+import type { Call } from "./route.ts";
 
-/** `/auth/keys`: the API keys of the signed-in user. */
-export function keysRouter(auth: Auth): Router {
-  const { repository, keys, clock, limits, addressOf, settings } = auth;
+export const listKeys = async ({ auth, signedIn }: Call<"account">) => ({ data: await auth.keys.list(signedIn.id) });
 
-  const list = route(async (request, response) => {
-    response.json({ data: await keys.list((await ownerOf(request)).id) });
-  });
-
-  const create = route(async (request, response) => {
-    const owner = await ownerOf(request);
-    const { name, expiresIn, ...confirmation } = parse(KeyBody, await readBody(request, limits));
-    // A key outlives the token that creates it.
-    await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
-    const { id: userId } = owner;
-    const { key, prefix } = newKey("user");
-    const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
-    const made = await keys.create(userId, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
-    if (made === null) throw problem("too many keys", { max: settings.apiKeysMax });
-    await repository.note({ event: "key_created", userId, address: addressOf(request), detail: { key: made.id } });
-    const { id, ...described } = made;
-    response
-      .status(201)
-      .location(`/auth/keys/${id}`)
-      .json({ id, key, ...described });
-  });
-
-  const read = route(async (request, response) => {
-    const { id: userId } = await ownerOf(request);
-    const id = idOf(request);
-    const found = (await keys.list(userId)).find((key) => key.id === id);
-    if (found === undefined) throw problem("no such key");
-    response.json(found);
-  });
-
-  const revoke = route(async (request, response) => {
-    const { id: userId } = await ownerOf(request);
-    const id = idOf(request);
-    if (!(await keys.revoke(userId, id))) throw problem("no such key");
-    await repository.note({ event: "key_revoked", userId, address: addressOf(request), detail: { key: id } });
-    response.status(204).end();
-  });
-
-  return routes({
-    "/auth/keys": { GET: list, POST: create },
-    "/auth/keys/:id": { GET: read, DELETE: revoke },
-  });
+export async function createKey({ auth, response, client, signedIn, body }: Call<"account", z.infer<typeof KeyBody>>) {
+  const { repository, keys, clock, settings } = auth;
+  const { name, expiresIn, ...confirmation } = body;
+  // A key outlives the token that creates it.
+  await requireRecentSignIn(auth, signedIn, confirmation, client);
+  const { id: userId } = signedIn;
+  const { key, prefix } = newKey("user");
+  const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
+  const made = await keys.create(userId, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
+  if (made === null) throw problem("too many keys", { max: settings.apiKeysMax });
+  await repository.note({ event: "key_created", userId, address: client.address, detail: { key: made.id } });
+  const { id, ...described } = made;
+  response.location(`/auth/keys/${id}`);
+  return { id, key, ...described };
 }
 
-function idOf({ params }: Request): string {
-  const id = String(params.id);
-  if (!isUuid(id)) throw invalidId(id, "key id: it must be a UUID", { field: "id", message: "must be a UUID" });
-  return id.toLowerCase();
+export async function readKey({ auth, signedIn, id }: Call<"account">) {
+  const found = (await auth.keys.list(signedIn.id)).find((key) => key.id === id);
+  if (found === undefined) throw problem("no such key");
+  return found;
+}
+
+export async function deleteKey({ auth, client: { address }, signedIn: { id: userId }, id }: Call<"account">) {
+  if (!(await auth.keys.revoke(userId, id))) throw problem("no such key");
+  await auth.repository.note({ event: "key_revoked", userId, address, detail: { key: id } });
 }
 
 /** A key as its owner reads it, without the key itself. */
-type KeyDescription = {
-  readonly id: string;
-  readonly prefix: string;
-  readonly name: string;
-  readonly createdAt: string;
-  readonly expiresAt: string | null;
-  readonly lastUsedAt: string | null;
-};
+type KeyDescription = z.infer<typeof KeyAnswer>;
 
 export class KeyRepository {
   readonly #functions: AuthFunctions;

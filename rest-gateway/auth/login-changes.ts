@@ -1,50 +1,39 @@
-import type { Router } from "express";
 import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import type { Auth } from "./auth.ts";
-import { EmailBody, PasswordBody, parse, readBody } from "./bodies.ts";
+import type { EmailBody, PasswordBody } from "./bodies.ts";
 import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
 import { passwordFaults } from "./passwords.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
-import { clientOf, type Owner, ownerOf, route, routes } from "./route.ts";
+import type { Call, Owner } from "./route.ts";
 import { sessionCookie } from "./sessions.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
 import { startTokens } from "./tokens.ts";
 
-/** `/auth/email`: changes the e-mail that the user signs in with, and the e-mail of the user. */
-export function emailRouter(auth: Auth): Router {
-  const { repository, addressOf, limits, forget } = auth;
-  const change = route(async (request, response) => {
-    const owner = await ownerOf(request);
-    const { email, ...confirmation } = parse(EmailBody, await readBody(request, limits));
-    await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
-    const outcome = await repository.changeEmail(owner.id, email, addressOf(request)).catch(refuseRaised);
-    if (outcome !== "changed") throw emailRefused(outcome);
-    forget(owner.id);
-    response.json({ email, message: "you sign in with the new e-mail from now on" });
-  });
-  return routes({ "/auth/email": { POST: change } });
+/** `POST /auth/email`: changes the e-mail that the user signs in with, and the e-mail of the user. */
+export async function changeEmail({ auth, client, signedIn, body }: Call<"account", z.infer<typeof EmailBody>>) {
+  const { email, ...confirmation } = body;
+  await requireRecentSignIn(auth, signedIn, confirmation, client);
+  const outcome = await auth.repository.changeEmail(signedIn.id, email, client.address).catch(refuseRaised);
+  if (outcome !== "changed") throw emailRefused(outcome);
+  auth.forget(signedIn.id);
+  return { email, message: "you sign in with the new e-mail from now on" };
 }
 
-/** `/auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
-export function passwordRouter(auth: Auth): Router {
-  const change = route(async (request, response) => {
-    const owner = await ownerOf(request);
-    const passwords = parse(PasswordBody, await readBody(request, auth.limits));
-    const account = await changePassword(auth, owner, passwords, clientOf(auth, request, response));
-    const by = owner.caller.credential?.kind;
-    if (by === "token") return void response.json(await startTokens(auth, account));
-    if (by === "session") response.set("Set-Cookie", sessionCookie(await auth.sessions.begin(account)));
-    response.json({ message: "the password is changed" });
-  });
-  return routes({ "/auth/password": { POST: change } });
+/** `POST /auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
+export async function changePassword({ auth, response, client, signedIn, body }: Call<"account", Passwords>) {
+  const account = await replacePassword(auth, signedIn, body, client);
+  const by = signedIn.caller.credential?.kind;
+  if (by === "token") return startTokens(auth, account);
+  if (by === "session") response.set("Set-Cookie", sessionCookie(await auth.sessions.begin(account)));
+  return { message: "the password is changed" };
 }
 
 type Passwords = z.infer<typeof PasswordBody>;
 
 /** Returns the changed account. A wrong old password counts as a failed login. */
-async function changePassword(
+async function replacePassword(
   auth: Auth,
   owner: Owner,
   { oldPassword: password, newPassword, code }: Passwords,

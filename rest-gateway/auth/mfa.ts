@@ -1,10 +1,11 @@
-import type { Request, Router } from "express";
+import type { Request } from "express";
+import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { Auth } from "./auth.ts";
-import { CodeBody, ConfirmationBody, EnrolmentBody, parse, readBody } from "./bodies.ts";
+import { CodeBody, type ConfirmationBody, EnrolmentBody, parse, readBody } from "./bodies.ts";
 import {
   accountOf,
   type Confirmation,
@@ -18,7 +19,7 @@ import {
 import type { FactorRepository } from "./factor-repository.ts";
 import { wrongCode } from "./problem.ts";
 import type { CurrentSignIn } from "./repository.ts";
-import { clientOf, currentSignInOf, ownerOf, route, routes } from "./route.ts";
+import { type Call, currentSignInOf } from "./route.ts";
 import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
 import type { Client, CodeLimits, Throttle } from "./throttle.ts";
 
@@ -27,46 +28,30 @@ const SCAN =
 const ENABLED = "the second factor is enabled: every login now requires a code";
 const KEEP = "store these codes safely: they are not shown again, and each replaces a code of the app once";
 
-/** `/api/mfa/…`: the second factor of the signed-in user. */
-export function mfaRouter(auth: Auth): Router {
-  const { enrolment } = auth;
+export async function enableFactor({ auth, request, client, signedIn }: Call<"account">) {
+  // Otherwise a thief could lock the owner out with a factor of their own.
+  const confirmation = isRecent(auth, signedIn) ? {} : await passwordIn(auth, request);
+  await requireRecentSignIn(auth, signedIn, confirmation, client);
+  const { secret, uri } = await auth.enrolment.begin(await accountOf(auth, signedIn));
+  // Loaded only here: it takes 7 MB.
+  const { toDataURL } = await import("qrcode");
+  return { secret, qrCode: await toDataURL(uri), message: SCAN };
+}
 
-  const enable = route(async (request, response) => {
-    const owner = await ownerOf(request);
-    // Otherwise a thief could lock the owner out with a factor of their own.
-    const confirmation = isRecent(auth, owner) ? {} : await passwordIn(auth, request);
-    await requireRecentSignIn(auth, owner, confirmation, clientOf(auth, request, response));
-    const { secret, uri } = await enrolment.begin(await accountOf(auth, owner));
-    // Loaded only here: it takes 7 MB.
-    const { toDataURL } = await import("qrcode");
-    response.json({ secret, qrCode: await toDataURL(uri), message: SCAN });
-  });
+export async function verifyFactor({ auth, request, client, signedIn }: Call<"account">) {
+  const code = await codeOf(auth, request);
+  const backupCodes = await auth.enrolment.enable(currentSignInOf(signedIn), code, client);
+  return { message: ENABLED, backupCodes, warning: KEEP };
+}
 
-  const verify = route(async (request, response) => {
-    const owner = await ownerOf(request);
-    const code = await codeOf(auth, request);
-    const backupCodes = await enrolment.enable(currentSignInOf(owner), code, clientOf(auth, request, response));
-    response.json({ message: ENABLED, backupCodes, warning: KEEP });
-  });
+export async function renewBackupCodes(call: ConfirmedCall) {
+  const backupCodes = await call.auth.enrolment.renewBackupCodes(await confirmed(call), call.client);
+  return { message: "the old backup codes are no longer valid", backupCodes, warning: KEEP };
+}
 
-  const renew = route(async (request, response) => {
-    const client = clientOf(auth, request, response);
-    const backupCodes = await enrolment.renewBackupCodes(await confirmed(auth, request, client), client);
-    response.json({ message: "the old backup codes are no longer valid", backupCodes, warning: KEEP });
-  });
-
-  const disable = route(async (request, response) => {
-    const client = clientOf(auth, request, response);
-    await enrolment.disable(await confirmed(auth, request, client), client);
-    response.json({ message: "the second factor is disabled" });
-  });
-
-  return routes({
-    "/api/mfa/enable": { POST: enable },
-    "/api/mfa/verify": { POST: verify },
-    "/api/mfa/backup-codes": { POST: renew },
-    "/api/mfa/disable": { POST: disable },
-  });
+export async function disableFactor(call: ConfirmedCall) {
+  await call.auth.enrolment.disable(await confirmed(call), call.client);
+  return { message: "the second factor is disabled" };
 }
 
 /** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with Problem. */
@@ -82,14 +67,14 @@ async function passwordIn({ limits }: Auth, request: Request): Promise<Confirmat
   return bytes.length === 0 ? {} : parse(EnrolmentBody, parseBody(bytes, request.headers["content-type"], limits));
 }
 
+type ConfirmedCall = Call<"account", z.infer<typeof ConfirmationBody>>;
+
 /** The account of the caller, after the password is verified, and the code: a stolen token or session must not be enough. */
-async function confirmed(auth: Auth, request: Request, client: Client): Promise<Confirmed> {
-  const owner = await ownerOf(request);
-  const confirmation = parse(ConfirmationBody, await readBody(request, auth.limits));
-  const account = await accountOf(auth, owner);
-  requirePassword(account, confirmation.password);
+async function confirmed({ auth, client, signedIn, body }: ConfirmedCall): Promise<Confirmed> {
+  const account = await accountOf(auth, signedIn);
+  requirePassword(account, body.password);
   if (!account.hasFactor) throw problem("no factor enabled");
-  return confirm(auth, owner, confirmation, client);
+  return confirm(auth, signedIn, body, client);
 }
 
 type EnrolmentOptions = FactorKeys & {

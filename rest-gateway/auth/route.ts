@@ -1,33 +1,149 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import { type RequestHandler, Router } from "express";
+import { type Request, type RequestHandler, type Response, Router } from "express";
+import type { z } from "zod";
 import type { Caller } from "../../db/caller.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
+import { isUuid } from "../conventions/parameters.ts";
+import { invalidId } from "../conventions/problem.ts";
+import type { HeaderName, ProblemStatus } from "../openapi/conventions/responses.ts";
+import type { Parameter } from "../openapi/document.ts";
 import type { Auth } from "./auth.ts";
+import { parse, readBody } from "./bodies.ts";
+import { type Attempt, failWithPage } from "./federated/attempt.ts";
 import type { CurrentSignIn } from "./repository.ts";
+import { sessionOf } from "./sessions.ts";
 import type { Client } from "./throttle.ts";
 
-/** `routes({ "/auth/login": { POST: login } })`; other methods get 405. */
-export function routes(paths: Readonly<Record<string, Methods>>): Router {
+/** The credentials that a route requires, and who is signed in with them. */
+const CREDENTIALS = { none: async () => null, token: tokenOf, account: ownerOf, session: sessionOf };
+
+export type Credential = keyof typeof CREDENTIALS;
+type SignedIn<Access extends Credential> = Awaited<ReturnType<(typeof CREDENTIALS)[Access]>>;
+
+/** A request to a route of authentication, after its credential, the UUID in its path and its body have been checked. */
+export type Call<Access extends Credential = Credential, Body = unknown> = {
+  readonly auth: RoutedAuth;
+  readonly request: Request;
+  readonly response: Response;
+  readonly client: Required<Client>;
+  readonly signedIn: SignedIn<Access>;
+  /** The UUID in the path, in lower case; "" if there is none. */
+  readonly id: string;
+  readonly body: Body;
+  readonly attempt: Attempt;
+};
+
+/** The services of the routes. */
+export type RoutedAuth = Auth & {
+  /** Creates a user with an account. In resources/, because the catalog and the resource describe the body. */
+  signUp(call: Pick<Call, "request" | "response" | "client">): Promise<object>;
+};
+
+/** The body of a request or a response: described in zod, or, at sign-up, by the catalog. */
+export type BodySchema = z.ZodType | "Registration" | "Registered";
+
+/** A route of authentication: what the router serves, and what the OpenAPI document describes. */
+export type Route<Access extends Credential = Credential, Body = unknown, Sent = unknown> = {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description?: string;
+  readonly parameters?: readonly Parameter[];
+  readonly credential: Access;
+  /** Rejects requests from pages of other origins. For routes that sign in or out without a CSRF token. */
+  readonly sameOrigin?: true;
+  /** The body, which is parsed before the handler is called. */
+  readonly body?: z.ZodType<Body>;
+  /** A body that the handler reads: it is optional, has one of several schemas, or is described by the catalog. */
+  readonly handlerBody?: readonly BodySchema[];
+  readonly isBodyOptional?: true;
+  /** The schema of a form, in place of a JSON body. The handler reads it. */
+  readonly form?: z.ZodType;
+  readonly answer: Answer<Sent>;
+  readonly otherAnswer?: Answer<unknown>;
+  /** Statuses of errors, besides those that follow from the credential, the path and the body. */
+  readonly problems?: readonly ProblemStatus[];
+  /** The title of the page that reports an error to a browser; without it, errors are JSON. */
+  readonly errorPage?: string;
+  /** Returns the response body; nothing if there is none, or if it has been sent. */
+  handle(call: Call<Access, Body>): Promise<ReadonlyDeep<Sent>> | Promise<void>;
+};
+
+export type Answer<Sent> = {
+  readonly status: 200 | 201 | 204 | 302 | 303;
+  readonly about: string;
+  /** The schemas of the response body, of which one matches; empty for a response without a body. */
+  readonly schemas: readonly BodySchema[];
+  /** Only a type: what the handler returns. */
+  readonly sent?: Sent;
+  /** The media type that the response has instead of JSON, or may have as an alternative to JSON. */
+  readonly text?: "text/html" | "application/samlmetadata+xml";
+  readonly headers?: readonly HeaderName[];
+};
+
+type ReadonlyDeep<T> = T extends object ? { readonly [Name in keyof T]: ReadonlyDeep<T[Name]> } : T;
+
+/** Methods and paths, such as `"GET /auth/keys/{keyId}"`. */
+export type Routes = Readonly<Record<`${"GET" | "POST" | "DELETE"} /${string}`, Route>>;
+
+/** A route whose handler fits its credential and its bodies. */
+export const route = <Access extends Credential, Body, Sent>(described: Route<Access, Body, Sent>): Route =>
+  described as unknown as Route;
+
+/** `"GET /auth/keys/{keyId}"` → `["GET", "/auth/keys/{keyId}"]` */
+export const splitKey = (key: string) => key.split(" ") as ["GET" | "POST" | "DELETE", string];
+
+/** Names in a path that are UUIDs, such as `keyId`. */
+export const isIdName = (name: string): boolean => name.endsWith("Id");
+
+/** Serves the routes; other methods get 405. */
+export function routerOf(auth: RoutedAuth, routes: Routes): Router {
+  const methods = new Map<string, Record<string, RequestHandler>>();
+  for (const [key, described] of Object.entries(routes)) {
+    const [method, path] = splitKey(key);
+    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, described) });
+  }
   const router = Router({ strict: true, caseSensitive: true });
-  for (const [path, handlers] of Object.entries(paths)) router.all(path, byMethod(handlers));
+  for (const [path, handlers] of methods) router.all(path.replace(/\{(\w+)\}/g, ":$1"), byMethod(handlers as Methods));
   return router;
 }
 
 /** Disables caching of the response. */
-export const route =
-  (handler: (...given: Parameters<RequestHandler>) => Promise<void>): RequestHandler =>
-  async (request, response, next) => {
+function handlerOf(auth: RoutedAuth, described: Route): RequestHandler {
+  const { errorPage } = described;
+  return async (request, response) => {
     response.set("Cache-Control", "no-store");
-    await handler(request, response, next);
+    const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
+    const attempt: Attempt = { provider: null, start: null };
+    const call = { auth, request, response, client, signedIn: null, id: "", body: undefined, attempt };
+    const answered = answer(described, call);
+    await (errorPage === undefined ? answered : answered.catch((error) => failWithPage(call, error, errorPage)));
   };
+}
 
-export const clientOf = ({ addressOf }: Auth, request: IncomingMessage, response: ServerResponse): Client => ({
-  address: addressOf(request),
-  signal: new ClientGone(response),
-});
+async function answer(described: Route, call: Call): Promise<void> {
+  const { auth, request, response } = call;
+  // Otherwise a page of another origin could sign the user in to an account of the attacker, who then sees what they enter.
+  if (described.sameOrigin) auth.sameOrigin.require(request.headers);
+  const signedIn = await CREDENTIALS[described.credential](call);
+  const id = idOf(request);
+  const body = described.body && parse(described.body, await readBody(request, auth.limits));
+  const sent = await described.handle({ ...call, signedIn, id, body });
+  if (response.headersSent) return;
+  response.status(described.answer.status);
+  if (sent === undefined) response.end();
+  else response.json(sent);
+}
+
+function idOf({ params }: Request): string {
+  const [name] = Object.keys(params).filter(isIdName);
+  if (name === undefined) return "";
+  const id = String(params[name]);
+  const what = `${name.slice(0, -2)} id: it must be a UUID`;
+  if (!isUuid(id)) throw invalidId(id, what, { field: "id", message: "must be a UUID" });
+  return id.toLowerCase();
+}
 
 /** A signed-in user, who manages their own account. */
 export type Owner = { readonly id: string; readonly caller: Caller };
@@ -36,12 +152,19 @@ export type Owner = { readonly id: string; readonly caller: Caller };
  * The caller, who manages their own account. An API key is not accepted: a thief could use it to create further keys, or to lock
  * the user out with a second factor. Rejects with Problem.
  */
-export async function ownerOf(request: IncomingMessage): Promise<Owner> {
+async function ownerOf({ request }: Call): Promise<Owner> {
   const caller = await identityOf(request).caller();
   const { claims, credential } = caller;
   if (typeof claims.sub !== "string") throw problem("login required");
   if (credential?.kind === "key") throw problem("signed in by key");
   return { id: claims.sub, caller };
+}
+
+/** The id of the user of an access token. Rejects with Problem. */
+async function tokenOf({ request }: Call): Promise<string> {
+  const { claims, credential } = await identityOf(request).caller();
+  if (typeof claims.sub !== "string" || credential?.kind !== "token") throw problem("token required");
+  return claims.sub;
 }
 
 /** What the user is signed in with. */
@@ -50,48 +173,3 @@ export const currentSignInOf = ({ id, caller: { claims, credential } }: Owner): 
   family: credential?.kind === "token" && typeof claims.sid === "string" ? claims.sid : null,
   session: credential?.kind === "session" ? credential.id : null,
 });
-
-type SameOriginOptions = {
-  /** The public URL of the service; "" to use the host of each request. */
-  readonly baseUrl: string;
-  /** Origins that may send cookies. `*` is ignored: it would accept every page. */
-  readonly corsOrigins: readonly string[];
-};
-
-/**
- * Rejects requests from pages of other origins. It protects the routes that need no CSRF token: at a login there is no session
- * yet, and a logout can only end the session.
- */
-export class SameOriginCheck {
-  #origins: ReadonlySet<string> = new Set();
-
-  constructor(options: SameOriginOptions) {
-    this.follow(options);
-  }
-
-  /** Accepts these origins from now on. */
-  follow({ baseUrl, corsOrigins }: SameOriginOptions): void {
-    this.#origins = new Set([
-      ...corsOrigins.filter((origin) => origin !== "*"),
-      ...(baseUrl === "" ? [] : [new URL(baseUrl).origin]),
-    ]);
-  }
-
-  /**
-   * True for a page of an accepted origin, and for a client that is not a browser. Browsers set Origin and Sec-Fetch-Site
-   * themselves: a page cannot forge them.
-   */
-  accepts(headers: IncomingHttpHeaders): boolean {
-    const { origin, host, "sec-fetch-site": site } = headers;
-    if (origin !== undefined && this.#origins.has(origin)) return true;
-    // Browsers send it only over https and to localhost.
-    if (site !== undefined) return site === "same-origin" || site === "none";
-    // The scheme is not compared: a proxy in front of the service may terminate TLS.
-    return origin === undefined || origin.replace(/^https?:\/\//, "") === host;
-  }
-
-  /** Throws Problem unless `accepts` is true. */
-  require(headers: IncomingHttpHeaders): void {
-    if (!this.accepts(headers)) throw problem("foreign page");
-  }
-}

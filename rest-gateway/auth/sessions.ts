@@ -1,76 +1,57 @@
-import type { Request, Response, Router } from "express";
 import { problem } from "../../db/problems/problem.ts";
 import { identityOf } from "../../http/pipeline/exchange.ts";
 import type { Account, Clock, Session } from "../../identity/account.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
-import type { Auth } from "./auth.ts";
-import { readBody } from "./bodies.ts";
 import type { AuthRepository, SessionLogin } from "./repository.ts";
-import { clientOf, route, routes } from "./route.ts";
+import type { Call } from "./route.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 import { admit } from "./tokens.ts";
 
-/** `/api/auth/…` and `/csrf-token`: browsers sign in with a session cookie. */
-export function sessionRouter(auth: Auth): Router {
-  const { sessions, sameOrigin, csrf, repository, limits, addressOf } = auth;
+export async function sessionLogin(call: Call) {
+  const { auth, request, response } = call;
+  const admitted = await admit(call);
+  // The browser replaces its cookie, so its previous session ends, even one of another user.
+  const previous = identityOf(request).credentials.session;
+  response.set("Set-Cookie", sessionCookie(await auth.sessions.login(admitted, previous)));
+  const { username, role } = admitted.account;
+  return { username, role, message: "signed in" };
+}
 
-  const login = route(async (request, response) => {
-    // Otherwise a page of another origin could sign the user in to an account of the attacker, who then sees what they enter.
-    sameOrigin.require(request.headers);
-    const admitted = await admit(auth, await readBody(request, limits), clientOf(auth, request, response));
-    // The browser replaces its cookie, so its previous session ends, even one of another user.
-    const previous = identityOf(request).credentials.session;
-    response.set("Set-Cookie", sessionCookie(await sessions.login(admitted, previous)));
-    const { account } = admitted;
-    response.json({ username: account.username, role: account.role, message: "signed in" });
-  });
+export async function sessionLogout({ auth, response, client: { address }, signedIn }: Call<"session">) {
+  const { id, account } = signedIn;
+  await auth.sessions.end(id);
+  response.set("Set-Cookie", endedCookie);
+  await auth.repository.note({ event: "logout", userId: account.id, address, detail: { by: "session" } });
+  return { message: "signed out" };
+}
 
-  const logout = route(async (request, response) => {
-    sameOrigin.require(request.headers);
-    const { id, account } = await sessionOf(auth, request, response);
-    await sessions.end(id);
-    response.set("Set-Cookie", endedCookie);
-    const address = addressOf(request);
-    await repository.note({ event: "logout", userId: account.id, address, detail: { by: "session" } });
-    response.json({ message: "signed out" });
-  });
+export async function readSession({ request, response, signedIn }: Call<"session">) {
+  const { id, account, startedAt } = signedIn;
+  // Any other credentials of the request must be valid and identify the same user.
+  await identityOf(request).caller();
+  response.set("Set-Cookie", sessionCookie(id));
+  const { id: userId, username, role } = account;
+  return { userId: Number(userId), username, role, loginTime: new Date(startedAt).toISOString() };
+}
 
-  const me = route(async (request, response) => {
-    const { id, account, startedAt } = await sessionOf(auth, request, response);
-    // Any other credentials of the request must be valid and identify the same user.
-    await identityOf(request).caller();
-    response.set("Set-Cookie", sessionCookie(id));
-    const { id: userId, username, role } = account;
-    response.json({ userId: Number(userId), username, role, loginTime: new Date(startedAt).toISOString() });
-  });
-
-  const csrfToken = route(async (request, response) => {
-    // A client without a session needs no token. It gets one that no session accepts.
-    if (identityOf(request).credentials.session === null) {
-      return void response.json({ csrfToken: csrf.of(newSecret()) });
-    }
-    const { id } = await sessionOf(auth, request, response);
-    response.set("Set-Cookie", sessionCookie(id));
-    response.json({ csrfToken: csrf.of(id) });
-  });
-
-  return routes({
-    "/api/auth/login": { POST: login },
-    "/api/auth/logout": { POST: logout },
-    "/api/auth/me": { GET: me },
-    "/csrf-token": { GET: csrfToken },
-  });
+export async function readCsrfToken(call: Call) {
+  const { csrf } = call.auth;
+  // A client without a session needs no token. It gets one that no session accepts.
+  if (identityOf(call.request).credentials.session === null) return { csrfToken: csrf.of(newSecret()) };
+  const { id } = await sessionOf(call);
+  call.response.set("Set-Cookie", sessionCookie(id));
+  return { csrfToken: csrf.of(id) };
 }
 
 /**
- * The session of the cookie. Rejects with Problem if there is no cookie, and with Problem if its session has ended. In
- * that case the cookie is deleted, because every further request with it would be rejected.
+ * The session of the cookie. Rejects with Problem if there is no cookie, and if its session has ended. In that case
+ * the cookie is deleted, because every further request with it would be rejected.
  */
-async function sessionOf({ sessions }: Auth, request: Request, response: Response): Promise<CurrentSession> {
+export async function sessionOf({ auth, request, response }: Call): Promise<CurrentSession> {
   const { credentials } = identityOf(request);
-  const session = await sessions.of(credentials);
+  const session = await auth.sessions.of(credentials);
   if (session !== null) return session;
   if (credentials.session === null) throw problem("no session to end");
   response.set("Set-Cookie", endedCookie);

@@ -1,15 +1,13 @@
 import type { IncomingMessage } from "node:http";
-import type { Router } from "express";
 import { anonymous } from "../../db/caller.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { exchangeOf } from "../../http/pipeline/exchange.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
-import { ClientGone } from "../../http/pipeline/response.ts";
 import type { Auth } from "../auth/auth.ts";
 import type { NewUser, Registration } from "../auth/registration.ts";
-import { route, routes } from "../auth/route.ts";
+import type { RoutedAuth } from "../auth/route.ts";
 import { startTokens } from "../auth/tokens.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
@@ -24,18 +22,16 @@ import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits" | "lifecycle"> &
   RunnerOptions & { readonly auth: Auth };
 
-const PATH = "/auth/register";
-
 /**
  * `POST /auth/register`: creates a user with an account, and signs the user in. The rules and error messages are those of
  * `POST /users` with a password.
  */
-export function registerRouter(options: SignUpOptions): Router {
+export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   const { auth, limits, anonymousRole, catalog } = options;
   const runner = new Runner(options);
-  const register = route(async (sent, response) => {
+  return async ({ request: sent, response, client: { address, signal } }) => {
     const caller = anonymous(anonymousRole);
-    const context = contextOfExchange(exchangeOf(sent), PATH, caller);
+    const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
     const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
       if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
@@ -47,18 +43,15 @@ export function registerRouter(options: SignUpOptions): Router {
         resourceProblem(error, { request, isAnonymous: true, role: anonymousRole, catalog: catalog.current }) ?? error
       );
     };
-    const newAccount = { request, account, identity, address: auth.addressOf(sent) };
+    const newAccount = { request, account, identity, address };
     const reading = await createAccount(newAccount, auth.registration, runner).catch(fail);
-    const { rows } = await runner.run(reading, identity, new ClientGone(response)).catch(fail);
+    const { rows } = await runner.run(reading, identity, signal).catch(fail);
     const user = JSON.parse(rows[0]![RESULT.body]!.toString());
     const id = reading.values[0]!;
     const pair = await startTokens(auth, (await auth.repository.accountOf(id))!);
-    response
-      .status(201)
-      .location(locationOf(request, id))
-      .json({ user, ...pair });
-  });
-  return routes({ [PATH]: { POST: register } });
+    response.location(locationOf(request, id));
+    return { user, ...pair };
+  };
 }
 
 function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpOptions): Incoming {

@@ -1,8 +1,8 @@
-import type { Request, RequestHandler, Response } from "express";
+import type { Request } from "express";
 import { Problem } from "../../../db/problems/problem.ts";
 import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
-import { route } from "../route.ts";
+import type { Call } from "../route.ts";
 import { isSignInFailure } from "./failure.ts";
 import { sendFailure } from "./pages.ts";
 import { type Provider, urlOf } from "./provider.ts";
@@ -16,31 +16,24 @@ export type Attempt = {
 };
 
 /**
- * A handler whose errors are pages, because a browser shows them to the user. A client that does not accept HTML, or that
- * requested tokens in the response, receives the errors of the REST endpoints. `title` is that of the page.
+ * Sends an error as a page, because a browser shows it to the user; `title` is that of the page. Rejects with the error for a
+ * client that does not accept HTML, or that requested tokens in the response, and for a fault of the service.
  */
-export const page = (
-  auth: Auth,
-  handler: (request: Request, response: Response, attempt: Attempt) => Promise<void>,
-  title = "You are not signed in",
-): RequestHandler =>
-  route(async (request, response) => {
-    const attempt: Attempt = { provider: null, start: null };
-    try {
-      await handler(request, response, attempt);
-    } catch (error) {
-      // A fault of the service: the error handler masks and logs it.
-      if (!(error instanceof Problem)) throw error;
-      await report(auth, error, request, response, attempt);
-      if (wantsJson(request, attempt)) throw error;
-      const problem = restAnswer(error);
-      const retry = retryUrl(auth, attempt);
-      const requestId = response.get("X-Request-Id") ?? "";
-      const headers = problemHeaders(problem);
-      for (let i = 0; i < headers.length; i += 2) response.set(headers[i]!, headers[i + 1]!);
-      sendFailure(response, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
-    }
-  });
+export async function failWithPage(call: Failed, error: unknown, title: string): Promise<void> {
+  const { auth, request, response, attempt } = call;
+  // A fault of the service: the error handler masks and logs it.
+  if (!(error instanceof Problem)) throw error;
+  await report(call, error);
+  if (wantsJson(request, attempt)) throw error;
+  const problem = restAnswer(error);
+  const retry = retryUrl(auth, attempt);
+  const requestId = response.get("X-Request-Id") ?? "";
+  const headers = problemHeaders(problem);
+  for (let i = 0; i < headers.length; i += 2) response.set(headers[i]!, headers[i + 1]!);
+  sendFailure(response, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
+}
+
+type Failed = Pick<Call, "auth" | "request" | "response" | "client" | "attempt">;
 
 function wantsJson({ headers: { accept = "" } }: Request, { start }: Attempt): boolean {
   if (start?.mode === "token" && start.challenge === null) return true;
@@ -57,13 +50,9 @@ function retryUrl({ federated }: Auth, { provider, start }: Attempt): string | n
 }
 
 /** The page gives no reason that would help an attacker; the log and the security event do. */
-async function report(
-  { federated, repository, addressOf }: Auth,
-  error: unknown,
-  request: Request,
-  response: Response,
-  { provider, start }: Attempt,
-): Promise<void> {
+async function report({ auth, response, client, attempt }: Failed, error: unknown): Promise<void> {
+  const { federated, repository } = auth;
+  const { provider, start } = attempt;
   if (!isSignInFailure(error)) return;
   const { reason } = error;
   const { detail } = error.more;
@@ -75,7 +64,7 @@ async function report(
   const event = {
     event: "login_failed",
     userId: null,
-    address: addressOf(request),
+    address: client.address,
     detail: { provider: name, reason },
   };
   await repository.note(event as Parameters<typeof repository.note>[0]);

@@ -1,18 +1,13 @@
+import type { z } from "zod";
 import type { Account } from "../../../identity/account.ts";
+import type { IdentityAnswer } from "../answers.ts";
 import { type AuthFunctions, bytes, time } from "../functions.ts";
 import { emailSkeleton } from "../login-names.ts";
 import type { CurrentSignIn } from "../repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
 /** An identity as its owner reads it. */
-type IdentityDescription = {
-  readonly id: string;
-  /** The name of its provider. */
-  readonly provider: string;
-  readonly email: string | null;
-  readonly linkedAt: string;
-  readonly lastUsedAt: string | null;
-};
+type IdentityDescription = z.infer<typeof IdentityAnswer>;
 
 /** `signIn` is encrypted, and so is readable only by the service. */
 export type SealedIdentity = Omit<ConfirmedIdentity, "signIn"> & { readonly signIn: Buffer | null };

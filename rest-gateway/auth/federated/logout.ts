@@ -1,61 +1,49 @@
-import type { Request, Response, Router } from "express";
+import type { Response } from "express";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { Parameters } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
-import { ownerOf, routes } from "../route.ts";
+import type { Call } from "../route.ts";
 import { endedCookie } from "../sessions.ts";
-import { type Attempt, page } from "./attempt.ts";
+import type { Client } from "../throttle.ts";
+import { providerOf, searchOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
+import type { Federated } from "./federated.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import { sendSignedOut } from "./pages.ts";
 import type { Provider } from "./provider.ts";
 import type { SamlProvider } from "./saml.ts";
 import { parseReturnTo } from "./start.ts";
 
-/** `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL. */
-export function logoutRouter(auth: Auth): Router {
-  const handlers = (kind: "oidc" | "saml") => ({
-    GET: page(auth, (...given) => signOutInBrowser(auth, kind, ...given), TITLE),
-    POST: page(auth, (...given) => signOutByClient(auth, kind, ...given), TITLE),
-  });
-  return routes({
-    "/auth/oidc/:provider/logout": handlers("oidc"),
-    "/auth/saml/:provider/logout": handlers("saml"),
-  });
-}
-
-const TITLE = "You are not signed out";
+// `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL.
 
 type Kind = "oidc" | "saml";
 
 /** A link of a page of this service: ends the session, then continues at the provider. */
-async function signOutInBrowser(
-  auth: Auth,
-  kind: Kind,
-  request: Request,
-  response: Response,
-  attempt: Attempt,
-): Promise<void> {
-  const { federated, sameOrigin, sessions } = auth;
-  const provider = federated.providers.find(kind, String(request.params.provider));
-  attempt.provider = provider;
-  const search = request.url.split("?", 2)[1] ?? "";
-  const sent = new URLSearchParams(search);
-  if (kind === "saml" && sent.has("SAMLRequest")) {
-    return signOutForProvider(auth, provider as SamlProvider, search, request, response);
-  }
-  const state = sent.get(kind === "saml" ? "RelayState" : "state");
-  if (state !== null) return signedOutAtProvider(auth, provider, state, search, response);
-  // Otherwise a page of another origin could sign the user out.
-  sameOrigin.require(request.headers);
-  const returnTo = parseReturnTo(readParameters(search), federated.returnUrls);
+export const signOutInBrowser =
+  (kind: Kind) =>
+  async (call: Call): Promise<void> => {
+    const { federated, sameOrigin } = call.auth;
+    const provider = providerOf(call, kind);
+    const search = searchOf(call.request);
+    const sent = new URLSearchParams(search);
+    if (kind === "saml" && sent.has("SAMLRequest")) return signOutForProvider(call, provider as SamlProvider, search);
+    const state = sent.get(kind === "saml" ? "RelayState" : "state");
+    if (state !== null) return signedOutAtProvider(federated, provider, state, search, call.response);
+    // Otherwise a page of another origin could sign the user out.
+    sameOrigin.require(call.request.headers);
+    await endSession(call, provider);
+  };
+
+async function endSession({ auth, request, response, client }: Call, provider: Provider): Promise<void> {
+  const { federated, sessions } = auth;
+  const returnTo = parseReturnTo(readParameters(searchOf(request)), federated.returnUrls);
   const { credentials } = identityOf(request);
   const session = await sessions.of(credentials);
   const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
   if (credentials.session !== null) response.set("Set-Cookie", endedCookie);
   if (session !== null) {
     await sessions.end(session.id);
-    await noteLogout(auth, request, session.account.id, "session");
+    await noteLogout(auth, client, session.account.id, "session");
   }
   if (url !== null) return void response.redirect(303, url);
   if (isUnavailable) return sendSignedOut(response, UNCONFIRMED);
@@ -64,18 +52,12 @@ async function signOutInBrowser(
 }
 
 /** A program or a page with tokens: ends them as POST /auth/logout does, and returns the URL to continue at. */
-async function signOutByClient(
-  auth: Auth,
-  kind: Kind,
-  request: Request,
-  response: Response,
-  attempt: Attempt,
-): Promise<void> {
+export const signOutByClient = (kind: Kind) => async (call: Call<"account">) => {
+  const { auth, request, response, client, signedIn } = call;
   const { federated, repository, sessions, forget } = auth;
-  const provider = federated.providers.find(kind, String(request.params.provider));
-  attempt.provider = provider;
-  const returnTo = parseReturnTo(readParameters(request.url.split("?", 2)[1] ?? ""), federated.returnUrls);
-  const { id, caller } = await ownerOf(request);
+  const provider = providerOf(call, kind);
+  const returnTo = parseReturnTo(readParameters(searchOf(request)), federated.returnUrls);
+  const { id, caller } = signedIn;
   const { url: location, isUnavailable } = await providerUrl(auth, provider, id, returnTo);
   const session = caller.credential?.kind === "session" ? identityOf(request).credentials.session : null;
   if (session !== null) {
@@ -85,9 +67,9 @@ async function signOutByClient(
     await repository.endEpoch(id);
     forget(id);
   }
-  await noteLogout(auth, request, id, session === null ? "token" : "session");
-  response.json({ message: isUnavailable ? "signed out, but not at the provider" : "signed out", location });
-}
+  await noteLogout(auth, client, id, session === null ? "token" : "session");
+  return { message: isUnavailable ? "signed out, but not at the provider" : "signed out", location };
+};
 
 function readParameters(search: string): Parameters {
   const parameters = new Parameters(search);
@@ -96,8 +78,8 @@ function readParameters(search: string): Parameters {
   return parameters;
 }
 
-const noteLogout = ({ repository, addressOf }: Auth, request: Request, userId: string, by: string) =>
-  repository.note({ event: "logout", userId, address: addressOf(request), detail: { by } });
+const noteLogout = ({ repository }: Auth, { address }: Client, userId: string, by: string) =>
+  repository.note({ event: "logout", userId, address, detail: { by } });
 
 const UNCONFIRMED = "The provider has not confirmed that you are signed out there.";
 
@@ -130,23 +112,20 @@ async function providerUrl(
 
 /** The provider has sent the browser back. */
 async function signedOutAtProvider(
-  { federated }: Auth,
+  { once, flows, log }: Federated,
   provider: Provider,
   state: string,
   query: string,
   response: Response,
 ): Promise<void> {
   const key = isState(state) ? flowKey(state, "", provider.settings.name) : null;
-  const kept = key && (await federated.once.take<{ readonly returnTo: string | null }>("logout", key));
+  const kept = key && (await once.take<{ readonly returnTo: string | null }>("logout", key));
   if (kept !== null) {
     try {
-      await provider.finishLogout(query, federated.flows.of(state));
+      await provider.finishLogout(query, flows.of(state));
     } catch (error) {
       if (!isSignInFailure(error)) throw error;
-      federated.log.warn(
-        { provider: provider.settings.name, detail: error.more.detail },
-        "a sign-out was not confirmed",
-      );
+      log.warn({ provider: provider.settings.name, detail: error.more.detail }, "a sign-out was not confirmed");
       return sendSignedOut(response, UNCONFIRMED);
     }
   }
@@ -156,11 +135,9 @@ async function signedOutAtProvider(
 
 /** The provider signs a user out everywhere, and has signed its request: ends all sign-ins of the user here. */
 async function signOutForProvider(
-  auth: Auth,
+  { auth, response, client }: Call,
   provider: SamlProvider,
   query: string,
-  request: Request,
-  response: Response,
 ): Promise<void> {
   const { federated, repository, forget } = auth;
   const { providers, identities, flows } = federated;
@@ -172,7 +149,7 @@ async function signOutForProvider(
   if (account !== null) {
     await repository.endEpoch(account.id);
     forget(account.id);
-    await noteLogout(auth, request, account.id, "provider");
+    await noteLogout(auth, client, account.id, "provider");
   }
   const relayState = new URLSearchParams(query).get("RelayState") ?? "";
   const url = await provider.answerLogout(sent, account !== null, relayState.slice(0, MAX_RELAY_STATE), flows.create());

@@ -1,215 +1,239 @@
-import type { IncomingMessage } from "node:http";
-import type { Request, Response, Router } from "express";
-import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
-import { readBytes } from "../../../http/pipeline/body.ts";
-import { identityOf } from "../../../http/pipeline/exchange.ts";
-import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
-import type { Auth } from "../auth.ts";
-import { ChallengeBody, parse } from "../bodies.ts";
-import { clientOf, routes } from "../route.ts";
-import { sessionCookie } from "../sessions.ts";
-import type { AdmittedLogin } from "../sign-in.ts";
-import { challengeOf, startTokens } from "../tokens.ts";
-import { type Attempt, page } from "./attempt.ts";
-import { isSignInFailure, signInFailure } from "./failure.ts";
-import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
-import { sendCodeForm, sendContinuation } from "./pages.ts";
-import type { ConfirmedIdentity, Provider } from "./provider.ts";
-import type { Kind } from "./providers.ts";
-import { parseStart, type Start } from "./start.ts";
+import { z } from "zod";
+import type { ProblemStatus } from "../../openapi/conventions/responses.ts";
+import type { Parameter } from "../../openapi/document.ts";
+import { queryParameter } from "../../openapi/schema-parts.ts";
+import {
+  created,
+  IdentityAnswer,
+  IdentityListAnswer,
+  LogoutAnswer,
+  noContent,
+  ok,
+  ProviderListAnswer,
+  TokenPairAnswer,
+  withCookie,
+} from "../answers.ts";
+import { LinkBody, SignInCodeBody } from "../bodies.ts";
+import { type Answer, type Routes, route } from "../route.ts";
+import { named } from "../schemas.ts";
+import {
+  CODE_PATH,
+  completeWithCode,
+  finishSamlSignIn,
+  finishSignIn,
+  sendSamlMetadata,
+  startSignIn,
+} from "./browser.ts";
+import { exchangeSignInCode, linkIdentity, listIdentities, listProviders, unlinkIdentity } from "./identities.ts";
+import { signOutByClient, signOutInBrowser } from "./logout.ts";
+import { MODES } from "./start.ts";
 
-/** `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider. */
-export function federatedRouter(auth: Auth): Router {
-  const callback = (kind: "oidc" | "oauth2") =>
-    page(auth, (request, response, attempt) =>
-      finish(auth, request, response, attempt, kind, new URLSearchParams(searchOf(request))),
-    );
-  const consumer = page(auth, async (request, response, attempt) =>
-    finish(auth, request, response, attempt, "saml", await readForm(request)),
-  );
-  const metadata = page(auth, async (request, response) => {
-    const provider = auth.federated.providers.find("saml", String(request.params.provider));
-    response.type("application/samlmetadata+xml; charset=utf-8").send(provider.ownMetadata());
-  });
-  return routes({
-    "/auth/oidc/:provider": { GET: starting(auth, "oidc") },
-    "/auth/oidc/:provider/callback": { GET: callback("oidc") },
-    "/auth/oauth2/:provider": { GET: starting(auth, "oauth2") },
-    "/auth/oauth2/:provider/callback": { GET: callback("oauth2") },
-    "/auth/saml/:provider": { GET: starting(auth, "saml") },
-    "/auth/saml/:provider/acs": { POST: consumer },
-    "/auth/saml/:provider/metadata": { GET: metadata },
-    [CODE_PATH]: { POST: page(auth, (request, response) => completeWithCode(auth, request, response)) },
-  });
-}
+const RETURN_TO = queryParameter(
+  "return_to",
+  "Where the browser continues: a path of this service, or a URL whose origin is in `AUTH_RETURN_ORIGINS`.",
+);
 
-const CODE_PATH = "/auth/federated/code";
+const START = [
+  queryParameter("mode", "`session` sets a cookie, `token` returns tokens, `link` links the identity to an account.", {
+    type: "string",
+    enum: [...MODES],
+    default: "session",
+  }),
+  RETURN_TO,
+  queryParameter(
+    "code_challenge",
+    "The SHA-256 of a verifier in base64url. The browser continues at `return_to` with a `sign_in_code`, which is exchanged with the verifier.",
+  ),
+  queryParameter("code_challenge_method", "Only `S256`.", { type: "string", enum: ["S256"] }),
+];
 
-/** `?a=b` → `a=b` */
-const searchOf = ({ url }: Request) => url.split("?", 2)[1] ?? "";
+const page = (about: string, more: Partial<Answer<unknown>> = {}): Answer<unknown> => ({
+  ...ok(about),
+  text: "text/html",
+  ...more,
+});
+const redirect = (status: 302 | 303, about: string): Answer<unknown> => ({
+  status,
+  about,
+  schemas: [],
+  headers: ["Location"],
+});
 
-/** Sends the browser to the provider. What the client wants is kept here, and not in the URL. */
-const starting = (auth: Auth, kind: Kind) =>
-  page(auth, async (request, response, attempt) => {
-    const { federated, clock } = auth;
-    const { providers, flows, once, returnUrls } = federated;
-    const provider = providers.find(kind, String(request.params.provider));
-    attempt.provider = provider;
-    const start = parseStart(searchOf(request), returnUrls);
-    const flow = flows.create();
-    const url = await provider.begin(flow);
-    // Sign-ins in several tabs share the cookie.
-    const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
-    const key = flowKey(flow.state, browser, provider.settings.name);
-    const data = { ...start, issuer: await providers.issuerOf(provider) };
-    await once.keep("sign-in", key, data, clock() + FLOW_SECONDS * 1000);
-    response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
-    response.redirect(302, url);
-  });
+const FOR_BROWSERS = "Errors are pages if the client accepts HTML.";
+const SIGNED_IN = "Signed in. The page continues at `return_to`.";
+const COMPLETED = withCookie(page(SIGNED_IN, { schemas: [TokenPairAnswer] }));
+const NOT_SIGNED_IN = "You are not signed in";
+const NOT_SIGNED_OUT = "You are not signed out";
 
-/** Completes a sign-in with the response of the provider. */
-async function finish(
-  auth: Auth,
-  request: Request,
-  response: Response,
-  attempt: Attempt,
-  kind: Kind,
-  sent: URLSearchParams,
-): Promise<void> {
-  const { providers, completion } = auth.federated;
-  const provider = providers.find(kind, String(request.params.provider));
-  attempt.provider = provider;
-  const { flow, start } = await takeFlow(auth, request, provider, sent.get(kind === "saml" ? "RelayState" : "state"));
-  attempt.start = start;
-  const identity = await verifyResponse(auth, request, response, () => provider.finish(sent, flow));
-  if (start.challenge !== null) return sendCode(auth, response, provider, identity, start);
-  const address = auth.addressOf(request);
-  const account = await completion.accountOf(completion.seal(identity), provider, address);
-  const login = { account, attempt: [], address, provider: provider.settings.name };
-  if (start.mode === "token") return sendTokens(auth, response, login, start);
-  if (account.hasFactor) return askForCode(auth, response, login, start);
-  await sendSession(auth, request, response, login, start.returnTo);
-}
+const SamlForm = named("SamlResponse", {
+  SAMLResponse: z.string().describe("The response of the provider: XML in base64."),
+  RelayState: z.string().describe("The relay state of the request."),
+});
 
-/** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
-async function verifyResponse<Identity>(
-  auth: Auth,
-  request: Request,
-  response: Response,
-  verify: () => Promise<Identity>,
-): Promise<Identity> {
-  const { throttle } = auth;
-  const attempt = await throttle.reserveResponse(clientOf(auth, request, response));
-  try {
-    const identity = await verify();
-    await throttle.settle(attempt, false);
-    return identity;
-  } catch (error) {
-    await throttle.settle(attempt, isSignInFailure(error) && error.reason === "not verified");
-    throw error;
-  }
-}
+const CodeForm = named("FederatedCode", {
+  challenge: z.string().describe("The challenge in the page."),
+  code: z.string().describe("The code that the app shows, or a backup code."),
+});
 
-/** The state of a sign-in that this browser has begun at this provider. It is taken: no response is accepted twice. */
-async function takeFlow(
-  { federated }: Auth,
-  { headers }: Request,
-  provider: Provider,
-  state: string | null,
-): Promise<{ readonly flow: Flow; readonly start: Start }> {
-  const browser = browserOf(headers.cookie, provider.sameSite);
-  if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
-  if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
-  const key = flowKey(state, browser, provider.settings.name);
-  const found = await federated.once.take<Start & { readonly issuer: string }>("sign-in", key);
-  if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
-  const { issuer, ...start } = found;
-  if (issuer !== (await federated.providers.issuerOf(provider)))
-    throw signInFailure("expired", "the provider has changed meanwhile");
-  return { flow: federated.flows.of(state), start };
-}
+const startOf = (kind: "oidc" | "oauth2" | "saml", name: string, title: string): Routes => ({
+  [`GET /auth/${kind}/{provider}`]: route({
+    operationId: `start${name}`,
+    summary: `Sign in with ${title}`,
+    description: `For browsers, which continue at the provider. ${FOR_BROWSERS}`,
+    parameters: START,
+    credential: "none",
+    answer: withCookie(redirect(302, "The URL at the provider.")),
+    problems: [400],
+    errorPage: NOT_SIGNED_IN,
+    handle: startSignIn(kind),
+  }),
+});
 
-/** The client exchanges the code for tokens, or links the identity, with the verifier that only the client knows. */
-async function sendCode(
-  { federated }: Auth,
-  response: Response,
-  { settings }: Provider,
-  identity: ConfirmedIdentity,
-  { mode, returnTo, challenge }: Start,
-): Promise<void> {
-  const { completion } = federated;
-  const confirmed = { provider: settings.name, identity: completion.seal(identity) };
-  const url = new URL(returnTo!);
-  url.searchParams.set("sign_in_code", await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
-  sendContinuation(response, url.href);
-}
+/** The sign-in at providers of one kind whose response is in the URL. */
+const flowOf = (kind: "oidc" | "oauth2", name: string, title: string): Routes => ({
+  ...startOf(kind, name, title),
+  [`GET /auth/${kind}/{provider}/callback`]: route({
+    operationId: `finish${name}`,
+    summary: `Complete a sign-in with ${title}`,
+    description: `The redirect URI to register at the provider. The state is valid once, and only in the browser that has started. With \`mode=token\` and without a code challenge, the response is tokens. ${FOR_BROWSERS}`,
+    parameters: [
+      queryParameter("state", "The state of the authorization request."),
+      queryParameter("code", "The authorization code of the provider."),
+      queryParameter("iss", "The issuer. Required if the provider sends it."),
+      queryParameter("error", "The error code of the provider."),
+    ],
+    credential: "none",
+    answer: COMPLETED,
+    problems: [401, 403, 409],
+    errorPage: NOT_SIGNED_IN,
+    handle: finishSignIn(kind),
+  }),
+});
 
-/** For programs that follow the redirects themselves. */
-async function sendTokens(auth: Auth, response: Response, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
-  if (login.account.hasFactor) throw challengeOf(auth, login.account);
-  const pair = await startTokens(auth, login.account, login);
-  response.json({ ...pair, ...(returnTo !== null && { returnTo }) });
-}
+const SAML_LOGOUT = [
+  queryParameter("SAMLRequest", "A sign-out that the provider requests: ends all sign-ins of the user."),
+  queryParameter("SAMLResponse", "The response of the provider to a sign-out that began here."),
+  queryParameter("RelayState", "Returned by the provider, or returned to it."),
+  queryParameter("SigAlg", "The algorithm of the signature: `rsa-sha256` or `rsa-sha512`, as a URI."),
+  queryParameter("Signature", "The signature of the message. Required."),
+];
 
-async function sendSession(
-  { sessions, federated }: Auth,
-  request: Request,
-  response: Response,
-  login: AdmittedLogin,
-  returnTo: string | null,
-): Promise<void> {
-  const previous = identityOf(request).credentials.session;
-  response.set("Set-Cookie", sessionCookie(await sessions.login(login, previous)));
-  sendContinuation(response, returnTo ?? new URL("/", federated.url).href);
-}
+const logoutOf = (
+  kind: "oidc" | "saml",
+  response: readonly Parameter[],
+  problems: readonly ProblemStatus[],
+): Routes => ({
+  [`GET /auth/${kind}/{provider}/logout`]: route({
+    operationId: `${kind}LogoutInBrowser`,
+    summary: "Sign out here and at a provider",
+    description: `For a link on a page of this service: ends the session, then continues at the provider, which returns to this URL. ${FOR_BROWSERS}`,
+    parameters: [RETURN_TO, ...response],
+    credential: "none",
+    answer: redirect(303, "The URL at the provider, or `return_to`."),
+    otherAnswer: page("Signed out."),
+    problems,
+    errorPage: NOT_SIGNED_OUT,
+    handle: signOutInBrowser(kind),
+  }),
+  [`POST /auth/${kind}/{provider}/logout`]: route({
+    operationId: `${kind}Logout`,
+    summary: "Sign out a client, and get the URL that signs out at the provider",
+    description: "Ends the session of a caller with a cookie; otherwise all tokens and the session of the user.",
+    parameters: [RETURN_TO],
+    credential: "account",
+    answer: ok("Signed out. Open `location` in the browser.", LogoutAnswer),
+    problems: [400],
+    errorPage: NOT_SIGNED_OUT,
+    handle: signOutByClient(kind),
+  }),
+});
 
-/** The sign-in at the provider replaces the password, but not the second factor of the account. */
-async function askForCode(
-  { tokens, federated, clock }: Auth,
-  response: Response,
-  { account, provider }: AdmittedLogin,
-  { returnTo }: Start,
-): Promise<void> {
-  const challenge = tokens.issueChallenge(account);
-  const data = { returnTo, provider };
-  await federated.once.keep("return", hashOf(challenge), data, clock() + CHALLENGE_SECONDS * 1000);
-  sendCodeForm(response, 200, { action: actionOf(federated.url), challenge, problem: null });
-}
-
-const actionOf = (url: string) => new URL(`${url}${CODE_PATH}`).pathname;
-
-/** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
-async function completeWithCode(auth: Auth, request: Request, response: Response): Promise<void> {
-  const { signIn, sameOrigin, federated } = auth;
-  sameOrigin.require(request.headers);
-  const form = await readForm(request);
-  const challenge = form.get("challenge") ?? "";
-  try {
-    const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
-    const login = await signIn.admitChallenge(input, clientOf(auth, request, response));
-    type Kept = { readonly returnTo: string | null; readonly provider: string };
-    const kept = await federated.once.take<Kept>("return", hashOf(challenge));
-    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in at a provider");
-    await sendSession(auth, request, response, { ...login, provider: kept.provider }, kept.returnTo);
-  } catch (error) {
-    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code")) {
-      const { status, message } = error;
-      return sendCodeForm(response, status, { action: actionOf(federated.url), challenge, problem: message });
-    }
-    const isOver = isRefusal(error) && /challenge$/.test(error.reason);
-    throw isOver ? signInFailure("expired", error.reason) : error;
-  }
-}
-
-/** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
-const MAX_FORM = 196_608;
-
-/** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */
-async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
-  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
-    const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
-    throw problem("unsupported body", { message });
-  }
-  return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
-}
+/** The routes of sign-in at identity providers. */
+export const FEDERATED_ROUTES: Routes = {
+  "GET /auth/providers": route({
+    operationId: "listProviders",
+    summary: "List the identity providers",
+    description: "For the buttons of a login page.",
+    credential: "none",
+    answer: ok("All providers, in the order of the file.", ProviderListAnswer),
+    handle: listProviders,
+  }),
+  ...flowOf("oidc", "OidcSignIn", "OpenID Connect"),
+  ...logoutOf("oidc", [queryParameter("state", "Sent by the provider when it returns the browser.")], [400, 403]),
+  ...flowOf("oauth2", "OAuth2SignIn", "OAuth 2.0"),
+  ...startOf("saml", "SamlSignIn", "SAML 2.0"),
+  "POST /auth/saml/{provider}/acs": route({
+    operationId: "finishSamlSignIn",
+    summary: "Complete a sign-in with SAML 2.0",
+    description: `The assertion consumer endpoint. The response must be one to a request of this browser, and is accepted once. With \`mode=token\` and without a code challenge, the response is tokens. ${FOR_BROWSERS}`,
+    credential: "none",
+    form: SamlForm,
+    answer: COMPLETED,
+    problems: [401, 403, 409],
+    errorPage: NOT_SIGNED_IN,
+    handle: finishSamlSignIn,
+  }),
+  "GET /auth/saml/{provider}/metadata": route({
+    operationId: "readSamlMetadata",
+    summary: "Read the metadata of this service for a SAML provider",
+    description: `Its URL is the entity id of the service, unless the provider's entry names another. ${FOR_BROWSERS}`,
+    credential: "none",
+    answer: { ...ok("The metadata."), text: "application/samlmetadata+xml" },
+    errorPage: NOT_SIGNED_IN,
+    handle: sendSamlMetadata,
+  }),
+  ...logoutOf("saml", SAML_LOGOUT, [400, 401, 403]),
+  [`POST ${CODE_PATH}`]: route({
+    operationId: "completeSignInWithCode",
+    summary: "Complete a sign-in with the code of the second factor",
+    description: "The form that the browser shows after a sign-in at a provider, if the account has a second factor.",
+    credential: "none",
+    sameOrigin: true,
+    form: CodeForm,
+    answer: withCookie(page(SIGNED_IN)),
+    problems: [400, 401, 403],
+    errorPage: NOT_SIGNED_IN,
+    handle: completeWithCode,
+  }),
+  "POST /auth/federated/token": route({
+    operationId: "exchangeSignInCode",
+    summary: "Exchange a sign-in code for tokens",
+    description:
+      "A code is valid once, for a minute. If a second factor is enabled, the response is 401 `MFA_REQUIRED` with a `challenge` for `POST /auth/login`.",
+    credential: "none",
+    body: SignInCodeBody,
+    answer: ok("Tokens.", TokenPairAnswer),
+    problems: [401, 403, 409],
+    handle: exchangeSignInCode,
+  }),
+  "GET /auth/identities": route({
+    operationId: "listIdentities",
+    summary: "List the caller's identities",
+    description:
+      "The identities at providers with which the caller signs in, newest first. Not allowed with an API key.",
+    credential: "account",
+    answer: ok("All identities of the caller.", IdentityListAnswer),
+    handle: listIdentities,
+  }),
+  "POST /auth/identities": route({
+    operationId: "linkIdentity",
+    summary: "Link an identity",
+    description:
+      "Takes the code of a sign-in with `mode=link`. If the sign-in of the caller is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless `password` is sent, and `code` if a second factor is enabled. Not allowed with an API key.",
+    credential: "account",
+    body: LinkBody,
+    answer: created("The identity, with which the caller can sign in from now on.", IdentityAnswer),
+    problems: [409],
+    handle: linkIdentity,
+  }),
+  "DELETE /auth/identities/{identityId}": route({
+    operationId: "unlinkIdentity",
+    summary: "Unlink an identity",
+    description:
+      "Ends all other sign-ins of the user. The last way to sign in cannot be unlinked. Requires a recent sign-in. Not allowed with an API key.",
+    credential: "account",
+    answer: noContent("Unlinked."),
+    problems: [409],
+    handle: unlinkIdentity,
+  }),
+};

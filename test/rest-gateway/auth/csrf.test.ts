@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { requestHeaders } from "../../../http/pipeline/request.ts";
 import { CsrfTokens, csrfTokenIn } from "../../../identity/credentials.ts";
-import { SameOriginCheck } from "../../../rest-gateway/auth/route.ts";
+import { SameOriginCheck } from "../../../rest-gateway/auth/same-origin.ts";
 import { type Reply, useService } from "../../support/http-client.ts";
 import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
 

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { splitKey } from "../../../rest-gateway/auth/route.ts";
+import { ROUTES as TABLE } from "../../../rest-gateway/auth/routes.ts";
 import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
 import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
 import { appCode } from "../../support/totp.ts";
@@ -28,39 +30,12 @@ beforeAll(async () => {
 });
 
 /** Paths, and the methods that each is described with. */
-const ROUTES: Readonly<Record<string, readonly string[]>> = {
-  "/auth/login": ["post"],
-  "/auth/refresh": ["post"],
-  "/auth/logout": ["post"],
-  "/auth/register": ["post"],
-  "/auth/email": ["post"],
-  "/auth/password": ["post"],
-  "/auth/keys": ["get", "post"],
-  "/auth/keys/{keyId}": ["get", "delete"],
-  "/api/auth/login": ["post"],
-  "/api/auth/logout": ["post"],
-  "/api/auth/me": ["get"],
-  "/csrf-token": ["get"],
-  "/api/mfa/enable": ["post"],
-  "/api/mfa/verify": ["post"],
-  "/api/mfa/backup-codes": ["post"],
-  "/api/mfa/disable": ["post"],
-  "/.well-known/jwks.json": ["get"],
-  "/auth/providers": ["get"],
-  "/auth/oidc/{provider}": ["get"],
-  "/auth/oidc/{provider}/callback": ["get"],
-  "/auth/oidc/{provider}/logout": ["get", "post"],
-  "/auth/oauth2/{provider}": ["get"],
-  "/auth/oauth2/{provider}/callback": ["get"],
-  "/auth/saml/{provider}": ["get"],
-  "/auth/saml/{provider}/acs": ["post"],
-  "/auth/saml/{provider}/metadata": ["get"],
-  "/auth/saml/{provider}/logout": ["get", "post"],
-  "/auth/federated/code": ["post"],
-  "/auth/federated/token": ["post"],
-  "/auth/identities": ["get", "post"],
-  "/auth/identities/{identityId}": ["delete"],
-};
+const ROUTES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  [...Map.groupBy(Object.keys(TABLE).map(splitKey), ([, path]) => path)].map(([path, keys]) => [
+    path,
+    keys.map(([method]) => method.toLowerCase()),
+  ]),
+);
 
 /** `/auth/keys/{keyId}` → the path of a key that does not exist */
 const example = (template: string) => template.replace(/\{\w+Id\}/, UNKNOWN).replace("{provider}", "unknown");
@@ -84,6 +59,28 @@ test("the routes of authentication are at the root of the service in both versio
 test("if another service issues the tokens, the routes are neither served nor described", async () => {
   expect((await foreign.api("/openapi.json")).status).toBe(404);
   expect((await foreign.api("POST /auth/login", { body: {} })).status).toBe(404);
+});
+
+test("a path that is not in the table is not served", async () => {
+  for (const path of [
+    "/auth",
+    "/auth/unknown",
+    "/auth/login/",
+    "/api/auth",
+    "/api/mfa/unknown",
+    "/auth/saml/x/callback",
+  ])
+    expect([path, (await client.api(`POST ${path}`, { body: {} })).status]).toEqual([path, 404]);
+});
+
+test.each(Object.entries(TABLE))("%s requires its credential, and is described so", async (key, { credential }) => {
+  const [method, path] = splitKey(key);
+  const { status } = await client.api(`${method} ${example(path)}`, method === "POST" ? { body: {} } : {});
+  // 404: the provider in the path is unknown. 415: the body must be a form.
+  if (credential === "none") expect([200, 400, 404, 415]).toContain(status);
+  else expect(status).toBe(401);
+  const { security } = documents[1].paths[path][method.toLowerCase()];
+  expect(security).toEqual(credential === "none" ? [] : undefined);
 });
 
 const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];

@@ -1,0 +1,194 @@
+import type { IncomingMessage } from "node:http";
+import type { Request, Response } from "express";
+import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
+import { readBytes } from "../../../http/pipeline/body.ts";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
+import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
+import type { Auth } from "../auth.ts";
+import { ChallengeBody, parse } from "../bodies.ts";
+import type { Call } from "../route.ts";
+import { sessionCookie } from "../sessions.ts";
+import type { AdmittedLogin } from "../sign-in.ts";
+import { challengeOf, startTokens } from "../tokens.ts";
+import { isSignInFailure, signInFailure } from "./failure.ts";
+import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
+import { sendCodeForm, sendContinuation } from "./pages.ts";
+import type { ConfirmedIdentity, Provider } from "./provider.ts";
+import type { Kind } from "./providers.ts";
+import { parseStart, type Start } from "./start.ts";
+
+// `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider.
+
+export const CODE_PATH = "/auth/federated/code";
+
+/** `?a=b` → `a=b` */
+export const searchOf = ({ url }: Request) => url.split("?", 2)[1] ?? "";
+
+/** Sends the browser to the provider. What the client wants is kept here, and not in the URL. */
+export const startSignIn =
+  (kind: Kind) =>
+  async (call: Call): Promise<void> => {
+    const { auth, request, response } = call;
+    const { providers, flows, once, returnUrls } = auth.federated;
+    const provider = providerOf(call, kind);
+    const start = parseStart(searchOf(request), returnUrls);
+    const flow = flows.create();
+    const url = await provider.begin(flow);
+    // Sign-ins in several tabs share the cookie.
+    const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
+    const key = flowKey(flow.state, browser, provider.settings.name);
+    const data = { ...start, issuer: await providers.issuerOf(provider) };
+    await once.keep("sign-in", key, data, auth.clock() + FLOW_SECONDS * 1000);
+    response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
+    response.redirect(302, url);
+  };
+
+/** The provider that the path names. Throws Problem if there is none of this kind. */
+export function providerOf({ auth, request, attempt }: Call, kind: Kind): Provider {
+  attempt.provider = auth.federated.providers.find(kind, String(request.params.provider));
+  return attempt.provider;
+}
+
+/** Completes a sign-in with the response of the provider, in the URL. */
+export const finishSignIn = (kind: "oidc" | "oauth2") => (call: Call) =>
+  finish(call, kind, new URLSearchParams(searchOf(call.request)));
+
+/** Completes a sign-in with the response of a SAML provider, in a form. */
+export const finishSamlSignIn = async (call: Call) => finish(call, "saml", await readForm(call.request));
+
+export async function sendSamlMetadata(call: Call): Promise<void> {
+  const provider = call.auth.federated.providers.find("saml", String(call.request.params.provider));
+  call.response.type("application/samlmetadata+xml; charset=utf-8").send(provider.ownMetadata());
+}
+
+/** Completes a sign-in with the response of the provider. */
+async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<void> {
+  const { auth, response, client, attempt } = call;
+  const { completion } = auth.federated;
+  const provider = providerOf(call, kind);
+  const { flow, start } = await takeFlow(call, provider, sent.get(kind === "saml" ? "RelayState" : "state"));
+  attempt.start = start;
+  const identity = await verifyResponse(call, () => provider.finish(sent, flow));
+  if (start.challenge !== null) return sendCode(auth, response, provider, identity, start);
+  const { address } = client;
+  const account = await completion.accountOf(completion.seal(identity), provider, address);
+  const login = { account, attempt: [], address, provider: provider.settings.name };
+  if (start.mode === "token") return sendTokens(auth, response, login, start);
+  if (account.hasFactor) return askForCode(auth, response, login, start);
+  await sendSession(call, login, start.returnTo);
+}
+
+/** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
+async function verifyResponse<Identity>({ auth, client }: Call, verify: () => Promise<Identity>): Promise<Identity> {
+  const { throttle } = auth;
+  const attempt = await throttle.reserveResponse(client);
+  try {
+    const identity = await verify();
+    await throttle.settle(attempt, false);
+    return identity;
+  } catch (error) {
+    await throttle.settle(attempt, isSignInFailure(error) && error.reason === "not verified");
+    throw error;
+  }
+}
+
+/** The state of a sign-in that this browser has begun at this provider. It is taken: no response is accepted twice. */
+async function takeFlow(
+  { auth: { federated }, request: { headers } }: Call,
+  provider: Provider,
+  state: string | null,
+): Promise<{ readonly flow: Flow; readonly start: Start }> {
+  const browser = browserOf(headers.cookie, provider.sameSite);
+  if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
+  if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
+  const key = flowKey(state, browser, provider.settings.name);
+  const found = await federated.once.take<Start & { readonly issuer: string }>("sign-in", key);
+  if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
+  const { issuer, ...start } = found;
+  if (issuer !== (await federated.providers.issuerOf(provider)))
+    throw signInFailure("expired", "the provider has changed meanwhile");
+  return { flow: federated.flows.of(state), start };
+}
+
+/** The client exchanges the code for tokens, or links the identity, with the verifier that only the client knows. */
+async function sendCode(
+  { federated }: Auth,
+  response: Response,
+  { settings }: Provider,
+  identity: ConfirmedIdentity,
+  { mode, returnTo, challenge }: Start,
+): Promise<void> {
+  const { completion } = federated;
+  const confirmed = { provider: settings.name, identity: completion.seal(identity) };
+  const url = new URL(returnTo!);
+  url.searchParams.set("sign_in_code", await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
+  sendContinuation(response, url.href);
+}
+
+/** For programs that follow the redirects themselves. */
+async function sendTokens(auth: Auth, response: Response, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
+  if (login.account.hasFactor) throw challengeOf(auth, login.account);
+  const pair = await startTokens(auth, login.account, login);
+  response.json({ ...pair, ...(returnTo !== null && { returnTo }) });
+}
+
+async function sendSession(
+  { auth: { sessions, federated }, request, response }: Call,
+  login: AdmittedLogin,
+  returnTo: string | null,
+): Promise<void> {
+  const previous = identityOf(request).credentials.session;
+  response.set("Set-Cookie", sessionCookie(await sessions.login(login, previous)));
+  sendContinuation(response, returnTo ?? new URL("/", federated.url).href);
+}
+
+/** The sign-in at the provider replaces the password, but not the second factor of the account. */
+async function askForCode(
+  { tokens, federated, clock }: Auth,
+  response: Response,
+  { account, provider }: AdmittedLogin,
+  { returnTo }: Start,
+): Promise<void> {
+  const challenge = tokens.issueChallenge(account);
+  const data = { returnTo, provider };
+  await federated.once.keep("return", hashOf(challenge), data, clock() + CHALLENGE_SECONDS * 1000);
+  sendCodeForm(response, 200, { action: actionOf(federated.url), challenge, problem: null });
+}
+
+const actionOf = (url: string) => new URL(`${url}${CODE_PATH}`).pathname;
+
+/** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
+export async function completeWithCode(call: Call): Promise<void> {
+  const { auth, response, client } = call;
+  const { signIn, federated } = auth;
+  const form = await readForm(call.request);
+  const challenge = form.get("challenge") ?? "";
+  try {
+    const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
+    const login = await signIn.admitChallenge(input, client);
+    type Kept = { readonly returnTo: string | null; readonly provider: string };
+    const kept = await federated.once.take<Kept>("return", hashOf(challenge));
+    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in at a provider");
+    await sendSession(call, { ...login, provider: kept.provider }, kept.returnTo);
+  } catch (error) {
+    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code")) {
+      const { status, message } = error;
+      return sendCodeForm(response, status, { action: actionOf(federated.url), challenge, problem: message });
+    }
+    const isOver = isRefusal(error) && /challenge$/.test(error.reason);
+    throw isOver ? signInFailure("expired", error.reason) : error;
+  }
+}
+
+/** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */
+const MAX_FORM = 196_608;
+
+/** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */
+async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
+    const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
+    throw problem("unsupported body", { message });
+  }
+  return new URLSearchParams((await readBytes(request, MAX_FORM)).toString());
+}
