@@ -4,6 +4,7 @@ create role trackit_anon nologin;
 create role trackit_user nologin;
 create role trackit_support nologin bypassrls;
 create role trackit_api login noinherit password 'secret';
+create role trackit_feed login replication password 'secret';
 grant trackit_anon, trackit_user, trackit_support to trackit_api;
 
 create extension citext;
