@@ -181,16 +181,21 @@ with callers as materialized (
   from pg_catalog.pg_roles as r
   where not r.rolsuper and r.rolname = any ($2)
     and not exists (select from pg_catalog.pg_auth_members as m where m.member = r.oid)
+),
+policies as materialized (
+  select p.*, callers.oid as caller,
+    bool_or(p.polpermissive and pg_catalog.pg_get_expr(p.polqual, p.polrelid) = 'true') over (partition by p.polrelid, callers.oid) as has_open
+  from callers, pg_catalog.pg_policy as p
+  where p.polcmd in ('r', '*') and exists (
+    select from pg_catalog.unnest(p.polroles) as role where role = 0 or pg_has_role(callers.oid, nullif(role, 0), 'usage')
+  )
 )
 select
   c.oid,
   n.nspname as schema,
   c.relname as table,
   format('%I.%I', n.nspname, c.relname) as name,
-  exists (
-    select from callers
-    where has_table_privilege(callers.oid, c.oid, 'select') or has_any_column_privilege(callers.oid, c.oid, 'select')
-  ) as "isReadable",
+  exists (select from callers where has_any_column_privilege(callers.oid, c.oid, 'select')) as "isReadable",
   exists (
     select from pg_catalog.pg_publication_tables as p
     where p.pubname = $3 and p.schemaname = n.nspname and p.tablename = c.relname
@@ -217,12 +222,10 @@ select
     from pg_catalog.pg_attribute as a
     where a.attrelid = c.oid and c.relrowsecurity and a.attnum > 0 and not a.attisdropped
       and exists (
-        select from pg_catalog.pg_policy as p
-        where p.polrelid = c.oid and p.polcmd in ('r', '*')
-          and exists (
-            select from callers, pg_catalog.unnest(p.polroles) as role
-            where role = 0 or pg_has_role(callers.oid, nullif(role, 0), 'usage')
-          )
+        select from policies as p
+        where p.polrelid = c.oid and has_any_column_privilege(p.caller, c.oid, 'select')
+          -- Beside a permissive policy that is true, other permissive ones do not decide.
+          and not (p.polpermissive and p.has_open)
           and (
             -- A reference to the whole row.
             p.polqual::text ~ ':varno 1 :varattno 0 '
