@@ -74,7 +74,7 @@ export class Bindings {
     });
   }
 
-  /** The watches for the bindings of a caller. Throws ChannelError with the reason if a binding is not possible. */
+  /** The watches for the bindings of a caller. Throws Problem with the reason if a binding is not possible. */
   async watches(bindings: readonly Binding[], caller: Caller, subscriber: Subscriber): Promise<ChangeWatch[]> {
     const watches: ChangeWatch[] = [];
     for (const binding of bindings) watches.push(...(await this.#watchesOf(binding, caller, subscriber)));

@@ -9,7 +9,7 @@ import { internalProblem, problemOf } from "../rest-gateway/table/answer/error-m
 import { sendTableProblem, TABLES } from "../rest-gateway/table/send.ts";
 import { PREFIX } from "./join.ts";
 import { type ChannelRights, PUBLIC } from "./private-channels.ts";
-import { ChannelError, mayNotWrite } from "./problem.ts";
+import { channelCode, isChannelProblem } from "./problem.ts";
 import { type Body, isObject, type Version, writeBinary, writeText } from "./serializer.ts";
 import type { Topics } from "./topic.ts";
 
@@ -18,7 +18,7 @@ export type BroadcastEndpointOptions = {
   readonly catalog: { readonly current: Catalog };
   readonly needsKey: boolean;
   readonly limits: Pick<Config, "bodyLimit" | "wsMaxMessageBytes" | "jsonMaxDepth">;
-  /** Rejects with ChannelError. */
+  /** Rejects with Problem. */
   rightsOf(caller: Caller, name: string): Promise<ChannelRights>;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -71,7 +71,7 @@ export class BroadcastEndpoint implements HttpInterface {
   async #post(messages: readonly Posted[], caller: Caller): Promise<void> {
     for (const { name, isPrivate } of messages) {
       const rights = isPrivate ? await this.#options.rightsOf(caller, name) : PUBLIC;
-      if (!rights.broadcast.write) throw mayNotWrite(name);
+      if (!rights.broadcast.write) throw problem("may not write topic", { topic: name });
     }
     for (const { name, isPrivate, broadcast } of messages)
       this.#options.topics.broadcast(`${PREFIX}${name}`, isPrivate, broadcast);
@@ -118,10 +118,7 @@ export class BroadcastEndpoint implements HttpInterface {
   }
 
   #problemOf(error: unknown) {
-    if (error instanceof ChannelError) {
-      const status = error.code === "Unauthorized" ? 403 : error.code === "InternalError" ? 503 : 400;
-      return { status, code: error.code, message: error.message };
-    }
+    if (isChannelProblem(error)) return { status: error.status, code: channelCode(error), message: error.message };
     const catalog = this.#options.catalog.current;
     return problemOf(error, { isAnonymous: false, role: null, plan: null, refused: [], catalog });
   }

@@ -1,12 +1,13 @@
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import { WatchEnded } from "../db/changes/watch-group.ts";
+import { type Problem, problem } from "../db/problems/problem.ts";
 import { IntervalCount } from "../http/limits/clients.ts";
 import type { SocketCaller } from "../identity/socket-caller.ts";
 import { type Broadcast, faultOf } from "./broadcast.ts";
 import { type JoinRequest, parseToken } from "./join.ts";
 import type { ChannelRights } from "./private-channels.ts";
-import { ChannelError, internal, mayNotWrite, notPossible, tooManyPresenceMessages } from "./problem.ts";
+import { channelReason, internal, isChannelProblem, notPossible } from "./problem.ts";
 import { type ClientMessage, isObject, writeText } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
 import type { Subscription } from "./subscription.ts";
@@ -21,7 +22,7 @@ export type ChannelOptions = {
   readonly subscription: Subscription | null;
   readonly topic: Topic;
   textOf(position: Start): string;
-  /** Gives the channel the rights of a new token. Rejects with ChannelError. */
+  /** Gives the channel the rights of a new token. Rejects with Problem. */
   authorize(token: string): Promise<void>;
   /** Stores the position, so that the channel can be resumed: the connection was lost, or the channel has failed. */
   keep(): void;
@@ -164,8 +165,8 @@ export class Channel implements Member {
     try {
       await this.#options.authorize(token);
     } catch (error) {
-      if (!(error instanceof ChannelError)) throw error;
-      this.fail("system", error.reason);
+      if (!isChannelProblem(error)) throw error;
+      this.fail("system", channelReason(error));
     }
   }
 
@@ -173,7 +174,8 @@ export class Channel implements Member {
     const { payload, body } = message;
     const event = typeof payload.event === "string" ? payload.event : "";
     const { ack, self } = this.request.broadcast;
-    if (!this.rights.broadcast.write) return this.#refuse(message, "broadcast", mayNotWrite(this.request.name));
+    if (!this.rights.broadcast.write)
+      return this.#refuse(message, "broadcast", problem("may not write topic", { topic: this.request.name }));
     const broadcast: Broadcast = { event, body: body ?? bodyOf(payload.payload) };
     const fault = faultOf(broadcast, this.socket.maxDepth);
     if (fault !== null) {
@@ -187,7 +189,8 @@ export class Channel implements Member {
 
   #presence(message: ClientMessage): undefined {
     const { event } = message.payload;
-    if (!this.rights.presence.write) return this.#refuse(message, "presence", mayNotWrite(this.request.name));
+    if (!this.rights.presence.write)
+      return this.#refuse(message, "presence", problem("may not write topic", { topic: this.request.name }));
     if (event !== "track" && event !== "untrack") {
       this.socket.reply(message, "error", { reason: "the event of a presence must be track or untrack" });
       return undefined;
@@ -195,7 +198,7 @@ export class Channel implements Member {
     try {
       this.#track(event, message.payload.payload);
     } catch (error) {
-      if (error instanceof ChannelError) return this.#refuse(message, "presence", error);
+      if (isChannelProblem(error)) return this.#refuse(message, "presence", error);
       throw error;
     }
     // A client may request presence after it has joined.
@@ -207,15 +210,17 @@ export class Channel implements Member {
     return undefined;
   }
 
-  /** Throws ChannelError. */
+  /** Throws Problem. */
   #track(event: "track" | "untrack", payload: unknown): void {
     const { presences } = this.#options.topic;
-    if (this.#presenceMessages.add() > MAX_PRESENCE_MESSAGES) throw tooManyPresenceMessages(MAX_PRESENCE_MESSAGES);
+    if (this.#presenceMessages.add() > MAX_PRESENCE_MESSAGES)
+      throw problem("too many presence messages", { max: MAX_PRESENCE_MESSAGES });
     if (event === "track") presences.track(this, isObject(payload) ? payload : {});
     else presences.untrack(this);
   }
 
-  #refuse(message: ClientMessage, extension: "broadcast" | "presence", { reason }: ChannelError): undefined {
+  #refuse(message: ClientMessage, extension: "broadcast" | "presence", problem: Problem): undefined {
+    const reason = channelReason(problem);
     this.socket.reply(message, "error", { reason });
     this.system(extension, "error", reason);
     return undefined;

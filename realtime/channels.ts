@@ -5,13 +5,14 @@ import { comparePositions } from "../db/changes/change.ts";
 import { type ChangeFeed, FeedUnavailable } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
+import { problem } from "../db/problems/problem.ts";
 import { filterBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
 import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
 import { type JoinRequest, parseJoin } from "./join.ts";
 import { type ChannelRights, type PrivateChannels, PUBLIC } from "./private-channels.ts";
-import { badToken, changesUnavailable, gap, malformed, mayNotRead } from "./problem.ts";
+import { badToken, channelReason, malformed } from "./problem.ts";
 import type { ChannelIdentity, Resumption } from "./resumption.ts";
 import type { ChangeRouter } from "./router.ts";
 import type { ClientMessage } from "./serializer.ts";
@@ -53,7 +54,7 @@ export class Channels {
     this.#options = options;
   }
 
-  /** Handles `phx_join`. Rejects with ChannelError. */
+  /** Handles `phx_join`. Rejects with Problem. */
   async join(socket: ChannelSocket, message: ClientMessage): Promise<void> {
     const { bindings, topics, resumption } = this.#options;
     const request = parseJoin(message.topic, message.payload, MAX_BINDINGS);
@@ -111,7 +112,7 @@ export class Channels {
     channel.caller?.close();
     channel.caller = this.#options.callers.open(caller, {
       resolve: () => socket.resolve(token),
-      onEnded: (reason) => channel.fail("system", badToken(reason).reason),
+      onEnded: (reason) => channel.fail("system", channelReason(badToken(reason))),
     });
     this.#identities.set(channel, identityOf(socket, request, caller));
   }
@@ -125,7 +126,7 @@ export class Channels {
   async #rightsOf(caller: Caller, { isPrivate, name }: JoinRequest): Promise<ChannelRights> {
     if (!isPrivate) return PUBLIC;
     const rights = await this.#options.privateChannels.rightsOf(caller, name);
-    if (!rights.broadcast.read && !rights.presence.read) throw mayNotRead(name);
+    if (!rights.broadcast.read && !rights.presence.read) throw problem("may not read topic", { topic: name });
     return rights;
   }
 
@@ -134,7 +135,7 @@ export class Channels {
     try {
       await this.#options.router.open();
     } catch (error) {
-      throw error instanceof FeedUnavailable ? changesUnavailable(error.message) : error;
+      throw error instanceof FeedUnavailable ? problem("changes unavailable", { message: error.message }) : error;
     }
     return this.#options.bindings.watches(bindings, caller, subscription);
   }
@@ -168,7 +169,7 @@ export class Channels {
       return { position: subscription.start(watches, start), isResumed: start !== undefined, isGap: false };
     } catch (error) {
       if (!(error instanceof FeedGap)) throw error;
-      if (given !== null) throw gap();
+      if (given !== null) throw problem("changes missed");
       return { position: subscription.start(watches), isResumed: false, isGap: true };
     }
   }
@@ -180,7 +181,8 @@ export class Channels {
     if (channel.receivesPresence && rights.presence.read)
       topics.open(request.topic, request.isPrivate).sendPresences(channel);
     if (!begun) return;
-    if (begun.isGap) channel.system("postgres_changes", "error", gap().reason, { gap: true });
+    if (begun.isGap)
+      channel.system("postgres_changes", "error", channelReason(problem("changes missed")), { gap: true });
     const position = feed.textOf(begun.position);
     channel.system("postgres_changes", "ok", "Subscribed to PostgreSQL", { position, resumed: begun.isResumed });
     for (const lost of channel.subscription?.losses ?? [])

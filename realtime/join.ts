@@ -1,6 +1,7 @@
 import type { Config } from "../config/config.ts";
+import { problem } from "../db/problems/problem.ts";
 import { type Client, IntervalCount } from "../http/limits/clients.ts";
-import { malformed, tooManyChannels, tooManyJoins, topicRequired } from "./problem.ts";
+import { malformed } from "./problem.ts";
 import { isObject } from "./serializer.ts";
 
 /** The payload of `phx_join`. */
@@ -50,9 +51,9 @@ export const PREFIX = "realtime:";
 const MAX_NAME_BYTES = 255;
 const EVENTS: ReadonlySet<unknown> = new Set<BindingRequest["event"]>(["INSERT", "UPDATE", "DELETE", "*"]);
 
-/** Throws ChannelError. */
+/** Throws Problem. */
 export function parseJoin(topic: string, payload: Readonly<Record<string, unknown>>, maxBindings: number): JoinRequest {
-  if (!topic.startsWith(PREFIX) || topic.length === PREFIX.length) throw topicRequired();
+  if (!topic.startsWith(PREFIX) || topic.length === PREFIX.length) throw problem("topic required");
   checkName(topic, "the topic");
   const config = objectOf(payload.config, "config");
   const broadcast = objectOf(config.broadcast, "config.broadcast");
@@ -150,19 +151,20 @@ export class SocketJoins {
     this.#network = network;
   }
 
-  /** Counts a join. Throws ChannelError if there are too many in this second. */
+  /** Counts a join. Throws Problem if there are too many in this second. */
   countJoin(): void {
     const { realtimeJoinRate, realtimeJoinRatePerAddress } = this.#settings;
     const isOver = this.#joins.add() > realtimeJoinRate;
-    if (this.#network.exceeds("joins", realtimeJoinRatePerAddress) || isOver) throw tooManyJoins();
+    if (this.#network.exceeds("joins", realtimeJoinRatePerAddress) || isOver) throw problem("too many joins");
   }
 
-  /** Throws ChannelError if there can be no further channel. */
+  /** Throws Problem if there can be no further channel. */
   admitChannel(): void {
     const { realtimeMaxChannels, realtimeMaxChannelsPerAddress } = this.#settings;
-    if (this.#channels >= realtimeMaxChannels) throw tooManyChannels(realtimeMaxChannels, "socket");
+    if (this.#channels >= realtimeMaxChannels)
+      throw problem("too many channels", { max: realtimeMaxChannels, of: "socket" });
     if (this.#network.isFull("channels", realtimeMaxChannelsPerAddress))
-      throw tooManyChannels(realtimeMaxChannelsPerAddress, "IP address");
+      throw problem("too many channels", { max: realtimeMaxChannelsPerAddress, of: "IP address" });
   }
 
   /** Counts a channel. The result must be called once, when it is closed. */

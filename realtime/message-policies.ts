@@ -80,7 +80,7 @@ export class MessagePolicies {
     this.#options = options;
   }
 
-  /** `topic` is what `realtime.topic()` returns. Rejects with ChannelError if there is no such table, or as a transaction does. */
+  /** `topic` is what `realtime.topic()` returns. Rejects with Problem if there is no such table, or as a transaction does. */
   async rightsOf(caller: Caller, topic: string): Promise<MessageRights> {
     const text = await this.#read(caller, ACCESS, [], [["search_path", ""]]);
     if (text === null) throw notPossible(WITHOUT_TABLE);

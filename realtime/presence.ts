@@ -1,5 +1,5 @@
 import type { ByteBudget, Holding } from "../db/admission/byte-budget.ts";
-import { presenceTooLarge, shortOfMemory, tooManyPresences } from "./problem.ts";
+import { problem } from "../db/problems/problem.ts";
 
 /** Whose presence is tracked. */
 export type Tracked = { readonly presenceKey: string; readonly socket: { readonly network: string } };
@@ -85,15 +85,16 @@ export class Presences {
     return this.#own.size + this.#remote.size;
   }
 
-  /** Throws ChannelError, and changes nothing, if the payload is too large or the topic has too many presences. */
+  /** Throws Problem, and changes nothing, if the payload is too large or the topic has too many presences. */
   track(member: Tracked, payload: Readonly<Record<string, unknown>>): void {
     const ref = this.#options.newRef();
     const meta = metaOf(ref, JSON.stringify({ ...payload, phx_ref: ref }));
-    if (meta.bytes > MAX_META_BYTES) throw presenceTooLarge(MAX_META_BYTES);
+    if (meta.bytes > MAX_META_BYTES) throw problem("presence too large", { max: MAX_META_BYTES });
     const { presenceKey: key } = member;
     const known = this.#own.get(member);
     const bytes = meta.bytes + Buffer.byteLength(key);
-    if (this.#bytes + bytes - (known ? sizeOf(known) : 0) > MAX_TOPIC_BYTES) throw tooManyPresences(MAX_TOPIC_BYTES);
+    if (this.#bytes + bytes - (known ? sizeOf(known) : 0) > MAX_TOPIC_BYTES)
+      throw problem("too many presences", { max: MAX_TOPIC_BYTES });
     const holding = this.#hold(member, known, OVERHEAD + COPIES * bytes);
     const presence = known ?? { id: ref, key, from: holding, announced: null, current: null };
     this.#own.set(member, presence);
@@ -143,12 +144,12 @@ export class Presences {
     return this.#state;
   }
 
-  /** Throws ChannelError if the network of the member may not hold so many bytes. */
+  /** Throws Problem if the network of the member may not hold so many bytes. */
   #hold({ socket }: Tracked, known: Presence | undefined, bytes: number): Holding {
     const holding = (known?.from as Holding | undefined) ?? this.#options.budget.hold(socket.network, "presences");
     if (holding.take(bytes - holding.bytes)) return holding;
     if (!known) holding.close();
-    throw shortOfMemory();
+    throw problem("presences hold too much");
   }
 
   #set(presence: Presence, meta: Meta | null): void {

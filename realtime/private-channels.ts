@@ -4,7 +4,7 @@ import { messageForSubscriber } from "../db/masking.ts";
 import { Problem } from "../db/problems/problem.ts";
 import { NO_REQUEST } from "../db/transaction/identity.ts";
 import { MessagePolicies, type MessagePoliciesOptions, type MessageRights } from "./message-policies.ts";
-import { ChannelError, internal, mayNotSee } from "./problem.ts";
+import { internal, isChannelProblem, mayNotSee } from "./problem.ts";
 
 /** What a caller may do on a channel. */
 export type ChannelRights = MessageRights;
@@ -31,7 +31,7 @@ export class PrivateChannels {
     this.#policies = new MessagePolicies(options);
   }
 
-  /** `name` is the topic without `realtime:`. Rejects with ChannelError. */
+  /** `name` is the topic without `realtime:`. Rejects with Problem. */
   async rightsOf(caller: Caller, name: string): Promise<ChannelRights> {
     const { database, migrate } = this.#options;
     try {
@@ -40,7 +40,7 @@ export class PrivateChannels {
       const [result] = await database.forRole(caller.role).run(identity, [{ text: STATEMENT, values: [name] }]);
       return JSON.parse(String(result!.rows[0]![0]));
     } catch (error) {
-      if (error instanceof ChannelError) throw error;
+      if (isChannelProblem(error)) throw error;
       if (error instanceof Problem) throw internal(error.message);
       // A policy has raised an error, or the role may not use the schema.
       throw mayNotSee(messageForSubscriber(error as DatabaseErrorLike));

@@ -1,3 +1,5 @@
+import { Problem, problem } from "../db/problems/problem.ts";
+import type { Reason } from "../db/problems/reasons.ts";
 /**
  * Why a join, or a message on a channel, is refused. The code is the first word of the reason; the codes are Supabase's where it has
  * one. The client shows the reason in the callback of `subscribe`.
@@ -21,62 +23,39 @@ export const REASON_CODES = [
 
 export type ReasonCode = (typeof REASON_CODES)[number];
 
-/** A refusal of a message of a channel. */
-export class ChannelError extends Error {
-  readonly code: ReasonCode;
+/** Reason → code. The others are not for the clients of channels. */
+const CODES: Readonly<Partial<Record<Reason, ReasonCode>>> = {
+  "topic required": "TopicNameRequired",
+  "malformed join": "MalformedJoin",
+  "channel not possible": "RealtimeDisabledForConfiguration",
+  "invalid channel token": "InvalidJWTToken",
+  "too many channels": "ChannelRateLimitReached",
+  "channels too large": "ChannelRateLimitReached",
+  "too many joins": "ClientJoinRateLimitReached",
+  "too many presence messages": "ClientPresenceRateLimitReached",
+  "presence too large": "PresenceTooLarge",
+  "too many presences": "PresenceLimitReached",
+  "presences hold too much": "PresenceLimitReached",
+  // The code of the other interfaces: Supabase has no limit on requests.
+  "too many requests": "RATE_LIMITED",
+  "changes unavailable": "ChangesUnavailable",
+  "changes missed": "Gap",
+  "channel failed": "InternalError",
+  "may not see": "Unauthorized",
+  "may not read topic": "Unauthorized",
+  "may not write topic": "Unauthorized",
+};
 
-  constructor(code: ReasonCode, message: string) {
-    super(message);
-    this.code = code;
-  }
+/** Whether a client of a channel may get the error. */
+export const isChannelProblem = (error: unknown): error is Problem => error instanceof Problem && error.reason in CODES;
 
-  /** `"Unauthorized: You do not have permissions to read from this Channel topic: x"` */
-  get reason(): string {
-    return `${this.code}: ${this.message}`;
-  }
-}
+export const channelCode = ({ reason }: Problem): ReasonCode => CODES[reason] ?? "InternalError";
 
-export const topicRequired = () =>
-  new ChannelError("TopicNameRequired", 'the topic of a channel must be "realtime:" and a name');
-export const malformed = (what: string) => new ChannelError("MalformedJoin", what);
-export const notPossible = (why: string) => new ChannelError("RealtimeDisabledForConfiguration", why);
-export const badToken = (message: string) => new ChannelError("InvalidJWTToken", message);
-export const tooManyChannels = (max: number, of: "socket" | "IP address") =>
-  new ChannelError("ChannelRateLimitReached", `too many channels: the maximum for each ${of} is ${max}`);
-export const channelsTooLarge = () =>
-  new ChannelError(
-    "ChannelRateLimitReached",
-    "the channels of your IP address are too large: leave some, or filter less",
-  );
-export const tooManyJoins = () =>
-  new ChannelError("ClientJoinRateLimitReached", "too many joins per second: try again");
-export const tooManyPresenceMessages = (max: number) =>
-  new ChannelError(
-    "ClientPresenceRateLimitReached",
-    `too many messages: the maximum is ${max} per second on a channel`,
-  );
-export const presenceTooLarge = (max: number) =>
-  new ChannelError("PresenceTooLarge", `a presence has at most ${max} bytes`);
-export const tooManyPresences = (max: number) =>
-  new ChannelError("PresenceLimitReached", `the presences of a topic have at most ${max} bytes together`);
-export const shortOfMemory = () =>
-  new ChannelError(
-    "PresenceLimitReached",
-    "the clients of this network make the service hold too much: try again later",
-  );
-/** The code of the other interfaces: Supabase has no limit on requests. */
-export const rateLimited = (message: string) => new ChannelError("RATE_LIMITED", message);
-export const changesUnavailable = (why: string) => new ChannelError("ChangesUnavailable", why);
-export const internal = (message: string) => new ChannelError("InternalError", message);
-export const gap = () =>
-  new ChannelError(
-    "Gap",
-    "the changes since this position are no longer kept: reload the data and subscribe without it",
-  );
-/** The grants or policies of the database do not allow what the join requests. */
-export const mayNotSee = (why: string) => new ChannelError("Unauthorized", why);
-// In the words of Supabase, which applications may look for.
-export const mayNotRead = (topic: string) =>
-  new ChannelError("Unauthorized", `You do not have permissions to read from this Channel topic: ${topic}`);
-export const mayNotWrite = (topic: string) =>
-  new ChannelError("Unauthorized", `You do not have permissions to write to this Channel topic: ${topic}`);
+/** `"Unauthorized: You do not have permissions to read from this Channel topic: x"` */
+export const channelReason = (problem: Problem): string => `${channelCode(problem)}: ${problem.message}`;
+
+export const malformed = (message: string) => problem("malformed join", { message });
+export const notPossible = (message: string) => problem("channel not possible", { message });
+export const badToken = (message: string) => problem("invalid channel token", { message });
+export const internal = (message: string) => problem("channel failed", { message });
+export const mayNotSee = (message: string) => problem("may not see", { message });

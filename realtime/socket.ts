@@ -2,12 +2,12 @@ import type { RawData, WebSocket } from "ws";
 import type { Config } from "../config/config.ts";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
-import { isRefusal, Problem } from "../db/problems/problem.ts";
+import { isRefusal, Problem, problem } from "../db/problems/problem.ts";
 import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Channel } from "./channel.ts";
 import { type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
-import { badToken, ChannelError, channelsTooLarge, internal, rateLimited } from "./problem.ts";
+import { badToken, channelReason, internal, isChannelProblem } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -15,7 +15,7 @@ export type ChannelSocketOptions = {
   readonly limits: Pick<Config, "wsMaxBufferedBytes" | "jsonMaxDepth"> & JoinLimitSettings;
   readonly budget: ByteBudget;
   readonly needsKey: boolean;
-  /** Joins a channel and replies. Rejects with ChannelError. */
+  /** Joins a channel and replies. Rejects with Problem. */
   join(socket: ChannelSocket, message: ClientMessage): Promise<void>;
   onInternalError(error: unknown, requestId: string): void;
 };
@@ -125,10 +125,10 @@ export class ChannelSocket {
     this.#websocket.close(TRY_AGAIN_LATER, "the client reads too slowly");
   }
 
-  /** Counts what a channel makes the service hold; it must be closed with the channel. Throws ChannelError. */
+  /** Counts what a channel makes the service hold; it must be closed with the channel. Throws Problem. */
   hold(bytes: number): Holding {
     const held = this.#options.budget.reserve(this.network, "subscriptions", bytes, this.#holder);
-    if (held === null) throw channelsTooLarge();
+    if (held === null) throw problem("channels too large");
     return held;
   }
 
@@ -152,7 +152,7 @@ export class ChannelSocket {
     else process.nextTick(() => this.#ping());
   }
 
-  /** The caller on a channel. Rejects with ChannelError if the credentials are refused. */
+  /** The caller on a channel. Rejects with Problem if the credentials are refused. */
   async callerOf(token: string | null): Promise<Caller> {
     try {
       return await this.resolve(token);
@@ -226,9 +226,9 @@ export class ChannelSocket {
 
   /** Counts a message towards RATE_LIMIT, and answers it if it is refused. */
   #isRefused(message: ClientMessage, knownName: string | null): boolean {
-    const problem = this.exchange.countOperation(knownName);
-    if (problem !== null) this.reply(message, "error", { reason: rateLimited(problem.message).reason });
-    return problem !== null;
+    const refusal = this.exchange.countOperation(knownName);
+    if (refusal !== null) this.reply(message, "error", { reason: channelReason(refusal) });
+    return refusal !== null;
   }
 
   #heartbeat(message: ClientMessage): undefined {
@@ -242,10 +242,10 @@ export class ChannelSocket {
       this.joins.countJoin();
       await this.#options.join(this, message);
     } catch (error) {
-      if (!(error instanceof ChannelError)) {
+      if (!isChannelProblem(error)) {
         this.#options.onInternalError(error, this.exchange.requestId);
-        this.reply(message, "error", { reason: internal("the channel cannot be joined at the moment").reason });
-      } else this.reply(message, "error", { reason: error.reason });
+        this.reply(message, "error", { reason: channelReason(internal("the channel cannot be joined at the moment")) });
+      } else this.reply(message, "error", { reason: channelReason(error) });
     }
   }
 

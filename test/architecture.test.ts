@@ -188,3 +188,36 @@ test("no source file has more than 300 lines but the table of settings", () => {
   const long = sources.filter((file) => readFileSync(file, "utf8").split("\n").length > 301);
   expect(long).toEqual(["config/settings.ts"]);
 });
+
+/** Errors that no client gets: they are caught and become a Problem or another answer, or end a command. */
+const INTERNAL_ERRORS = [
+  ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FeedGap", "FeedUnavailable", "FilterError"],
+  ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
+  ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "PatternError", "RefusedRecord"],
+  ...["SignatureError", "TokenError", "TooManyTables", "TracingError", "WatchEnded", "XmlError"],
+];
+const matchesIn = (pattern: RegExp) =>
+  sources.flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(pattern)].map(([, name]) => ({ file, name: name! })),
+  );
+const carriers = matchesIn(/class (\w+) extends (?:\w*Error|Problem)\b/g).filter(
+  ({ name }) => !INTERNAL_ERRORS.includes(name),
+);
+
+test(`${carriers.length} class carries errors to clients: Problem`, () => {
+  expect(carriers).toEqual([{ file: "db/problems/problem.ts", name: "Problem" }]);
+});
+
+test("each folder has at most one function that turns errors into problems, and one writes each common problem", () => {
+  const folders = matchesIn(/function (problemOf)\b/g).map(({ file }) => file.split("/").slice(0, 2).join("/"));
+  expect(folders).toEqual([...new Set(folders)]);
+  for (const name of ["internalProblem", "loginRequired", "methodNotAllowed", "noSuchPath"])
+    expect(matchesIn(new RegExp(`(?:const|function) (${name})\\b`, "g")).length).toBeLessThan(2);
+});
+
+test("the text of a 429 stands in db/problems/ alone", () => {
+  const rows = matchesIn(/\b(429),\s*"RATE_LIMITED"/g);
+  expect(rows.length).toBeGreaterThan(10);
+  expect(rows.filter(({ file }) => !file.startsWith("db/problems/"))).toEqual([]);
+  expect(matchesIn(/status: (429)/g)).toEqual([]);
+});

@@ -68,7 +68,7 @@ export const wantsStream = ({ method, accept }: TableRequest): boolean =>
 /** Maximum characters of the query string of a stream: it is read before anything else is known about the stream. */
 const MAX_STREAM_QUERY = 65_536;
 
-/** Throws TableError for a request of a stream that takes long to read. */
+/** Throws Problem for a request of a stream that takes long to read. */
 export function refuseLongStream({ headers, url }: RequestText): void {
   if (url.search.length > MAX_STREAM_QUERY && headers.accept?.includes(MEDIA_TYPE))
     throw streamNotPossible(`the query of a stream can have at most ${MAX_STREAM_QUERY} characters`);
