@@ -437,7 +437,7 @@ export const SETTINGS = {
   LOG_LEVEL: setting(
     oneOf("fatal", "error", "warn", "info", "debug", "trace", "silent"),
     "info",
-    "Lowest level that is logged: fatal, error, warn, info, debug, trace or silent.",
+    "Lowest level that is logged: fatal, error, warn, info, debug, trace or silent. trace prints the SQL of requests, without values.",
   ),
   DRAIN_TIMEOUT: setting(
     integer(0, 600_000),

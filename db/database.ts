@@ -92,7 +92,7 @@ export class Database {
     const transactions = (
       login: CallerLogin | "auth",
       slots: number,
-      more: Pick<TransactionOptions, "admission" | "streams" | "onFailure" | "slow"> = {},
+      more: Pick<TransactionOptions, "admission" | "streams" | "onFailure" | "onRun" | "slow"> = {},
     ) =>
       new Transactions({
         maxPrepared: settings.dbPreparedStatements,
@@ -113,6 +113,13 @@ export class Database {
     };
     this.#onLimit = onLimit;
     const onFailure = (failure: Failure) => this.#diagnosis.examine(failure);
+    const onRun: TransactionOptions["onRun"] = ({ caller: { role }, request: { requestId } }, statements) => {
+      // The level may change while the service runs.
+      if (!options.log.isLevelEnabled("trace")) return;
+      // Without the values of parameters, which may be personal or secret.
+      const sql = statements.map(({ text }) => text);
+      options.log.trace({ requestId, role, sql }, "sql");
+    };
     const queue = { timeout: dbPoolTimeout, queue: settings.dbPoolQueue, budget, onLimit };
     // Admins and callers with the service key are trusted, and may act for many users.
     this.#queues = {
@@ -126,6 +133,7 @@ export class Database {
         admission: this.#queues[login],
         streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined,
         onFailure,
+        onRun,
         slow: this.slow,
       });
     };

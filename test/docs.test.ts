@@ -67,8 +67,8 @@ test("docs/operations.md lists every field of the log", () => {
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"]).map((file) => readFileSync(file, "utf8"));
   const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
   const logged = sources.flatMap((source) =>
-    [...source.matchAll(/[lL]og(?:\[\w+\]|\.(?:debug|info|warn|error|fatal))\(\s*\{([^}]*)\}/g)].flatMap(([, object]) =>
-      namesIn(object!).filter((name) => /^\w+$/.test(name)),
+    [...source.matchAll(/[lL]og(?:\[\w+\]|\.(?:trace|debug|info|warn|error|fatal))\(\s*\{([^}]*)\}/g)].flatMap(
+      ([, object]) => namesIn(object!).filter((name) => /^\w+$/.test(name)),
     ),
   );
   expect(logged).toContain("keepsChanges");

@@ -22,7 +22,7 @@ export type RequestContext = {
   readonly trial?: Trial | undefined;
   /** Who acts as the caller: `user 3`. SQL reads it as `request.operator`. Absent unless an operator tries the request. */
   readonly operator?: string;
-  /** The id of the request in the log; absent when the request is not traced. */
+  /** The id of the request in the log; absent when no request has started the transaction. */
   readonly requestId?: string;
 };
 

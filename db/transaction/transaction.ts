@@ -45,6 +45,8 @@ export type TransactionOptions = {
   readonly onFailure?: (failure: Failure) => void;
   /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
   readonly times?: { readonly wait: Times; readonly run: Times };
+  /** Called with what a caller runs, before it is run. */
+  readonly onRun?: (identity: Identity, statements: readonly Statement[]) => void;
   /** Keeps the slow ones; absent where nothing shows them. */
   readonly slow?: SlowTransactions;
 };
@@ -118,6 +120,7 @@ export class Transactions {
       const untried = { ...identity, request: { ...identity.request, trial: undefined } };
       return trial.run(statements, options, (all, more) => this.run(untried, all, more));
     }
+    this.#options.onRun?.(identity, statements);
     const asked = performance.now();
     try {
       const work = this.#planner.plan(identity, statements, options);
@@ -157,7 +160,8 @@ export class Transactions {
    */
   async stream(identity: Identity, statements: readonly Statement[], options: StreamOptions): Promise<OpenedStream> {
     const { recipient = null } = identity.request;
-    const { streams } = this.#options;
+    const { streams, onRun } = this.#options;
+    onRun?.(identity, statements);
     const slot = await streams!.enter(recipient);
     const stream = await this.#lease(slot, identity, statements, options).then(
       (lease) => new RowStream(lease, options),

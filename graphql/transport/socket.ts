@@ -199,8 +199,9 @@ async function start(args: unknown, { engine, tracer }: GraphQLSocketOptions) {
     recipient,
     showsCredentials: extra.identity.showsCredentials,
   });
+  const { requestId } = extra;
   const span = tracer && startSpan(tracer, operation, extra);
-  const request = span ? { ...plain, span, requestId: extra.requestId } : plain;
+  const request = span ? { ...plain, requestId, span } : { ...plain, requestId };
   try {
     const result = await engine.start(operation, { caller, request }, extra.closed, operation.after);
     if ("errors" in result && result.errors) span?.fail(result.errors[0]!.message);

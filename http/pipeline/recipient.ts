@@ -37,9 +37,10 @@ export const contextOfExchange = (
   const recipient = recipientOfResponse(response, identity, caller);
   const { showsCredentials, trial } = identity;
   const plain = contextOf(request, path, { recipient, showsCredentials });
-  const context = trial ? { ...plain, trial, operator: trial.operator } : plain;
+  const { requestId } = head;
+  const context = trial ? { ...plain, requestId, trial, operator: trial.operator } : { ...plain, requestId };
   const { span } = head.notes;
-  return span === null ? context : { ...context, span, requestId: head.requestId };
+  return span === null ? context : { ...context, span };
 };
 
 /** The client that waits for a response. It is closed with the response: when all of it is sent, or the client has disconnected. */
