@@ -12,6 +12,7 @@ import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Clients } from "../http/limits/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/limits/connection-limits.ts";
 import { LimitLog } from "../http/limits/limit-log.ts";
+import { Patience } from "../http/limits/patience.ts";
 import { RateLimit } from "../http/limits/rate-limit.ts";
 import { Turns } from "../http/limits/turns.ts";
 import { UpgradeGate } from "../http/limits/upgrade-gate.ts";
@@ -110,7 +111,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const siteOf = (hasConsole: boolean) =>
     createSite({ settings: config, hasConsole, url: () => url, state: () => pipeline.state, onInternalError });
   const site = siteOf(config.console && !admin);
-  const turns = new Turns({ time: config.maxQueueTime });
+  const turns = new Turns({
+    time: config.maxQueueTime,
+    patience: new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) }),
+  });
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),

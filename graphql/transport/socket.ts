@@ -60,8 +60,8 @@ type Arguments = {
   hasReadRows: boolean;
 };
 
-/** An operation on a socket counts again for each so many fields: to plan it takes the more time, the more fields it has. */
-const FIELDS_PER_OPERATION = 100;
+/** An operation on a socket counts again for each so many characters: the longer it is, the longer it takes to check and to plan it. */
+const CHARACTERS_PER_OPERATION = 1000;
 
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
@@ -75,16 +75,12 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const protocol = makeServer<Record<string, unknown>, Session>({
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
-      const count = (cost: number) => countOperation(extra, cost);
-      const refusal = count(1);
+      const refusal = countOperation(extra, payload);
       if (refusal !== null) return [refusal];
       if (Object.keys(subscriptions).length > options.maxSubscriptions)
         return [asGraphQLError(problem("too many operations", { max: options.maxSubscriptions }))];
       const operation = prepare(engine, payload);
       if ("errors" in operation) return operation.errors;
-      const further = Math.floor(operation.fields / FIELDS_PER_OPERATION);
-      const excess = further > 0 ? count(further) : null;
-      if (excess !== null) return [excess];
       // graphql-ws passes this to execute and subscribe below.
       return {
         schema: engine.schema,
@@ -172,9 +168,11 @@ async function authenticate(
   }
 }
 
-/** Counts an operation like so many requests. Returns why it is refused, or null. */
-function countOperation({ identity, caller, countOperation: count }: Session, cost: number): GraphQLError | null {
-  const refusal = count(identity.nameOf(caller!.current), cost);
+/** Counts an operation for RATE_LIMIT, before anything else is done for it. Returns why it is refused, or null. */
+function countOperation(session: Session, { query }: SubscribePayload): GraphQLError | null {
+  const { identity, caller } = session;
+  const cost = 1 + Math.floor((query?.length ?? 0) / CHARACTERS_PER_OPERATION);
+  const refusal = session.countOperation(identity.nameOf(caller!.current), cost);
   return refusal && asGraphQLError(refusal);
 }
 

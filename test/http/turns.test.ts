@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 
 /** Works such as `ada 1`, each of which takes 3 milliseconds: more than a turn. */
@@ -11,7 +12,11 @@ class Process {
   readonly #turns: Turns;
 
   constructor(time = 0) {
-    this.#turns = new Turns({ time, now: () => this.now, utilization: () => this.utilization });
+    this.#turns = new Turns({
+      time,
+      patience: new Patience({ running: 2, utilization: () => this.utilization }),
+      now: () => this.now,
+    });
   }
 
   request(name: string, milliseconds = 3): void {
@@ -66,7 +71,7 @@ test("the others are handled in later turns, between which other work is done", 
 
 test("all work that a request has at once is done before the next request", async () => {
   const steps: string[] = [];
-  const turns = new Turns({ time: 0, now: () => 0 });
+  const turns = new Turns({ time: 0, patience: new Patience({ running: 2 }), now: () => 0 });
   for (const name of ["first", "second", "third"])
     turns.add({
       client: () => "ada",
@@ -165,16 +170,18 @@ describe("messages of sockets", () => {
     await expect.poll(() => process.events).toContain("eve 4");
   });
 
-  test("wait while the process is busy and requests come", async () => {
+  test("wait while the process is busy, requests come, and messages have used their quarter of the time", async () => {
     const process = new Process();
     process.utilization = 0.9;
     process.request("bob 1");
-    for (const name of named("eve", 1, 2)) process.message(name, { milliseconds: 0 });
+    process.message("eve 1", { milliseconds: 30 });
+    process.message("eve 2", { milliseconds: 0 });
     await expect.poll(() => process.events).toEqual(["bob 1", "eve 1"]);
     for (let i = 0; i < 5; i++) await turnOfLoop();
     expect(process.events).not.toContain("eve 2");
-    process.utilization = 0.1;
-    process.now += 10;
+    process.request("bob 2");
+    await expect.poll(() => process.events).toContain("bob 2");
+    process.now += 60;
     await expect.poll(() => process.events).toContain("eve 2");
   });
 

@@ -5,6 +5,7 @@ import jwt from "jsonwebtoken";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { WebSocket } from "ws";
 import { Clients } from "../../http/limits/clients.ts";
+import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import { UpgradeGate } from "../../http/limits/upgrade-gate.ts";
 import { anonymousCallers } from "../support/callers.ts";
@@ -410,7 +411,7 @@ describe("with limits,", () => {
       isAllowedOrigin: () => true,
       addressOf: () => "",
       clients: new Clients(),
-      turns: new Turns({ time: 0 }),
+      turns: new Turns({ time: 0, patience: new Patience({ running: 2 }) }),
       rateLimit: null,
       onSocketError: () => {},
     });

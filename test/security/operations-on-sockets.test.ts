@@ -46,12 +46,14 @@ describe("RATE_LIMIT counts operations of GraphQL over WebSocket:", () => {
     await expect.poll(() => raw.messages().at(-1), POLL).toEqual({ type: "pong" });
   });
 
-  test("one with many fields counts again for each 100 of them", async () => {
-    const fieldsOf = (count: number) => `{ ${Array.from({ length: count }, (_, i) => `a${i}: __typename`).join(" ")} }`;
+  test("a long one counts again for each 1,000 characters, before it is read, and never more than all", async () => {
+    const long = (characters: number) => "{ __typename }".padEnd(characters);
     const open = () => openGraphQL(url(), { headers: newClient() }); // the first request
-    expect(await run(await open(), fieldsOf(99))).toBe("next");
-    expect(await run(await open(), fieldsOf(100))).toBe("next");
-    expect(await run(await open(), fieldsOf(200))).toBe("RATE_LIMITED");
+    const short = await open();
+    expect([await run(short, long(999)), await run(short, long(999))]).toEqual(["next", "next"]);
+    const longer = await open();
+    expect([await run(longer, long(1000)), await run(longer, long(10))]).toEqual(["next", "RATE_LIMITED"]);
+    expect(await run(await open(), long(50_000))).toBe("next");
   });
 
   test("those of a signed-in user count for the user, on all sockets and from every address", async () => {
