@@ -5,8 +5,8 @@ export type FunctionResource = PgResource<any, any, any, readonly PgResourcePara
 
 /**
  * `Mutation.publishArticle(id: ID!): Article!`: a volatile SQL function becomes a mutation whose arguments are the
- * parameters and whose type is the result type, without input, payload and clientMutationId. To add a mutation, write a
- * function and grant it.
+ * parameters and whose type is the result type, without input, payload and clientMutationId. One that returns a set becomes
+ * a list of all its rows. To add a mutation, write a function and grant it.
  */
 export const MutationShapePlugin: GraphileConfig.Plugin = {
   name: "MutationShapePlugin",
@@ -60,12 +60,13 @@ export const MutationShapePlugin: GraphileConfig.Plugin = {
 };
 
 function resultType(build: GraphileBuild.Build, resource: FunctionResource) {
-  const { GraphQLBoolean, GraphQLNonNull, isOutputType } = build.graphql;
+  const { GraphQLBoolean, GraphQLList, GraphQLNonNull, isOutputType } = build.graphql;
   // A function that returns void becomes a field that returns true.
   if (resource.codec === TYPES.void) return new GraphQLNonNull(GraphQLBoolean);
   const type = build.getGraphQLTypeByPgCodec(resource.codec, "output");
   if (!type || !isOutputType(type)) return null;
-  return resource.extensions?.tags?.notNull ? new GraphQLNonNull(type as any) : type;
+  const withNullness = (each: any) => (resource.extensions?.tags?.notNull ? new GraphQLNonNull(each) : each);
+  return withNullness(resource.isUnique ? type : new GraphQLList(withNullness(type)));
 }
 
 function mutationField(build: GraphileBuild.Build, resource: FunctionResource, type: any): any {

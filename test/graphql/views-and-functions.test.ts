@@ -155,3 +155,45 @@ test("volatile functions are mutations, stable ones queries", async () => {
   expect(addFilm).toEqual({ title: "Dune", initial: "D" });
   expect(await errors("mutation { filmCount }")).toEqual([expect.stringMatching(/^VALIDATION_ERROR/)]);
 });
+
+test("a volatile function that returns a set is a mutation that returns a list", async () => {
+  await sql(`
+    create function public.add_films(first bigint, titles text[]) returns setof public.films language sql volatile
+      begin atomic insert into public.films select first + n - 1, title, 0 from unnest(titles) with ordinality as t (title, n) returning *; end;
+    create function public.spell(word text) returns setof text language sql volatile return regexp_split_to_table(word, '');
+    create function public.count_letters(word text) returns table (letter text, times bigint) language sql volatile
+      begin atomic select l, count(*) from regexp_split_to_table(word, '') as l group by l order by l; end;
+    create function public.reserve(ids bigint[]) returns setof bigint language sql volatile begin atomic select unnest(ids); end;
+    comment on function public.reserve is '@notNull';
+    grant execute on function public.add_films, public.spell, public.count_letters, public.reserve to authenticated;
+    notify pgrst, 'reload schema';
+  `);
+  const query = `mutation {
+    addFilms(first: 20, titles: ["Dune", "Eraserhead"]) { id title initial }
+    none: addFilms(first: 30, titles: []) { id }
+    spell(word: "ab")
+    countLetters(word: "noon") { letter times }
+    reserve(ids: [5, 6])
+  }`;
+  await expect
+    .poll(() => gql(query, { as: "ada" }).then(({ data, errors }) => errors ?? data))
+    .toEqual({
+      addFilms: [
+        { id: "20", title: "Dune", initial: "D" },
+        { id: "21", title: "Eraserhead", initial: "E" },
+      ],
+      none: [],
+      spell: ["a", "b"],
+      countLetters: [
+        { letter: "n", times: "2" },
+        { letter: "o", times: "2" },
+      ],
+      reserve: ["5", "6"],
+    });
+  const { __type } = await data('{ __type(name: "Mutation") { fields { name type { kind ofType { kind } } } } }');
+  const kinds = Object.fromEntries(__type.fields.map(({ name, type }: any) => [name, [type.kind, type.ofType?.kind]]));
+  expect([kinds.addFilms, kinds.reserve]).toEqual([
+    ["LIST", "OBJECT"],
+    ["NON_NULL", "LIST"],
+  ]);
+});
