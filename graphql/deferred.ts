@@ -29,7 +29,6 @@ export class DeferredGraphQL {
     this.#options = options;
     this.http = { ...GRAPHQL, needsDatabase: true, handle: (exchange) => this.#handle(exchange) };
     this.socket = {
-      path: "/graphql",
       protocol: "graphql-transport-ws",
       accept: (socket, exchange) => void this.#accept(socket, exchange),
     };

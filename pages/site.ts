@@ -3,6 +3,7 @@ import { type RequestHandler, Router } from "express";
 import type { Config } from "../config/config.ts";
 import type { ServiceState } from "../http/operations/health.ts";
 import { byMethod } from "../http/pipeline/express.ts";
+import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../http/pipeline/response.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
@@ -22,7 +23,7 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
 };
 
 /** The pages for people: `/`, `/docs/…`, and their style. They are served while the service starts and stops too. */
-export function createSite({ settings, hasConsole, url, state, onInternalError }: SiteOptions): ExpressInterface {
+export function createSite({ settings, hasConsole, url, state, onInternalError }: SiteOptions): AlwaysOnInterface {
   const links = linksOf(settings, hasConsole);
   const docs = listDocs().filter(({ path }) => settings.docs || path === DOCUMENTATION);
   const routers = [
@@ -30,11 +31,9 @@ export function createSite({ settings, hasConsole, url, state, onInternalError }
     docsPages({ docs, hasSchema: settings.docs, links }),
     assets(),
   ];
-  return new ExpressInterface({ serves: (path) => SERVED.test(path), routers, onInternalError });
+  const pages = new ExpressInterface({ routers, onInternalError });
+  return { isAlwaysOn: true, reject: pages.reject, handle: (destination) => pages.handle(destination) };
 }
-
-/** `/docs` is the reference, which does not belong to these pages, and neither does its bundle or the page of live changes. */
-const SERVED = /^\/(?:$|\?|assets\/|docs\/(?!scalar-|live(?:$|\?)))/;
 
 /** The links of the header. */
 export function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings, hasConsole: boolean): readonly Link[] {

@@ -47,10 +47,6 @@ export class BroadcastEndpoint implements HttpInterface {
     this.#options = options;
   }
 
-  serves(url: string): boolean {
-    return url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!));
-  }
-
   async handle(exchange: Exchange): Promise<void> {
     const { request, response, head } = exchange;
     try {

@@ -93,7 +93,6 @@ export function createRealtime(options: RealtimeOptions): Realtime {
       onInternalError,
     }),
     socket: {
-      path: "/realtime/v1/websocket",
       protocol: null,
       apiKeyIn: (url) => new URL(url, "http://localhost").searchParams.get("apikey"),
       refuse: (upgrade) => refusalOf(upgrade, needsKey),

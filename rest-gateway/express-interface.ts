@@ -3,28 +3,24 @@ import type { Express, RequestHandler } from "express";
 import express from "express";
 import { Problem, problem } from "../db/problems/problem.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
-import type { AlwaysOnInterface, HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
+import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
 
-/** Every URL that no other interface serves, and the form of its errors. */
-export const REST: HttpEnvelope = { serves: () => true, reject: rejectRest };
+/** The form of the errors of every path that is neither GraphQL nor a table. */
+export const REST: HttpEnvelope = { reject: rejectRest };
 
 export type ExpressInterfaceOptions = {
-  /** If it is absent, every URL is served. */
-  serves?(url: string): boolean;
   readonly routers: readonly RequestHandler[];
   onInternalError(error: unknown, requestId: string): void;
 };
 
 /** Endpoints and pages that are Express routers, and 404 for everything else. Errors are REST problems. */
-export class ExpressInterface implements HttpInterface, AlwaysOnInterface {
-  readonly serves: HttpEnvelope["serves"];
+export class ExpressInterface implements HttpInterface {
   readonly reject = REST.reject;
   readonly #options: ExpressInterfaceOptions;
   readonly #app: Express;
 
   constructor(options: ExpressInterfaceOptions) {
-    this.serves = options.serves ?? REST.serves;
     this.#options = options;
     this.#app = express();
     this.#app.disable("x-powered-by");

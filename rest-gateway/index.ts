@@ -100,8 +100,10 @@ type RestInterface = {
   readonly tables: HttpInterface;
   /** Null where they are not served: in a database without the tables of the service. */
   readonly resources: HttpInterface | null;
-  /** Documentation and authentication. */
-  readonly routers: readonly RequestHandler[];
+  /** The reference of the API, if it is served. */
+  readonly reference: readonly RequestHandler[];
+  /** `/auth/…` */
+  readonly auth: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
   follow(settings: RestSettings): void;
 };
@@ -133,7 +135,6 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     catalog,
     rights,
     tables: {
-      serves: (url) => tables.serves(url),
       sendsData: tables.sendsData,
       needsDatabase: tables.needsDatabase,
       reject: (destination, problem) => tables.reject(destination, problem),
@@ -146,8 +147,8 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources: ofResources?.resources ?? null,
-    routers: [
-      ...(settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : []),
+    reference: settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : [],
+    auth: [
       ...(auth && ofResources ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
       supabaseAuthRouter(),
     ],

@@ -1,9 +1,11 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { type AlwaysOnInterface, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
+import { type AlwaysOnInterface, type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
+import type { Routes } from "../http/pipeline/routes.ts";
 import { HttpServer } from "../http/process/server.ts";
 import type { CallerResolver } from "../identity/caller-resolver.ts";
 import { REST } from "../rest-gateway/express-interface.ts";
+import { httpRoutes } from "./routes.ts";
 
 export type AdminServerOptions = {
   readonly config: Pick<Config, "adminHost" | "adminPort" | "takeover">;
@@ -20,7 +22,8 @@ export class AdminServer {
 
   constructor({ config, log, health }: AdminServerOptions) {
     const shared = { log, corsOrigins: [], rateLimit: null, turns: null, metrics: null };
-    this.#pipeline = new Pipeline({ ...shared, alwaysOn: [health], envelopes: [REST] });
+    const starting = httpRoutes<HttpEnvelope | AlwaysOnInterface>({ health }, REST);
+    this.#pipeline = new Pipeline({ ...shared, starting });
     this.#server = new HttpServer(this.#pipeline.listener);
     this.#config = config;
   }
@@ -31,8 +34,8 @@ export class AdminServer {
     return this.#server.listen({ host, port, isShared: takeover !== "" });
   }
 
-  open(interfaces: readonly HttpInterface[], callers: CallerResolver): void {
-    this.#pipeline.open(interfaces, { callers });
+  open(routes: Routes<HttpInterface>, callers: CallerResolver): void {
+    this.#pipeline.open(routes, { callers });
   }
 
   close(): void {

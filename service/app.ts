@@ -1,3 +1,4 @@
+import type { RequestHandler } from "express";
 import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
@@ -82,8 +83,9 @@ export async function createApp(options: AppOptions) {
     const { tracer } = options;
     const graphql =
       config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations, tracer });
-    const explorer = graphql && config.graphiql ? await createExplorer(graphql, config) : null;
-    const routers = [explorer, ...rest.routers].filter((router) => router !== null);
+    const explorer = graphql && config.graphiql ? [await createExplorer(graphql, config)] : [];
+    const pagesOf = (routers: readonly RequestHandler[]) =>
+      routers.length === 0 ? null : new ExpressInterface({ routers, onInternalError });
     const pool = context.database.catalog;
     const advisor = config.advisor
       ? new LiveAdvisor({ pool, logins: opened.logins, settings: config, more: () => graphql?.findings ?? [], log })
@@ -113,7 +115,7 @@ export async function createApp(options: AppOptions) {
       advisor,
       announcement,
       secret,
-      pages: new ExpressInterface({ routers, onInternalError }),
+      pages: { explorer: pagesOf(explorer), reference: pagesOf(rest.reference), auth: pagesOf(rest.auth) },
       close,
     };
   } catch (error) {

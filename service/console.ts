@@ -14,17 +14,15 @@ import { readPolicies } from "../db/rights/policies.ts";
 import { RowAccessCheck } from "../db/rights/row-access.ts";
 import { readActivity } from "../db/transaction/activity.ts";
 import { Trial } from "../db/transaction/trial.ts";
-import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { operatorAccess } from "../http/operations/operator.ts";
 import { type InProcessRequest, sendInProcess } from "../http/pipeline/in-process.ts";
-import { type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
-import { CONSOLE } from "../pages/html.ts";
+import { type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
 import { linksOf } from "../pages/site.ts";
 import type { AuthRepository } from "../rest-gateway/auth/repository.ts";
 import { ExpressInterface, type ExpressInterfaceOptions, REST } from "../rest-gateway/express-interface.ts";
-import { TABLES } from "../rest-gateway/table/send.ts";
 import { Phases } from "../telemetry/span.ts";
 import type { createApp } from "./app.ts";
+import { httpRoutes } from "./routes.ts";
 
 type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly config: Config;
@@ -89,10 +87,8 @@ export function createConsole({
     views: [access, trial, why, live],
     links: linksOf(config, true),
   });
-  return new ExpressInterface({ serves: (path) => SERVED.test(path), routers: [router], onInternalError });
+  return new ExpressInterface({ routers: [router], onInternalError });
 }
-
-const SERVED = new RegExp(`^${CONSOLE}(?:$|[/?])`);
 
 /** Finds an account by username, e-mail or id. */
 const accountFinder = (repository: AuthRepository) => async (login: string) =>
@@ -110,12 +106,8 @@ const LIMITS = { size: 1_048_576, timeout: 30_000 };
 function trialSender({ app, log, onInternalError }: TrialOptions) {
   const { rest, graphql, callers } = app;
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const interfaces = [
-    rest.tables,
-    ...(graphql ? [graphql.http] : []),
-    ...(rest.resources ? [rest.resources] : []),
-    nothing,
-  ];
+  const { tables, resources } = rest;
+  const routes = httpRoutes<HttpInterface>({ tables, graphql: graphql?.http, resources }, nothing);
   return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
     const trial = new Trial(operator, keepsChanges);
     const phases = new Phases();
@@ -126,10 +118,9 @@ function trialSender({ app, log, onInternalError }: TrialOptions) {
       turns: null,
       metrics: null,
       tracer: phases,
-      alwaysOn: [],
-      envelopes: [TABLES, GRAPHQL, REST],
+      starting: httpRoutes<HttpEnvelope>({}, REST),
     });
-    pipeline.open(interfaces, {
+    pipeline.open(routes, {
       callers: { identify: (sent) => callers.identifyAs(sent, { caller, trial }) },
     });
     const start = performance.now();

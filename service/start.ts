@@ -21,7 +21,7 @@ import { healthInterface, reportOf } from "../http/operations/health.ts";
 import { metricsText, RequestMetrics } from "../http/operations/metrics.ts";
 import { operatorAccess } from "../http/operations/operator.ts";
 import { allowsOrigin } from "../http/pipeline/cors.ts";
-import { Pipeline } from "../http/pipeline/pipeline.ts";
+import { type AlwaysOnInterface, type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
 import { isRefused } from "../http/pipeline/recipient.ts";
 import { addressReader, trustOf } from "../http/pipeline/request.ts";
 import { HttpServer, KEEP_ALIVE, urlOf } from "../http/process/server.ts";
@@ -40,6 +40,7 @@ import { createApp, openConfigured } from "./app.ts";
 import { createConsole } from "./console.ts";
 import { HeapGuard } from "./heap-guard.ts";
 import { reloadSettings } from "./reload-settings.ts";
+import { httpRoutes, socketRoutes } from "./routes.ts";
 
 /** The service, in this process or in worker processes. */
 export type Started = Running & { readonly tokens: Tokens };
@@ -107,7 +108,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
   if (options.ownsProcess) addProcess(metrics);
   const tracer = config.tracing ? await createTracer(log) : null;
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
-  const probes = admin ? [] : [health];
   const siteOf = (hasConsole: boolean) =>
     createSite({ settings: config, hasConsole, url: () => url, state: () => pipeline.state, onInternalError });
   const site = siteOf(config.console && !admin);
@@ -123,8 +123,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
     corsOrigins: config.corsOrigins,
     rateLimit,
     turns: { of: turns, addressOf },
-    alwaysOn: [...probes, site],
-    envelopes: [TABLES, GRAPHQL, REST],
+    starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>(
+      { ...OF_STARTING, health: admin ? null : health, site },
+      REST,
+    ),
   });
   const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
   const isProxy = trustOf(config.trustProxy);
@@ -164,7 +166,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const { opened, database, changes, notifications, tokens, auth, tasks, callers } = app;
   const { graphql, realtime, rest, pages, settings } = app;
   const sockets = new UpgradeGate(server.node, {
-    routes: [realtime.socket, ...(graphql ? [graphql.socket] : [])],
+    routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
     limits: () => settings.current,
     callers,
     isAllowedOrigin: (origin) => allowsOrigin(settings.current.corsOrigins)(origin),
@@ -185,14 +187,15 @@ export async function startService(config: Config, log: Logger, options: StartOp
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
   const console = config.console
-    ? [createConsole({ config, app, url, metrics: readMetrics, log, onInternalError })]
-    : [];
-  admin?.open([health, operations, ...console, siteOf(config.console), nothing], callers);
-  const ofOperators = admin ? [] : [health, operations, ...console];
-  const resources = rest.resources ? [rest.resources] : [];
-  const interfaces = [rest.tables, ...(graphql ? [graphql.http] : []), realtime.broadcasts, ...resources];
+    ? createConsole({ config, app, url, metrics: readMetrics, log, onInternalError })
+    : null;
+  const ofOperators = { health, operations, console };
+  admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(config.console) }, nothing), callers);
+  const { tables, resources } = rest;
+  const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
+  const routes = httpRoutes<HttpInterface>({ ...data, ...pages, site, ...(!admin && ofOperators) }, nothing);
   const refuses = (identity: RequestIdentity) => isRefused(database, identity);
-  pipeline.open([...interfaces, ...ofOperators, site, pages], { callers, refuses, budget: database.budget });
+  pipeline.open(routes, { callers, refuses, budget: database.budget });
   let { logLevel } = config;
   cacheMemory.limitTo(config.cacheMemory);
   settings.follow((changed) => {
@@ -259,6 +262,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
     databaseLost: lossOf(opened, () => stopped !== undefined),
   };
 }
+
+/** The form of the errors of the interfaces that do not exist yet. */
+const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, reference: REST };
 
 /** The time after the start until the last of its work has ended. */
 const SETTLE_MILLISECONDS = 1000;

@@ -8,9 +8,8 @@ export type MediaType = "application/json" | "application/graphql-response+json"
 
 export type Answer = { readonly status: number; readonly body: string };
 
-/** The URL of GraphQL, and the form of its errors. */
+/** The form of the errors of GraphQL. */
 export const GRAPHQL: HttpEnvelope = {
-  serves: (url) => url === "/graphql" || url.startsWith("/graphql?"),
   reject({ request, response, head }, problem) {
     const { status, message, more } = problem;
     const code = codeOf(problem);

@@ -106,7 +106,6 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   });
 
   return {
-    path: "/graphql",
     protocol: GRAPHQL_TRANSPORT_WS_PROTOCOL,
     accept(socket, exchange) {
       const closed = new AbortController();

@@ -8,6 +8,7 @@ import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
 import { RETRY_SECONDS } from "../pipeline/response.ts";
+import type { Routes } from "../pipeline/routes.ts";
 import { type Client, type Clients, IntervalCount } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 import type { RateLimit } from "./rate-limit.ts";
@@ -49,7 +50,6 @@ export type UpgradeRefusal = { readonly status: number; readonly message: string
 
 /** The sockets of one path. */
 export type SocketRoute = {
-  readonly path: string;
   /** The sub-protocol that a client must offer; null if the path has none. */
   readonly protocol: string | null;
   /** Reads the API key in the URL, if it is not the parameter `api_key`. */
@@ -60,7 +60,8 @@ export type SocketRoute = {
 };
 
 export type UpgradeGateOptions = {
-  readonly routes: readonly SocketRoute[];
+  /** Null where no sockets are opened. */
+  readonly routes: Routes<SocketRoute | null>;
   /** Reads the limits, which may change while the service runs, except the maximum size of a message. */
   limits(): SocketLimits;
   /** Milliseconds between two pings. A client that does not answer a ping before the next one is disconnected. */
@@ -108,7 +109,7 @@ export class UpgradeGate {
       perMessageDeflate: false,
       // Missing in @types/ws.
       ...({ closeTimeout: CLOSE_TIMEOUT } as object),
-      handleProtocols: (_offered, request) => this.#routeOf(request)?.protocol ?? false,
+      handleProtocols: (_offered, request) => options.routes.find(request.url!)?.protocol ?? false,
     });
     server.on("upgrade", (request, socket, head) => {
       // Until ws adds its own listener, a reset by the client would end the process.
@@ -143,7 +144,7 @@ export class UpgradeGate {
 
   #handle(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     const { rateLimit, callers } = this.#options;
-    const route = this.#routeOf(request);
+    const route = this.#options.routes.find(request.url!);
     const identity = callers.identify(request, route?.apiKeyIn?.(request.url!));
     const taken = rateLimit?.count(request, identity.knownName) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
@@ -172,11 +173,6 @@ export class UpgradeGate {
       this.#options.onSocketError(error as Error);
       respond(socket, 503, headers);
     }
-  }
-
-  #routeOf(request: IncomingMessage): SocketRoute | undefined {
-    const path = pathOf(request);
-    return this.#options.routes.find((route) => route.path === path);
   }
 
   #open(upgrade: UpgradeRequest, socket: Duplex, head: Buffer, route: SocketRoute): void {
@@ -209,7 +205,7 @@ export class UpgradeGate {
   }
 
   /** The status with which the upgrade is rejected, or null. */
-  #refuse(request: IncomingMessage, route: SocketRoute | undefined): number | null {
+  #refuse(request: IncomingMessage, route: SocketRoute | null): number | null {
     const { isAllowedOrigin, addressOf } = this.#options;
     const limits = this.#options.limits();
     if (!this.#isOpen) return 503;
@@ -284,8 +280,6 @@ export class UpgradeGate {
     }
   }
 }
-
-const pathOf = ({ url = "/" }: IncomingMessage) => url.split("?", 1)[0];
 
 /** In `headers`, names and values alternate. */
 function respond(socket: Duplex, status: number, headers: readonly string[], message = ""): void {

@@ -27,15 +27,14 @@ export function adminInterface(options: AdminOptions): HttpInterface {
     "/schema_cache": { type: JSON_TYPE, text: () => schemaText(options.catalog()) },
     ...(options.metrics && { "/metrics": { type: METRICS_TYPE, text: options.metrics } }),
   };
-  const pathOf = (url: string) => url.split("?", 1)[0]!;
   return {
-    serves: (url) => Object.hasOwn(pages, pathOf(url)),
     reject: options.reject,
     async handle(exchange: Exchange) {
       const { request, response, head } = exchange;
-      const path = pathOf(request.url!);
+      const path = request.url!.split("?", 1)[0]!;
+      const page = pages[path];
+      if (!page) return options.reject(exchange, problem("no such path"));
       head.notes.route = path;
-      const { type, text } = pages[path]!;
       if (request.method === "OPTIONS") {
         setHead(response, head);
         response.writeHead(204, { Allow: ALLOW }).end();
@@ -47,9 +46,13 @@ export function adminInterface(options: AdminOptions): HttpInterface {
       }
       const refusal = path === "/metrics" ? null : await refusalForOperators(exchange, options.access);
       if (refusal) return options.reject(exchange, refusal);
-      const body = Buffer.from(await text());
+      const body = Buffer.from(await page.text());
       setHead(response, head);
-      response.writeHead(200, { "Content-Type": type, "Content-Length": body.length, "Cache-Control": "no-store" });
+      response.writeHead(200, {
+        "Content-Type": page.type,
+        "Content-Length": body.length,
+        "Cache-Control": "no-store",
+      });
       response.end(request.method === "HEAD" ? undefined : body);
     },
   };

@@ -33,7 +33,7 @@ const ALLOW = "GET, HEAD, OPTIONS";
  */
 export function healthInterface(health: Health, reject: HttpEnvelope["reject"]): AlwaysOnInterface {
   return {
-    serves: (url) => PATH.test(url),
+    isAlwaysOn: true,
     reject,
     async handle(destination) {
       const { request, response, head } = destination;
@@ -80,8 +80,6 @@ export function reportOf({ graphql, advice, changes, schemaChanges }: Reported):
     },
   };
 }
-
-const PATH = /^\/(?:live|ready|health)(?:\?|$)/;
 
 type Reply = { readonly status: number; readonly body: object };
 

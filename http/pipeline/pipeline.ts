@@ -14,11 +14,11 @@ import { countBody } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
 import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
+import type { Routes } from "./routes.ts";
 import { DATA_HEADERS } from "./security-headers.ts";
 
-/** The URLs of an interface and the format of its errors. Exists before the interface itself can be created. */
+/** The format of the errors of an interface. Exists before the interface itself can be created. */
 export type HttpEnvelope = {
-  serves(url: string): boolean;
   /** Responds with a problem that occurs before the interface receives the request. */
   reject(destination: Destination, problem: Problem): void;
 };
@@ -27,6 +27,8 @@ export type HttpEnvelope = {
 export type HttpInterface = HttpEnvelope & {
   /** Responds to every request, even if it fails. */
   handle(exchange: Exchange): Promise<void>;
+  /** Whether its requests do not wait for their turn. An operator must see that the service is overloaded. */
+  readonly isAlwaysOn?: boolean;
   /** Whether its responses are data, for which it sends `Vary: Origin` itself; absent for an interface with pages. */
   readonly sendsData?: boolean;
   /** Whether its requests are refused while the database is overloaded; absent for pages. */
@@ -36,7 +38,10 @@ export type HttpInterface = HttpEnvelope & {
 };
 
 /** An interface that also responds while the service starts and stops, when callers cannot be identified. */
-export type AlwaysOnInterface = HttpEnvelope & { handle(destination: Destination | Exchange): Promise<void> };
+export type AlwaysOnInterface = HttpEnvelope & {
+  readonly isAlwaysOn: true;
+  handle(destination: Destination | Exchange): Promise<void>;
+};
 
 export type PipelineOptions = {
   readonly log: Logger;
@@ -45,9 +50,8 @@ export type PipelineOptions = {
   readonly rateLimit: RateLimit | null;
   /** Shares the time of the process among the networks. Null: every request is handled at once. */
   readonly turns: { readonly of: Turns; readonly addressOf: AddressReader } | null;
-  readonly alwaysOn: readonly AlwaysOnInterface[];
-  /** The first one that serves a URL rejects its requests until the service is ready. The last one serves every URL. */
-  readonly envelopes: readonly HttpEnvelope[];
+  /** Until the service is ready, an envelope rejects the requests of its path. */
+  readonly starting: Routes<HttpEnvelope | AlwaysOnInterface>;
   /** Called with the name of the setting whose limit has rejected a request. */
   onLimit?(setting: string): void;
   /** Null when requests are not measured. */
@@ -62,12 +66,11 @@ type QueuedRequest = {
   readonly response: ServerResponse;
   readonly requestId: string;
   readonly notes: RequestNotes;
+  /** The interface at its path; null if the service was not ready when it arrived. */
+  readonly served: HttpInterface | null;
   /** Null until it is needed. */
-  sender: Sender | null;
+  identity: RequestIdentity | null;
 };
-
-/** `identity` is null if no interface serves the URL, or the service is not ready. */
-type Sender = { readonly served: HttpInterface | undefined; readonly identity: RequestIdentity | null };
 
 /** What the pipeline needs to know about callers, and about the work that they wait for. */
 export type PipelineContext = {
@@ -78,7 +81,7 @@ export type PipelineContext = {
   readonly budget?: ByteBudget;
 };
 
-/** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface that serves the URL. */
+/** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface at its path. */
 export class Pipeline {
   state: ServiceState = "starting";
   readonly listener: RequestListener = (request, response) => this.#receive(request, response);
@@ -86,7 +89,7 @@ export class Pipeline {
   /** Without redaction: searching a line for secrets takes longer than writing it, and these lines have only known fields. */
   readonly #requestLog: Logger;
   #cors: Cors;
-  #interfaces: readonly HttpInterface[] = [];
+  #routes: Routes<HttpInterface> | null = null;
   #context: PipelineContext | null = null;
 
   constructor(options: PipelineOptions) {
@@ -100,16 +103,16 @@ export class Pipeline {
     this.#cors = cors(origins);
   }
 
-  /** Makes the service ready. The first of the interfaces that serves a URL handles it; the last one serves every URL. */
-  open(interfaces: readonly HttpInterface[], context: PipelineContext): void {
-    this.#interfaces = interfaces;
+  /** Makes the service ready. */
+  open(routes: Routes<HttpInterface>, context: PipelineContext): void {
+    this.#routes = routes;
     this.#context = context;
     this.state = "ready";
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const start = performance.now();
-    const { alwaysOn, log, metrics, tracer, turns } = this.#options;
+    const { log, metrics, starting, tracer, turns } = this.#options;
     const url = request.url!;
     const requestId = requestIdOf(request);
     const notes = new RequestNotes();
@@ -124,13 +127,13 @@ export class Pipeline {
       if (log.isLevelEnabled(level))
         this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
     });
-    const queued: QueuedRequest = { request, response, requestId, notes, sender: null };
-    // An operator must see that the service is overloaded.
-    if (turns === null || serving(alwaysOn, url)) {
+    const served = this.#routes?.find(url) ?? null;
+    const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
+    if (turns === null || isAlwaysOn(served ?? starting.find(url))) {
       this.#handle(queued);
       return;
     }
-    const client = () => this.#identify(queued).identity?.knownName ?? networkOf(turns.addressOf(request));
+    const client = () => this.#identify(queued)?.knownName ?? networkOf(turns.addressOf(request));
     turns.of.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
   }
 
@@ -138,35 +141,33 @@ export class Pipeline {
   #refuse(queued: QueuedRequest): void {
     const { request, response } = queued;
     if (response.destroyed) return;
-    const url = request.url!;
     this.#options.onLimit?.("MAX_QUEUE_TIME");
-    const served = this.#context ? serving(this.#interfaces, url) : undefined;
-    const head = this.#headOf(queued, served, []);
+    const head = this.#headOf(queued, []);
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () =>
-      (served ?? this.#envelopeAt(url)).reject({ request, response, head }, problem("overloaded")),
+      this.#envelopeOf(queued).reject({ request, response, head }, problem("overloaded")),
     );
   }
 
   #handle(queued: QueuedRequest): void {
-    const { request, response, requestId, notes } = queued;
+    const { request, response, requestId, notes, served } = queued;
     // The client has closed the connection while it waited.
     if (response.destroyed) return;
     const { rateLimit } = this.#options;
-    const { served, identity } = this.#identify(queued);
+    const identity = this.#identify(queued);
     const taken = rateLimit?.count(request, identity?.knownName ?? null) ?? null;
     const limits = taken ? rateLimit!.headersOf(taken) : [];
-    const head = this.#headOf(queued, served, limits);
+    const head = this.#headOf(queued, limits);
 
     // cors responds to a preflight with headers that were set before.
     if (request.method === "OPTIONS") setHead(response, head);
     this.#cors.handle(request, response, () => {
-      const envelope = served ?? this.#envelopeAt(request.url!);
+      const envelope = this.#envelopeOf(queued);
       const rejection = rejectionOf(request, taken);
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
       if (served?.needsDatabase && this.#context!.refuses?.(identity!))
         return envelope.reject({ request, response, head }, problem("overloaded"));
-      if (served === undefined || identity === null) return this.#handleUnready({ request, response, head });
+      if (served === null || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
       const { budget } = this.#context!;
       const turns = this.#options.turns?.of;
@@ -179,22 +180,15 @@ export class Pipeline {
     });
   }
 
-  #identify(queued: QueuedRequest): Sender {
-    if (queued.sender) return queued.sender;
-    const { request } = queued;
-    const url = request.url!;
-    const served = this.#context ? serving(this.#interfaces, url) : undefined;
-    const identity = served ? this.#context!.callers.identify(request, served.apiKeyIn?.(url)) : null;
-    queued.sender = { served, identity };
-    return queued.sender;
+  /** Null if the service was not ready when the request arrived. */
+  #identify(queued: QueuedRequest): RequestIdentity | null {
+    const { request, served } = queued;
+    if (served) queued.identity ??= this.#context!.callers.identify(request, served.apiKeyIn?.(request.url!));
+    return queued.identity;
   }
 
   /** `limits` are the headers of the rate limit. */
-  #headOf(
-    { request, requestId, notes }: QueuedRequest,
-    served: HttpInterface | undefined,
-    limits: readonly string[],
-  ): Head {
+  #headOf({ request, requestId, notes, served }: QueuedRequest, limits: readonly string[]): Head {
     const traced = notes.span?.header ? ["traceresponse", notes.span.header] : [];
     // The next request of this client goes to another process.
     const closing = this.state === "draining" ? CLOSE : [];
@@ -203,20 +197,19 @@ export class Pipeline {
   }
 
   /** Responses that are data need fewer headers. */
-  #commonHeaders(served: HttpInterface | undefined, { headers }: IncomingMessage): readonly string[] {
+  #commonHeaders(served: HttpInterface | null, { headers }: IncomingMessage): readonly string[] {
     if (!served?.sendsData) return this.#cors.pageHeaders;
     return headers.origin === undefined ? DATA_HEADERS : this.#cors.dataHeaders;
   }
 
   #handleUnready(destination: Destination): void {
-    const url = destination.request.url!;
-    const alwaysOn = serving(this.#options.alwaysOn, url);
-    if (alwaysOn) alwaysOn.handle(destination).catch((error) => this.#fail(error, alwaysOn, destination));
-    else this.#envelopeAt(url).reject(closed(destination), problem("service not ready", { state: this.state }));
+    const found = this.#options.starting.find(destination.request.url!);
+    if (isAlwaysOn(found)) found.handle(destination).catch((error) => this.#fail(error, found, destination));
+    else found.reject(closed(destination), problem("service not ready", { state: this.state }));
   }
 
-  #envelopeAt(url: string): HttpEnvelope {
-    return serving(this.#options.envelopes, url)!;
+  #envelopeOf({ served, request }: QueuedRequest): HttpEnvelope {
+    return served ?? this.#options.starting.find(request.url!);
   }
 
   #fail(error: unknown, envelope: HttpEnvelope, destination: Destination): void {
@@ -229,10 +222,8 @@ export class Pipeline {
   }
 }
 
-function serving<T extends HttpEnvelope>(list: readonly T[], url: string): T | undefined {
-  for (const each of list) if (each.serves(url)) return each;
-  return undefined;
-}
+const isAlwaysOn = (found: HttpEnvelope | AlwaysOnInterface): found is AlwaysOnInterface =>
+  "isAlwaysOn" in found && found.isAlwaysOn;
 
 /** Why a request is rejected before its interface receives it. */
 function rejectionOf(request: IncomingMessage, taken: Taken | null): Problem | null {

@@ -34,11 +34,6 @@ export class CurrentResources {
     });
   }
 
-  /** The names of all descriptions, with or without a table. */
-  get names(): readonly string[] {
-    return this.#descriptions.map(({ name }) => name);
-  }
-
   get byName(): Resources {
     return this.#served.resources;
   }

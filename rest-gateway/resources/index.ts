@@ -14,16 +14,7 @@ import { methodNotAllowed, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
-import {
-  decodeSegments,
-  firstSegment,
-  isVersioned,
-  methodsOf,
-  parseRoute,
-  parseTarget,
-  type Route,
-  templateOf,
-} from "./parse/address.ts";
+import { decodeSegments, methodsOf, parseRoute, parseTarget, type Route, templateOf } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
 import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./parse/request.ts";
 import { FoundFaults } from "./problem.ts";
@@ -56,18 +47,11 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
   readonly reject = rejectRest;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
-  readonly #names: ReadonlySet<string>;
 
   constructor(options: ResourceOptions) {
     super(options);
     this.#options = options;
     this.#runner = new Runner(options);
-    this.#names = new Set([...options.resources.names, ...options.endpoints.keys()]);
-  }
-
-  /** Whether this interface answers requests for the URL. */
-  serves(url: string): boolean {
-    return this.#names.has(firstSegment(url)) || isVersioned(url);
   }
 
   protected open({ request, response, head, identity }: HttpExchange): Exchange {

@@ -28,7 +28,7 @@ import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
-import { Stopwatch, sendAnswer, sendStream, sendTableProblem, TABLES, type Verbosity } from "./send.ts";
+import { Stopwatch, sendAnswer, sendStream, sendTableProblem, type Verbosity } from "./send.ts";
 import {
   refuseLongStream,
   snapshotRequest,
@@ -76,7 +76,6 @@ export class TableInterface
   extends DataInterface<Exchange, Answer | StreamedAnswer | null, TableProblem>
   implements HttpInterface
 {
-  readonly serves = TABLES.serves;
   readonly #options: TableOptions;
   readonly #preparer: Preparer;
 

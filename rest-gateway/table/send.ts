@@ -9,7 +9,6 @@ import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
-import { BASE } from "./parse/request.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
 import type { StreamedAnswer } from "./run.ts";
 
@@ -20,9 +19,8 @@ const VARY = "Origin, Accept, Prefer, Range, Authorization, apikey, Accept-Profi
 /** Where a response is sent. */
 export type Destination = HttpDestination & { readonly watch?: Stopwatch | null };
 
-/** The URLs of the table interface, and the form of its errors. */
+/** The form of the errors of the table interface. */
 export const TABLES: HttpEnvelope = {
-  serves: (url) => url.startsWith(BASE) && (url.length === BASE.length || "/?".includes(url[BASE.length]!)),
   reject: (destination, problem) => sendTableProblem(destination, tableAnswer(problem)),
 };
 

@@ -5,9 +5,15 @@ import { expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/transport/envelope.ts";
 import { healthInterface, type ServiceState } from "../../http/operations/health.ts";
 import type { OperatorAccess } from "../../http/operations/operator.ts";
-import { Pipeline } from "../../http/pipeline/pipeline.ts";
+import {
+  type AlwaysOnInterface,
+  type HttpEnvelope,
+  type HttpInterface,
+  Pipeline,
+} from "../../http/pipeline/pipeline.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
+import { httpRoutes } from "../../service/routes.ts";
 import { anonymousCallers } from "../support/callers.ts";
 
 /** The HTTP side of the service in this state, without a database. */
@@ -34,12 +40,11 @@ async function serve(
     corsOrigins: ["*"],
     rateLimit: null,
     turns: null,
-    alwaysOn: [health],
     metrics: null,
-    envelopes: [TABLES, GRAPHQL, REST],
+    starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>({ health, tables: TABLES, graphql: GRAPHQL }, REST),
   });
   const callers = anonymousCallers();
-  if (state !== "starting") pipeline.open([health, pages], { callers });
+  if (state !== "starting") pipeline.open(httpRoutes<HttpInterface>({ health }, pages), { callers });
   pipeline.state = state;
   const server = createServer(pipeline.listener).listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());

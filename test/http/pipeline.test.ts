@@ -9,6 +9,7 @@ import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { Pipeline } from "../../http/pipeline/pipeline.ts";
 import { ExpressInterface, REST } from "../../rest-gateway/express-interface.ts";
 import { TABLES } from "../../rest-gateway/table/send.ts";
+import { httpRoutes } from "../../service/routes.ts";
 import { anonymousCallers } from "../support/callers.ts";
 import { openRaw } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
@@ -85,15 +86,12 @@ test.each([
       },
       onLimit: (setting) => limits.push(setting),
       metrics: null,
-      alwaysOn: [],
-      envelopes: [TABLES, GRAPHQL, REST],
+      starting: httpRoutes({}, REST),
     });
     const pages = new ExpressInterface({ routers: [], onInternalError: () => {} });
-    const interfaces = [TABLES, GRAPHQL, REST].map((envelope) => ({
-      ...envelope,
-      handle: (exchange: Exchange) => pages.handle(exchange),
-    }));
-    pipeline.open(interfaces, { callers: anonymousCallers() });
+    const handle = (exchange: Exchange) => pages.handle(exchange);
+    const routes = httpRoutes({ tables: { ...TABLES, handle }, graphql: { ...GRAPHQL, handle } }, { ...REST, handle });
+    pipeline.open(routes, { callers: anonymousCallers() });
     const server = createServer(pipeline.listener).listen(0, "127.0.0.1");
     onTestFinished(() => void server.close());
     await new Promise((resolve) => server.once("listening", resolve));

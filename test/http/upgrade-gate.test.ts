@@ -8,6 +8,7 @@ import { Clients } from "../../http/limits/clients.ts";
 import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import { UpgradeGate } from "../../http/limits/upgrade-gate.ts";
+import { Routes } from "../../http/pipeline/routes.ts";
 import { anonymousCallers } from "../support/callers.ts";
 import { connect as connectClient, POLL } from "../support/graphql-client.ts";
 import { BINARY, CLOSE, frame, openGraphQL, openRaw, PING, RawSocket, TEXT, upgrade } from "../support/raw-socket.ts";
@@ -399,7 +400,7 @@ describe("with limits,", () => {
   test("a client that does not answer a ping before the next one is disconnected, and one that does stays", async () => {
     const server = createServer();
     const gate = new UpgradeGate(server, {
-      routes: [{ path: "/graphql", protocol: "graphql-transport-ws", accept: () => {} }],
+      routes: new Routes([["/graphql", { protocol: "graphql-transport-ws", accept: () => {} }]], null),
       limits: () => ({
         wsMaxConnectionsPerAddress: 10,
         wsMaxMessageBytes: 1000,

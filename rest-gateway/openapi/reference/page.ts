@@ -9,7 +9,7 @@ import { contentHandler } from "../../conventions/conditional.ts";
 import { livePage } from "./live.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
-const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
+export const BUNDLE_PATH = "/docs/scalar-1.72.1.js";
 
 export type DocsOptions = {
   /** The public key with which the page sends requests; null if none is needed. Browsers may see it. */

@@ -47,15 +47,6 @@ function decodeSegment(segment: string): string {
   }
 }
 
-/** `/users/7` → `users`, `/api/v2/users` → `users`: the name of the resource or endpoint. */
-export function firstSegment(url: string): string {
-  const start = (VERSIONED.exec(url)?.[0].length ?? 0) + 1;
-  const end = url.slice(start).search(/[/?]/);
-  return end < 0 ? url.slice(start) : url.slice(start, start + end);
-}
-
-export const isVersioned = (url: string) => VERSIONED.test(url);
-
 /** What a path names. Ids are texts that Postgres accepts. */
 export type Route =
   | { readonly kind: "collection"; readonly resource: Resource; readonly parent: RouteParent | null }

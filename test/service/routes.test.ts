@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import { Routes } from "../../http/pipeline/routes.ts";
+import { httpRoutes, socketRoutes } from "../../service/routes.ts";
+
+const NAMES = [
+  ...(["tables", "graphql", "explorer", "broadcasts", "resources", "auth"] as const),
+  ...(["health", "operations", "console", "site", "reference"] as const),
+];
+
+const all = httpRoutes(Object.fromEntries(NAMES.map((name) => [name, name])), "nothing");
+
+test.each([
+  ["/rest/v1", "tables"],
+  ["/rest/v1?select=*", "tables"],
+  ["/rest/v1/", "tables"],
+  ["/rest/v1/articles?select=title,author:users(name)", "tables"],
+  ["/rest/v1/rpc/publish_article", "tables"],
+  ["/rest/v10/articles", "nothing"],
+  ["/rest", "nothing"],
+  ["/rest?path=/v1/articles", "nothing"],
+  ["/graphql", "graphql"],
+  ["/graphql?query={__typename}", "graphql"],
+  ["/graphql/", "nothing"],
+  ["/graphiql", "explorer"],
+  ["/graphiql/static/ruru.js", "explorer"],
+  ["/realtime/v1/api/broadcast/room/events/cursor?private=true", "broadcasts"],
+  ["/realtime/v1/websocket", "nothing"],
+  ["/auth/login", "auth"],
+  ["/auth/v1/token?grant_type=password", "auth"],
+  ["/users", "resources"],
+  ["/articles/7/comments?page=2", "resources"],
+  ["/comments/", "resources"],
+  ["/usersx", "nothing"],
+  ["/api/v2/users/7", "resources"],
+  ["/openapi.json?version=2", "resources"],
+  ["/tasks/5d3f/cancel", "resources"],
+  ["/live", "health"],
+  ["/ready?verbose", "health"],
+  ["/health", "health"],
+  ["/health/", "nothing"],
+  ["/metrics", "operations"],
+  ["/config", "operations"],
+  ["/schema_cache", "operations"],
+  ["/console", "console"],
+  ["/console/why?table=articles", "console"],
+  ["/", "site"],
+  ["/?from=mail", "site"],
+  ["/assets/style.css", "site"],
+  ["/docs", "reference"],
+  ["/docs/live?table=users", "reference"],
+  ["/docs/readme", "site"],
+  ["/docs/live/more", "site"],
+  ["//users", "nothing"],
+  ["/constructor", "nothing"],
+  ["/toString/valueOf", "nothing"],
+  ["*", "nothing"],
+  ["", "nothing"],
+  ["http://other.example/users", "nothing"],
+])("%s → %s", (url, name) => expect(all.find(url)).toBe(name));
+
+test("the paths of an absent interface belong to the next shorter path, or to nothing", () => {
+  const some = httpRoutes<string>({ site: "site", reference: null, resources: undefined }, "nothing");
+  expect(["/docs", "/docs/live", "/users"].map((url) => some.find(url))).toEqual(["site", "site", "nothing"]);
+});
+
+describe("WebSockets", () => {
+  test.each([
+    ["/graphql?token=1", "graphql"],
+    ["/realtime/v1/websocket?apikey=7&vsn=1.0.0", "realtime"],
+    ["/realtime/v1/websocket/more", null],
+    ["/rest/v1/articles", null],
+  ])("%s → %s", (url, name) =>
+    expect(socketRoutes<string>({ graphql: "graphql", realtime: "realtime" }).find(url)).toBe(name),
+  );
+});
+
+test("the order of the rows has no effect", () => {
+  const rows = [
+    ["/docs/*", "all"],
+    ["/docs", "docs"],
+    ["/docs/live", "live"],
+    ["/docs/live/old/*", "old"],
+  ] as const;
+  const urls = ["/docs", "/docs/x", "/docs/live", "/docs/live/x", "/docs/live/old", "/docs/live/old/x"];
+  for (const ordered of [rows, rows.toReversed()])
+    expect(urls.map((url) => new Routes<string>(ordered, "rest").find(url))).toEqual([
+      "docs",
+      "all",
+      "live",
+      "all",
+      "old",
+      "old",
+    ]);
+});
