@@ -28,12 +28,12 @@ function readJson(path: string): { readonly value: unknown; readonly fault: stri
   }
 }
 
-/** `[0].claims.email must be a string`: the path of the invalid field in the JSON, and what is wrong with it. */
-export function describeIssue({ path, message, code, ...issue }: z.core.$ZodIssue): string {
+/** `[0].claims.email must be a string`: the path of the invalid field in the JSON, and what is wrong with it. `whole` names the JSON. */
+export function describeIssue({ path, message, code, ...issue }: z.core.$ZodIssue, whole = "the value"): string {
   const unknown = code === "unrecognized_keys" ? (issue as { readonly keys: readonly string[] }).keys[0]! : null;
   const steps = unknown === null ? path : [...path, unknown];
   const place = steps.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");
-  return `${place.replace(/^\./, "") || "the value"} ${unknown === null ? message : "is not a known field"}`;
+  return `${place.replace(/^\./, "") || whole} ${unknown === null ? message : "is not a known field"}`;
 }
 
 /** A field of a JSON file that must be text. */

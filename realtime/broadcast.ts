@@ -1,8 +1,9 @@
+import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { problem } from "../db/problems/problem.ts";
-import { parseJson, readBytes } from "../http/pipeline/body.ts";
+import { parseJson, parseShape, readBytes } from "../http/pipeline/body.ts";
 import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import { internalProblem, problemOf } from "../rest-gateway/table/answer/error-mapping.ts";
@@ -10,7 +11,7 @@ import { sendTableProblem, TABLES } from "../rest-gateway/table/send.ts";
 import { PREFIX } from "./join.ts";
 import { type ChannelRights, PUBLIC } from "./private-channels.ts";
 import { channelCode, isChannelProblem } from "./problem.ts";
-import { type Body, isObject, type Version, writeBinary, writeText } from "./serializer.ts";
+import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
 import type { Topics } from "./topic.ts";
 
 export type BroadcastEndpointOptions = {
@@ -31,6 +32,21 @@ const BASE = "/realtime/v1/api/broadcast";
 const ONE = /^\/([^/]+)\/events\/([^/]+)$/;
 /** Messages in one request. */
 const MAX_MESSAGES = 1000;
+
+const MESSAGE = z.object(
+  {
+    topic: z.string("must be a string"),
+    event: z.string("must be a string"),
+    payload: z.unknown().default({}),
+    private: z.boolean().catch(false),
+  },
+  "must be an object with a topic and an event",
+);
+
+const POSTED = z.object(
+  { messages: z.array(MESSAGE, "must be an array").max(MAX_MESSAGES, `must have at most ${MAX_MESSAGES} messages`) },
+  "must be {messages: [...]}",
+);
 
 /**
  * Broadcasts over HTTP, to the channels of a topic:
@@ -87,18 +103,10 @@ export class BroadcastEndpoint implements HttpInterface {
   }
 
   #readMessages(body: unknown): Posted[] {
-    if (!isObject(body) || !Array.isArray(body.messages)) throw malformed("the body must be {messages: [...]}");
-    if (body.messages.length > MAX_MESSAGES) throw malformed(`there must be at most ${MAX_MESSAGES} messages`);
-    return body.messages.map((message, i) => {
-      if (!isObject(message) || typeof message.topic !== "string" || typeof message.event !== "string")
-        throw malformed(`messages[${i}] must have a topic and an event`);
-      const { topic: name, event, payload = {} } = message;
+    const { messages } = parseShape(POSTED, body, "the body", malformed);
+    return messages.map(({ topic: name, event, payload, private: isPrivate }) => {
       const bytes = Buffer.from(JSON.stringify(payload));
-      return this.#checked({
-        name,
-        isPrivate: message.private === true,
-        broadcast: { event, body: { isJson: true, bytes } },
-      });
+      return this.#checked({ name, isPrivate, broadcast: { event, body: { isJson: true, bytes } } });
     });
   }
 

@@ -1,6 +1,8 @@
+import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import { problem } from "../db/problems/problem.ts";
 import { type Client, IntervalCount } from "../http/limits/clients.ts";
+import { parseShape } from "../http/pipeline/body.ts";
 import { malformed } from "./problem.ts";
 import { isObject } from "./serializer.ts";
 
@@ -49,32 +51,70 @@ export type ChangesOptions = {
 export const PREFIX = "realtime:";
 /** Maximum bytes of a topic, with its prefix, and of the key of a presence: binary messages have one byte for the length. */
 const MAX_NAME_BYTES = 255;
-const EVENTS: ReadonlySet<unknown> = new Set<BindingRequest["event"]>(["INSERT", "UPDATE", "DELETE", "*"]);
+const TOO_LONG = `must have at most ${MAX_NAME_BYTES} bytes`;
+const isShort = (name: string) => Buffer.byteLength(name) <= MAX_NAME_BYTES;
+
+/** True only for `true`. */
+const flag = z.boolean().catch(false);
+
+/** A string that may be left out. */
+const text = z
+  .string("must be a string")
+  .nullish()
+  .transform((value) => value ?? "");
+
+/** An object that may be left out. */
+const optional = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.preprocess((value) => value ?? {}, z.object(shape, "must be an object"));
+
+const BINDING = z
+  .custom<BindingRequest["sent"]>(isObject, "must be an object")
+  .transform((sent) => ({ ...sent, sent }))
+  .pipe(
+    z.object({
+      sent: z.custom<BindingRequest["sent"]>(),
+      event: text
+        .transform((event) => event.toUpperCase())
+        .pipe(z.enum(["INSERT", "UPDATE", "DELETE", "*"], "must be INSERT, UPDATE, DELETE or *")),
+      schema: text.transform((schema) => schema || "public"),
+      table: text.transform((table) => table || "*"),
+      filter: text,
+      select: z.array(z.string("must be the name of a column"), "must be an array of column names").nullish(),
+    }),
+  );
+
+const JOIN = z.object({
+  config: optional({
+    private: flag,
+    broadcast: optional({ ack: flag, self: flag }),
+    presence: optional({ enabled: flag, key: text.refine(isShort, TOO_LONG) }),
+    postgres_changes: z.array(BINDING, "must be an array").nullish(),
+    postgres_changes_options: optional({ since: text, leave: flag, partial: flag, positions: flag }),
+  }),
+});
 
 /** Throws Problem. */
 export function parseJoin(topic: string, payload: Readonly<Record<string, unknown>>, maxBindings: number): JoinRequest {
   if (!topic.startsWith(PREFIX) || topic.length === PREFIX.length) throw problem("topic required");
-  checkName(topic, "the topic");
-  const config = objectOf(payload.config, "config");
-  const broadcast = objectOf(config.broadcast, "config.broadcast");
-  const presence = objectOf(config.presence, "config.presence");
-  const changes = config.postgres_changes ?? [];
-  if (!Array.isArray(changes)) throw malformed("config.postgres_changes must be an array");
-  if (changes.length > maxBindings)
+  if (!isShort(topic)) throw malformed(`the topic ${TOO_LONG}`);
+  const { config } = parseShape(JOIN, payload, "the payload", malformed);
+  const { broadcast, presence, postgres_changes: changes, postgres_changes_options: options } = config;
+  if (changes && changes.length > maxBindings)
     throw malformed(`a channel can have at most ${maxBindings} bindings of postgres_changes`);
-  const options = objectOf(config.postgres_changes_options, "config.postgres_changes_options");
   return {
     topic,
     name: topic.slice(PREFIX.length),
-    isPrivate: config.private === true,
-    broadcast: { ack: broadcast.ack === true, self: broadcast.self === true },
-    presence: { isEnabled: presence.enabled === true, key: nameOf(presence.key, "config.presence.key") },
-    bindings: changes.map((sent, index) => parseBinding(sent, index, options.partial === true)),
-    options: {
-      since: stringOf(options.since, "postgres_changes_options.since") || null,
-      leave: options.leave === true,
-      positions: options.positions === true,
-    },
+    isPrivate: config.private,
+    broadcast,
+    presence: { isEnabled: presence.enabled, key: presence.key },
+    bindings: (changes ?? []).map(({ schema, table, select, ...binding }) => ({
+      ...binding,
+      schema: schema === "*" ? null : schema,
+      table: table === "*" || schema === "*" ? null : table,
+      select: select?.length ? select : null,
+      isPartial: options.partial,
+    })),
+    options: { since: options.since || null, leave: options.leave, positions: options.positions },
     token: parseToken(payload.access_token),
   };
 }
@@ -82,55 +122,6 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
 /** Null for no token. Keys of Supabase, which begin with `sb_`, are no tokens. */
 export function parseToken(value: unknown): string | null {
   return typeof value === "string" && value !== "" && !value.startsWith("sb_") ? value : null;
-}
-
-function parseBinding(sent: unknown, index: number, isPartial: boolean): BindingRequest {
-  const name = `postgres_changes[${index}]`;
-  if (!isObject(sent)) throw malformed(`${name} must be an object`);
-  const { select } = sent;
-  const event = stringOf(sent.event, `${name}.event`).toUpperCase();
-  if (!EVENTS.has(event)) throw malformed(`${name}.event must be INSERT, UPDATE, DELETE or *`);
-  if (select !== undefined && select !== null && !isStrings(select))
-    throw malformed(`${name}.select must be an array of column names`);
-  const schema = stringOf(sent.schema, `${name}.schema`) || "public";
-  const table = stringOf(sent.table, `${name}.table`) || "*";
-  return {
-    sent,
-    event: event as BindingRequest["event"],
-    schema: schema === "*" ? null : schema,
-    table: table === "*" || schema === "*" ? null : table,
-    filter: stringOf(sent.filter, `${name}.filter`),
-    select: isStrings(select) && select.length > 0 ? select : null,
-    isPartial,
-  };
-}
-
-const isStrings = (value: unknown): value is readonly string[] =>
-  Array.isArray(value) && value.every((each) => typeof each === "string");
-
-/** An object that may be left out. */
-function objectOf(value: unknown, name: string): Readonly<Record<string, unknown>> {
-  if (value === undefined || value === null) return {};
-  if (!isObject(value)) throw malformed(`${name} must be an object`);
-  return value;
-}
-
-/** A string that may be left out. */
-function stringOf(value: unknown, name: string): string {
-  if (value === undefined || value === null) return "";
-  if (typeof value !== "string") throw malformed(`${name} must be a string`);
-  return value;
-}
-
-/** A short string that may be left out. */
-function nameOf(value: unknown, name: string): string {
-  const text = stringOf(value, name);
-  checkName(text, name);
-  return text;
-}
-
-function checkName(text: string, name: string): void {
-  if (Buffer.byteLength(text) > MAX_NAME_BYTES) throw malformed(`${name} must have at most ${MAX_NAME_BYTES} bytes`);
 }
 
 /** Per socket and per network: channels, and joins per second. */

@@ -1,8 +1,9 @@
+import { z } from "zod";
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
 import { Problem } from "../db/problems/problem.ts";
 import type { VisibleChange } from "../db/rights/watches.ts";
-import { parseJson } from "../http/pipeline/body.ts";
+import { parseJson, parseShape } from "../http/pipeline/body.ts";
 import type { ChangeWatch } from "./bindings.ts";
 
 /**
@@ -28,17 +29,43 @@ export type Body = { readonly isJson: boolean; readonly bytes: Buffer };
 /** A message that is not in the format. It closes the socket. */
 export class MalformedMessage extends Error {}
 
+export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const REF = z
+  .union([z.string().max(255, "must be a short string"), z.number().transform(String)], "must be a short string")
+  .nullish()
+  .transform((ref) => ref ?? null);
+
+/** A message of version 1. */
+const OBJECT = z.object(
+  {
+    join_ref: REF,
+    ref: REF,
+    topic: z.string("must be a string"),
+    event: z.string("must be a string"),
+    payload: z.custom<ClientMessage["payload"]>(isObject).catch({}),
+  },
+  "must be an object with topic, event, payload and ref",
+);
+
+const FIVE = "must be an array [join_ref, ref, topic, event, payload]";
+
+/** A message of version 2, as one of version 1. */
+const ARRAY = z
+  .array(z.unknown(), FIVE)
+  .length(5, FIVE)
+  .transform(([join_ref, ref, topic, event, payload]) => ({ join_ref, ref, topic, event, payload }));
+
 /** Throws MalformedMessage. */
 export function parseText(bytes: Buffer, version: Version, maxDepth: number): ClientMessage {
   const value = parse(bytes, maxDepth);
-  if (version === 2) {
-    if (!Array.isArray(value) || value.length !== 5)
-      throw new MalformedMessage("a message must be an array [join_ref, ref, topic, event, payload]");
-    return messageOf(value);
-  }
-  if (!isObject(value)) throw new MalformedMessage("a message must be an object with topic, event, payload and ref");
-  return messageOf([value.join_ref, value.ref, value.topic, value.event, value.payload]);
+  const fields = version === 2 ? parseShape(ARRAY, value, "a message", malformed) : value;
+  const { join_ref: joinRef, ref, topic, event, payload } = parseShape(OBJECT, fields, "a message", malformed);
+  return { joinRef, ref, topic, event, payload, body: null };
 }
+
+const malformed = (fault: string) => new MalformedMessage(fault);
 
 function parse(bytes: Buffer, maxDepth: number): unknown {
   try {
@@ -48,32 +75,6 @@ function parse(bytes: Buffer, maxDepth: number): unknown {
     throw error;
   }
 }
-
-function messageOf([joinRef, ref, topic, event, payload]: readonly unknown[]): ClientMessage {
-  if (typeof topic !== "string" || typeof event !== "string")
-    throw new MalformedMessage("topic and event must be strings");
-  return {
-    joinRef: refOf(joinRef),
-    ref: refOf(ref),
-    topic,
-    event,
-    payload: isObject(payload) ? payload : {},
-    body: null,
-  };
-}
-
-const MAX_REF_LENGTH = 255;
-
-function refOf(value: unknown): string | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value === "number") return String(value);
-  if (typeof value !== "string" || value.length > MAX_REF_LENGTH)
-    throw new MalformedMessage("ref and join_ref must be short strings");
-  return value;
-}
-
-export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Binary messages of clients: a broadcast. */
 const PUSH = 3;

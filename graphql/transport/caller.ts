@@ -1,8 +1,9 @@
-import type { IncomingHttpHeaders } from "node:http";
+import { z } from "zod";
 import { anonymous, type Caller } from "../../db/caller.ts";
 import { loginRequired } from "../../db/errors.ts";
 import { isRefusal, problem } from "../../db/problems/problem.ts";
 import type { Reason } from "../../db/problems/reasons.ts";
+import { parseShape } from "../../http/pipeline/body.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 
 /** Refusals that are not about a missing or invalid credential: GraphQL rejects them as every other interface does. */
@@ -37,16 +38,10 @@ export function socketCaller(
   payload: Readonly<Record<string, unknown>>,
   anonymousRole: string,
 ): Caller | Promise<Caller> {
-  const headers: IncomingHttpHeaders = {};
-  for (const [name, value] of Object.entries(payload)) {
-    const header = name.toLowerCase();
-    if (!PAYLOAD_HEADERS.has(header)) {
-      if (LIKE_CREDENTIAL.test(name)) throw refusedPayload(`connectionParams has no ${name}: ${HOW_TO_SEND}`);
-      continue;
-    }
-    if (value !== null && typeof value !== "string") throw refusedPayload(`${name} must be a string: ${HOW_TO_SEND}`);
-    headers[header] = value ?? undefined;
-  }
+  const misspelt = Object.keys(payload).find((name) => !isCredential(name) && LIKE_CREDENTIAL.test(name));
+  if (misspelt !== undefined) throw refusedPayload(`connectionParams has no ${misspelt}: ${HOW_TO_SEND}`);
+  const sent = Object.fromEntries(Object.entries(payload).map(([name, value]) => [name.toLowerCase(), value]));
+  const headers = parseShape(CREDENTIALS, sent, "connectionParams", refusedPayload);
   return graphqlCaller(identity.onSocket(headers), anonymousRole);
 }
 
@@ -55,9 +50,7 @@ export function socketCaller(
  * credentials the caller is anonymous.
  */
 export function refuseInvalid(caller: Caller, payload: Readonly<Record<string, unknown>>): Caller {
-  const hasCredentials = Object.entries(payload).some(
-    ([name, value]) => PAYLOAD_HEADERS.has(name.toLowerCase()) && value,
-  );
+  const hasCredentials = Object.entries(payload).some(([name, value]) => isCredential(name) && value);
   if (!hasCredentials) return caller;
   if (caller.refused?.isExpired) throw loginRequired(caller.refused);
   if (caller.refused !== null) throw refusedPayload(caller.refused.message);
@@ -70,7 +63,15 @@ const LIKE_CREDENTIAL = /auth|token|bearer|jwt|api.?key|^headers$/i;
 
 const refusedPayload = (why: string) => problem("credential refused", { why });
 
-const PAYLOAD_HEADERS: ReadonlySet<string> = new Set(["authorization", "apikey", "x-api-key"]);
+const TEXT = z
+  .string(`must be a string: ${HOW_TO_SEND}`)
+  .nullish()
+  .transform((value) => value ?? undefined);
+
+/** The credentials in the payload, by name in lower case. */
+const CREDENTIALS = z.object({ authorization: TEXT, apikey: TEXT, "x-api-key": TEXT });
+
+const isCredential = (name: string) => Object.hasOwn(CREDENTIALS.shape, name.toLowerCase());
 
 function orAnonymous(error: unknown, anonymousRole: string): Caller {
   if (!isRefusal(error)) throw error;

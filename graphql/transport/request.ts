@@ -1,5 +1,34 @@
+import { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
+import { parseShape } from "../../http/pipeline/body.ts";
 import type { GraphQLRequest } from "../execute/operation.ts";
+
+const text = (error: string) => z.string(error).nullish();
+
+const REQUEST = z
+  .object(
+    {
+      query: text("must be a GraphQL document"),
+      documentId: text("must be a string"),
+      operationName: text("must be a string"),
+      variables: z.looseObject({}, "must be an object").nullish(),
+      extensions: z
+        .object(
+          {
+            after: text("must be the changePosition of an event or of a query"),
+            changePosition: z.boolean("must be true or false").default(false),
+            persistedQuery: z.object({ sha256Hash: text("must be a string") }, "must be an object").nullish(),
+          },
+          "must be an object",
+        )
+        .nullish(),
+    },
+    "must be a JSON object with a query",
+  )
+  .refine(
+    ({ query, documentId, extensions }) => query || (documentId ?? extensions?.persistedQuery?.sha256Hash) != null,
+    { path: ["query"], error: "must be a GraphQL document" },
+  );
 
 /**
  * The body of a request over HTTP, or the payload of `subscribe` over WebSocket:
@@ -10,34 +39,16 @@ import type { GraphQLRequest } from "../execute/operation.ts";
  */
 export function requestOf(body: unknown): GraphQLRequest {
   if (Array.isArray(body)) throw refuse("batched requests are not supported: send one operation per request");
-  if (typeof body !== "object" || body === null) throw refuse("the body must be a JSON object with a query");
-  const { query, documentId, variables, operationName, extensions } = body as Record<string, any>;
-  const hash = extensions?.persistedQuery?.sha256Hash;
-  const isNamed = documentId != null || hash != null;
-  if (isNamed ? query != null && typeof query !== "string" : typeof query !== "string" || query === "")
-    throw refuse("query must be a GraphQL document");
-  if (documentId != null && typeof documentId !== "string") throw refuse("documentId must be a string");
-  if (hash != null && typeof hash !== "string") throw refuse("extensions.persistedQuery.sha256Hash must be a string");
-  if (variables != null && (typeof variables !== "object" || Array.isArray(variables)))
-    throw refuse("variables must be an object");
-  if (operationName != null && typeof operationName !== "string") throw refuse("operationName must be a string");
+  const { query, documentId, operationName, variables, extensions } = parseShape(REQUEST, body, "the body", refuse);
   return {
     query: query || undefined,
     documentId: documentId ?? undefined,
-    hash: hash ?? undefined,
+    hash: extensions?.persistedQuery?.sha256Hash ?? undefined,
     variables: variables ?? undefined,
     operationName: operationName || undefined,
-    ...positionsOf(extensions),
+    after: extensions?.after || null,
+    wantsPosition: extensions?.changePosition ?? false,
   };
-}
-
-/** What the extensions of a request say about positions in the changes. */
-function positionsOf(extensions: any): Pick<GraphQLRequest, "after" | "wantsPosition"> {
-  const { after, changePosition = false } = extensions ?? {};
-  if (after != null && typeof after !== "string")
-    throw refuse("extensions.after must be the changePosition of an event or of a query");
-  if (typeof changePosition !== "boolean") throw refuse("extensions.changePosition must be true or false");
-  return { after: after || null, wantsPosition: changePosition };
 }
 
 const refuse = (message: string) => problem("invalid request", { message });

@@ -1,5 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import type { z } from "zod";
+import { describeIssue } from "../../config/json-file.ts";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { Turns } from "../limits/turns.ts";
@@ -28,6 +30,16 @@ export function parseJson(bytes: Buffer, maxDepth: number): unknown {
   } catch (error) {
     throw problem("invalid request", { message: `the body is not valid JSON: ${(error as Error).message}` });
   }
+}
+
+/**
+ * Parses a value whose shape is fixed, `whole` for messages. Throws what `refuse` makes of the first fault, such as
+ * `extensions.after must be a string` or `the body must be an object`.
+ */
+export function parseShape<T>(shape: z.ZodType<T>, value: unknown, whole: string, refuse: (fault: string) => Error): T {
+  const { data, error } = shape.safeParse(value);
+  if (error) throw refuse(describeIssue(error.issues[0]!, whole));
+  return data;
 }
 
 function refuseMediaType(request: IncomingMessage): void {

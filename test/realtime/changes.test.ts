@@ -235,7 +235,7 @@ const REFUSALS = [
   [{ select: ["nothing"] }, 'MalformedJoin: public.notes has no column "nothing" to select'],
   [{ select: ["secret"] }, "Unauthorized: the role anon may not read the column secret"],
   [{ table: undefined, filter: "id=eq.1" }, "MalformedJoin: filter and select require a table"],
-  [{ event: "TRUNCATE" }, "MalformedJoin: postgres_changes[0].event must be INSERT, UPDATE, DELETE or *"],
+  [{ event: "TRUNCATE" }, "MalformedJoin: config.postgres_changes[0].event must be INSERT, UPDATE, DELETE or *"],
 ] as const;
 
 test("the callback of subscribe receives the reason why a binding cannot be subscribed to", async () => {

@@ -105,8 +105,9 @@ test("a broadcast over HTTP reaches the channels of the topic, and answers 202",
 
 test.each([
   ["the body is not valid JSON", 400, "", "{"],
-  ["the body must be {messages: [...]}", 400, "", {}],
-  ["messages[0] must have a topic and an event", 400, "", { messages: [{ topic: 5, event: "x" }] }],
+  ["messages must be an array", 400, "", {}],
+  ["the body must be {messages: [...]}", 400, "", []],
+  ["messages[0].topic must be a string", 400, "", { messages: [{ topic: 5, event: "x" }] }],
   ["the topic must not be empty", 400, "", { messages: [{ topic: "", event: "x" }] }],
   ["the event must have at most 255 bytes", 400, "", { messages: [{ topic: "a", event: "x".repeat(300) }] }],
   [

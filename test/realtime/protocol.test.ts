@@ -149,7 +149,7 @@ test.each([
   ['TopicNameRequired: the topic of a channel must be "realtime:" and a name', "realtime:", join()],
   ["MalformedJoin: config must be an object", "realtime:a", { config: 5 }],
   ["MalformedJoin: config.postgres_changes must be an array", "realtime:a", { config: { postgres_changes: {} } }],
-  ["MalformedJoin: postgres_changes[0] must be an object", "realtime:a", join([5 as never])],
+  ["MalformedJoin: config.postgres_changes[0] must be an object", "realtime:a", join([5 as never])],
   [
     "MalformedJoin: a channel can have at most 100 bindings of postgres_changes",
     "realtime:a",
