@@ -119,6 +119,16 @@ export function parseJoin(topic: string, payload: Readonly<Record<string, unknow
   };
 }
 
+/** The characters of all filters of a join that may not be valid. */
+export function filterLength({ config }: Readonly<Record<string, unknown>>): number {
+  const changes = isObject(config) ? config.postgres_changes : undefined;
+  if (!Array.isArray(changes)) return 0;
+  return changes.reduce(
+    (sum, each) => sum + (isObject(each) && typeof each.filter === "string" ? each.filter.length : 0),
+    0,
+  );
+}
+
 /** Null for no token. Keys of Supabase, which begin with `sb_`, are no tokens. */
 export function parseToken(value: unknown): string | null {
   return typeof value === "string" && value !== "" && !value.startsWith("sb_") ? value : null;

@@ -3,10 +3,11 @@ import type { Config } from "../config/config.ts";
 import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { isRefusal, Problem, problem } from "../db/problems/problem.ts";
+import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
 import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Channel } from "./channel.ts";
-import { type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
+import { filterLength, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
 import { badToken, channelReason, internal, isChannelProblem } from "./problem.ts";
 import { type ClientMessage, MalformedMessage, parseBinary, parseText, type Version, writeText } from "./serializer.ts";
 import type { Subscription } from "./subscription.ts";
@@ -225,8 +226,8 @@ export class ChannelSocket {
   }
 
   /** Counts a message towards RATE_LIMIT, and answers it if it is refused. */
-  #isRefused(message: ClientMessage, knownName: string | null): boolean {
-    const refusal = this.exchange.countOperation(knownName);
+  #isRefused(message: ClientMessage, knownName: string | null, cost = 1): boolean {
+    const refusal = this.exchange.countOperation(knownName, cost);
     if (refusal !== null) this.reply(message, "error", { reason: channelReason(refusal) });
     return refusal !== null;
   }
@@ -237,7 +238,9 @@ export class ChannelSocket {
   }
 
   async #join(message: ClientMessage): Promise<void> {
-    if (this.#isRefused(message, this.#identityOf(parseToken(message.payload.access_token)).knownName)) return;
+    const { knownName } = this.#identityOf(parseToken(message.payload.access_token));
+    const cost = 1 + Math.floor(filterLength(message.payload) / CHARACTERS_PER_OPERATION);
+    if (this.#isRefused(message, knownName, cost)) return;
     try {
       this.joins.countJoin();
       await this.#options.join(this, message);

@@ -6,6 +6,7 @@ import type { MessageContext } from "../../db/errors.ts";
 import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
+import { CHARACTERS_PER_OPERATION } from "../../http/limits/rate-limit.ts";
 import type { SocketExchange, SocketRoute } from "../../http/limits/upgrade-gate.ts";
 import { recipientOf } from "../../http/pipeline/recipient.ts";
 import { contextOf } from "../../http/pipeline/request.ts";
@@ -59,9 +60,6 @@ type Arguments = {
   /** Whether the operation has read rows. If so, the limits of unread results applied to it before it got a connection. */
   hasReadRows: boolean;
 };
-
-/** An operation on a socket counts again for each so many characters: the longer it is, the longer it takes to check and to plan it. */
-const CHARACTERS_PER_OPERATION = 1000;
 
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;

@@ -7,6 +7,9 @@ import type { LimitReport } from "./limit-log.ts";
 /** Probes are not limited, unless they have a credential that must be verified. */
 const EXEMPT = /^\/(live|ready|health|metrics)(\?|$)/;
 
+/** An operation on a socket counts again for each so many characters of its document or filters: to read them takes the longer. */
+export const CHARACTERS_PER_OPERATION = 1000;
+
 export type RateLimitOptions = {
   /** Requests per minute; 0 means no limit. */
   readonly limit: number;

@@ -125,6 +125,16 @@ describe("RATE_LIMIT counts joins and pushes of realtime channels:", () => {
     expect(await push(other, "realtime:e", "phx_join")).toBe("ok");
   });
 
+  test("a join counts again for each 1,000 characters of its filters", async () => {
+    const join = (values: number) => {
+      const filter = `id=in.(${Array.from({ length: values }, (_, i) => 1000 + i).join(",")})`;
+      return { config: { postgres_changes: [{ event: "*", schema: "public", table: "articles", filter }] } };
+    };
+    const raw = await open(newClient()); // the first request
+    expect(await push(raw, "realtime:long", "phx_join", join(250))).toBe("ok");
+    expect(await push(raw, "realtime:a", "phx_join")).toEqual(refusal);
+  });
+
   test("a client that goes on after 100 refusals is disconnected with 4429", async () => {
     const raw = await open(newClient());
     for (let i = 0; i < 110; i++) raw.send([null, String(i), `realtime:${i}`, "phx_join", {}]);
