@@ -6,7 +6,7 @@ import { type ChangeFeed, FeedUnavailable } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import { problem } from "../db/problems/problem.ts";
-import { filterBytes } from "../db/rights/filter-size.ts";
+import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
 import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
@@ -74,7 +74,8 @@ export class Channels {
     socket.joins.admitChannel();
     const joinRef = message.joinRef ?? message.ref ?? "";
     const lost = () => continued?.received ?? this.#lost(identity, Number(joinRef));
-    const held = socket.hold(CHANNEL_BYTES + watches.reduce((sum, { filter }) => sum + filterBytes(filter), 0));
+    const ofWatches = watches.reduce((sum, { filter }) => sum + filterBytes(filter) + claimsBytes(caller), 0);
+    const held = socket.hold(CHANNEL_BYTES + ofWatches);
     const begin = () => subscription && this.#begin(subscription, request, watches, lost());
     const begun = closingOnError(held, begin);
     const leave = socket.joins.openChannel();

@@ -1,3 +1,4 @@
+import type { Caller } from "../caller.ts";
 import type { Term } from "../filters/evaluate.ts";
 import type { PreparedFilter } from "./filter.ts";
 
@@ -19,3 +20,16 @@ function termBytes(term: Term): number {
   for (const value of term) sum += BYTES_PER_VALUE + (value?.length ?? 0) * BYTES_PER_CHARACTER;
   return sum;
 }
+
+/** The memory that the lists in the claims of a subscriber take: a policy that compares with one keeps its values for a lookup. */
+export const claimsBytes = ({ claims }: Pick<Caller, "claims">): number => listBytes(claims);
+
+function listBytes(claim: unknown): number {
+  if (typeof claim !== "object" || claim === null) return 0;
+  const values = Object.values(claim);
+  const own = Array.isArray(claim) ? values.reduce((sum, value) => sum + valueBytes(value), 0) : 0;
+  return values.reduce((sum, value) => sum + listBytes(value), own);
+}
+
+const valueBytes = (value: unknown): number =>
+  BYTES_PER_VALUE + (typeof value === "string" ? value.length * BYTES_PER_CHARACTER : 0);

@@ -12,7 +12,7 @@ import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
-import { filterBytes } from "../../db/rights/filter-size.ts";
+import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
 
@@ -114,7 +114,8 @@ export class Subscriptions {
     const lost = all ?? (wanted.operations.includes("DELETE") ? deletes : null);
     const way = all === null && wanted.isWhole ? ". To receive the others, subscribe to INSERT and UPDATE" : "";
     if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}${way}`);
-    if (!events.hasEnded && !holding.take(filterBytes(events.filter))) throw problem("subscriptions too large");
+    if (!events.hasEnded && !holding.take(filterBytes(events.filter) + claimsBytes(caller)))
+      throw problem("subscriptions too large");
     if (since !== null) await this.#feed.open();
     const start = since === null ? undefined : this.#feed.startOf(since);
     if (start === null) throw invalid("a subscription can begin only at the position of an event or of a query");

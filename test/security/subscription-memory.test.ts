@@ -1,9 +1,10 @@
+import jwt from "jsonwebtoken";
 import { afterEach, beforeAll, expect, test } from "vitest";
 import { MAX_FILTER_VALUES } from "../../db/rights/filter.ts";
 import { ChannelClient } from "../support/channel-socket.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const POLL = { timeout: 30_000, interval: 10 };
 const SHARE = 4_000_000;
@@ -187,4 +188,24 @@ test("the query of a stream has at most 65,536 characters, and that of a read ma
     body: long,
   });
   expect(read.status).toBe(200);
+});
+
+test("the lists in the claims of a token count for each subscription", async () => {
+  const exp = Math.floor(Date.now() / 1000) + 600;
+  const token = (groups: number) =>
+    jwt.sign(
+      { sub: "1", role: "authenticated", type: "access", iss: "content-service", exp, groups: numbers(groups) },
+      JWT_SECRET,
+    );
+  const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+  const client = await new ChannelClient(service, OTHER).open();
+  const heldFor = async (topic: string, groups: number) => {
+    const before = held();
+    const join = { ...joinOf("id=eq.1"), access_token: token(groups) };
+    expect(await client.ask(topic, "phx_join", join)).toMatchObject({ status: "ok" });
+    return held() - before;
+  };
+  const without = await heldFor("without", 0);
+  expect((await heldFor("with", 2000)) - without).toBeGreaterThan(200_000);
+  client.socket.close(GOING_AWAY);
 });

@@ -8,7 +8,7 @@ import type { Attempt } from "../../../db/changes/watch-group.ts";
 import { allOf } from "../../../db/filters/condition.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
-import { filterBytes } from "../../../db/rights/filter-size.ts";
+import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/watches.ts";
 import type { EventStream, EventStreams } from "../../../http/pipeline/event-stream.ts";
@@ -102,7 +102,7 @@ export class TableStreams {
   async serve({ exchange, request, plan, caller, callerRules, read }: StreamRequest): Promise<void> {
     const { feed, streams, callers } = this.#options;
     const { watched, warning } = await this.#describe(request, plan, caller);
-    streams.reserve(exchange, STREAM_BYTES + filterBytes(watched.filter));
+    streams.reserve(exchange, STREAM_BYTES + filterBytes(watched.filter) + claimsBytes(caller));
     const since = await this.#sinceOf(exchange);
     // The errors of the first read are ordinary responses.
     const first = since === null ? await read() : null;
