@@ -6,6 +6,7 @@ import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
 import type { Problem } from "../../db/problems/problem.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Destination, Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
@@ -22,7 +23,7 @@ import { BASE, parseUrl } from "./parse/request.ts";
 import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
-import { Preparer, type PreparerOptions } from "./prepare.ts";
+import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
 import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
@@ -203,7 +204,23 @@ export class TableInterface
     exchange.gone = signal;
     const onConnected = () => exchange.watch?.mark("wait");
     const run = { prepared, query, transaction, url, timeout, signal, onConnected };
-    return runStreamed(database.forRole(caller.role), run);
+    const transactions = database.forRole(caller.role);
+    return this.#examined(runStreamed(transactions, run), parsed, transaction, transactions, exchange);
+  }
+
+  /** Finds the values that a database error is about, before it is thrown. */
+  #examined<T>(
+    running: Promise<T>,
+    request: TableRequest,
+    { identity }: TableTransaction,
+    transactions: Transactions,
+    exchange: Exchange,
+  ): Promise<T> {
+    return running.catch(async (error) => {
+      const write = { request, plan: exchange.plan!, identity, transactions, catalog: this.#options.catalog.current };
+      exchange.refused = await refusedValuesOf(error, write).catch(() => []);
+      throw error;
+    });
   }
 
   #context(parsed: TableRequest, caller: Caller, exchange: Exchange) {
@@ -216,15 +233,11 @@ export class TableInterface
     const transaction = this.#preparer.write(parsed, prepared, caller, this.#context(parsed, caller, exchange));
     const { mark } = feed;
     const transactions = database.forRole(caller.role);
-    const result = await run(transactions, prepared, transaction, {
+    const running = run(transactions, prepared, transaction, {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
-    }).catch(async (error) => {
-      const { current: catalog } = this.#options.catalog;
-      const write = { request: parsed, plan: prepared.plan, identity: transaction.identity, transactions, catalog };
-      exchange.refused = await refusedValuesOf(error, write).catch(() => []);
-      throw error;
     });
+    const result = await this.#examined(running, parsed, transaction, transactions, exchange);
     watch?.mark("transaction");
     return { result, mark };
   }

@@ -7,6 +7,8 @@ import type { Statement, Transactions } from "../../db/transaction/transaction.t
 import { isOfValue, type Read, readOf, unreadableOf } from "../../db/transaction/unreadable.ts";
 import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./prepare.ts";
+import { REFUSED } from "./query.ts";
+import { readsOfQuery } from "./refused-query.ts";
 import type { TableRequest } from "./request.ts";
 import { writeBodyRows, writeTrial } from "./write/changes.ts";
 import { writeStatement } from "./write/statement.ts";
@@ -76,7 +78,7 @@ function isSame(one: DatabaseErrorLike, other: unknown): boolean {
   return one.code === code && one.schema === schema && one.table === table && one.constraint === constraint;
 }
 
-/** Why the database has refused a body. `row` counts from 0; null for a body that is one object. */
+/** Why the database has refused a value. `row` counts from 0; null for a body that is one object, and for filters and arguments. */
 export type RefusedValue = {
   readonly row: number | null;
   readonly columns: readonly string[];
@@ -96,21 +98,40 @@ type Row = Readonly<Record<string, unknown>>;
 
 /**
  * The row and the columns of the body that the error is about, then everything else that is wrong with it, as far as the caller
- * may see. Empty if there is nothing to add to the error.
+ * may see; or the filters and arguments whose values Postgres cannot read. Empty if there is nothing to add to the error.
  */
 export async function refusedValuesOf(error: unknown, write: RefusedWrite): Promise<readonly RefusedValue[]> {
   const { request, plan } = write;
-  const isWrite = plan.kind === "insert" || plan.kind === "update";
-  if (!isWrite || request.body?.kind !== "json" || !isAboutRow(error)) return [];
-  const body: Row | readonly Row[] = JSON.parse(request.body.text);
+  if (!isAboutRow(error) || isCount(error as DatabaseErrorLike)) return [];
+  const isOfBody = (plan.kind === "insert" || plan.kind === "update") && request.body?.kind === "json";
+  const body: Row | readonly Row[] = isOfBody ? JSON.parse((request.body as { text: string }).text) : [];
   const rows = Array.isArray(body) ? body : [body];
-  if (isOfValue(error as DatabaseErrorLike)) return unreadableValues(error as DatabaseErrorLike, rows, plan, write);
+  if (isOfValue(error as DatabaseErrorLike)) {
+    const inBody = isOfBody ? await unreadableValues(error as DatabaseErrorLike, rows, plan, write) : [];
+    return inBody.length > 0 ? inBody : unreadableInQuery(error as DatabaseErrorLike, write);
+  }
+  if (!isOfBody) return [];
   const first = await placeOf(error, rows, plan, write);
   const others = await otherFaults(error as DatabaseErrorLike, rows, plan, write);
   const values = others.map((faults) => refusedBy(faults, rows.length > 1));
   if (first === null) return values;
   const isFirst = (value: RefusedValue) => pathOf(value) === pathOf(first);
   return [values.find(isFirst) ?? first, ...values.filter((value) => !isFirst(value))];
+}
+
+/** Whether the statement has refused the number of rows or bytes, as a text that is not a number. */
+const isCount = ({ message }: DatabaseErrorLike): boolean =>
+  Object.values(REFUSED).some((prefix) => message.includes(`"${prefix}`));
+
+/** Every value in the query string, or argument of a function, that Postgres cannot read. */
+async function unreadableInQuery(
+  error: DatabaseErrorLike,
+  { plan, request, identity, ...asked }: RefusedWrite,
+): Promise<readonly RefusedValue[]> {
+  const found = await unreadableOf(error, readsOfQuery(plan, request), identity, asked);
+  const values = found.map(({ column, message }) => ({ row: null, columns: [column], message }));
+  // The message of the error applies to the only one.
+  return values.length > 1 ? values : values.map((value) => ({ ...value, message: null }));
 }
 
 async function placeOf(

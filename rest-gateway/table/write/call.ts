@@ -131,12 +131,7 @@ const BODY = sql.parameter({ kind: "body" });
 function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
   if (given.kind === "whole") return [writeWhole(given), null];
   if (given.kind === "named") {
-    const values = given.values.map(({ argument, values }) => {
-      const parameter = argument.isVariadic
-        ? sql.parameter({ kind: "values", indexes: values })
-        : sql.parameter({ kind: "value", index: values.at(-1)! });
-      return writeArgument(argument, sql`${parameter}::${sql.trusted(argument.type)}`);
-    });
+    const values = given.values.map((each) => writeArgument(each.argument, writeGiven(each)));
     return [sql.join(values, ", "), null];
   }
   if (given.arguments.length === 0) return [sql.empty, null];
@@ -151,6 +146,26 @@ function writeArguments(given: CallArguments): [list: Sql, before: Sql | null] {
   });
   const object = given.isArray ? sql`${BODY}::json -> 0` : sql`${BODY}::json`;
   return [sql.join(list, ", "), sql`json_to_record(${object}) as a(${sql.join(definitions, ", ")})`];
+}
+
+function writeGiven({ argument: { isVariadic, type }, values }: Given): Sql {
+  const parameter = isVariadic
+    ? sql.parameter({ kind: "values", indexes: values })
+    : sql.parameter({ kind: "value", index: values.at(-1)! });
+  return sql`${parameter}::${sql.trusted(type)}`;
+}
+
+type Given = Extract<CallArguments, { kind: "named" }>["values"][number];
+
+/** Reads each argument that has a name, without the others and without a call. */
+export function writeArgumentsApart(given: CallArguments): readonly (readonly [name: string, query: Sql])[] {
+  if (given.kind === "whole") return [];
+  if (given.kind === "named")
+    return given.values.map((each) => [each.argument.name, sql`select ${writeGiven(each)}`] as const);
+  return given.arguments.map((argument) => {
+    const [, before] = writeArguments({ ...given, arguments: [argument] });
+    return [argument.name, sql`select from ${before!}`] as const;
+  });
 }
 
 /** Text that is cast to bytea would be read as an escape format. */

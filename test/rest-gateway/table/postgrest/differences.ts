@@ -486,11 +486,6 @@ export const DIFFERENCES: readonly Difference[] = [
     requests: ["POST /rpc/no_film?select=id, accept: application/vnd.pgrst.object+json, body {}"],
   },
   {
-    why: "the error of an invalid enum value lists the labels",
-    differs: ["hint"],
-    requests: ["GET /films?select=id&order=id&rated=eq.X", "GET /rpc/rated?c=X"],
-  },
-  {
     why: "the error of a value that a column cannot have names the column",
     differs: ["details"],
     requests: [
@@ -498,6 +493,27 @@ export const DIFFERENCES: readonly Difference[] = [
       'POST /films, prefer return=representation, body {"id":52,"title":"X","code":"too long"}',
       'POST /films, prefer return=representation, body {"id":52,"title":"X","year":99999}',
       'POST /films, prefer return=representation, body {"id":52,"title":"X","released":"2020-13-01"}',
+      'POST /people, prefer return=representation, body {"id":9,"name":"New","mail":"nobody"}',
+    ],
+  },
+  {
+    why: "the error of a filter or an argument that its type refuses names it",
+    differs: ["details"],
+    requests: [
+      "GET /films?select=id&order=id&id=eq.",
+      "GET /films?select=id&order=id&id=eq.x",
+      "GET /films?select=id&order=id&id=eq.1.5",
+      "GET /films?select=id&order=id&id=eq.99999999999",
+      "GET /films?select=id&order=id&title=match.(",
+      "GET /films?select=id&order=id&id=in.(1,x)",
+      "GET /films?select=id&order=id&released=eq.someday",
+      "GET /films?select=id&order=id&uid=eq.nonsense",
+      "GET /films?select=id&order=id&or=(shown.cs.1954-05-01,seats.cs.600)",
+      "GET /rpc/add_them?a=x&b=2",
+      "GET /rpc/total?amounts={1,2}",
+      "GET /rpc/total?amounts=1&amounts=x",
+      'POST /rpc/add_them, body {"a":"x","b":2}',
+      'POST /rpc/total, body {"amounts":1}',
     ],
   },
   {
@@ -518,8 +534,12 @@ export const DIFFERENCES: readonly Difference[] = [
     ],
   },
   {
-    why: "both",
+    why: "the error of an invalid enum value names the column or the argument, and lists the labels",
     differs: ["details", "hint"],
-    requests: ['POST /films, prefer return=representation, body {"id":52,"title":"X","rated":"Z"}'],
+    requests: [
+      'POST /films, prefer return=representation, body {"id":52,"title":"X","rated":"Z"}',
+      "GET /films?select=id&order=id&rated=eq.X",
+      "GET /rpc/rated?c=X",
+    ],
   },
 ];

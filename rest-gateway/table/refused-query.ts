@@ -1,0 +1,67 @@
+import { finish, type Sql, sql } from "../../db/sql.ts";
+import type { Read } from "../../db/transaction/unreadable.ts";
+import type { ConditionPlan, FieldPlan, Plan, RowSource, RowsPlan } from "./plan.ts";
+import type { TableRequest } from "./request.ts";
+import { writeArgumentsApart } from "./write/call.ts";
+import { writeConditions } from "./write/conditions.ts";
+import { Aliases, type From, fromTable } from "./write/scope.ts";
+import { writeStatement } from "./write/statement.ts";
+
+/** What reads one value of a request: the name of an argument, or the path of a column, such as `tasks.due`. */
+type Part = { readonly column: string; readonly query: Sql };
+
+/** Reads the value of each argument of a function and of each filter, apart from the others. They return no rows. */
+export function readsOfQuery(plan: Plan, request: TableRequest): readonly Read[] {
+  const parts = [...argumentsOf(plan), ...filtersOf(plan)];
+  return parts.map(({ column, query }) => ({ column, statement: writeStatement(finish(query), request) }));
+}
+
+const argumentsOf = (plan: Plan): readonly Part[] =>
+  plan.kind === "call" ? writeArgumentsApart(plan.arguments).map(([column, query]) => ({ column, query })) : [];
+
+function filtersOf(plan: Plan): readonly Part[] {
+  if (plan.kind === "read" || plan.kind === "call") return plan.rows ? filtersIn(plan.rows, []) : [];
+  const own = plan.kind === "insert" ? [] : filtersAmong(plan.conditions, tableSource(plan), []);
+  return [...own, ...(plan.representation ? filtersIn(plan.representation, []) : [])];
+}
+
+const tableSource = ({ table }: Extract<Plan, { kind: "update" | "delete" }>): RowSource => ({
+  table,
+  columns: table.columns,
+});
+
+/** `path` are the names of the relations that the rows are embedded in. */
+const filtersIn = ({ source, conditions, embeds }: RowsPlan, path: readonly string[]): readonly Part[] => [
+  ...filtersAmong(conditions, source, path),
+  ...embeds.flatMap(({ name, rows }) => filtersIn(rows, [...path, name])),
+];
+
+const filtersAmong = (
+  conditions: readonly ConditionPlan[],
+  source: RowSource,
+  path: readonly string[],
+): readonly Part[] =>
+  conditions.flatMap((condition) => {
+    if (condition.kind === "logic") return filtersAmong(condition.conditions, source, path);
+    if (condition.kind !== "filter" || condition.keyword !== null) return [];
+    return [{ column: [...path, nameOf(condition.field)].join("."), query: writeApart(condition, source) }];
+  });
+
+const nameOf = ({ origin }: FieldPlan): string =>
+  origin.kind === "column" ? origin.column.name : origin.computed.name;
+
+function writeApart(condition: ConditionPlan, source: RowSource): Sql {
+  const from = fromSource(source);
+  return sql`select from ${from.item} where ${writeConditions([condition], from.scope, () => sql`true`)!} limit 0`;
+}
+
+/** The rows of a function that do not belong to a table are a row of nulls with the same columns. */
+function fromSource({ table, columns }: RowSource): From {
+  const aliases = new Aliases();
+  if (table) return fromTable(table, aliases);
+  const nulls = [...columns!.values()].map(
+    ({ name, type }) => sql`null::${sql.trusted(type)} as ${sql.identifier(name)}`,
+  );
+  const scope = aliases.scope();
+  return { item: sql`(select ${sql.join(nulls, ", ")}) as ${scope.alias}`, scope, join: null };
+}
