@@ -14,6 +14,10 @@ const HTTP: Readonly<Record<string, InterfaceName>> = {
   "/graphiql/*": "explorer",
   "/realtime/v1/api/broadcast/*": "broadcasts",
   "/auth/*": "auth",
+  "/api/auth/*": "auth",
+  "/api/mfa/*": "auth",
+  "/csrf-token": "auth",
+  "/.well-known/jwks.json": "auth",
   // `/api/v2/users` is `/users` in version 2.
   "/api/*": "resources",
   "/openapi.json": "resources",

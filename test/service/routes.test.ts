@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Routes } from "../../http/pipeline/routes.ts";
+import { ROUTES } from "../../rest-gateway/auth/routes.ts";
 import { httpRoutes, socketRoutes } from "../../service/routes.ts";
 
 const NAMES = [
@@ -32,6 +33,8 @@ test.each([
   ["/comments/", "resources"],
   ["/usersx", "nothing"],
   ["/api/v2/users/7", "resources"],
+  ["/api/mfa", "auth"],
+  ["/api/users", "resources"],
   ["/openapi.json?version=2", "resources"],
   ["/tasks/5d3f/cancel", "resources"],
   ["/live", "health"],
@@ -57,6 +60,12 @@ test.each([
   ["", "nothing"],
   ["http://other.example/users", "nothing"],
 ])("%s → %s", (url, name) => expect(all.find(url)).toBe(name));
+
+test("every route of authentication leads to it", () => {
+  const paths = Object.keys(ROUTES).map((route) => route.split(" ")[1]!.replace(/\{\w+\}/g, "7"));
+  expect(paths).toEqual(expect.arrayContaining(["/auth/login", "/api/mfa/verify", "/csrf-token"]));
+  expect(paths.filter((path) => all.find(path) !== "auth")).toEqual([]);
+});
 
 test("the paths of an absent interface belong to the next shorter path, or to nothing", () => {
   const some = httpRoutes<string>({ site: "site", reference: null, resources: undefined }, "nothing");
