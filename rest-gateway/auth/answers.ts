@@ -102,7 +102,7 @@ export const created = <Schema extends BodySchema>(about: string, schema: Schema
   headers: ["Location"],
 });
 
-export const noContent = (about: string): Answer<unknown> => ({ status: 204, about, schemas: [] });
+export const noContent = (about: string): Answer<unknown> => ({ ...ok(about), status: 204 });
 
 export const withCookie = <Sent>(answer: Answer<Sent>): Answer<Sent> => ({
   ...answer,

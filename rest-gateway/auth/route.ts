@@ -32,6 +32,7 @@ export type Call<Access extends Credential = Credential, Body = unknown> = {
   /** The UUID in the path, in lower case; "" if there is none. */
   readonly id: string;
   readonly body: Body;
+  /** Of a sign-in at a provider, for the page that reports its failure. */
   readonly attempt: Attempt;
 };
 
@@ -67,7 +68,7 @@ export type Route<Access extends Credential = Credential, Body = unknown, Sent =
   /** The title of the page that reports an error to a browser; without it, errors are JSON. */
   readonly errorPage?: string;
   /** Returns the response body; nothing if there is none, or if it has been sent. */
-  handle(call: Call<Access, Body>): Promise<ReadonlyDeep<Sent>> | Promise<void>;
+  readonly handle: (call: Call<NoInfer<Access>, Body>) => Promise<ReadonlyDeep<Sent>> | Promise<void>;
 };
 
 export type Answer<Sent> = {

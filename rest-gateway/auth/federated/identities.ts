@@ -32,13 +32,8 @@ export const listIdentities = async ({ auth, signedIn }: Call<"account">) => ({
   data: await auth.federated.identities.list(signedIn.id),
 });
 
-export async function linkIdentity({
-  auth,
-  response,
-  client,
-  signedIn,
-  body,
-}: Call<"account", z.infer<typeof LinkBody>>) {
+export async function linkIdentity(call: Call<"account", z.infer<typeof LinkBody>>) {
+  const { auth, response, client, signedIn, body } = call;
   const { identities, completion } = auth.federated;
   const { signInCode, codeVerifier, ...confirmation } = body;
   // From then on, the identity signs in.

@@ -14,7 +14,7 @@ import {
   withCookie,
 } from "../answers.ts";
 import { LinkBody, SignInCodeBody } from "../bodies.ts";
-import { type Answer, type Routes, route } from "../route.ts";
+import { type Answer, type BodySchema, type Routes, route } from "../route.ts";
 import { named } from "../schemas.ts";
 import {
   CODE_PATH,
@@ -47,21 +47,19 @@ const START = [
   queryParameter("code_challenge_method", "Only `S256`.", { type: "string", enum: ["S256"] }),
 ];
 
-const page = (about: string, more: Partial<Answer<unknown>> = {}): Answer<unknown> => ({
-  ...ok(about),
+const page = (about: string, ...schemas: readonly BodySchema[]): Answer<unknown> => ({
+  ...ok(about, ...schemas),
   text: "text/html",
-  ...more,
 });
 const redirect = (status: 302 | 303, about: string): Answer<unknown> => ({
+  ...ok(about),
   status,
-  about,
-  schemas: [],
   headers: ["Location"],
 });
 
 const FOR_BROWSERS = "Errors are pages if the client accepts HTML.";
 const SIGNED_IN = "Signed in. The page continues at `return_to`.";
-const COMPLETED = withCookie(page(SIGNED_IN, { schemas: [TokenPairAnswer] }));
+const COMPLETED = withCookie(page(SIGNED_IN, TokenPairAnswer));
 const NOT_SIGNED_IN = "You are not signed in";
 const NOT_SIGNED_OUT = "You are not signed out";
 
