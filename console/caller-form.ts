@@ -1,3 +1,4 @@
+import { QuestionFault } from "../db/advisor/asked-change.ts";
 import { anonymous, type Caller } from "../db/caller.ts";
 import type { Role } from "../db/catalog/catalog.ts";
 import { type Account, callerOfAccount, SIGN_IN_CLAIMS } from "../identity/account.ts";
@@ -19,7 +20,8 @@ export async function orFault(work: () => Promise<Html>): Promise<Html> {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof FormFault) return html`<p class="bad" role="alert">${error.message}</p>`;
+    if (error instanceof FormFault || error instanceof QuestionFault)
+      return html`<p class="bad" role="alert">${error.message}</p>`;
     throw error;
   }
 }

@@ -1,33 +1,35 @@
+import { askedKey, askedTable, hasRows, MAX_KEY } from "../db/advisor/asked-change.ts";
 import type { Caller } from "../db/caller.ts";
 import { type Catalog, quoteIfNeeded, type Table } from "../db/catalog/catalog.ts";
 import { isTransient } from "../db/errors.ts";
 import type { Policy } from "../db/rights/policies.ts";
-import type { Evaluated, Obstacle, RowAccess, RowAccessCheck, Verdict } from "../db/rights/row-access.ts";
+import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../db/rights/row-access.ts";
 import { CONSOLE, type Html, html, table } from "../pages/html.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault } from "./caller-form.ts";
 import { csrfField, type View } from "./console.ts";
 import type { Operator } from "./session.ts";
+import { changeExplanation, changeFields, eventIn, obstaclesList, type WhyChangeOptions } from "./why-change.ts";
 
-export type WhyOptions = AsOptions & {
-  catalog(): Catalog;
-  readonly check: RowAccessCheck;
-  policies(): Promise<readonly Policy[]>;
-  /** The login role that takes on this role in requests. */
-  loginOf(role: string): string;
-};
+export type WhyOptions = AsOptions &
+  WhyChangeOptions & {
+    catalog(): Catalog;
+    readonly check: RowAccessCheck;
+    policies(): Promise<readonly Policy[]>;
+    /** The login role that takes on this role in requests. */
+    loginOf(role: string): string;
+  };
 
-const MAX_KEY = 1000;
 const MAX_LISTED = 1000;
 
-/** `/console/why`: which grant or policy hides a row from a caller. */
+/** `/console/why`: which grant or policy hides a row from a caller, and why a subscriber does not receive a change. */
 export const whyView = (options: WhyOptions): View => ({
   path: `${CONSOLE}/why`,
-  name: "Why is a row hidden?",
+  name: "Why?",
   hasForm: true,
   async render({ form, operator }) {
     return html`
-<h1>Why is a row hidden?</h1>
-<p>Names the grant that a caller lacks, or the policy that is not true for a row, for reading and for writing. Nothing is changed.</p>
+<h1>Why is a row hidden, or a change missing?</h1>
+<p>Names the grant that a caller lacks, or the policy that is not true for a row, for reading and for writing. For a change, names every condition under which a subscriber receives it. Nothing is changed.</p>
 <form method="post" action="${CONSOLE}/why">
 ${csrfField(operator.csrf)}
 <fieldset><legend>Row</legend><div class="row">
@@ -35,9 +37,10 @@ ${csrfField(operator.csrf)}
 <datalist id="tables">${tablesOf(options.catalog())
       .slice(0, MAX_LISTED)
       .map(({ schema, name }) => html`<option value="${schema}.${name}">`)}</datalist>
-<label for="key">Primary key</label><input id="key" name="key" class="code" value="${form?.get("key") ?? ""}" required maxlength="${MAX_KEY}">
+<label for="key">Primary key</label><input id="key" name="key" class="code" value="${form?.get("key") ?? ""}" maxlength="${MAX_KEY}">
 </div><p class="muted">The values of a key with several columns are separated by commas.</p></fieldset>
 ${asFields(form, operator, options)}
+${changeFields(form)}
 <button>Explain</button>
 </form>
 ${form && (await orFault(() => explanation(form, operator, options)))}`;
@@ -45,42 +48,22 @@ ${form && (await orFault(() => explanation(form, operator, options)))}`;
 });
 
 const tablesOf = ({ schemas }: Catalog): readonly Table[] =>
-  [...schemas.values()].flatMap(({ tables }) => [...tables.values()]).filter(hasPolicies);
-
-const hasPolicies = ({ kind }: Table) => kind === "table" || kind === "partitioned table";
+  [...schemas.values()].flatMap(({ tables }) => [...tables.values()]).filter(hasRows);
 
 async function explanation(form: URLSearchParams, operator: Operator, options: WhyOptions): Promise<Html> {
-  const found = tableIn(form, options.catalog());
-  const key = keyIn(form, found);
+  const found = askedTable(form.get("table") ?? "", options.catalog());
+  const event = eventIn(form);
+  const hasKey = event === null || form.get("key")?.trim();
+  const key = hasKey ? askedKey(form.get("key") ?? "", found) : null;
   const caller = await callerIn(form, operator, options);
-  const row = await rowFor(operator, found, key, options);
+  const readRow = key && ((changes?: string) => rowFor(operator, found, key, options, changes));
+  if (event !== null) return changeExplanation(form, event, { table: found, caller }, readRow, options);
+  const row = await readRow!();
   const policies = (await options.policies()).filter(
     ({ schema, table: name }) => schema === found.schema && name === found.name,
   );
   const access = await options.check.explain({ table: found, row, caller, policies });
   return answerTo(caller, access);
-}
-
-function tableIn(form: URLSearchParams, catalog: Catalog): Table {
-  const name = form.get("table")?.trim() ?? "";
-  const all = [...catalog.schemas.values()].flatMap(({ tables }) => [...tables.values()]);
-  const found = all.find((each) => `${each.schema}.${each.name}` === name) ?? all.find((each) => each.name === name);
-  if (!found) throw new FormFault(`“${name}” is not a served table: choose one of the list.`);
-  if (!hasPolicies(found))
-    throw new FormFault(`${name} is a ${found.kind}: its rows are those of its tables, so ask for one of these.`);
-  if (found.primaryKey.length === 0)
-    throw new FormFault(`${name} has no primary key, so a single row cannot be named.`);
-  return found;
-}
-
-function keyIn(form: URLSearchParams, { primaryKey }: Table): readonly string[] {
-  const text = form.get("key")?.trim() ?? "";
-  const key = primaryKey.length === 1 ? [text] : text.split(",").map((part) => part.trim());
-  if (text.length > MAX_KEY) throw new FormFault(`The key must not have more than ${MAX_KEY} characters.`);
-  if (key.length === primaryKey.length && text !== "") return key;
-  throw new FormFault(
-    `The key has ${primaryKey.length} ${primaryKey.length === 1 ? "value" : "values"}: ${primaryKey.join(", ")}.`,
-  );
 }
 
 /** The row as the operator sees it, because the caller may not. */
@@ -89,13 +72,17 @@ async function rowFor(
   found: Table,
   key: readonly string[],
   options: WhyOptions,
+  changes = "{}",
 ): Promise<string> {
   const { check, catalog } = options;
   const name = `${found.schema}.${found.name}`;
   refuseUnreachable(caller, found, options);
-  const row = await check.find(found, key, caller).catch((error: Error & { code?: string }) => {
+  const row = await check.find(found, key, caller, changes).catch((error: Error & { code?: string }) => {
     if (error.code === "42501") throw new FormFault(unreadable(found, caller, error.message));
-    if (error.code?.startsWith("22")) throw new FormFault(`This is not a key of ${name}: ${error.message}.`);
+    if (error.code?.startsWith("22"))
+      throw new FormFault(
+        `${changes === "{}" ? "This is not a key" : "These are not values"} of ${name}: ${error.message}.`,
+      );
     if (isTransient(error)) throw error;
     throw new FormFault(`The row cannot be read: ${error.message}.`);
   });
@@ -149,12 +136,9 @@ const LABELS: Readonly<Record<Verdict["command"], string>> = {
 
 const verdictRow = ({ command, isAllowed, columns, obstacles }: Verdict): Html => {
   const allowed = columns === "all" ? "the grants and policies allow it" : `for the columns ${columns.join(", ")}`;
-  const because = isAllowed ? allowed : html`<ul>${obstacles.map((each) => html`<li>${obstacle(each)}</li>`)}</ul>`;
+  const because = isAllowed ? allowed : obstaclesList(obstacles);
   return html`<tr><th scope="row">${LABELS[command]}</th><td class="${isAllowed ? "good" : "bad"}">${isAllowed ? "yes" : "no"}</td><td>${because}</td></tr>`;
 };
-
-const obstacle = ({ reason, expression, fix }: Obstacle): Html =>
-  html`${reason}${expression && html`: <code>${expression}</code>`}${fix && html`.<br>If it should: <code>${fix}</code>`}`;
 
 const policyRow = ({ policy: { name, command, isPermissive }, expression, result }: Evaluated): Html =>
   html`<tr><th scope="row">${name}${isPermissive ? null : html` <strong class="warn">restrictive</strong>`}</th><td>${command}</td><td><code>${expression}</code></td><td class="${result === "true" ? "good" : "bad"}">${result}</td></tr>`;

@@ -7,7 +7,10 @@ import { liveView } from "../console/live.ts";
 import { ConsoleSessions } from "../console/session.ts";
 import { type Tried, tryView } from "../console/try.ts";
 import { whyView } from "../console/why.ts";
+import { readChangesSetup } from "../db/advisor/change-setup.ts";
+import { MissingChangeCheck } from "../db/advisor/missing-change.ts";
 import type { Caller } from "../db/caller.ts";
+import type { Table } from "../db/catalog/catalog.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
 import { readPolicies } from "../db/rights/policies.ts";
@@ -71,8 +74,17 @@ export function createConsole({
       ),
   });
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
+  const { mode, publication, manager } = opened.changes;
+  const readSetup = (table: Table) => {
+    const { health } = app.changes;
+    const missing = health.mode === "none" && "reason" in health ? String(health.reason) : null;
+    const read = { missing, usesOutbox: mode === "outbox", publication, isManaged: manager === "service" };
+    return readChangesSetup(database.catalog, table, read, { schemas: config.dbSchemas, logins });
+  };
+  const changes = new MissingChangeCheck({ rights: rest.rights, access: check, logins, policies, readSetup });
   const why = whyView({
-    ...{ ...as, catalog, check, policies },
+    ...{ ...as, catalog, check, policies, changes },
+    filterLimits: () => rest.rights.filterLimits,
     loginOf: (role) => decodeURIComponent(new URL(opened.logins[database.loginOf(role)]).username),
   });
   const live = liveView({

@@ -193,7 +193,15 @@ test("no source file has more than 300 lines but the table of settings", () => {
 const INTERNAL_ERRORS = [
   ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FeedGap", "FeedUnavailable", "FilterError"],
   ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
-  ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "PatternError", "RefusedRecord"],
+  ...[
+    "NameConflict",
+    "NotCompiled",
+    "NotOneStatement",
+    "OutboundError",
+    "PatternError",
+    "QuestionFault",
+    "RefusedRecord",
+  ],
   ...["SignatureError", "TokenError", "TooManyTables", "TracingError", "WatchEnded", "XmlError"],
 ];
 const matchesIn = (pattern: RegExp) =>

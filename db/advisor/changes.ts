@@ -1,4 +1,4 @@
-import type { ClientBase } from "pg";
+import type { ClientBase, Pool } from "pg";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
 import { lossOf } from "../changes/lost-changes.ts";
 import {
@@ -27,16 +27,25 @@ type Options = {
  */
 export async function findLostChanges(
   client: Pick<ClientBase, "query">,
-  { schemas, logins, publication: name }: Options,
+  options: Options,
 ): Promise<readonly Commented[]> {
-  const { rows: tables } = await client.query<TableState>(tablesQuery, [schemas, logins, name]);
-  const { rows: publications } = await client.query<PublicationState>(publicationQuery, [name]);
-  const [publication] = publications;
+  const { publication: name } = options;
+  const { tables, publication } = await readPublished(client, options);
   if (publication)
     return [...lostOperations(publication), ...tables.flatMap((table) => findingsOf(table, publication))];
   const { sql, leftOut } = creationOf(tables, { name, server: await serverVersion(client) });
   const reason = ["it does not exist: subscribers receive no changes", ...leftOut].join("; ");
   return sql === null ? [] : [{ ...ABOUT_PUBLICATION, object: objectOf(name), reason, fix: `${sql};` }];
+}
+
+/** The tables of the served schemas, and the publication, which is null if there is none. */
+export async function readPublished(
+  client: Pick<ClientBase | Pool, "query">,
+  { schemas, logins, publication: name }: Options,
+): Promise<{ readonly tables: readonly TableState[]; readonly publication: PublicationState | null }> {
+  const { rows: tables } = await client.query<TableState>(tablesQuery, [schemas, logins, name]);
+  const { rows: publications } = await client.query<PublicationState>(publicationQuery, [name]);
+  return { tables, publication: publications[0] ?? null };
 }
 
 const objectOf = (publication: string) => `publication ${quoteIfNeeded(publication)}`;
@@ -81,6 +90,7 @@ function findingsOf(table: TableState, publication: PublicationState): readonly 
 }
 
 /** What is not in the SQL. */
-const inWords = ({ reason, advice, isSql }: Obstacle) => (isSql || advice === "" ? reason : `${reason}: ${advice}`);
+export const inWords = ({ reason, advice, isSql }: Obstacle) =>
+  isSql || advice === "" ? reason : `${reason}: ${advice}`;
 
-const statementsOf = ({ advice, isSql }: Obstacle): readonly string[] => (isSql ? advice.split("; ") : []);
+export const statementsOf = ({ advice, isSql }: Obstacle): readonly string[] => (isSql ? advice.split("; ") : []);

@@ -148,7 +148,7 @@ async function databaseOf(client: pg.Client): Promise<number> {
 type Refusal = { readonly needs: "setting" | "right"; readonly text: string };
 
 /** Everything that keeps the login from reading the write-ahead log, and what to do. */
-async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refusal[]> {
+export async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refusal[]> {
   const { rows } = await client.query(
     `select current_setting('wal_level') as level,
        (select rolreplication or rolsuper or exists (

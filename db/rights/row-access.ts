@@ -88,20 +88,40 @@ export class RowAccessCheck {
     this.#options = options;
   }
 
-  /** The row with this primary key, as `reader` sees it; null if there is none. Rejects with the errors of the database. */
-  async find(table: Table, key: readonly string[], reader: Caller): Promise<string | null> {
-    const conditions = table.primaryKey.map((column, i) => `t.${quoteIdentifier(column)} = $${i + 1}`);
-    const text = `select t::pg_catalog.text from ${quoteName(table)} as t where ${conditions.join(" and ")}`;
-    return (await this.#run(reader, table, text, key))?.[0]?.toString() ?? null;
+  /**
+   * The row with this primary key, as `reader` sees it; null if there is none. The values of `changes`, a JSON object, replace its own.
+   * Rejects with the errors of the database.
+   */
+  async find(table: Table, key: readonly string[], reader: Caller, changes = "{}"): Promise<string | null> {
+    const conditions = table.primaryKey.map((column, i) => `t.${quoteIdentifier(column)} = $${i + 2}`);
+    const text = `select ${populated("t")} from ${quoteName(table)} as t where ${conditions.join(" and ")}`;
+    return (await this.#run(reader, table, text, [changes, ...key]))?.[0]?.toString() ?? null;
+  }
+
+  /** A row with the values of a JSON object; the other columns are null. Rejects with the errors of the database. */
+  async write(table: Table, values: string, writer: Caller): Promise<string> {
+    const text = `select ${populated(`null::${quoteName(table)}`)}`;
+    return (await this.#run(writer, table, text, [values]))![0]!.toString();
+  }
+
+  /** Whether the policies let the caller read the row: each that applies, and those that hide the row. */
+  async reading(
+    question: Question,
+  ): Promise<Pick<RowAccess, "policies"> & { readonly obstacles: readonly Obstacle[] }> {
+    const applied = this.#applied(question);
+    if (applied === null) return { policies: [], obstacles: [] };
+    const relevant = applied.filter(({ command }) => READ.commands.includes(command));
+    const evaluated = await this.#evaluate({ ...question, policies: relevant });
+    const policies = evaluated.filter(({ policy, expression }) => expression === expressionOf(policy, READ.part));
+    return { policies, obstacles: obstaclesOf(READ, question, policies) };
   }
 
   async explain(question: Question): Promise<RowAccess> {
     const { table, caller } = question;
     const catalog = this.#options.catalog();
-    const inherited = catalog.roles.get(caller.role)?.inherits ?? new Set(["public"]);
-    const isUnrestricted = !isRestricted(catalog, caller.role, table);
-    const applied = isUnrestricted ? [] : question.policies.filter((policy) => appliesTo(policy, inherited));
-    const policies = await this.#evaluate({ ...question, policies: applied });
+    const applied = this.#applied(question);
+    const isUnrestricted = applied === null;
+    const policies = await this.#evaluate({ ...question, policies: applied ?? [] });
     const { columns: exposed } = tableExposure(catalog, caller.role, table);
     const verdicts = COMMANDS.map((command): Verdict => {
       const missing = missingGrants(catalog, caller.role, table, command);
@@ -111,6 +131,14 @@ export class RowAccessCheck {
       return { command, isAllowed: obstacles.length === 0, columns, obstacles };
     });
     return { verdicts, policies, isUnrestricted };
+  }
+
+  /** The policies that apply to the caller; null if the grants alone decide. */
+  #applied({ table, caller, policies }: Question): readonly Policy[] | null {
+    const catalog = this.#options.catalog();
+    if (!isRestricted(catalog, caller.role, table)) return null;
+    const inherited = catalog.roles.get(caller.role)?.inherits ?? new Set(["public"]);
+    return policies.filter((policy) => appliesTo(policy, inherited));
   }
 
   /** Each expression is a transaction of its own, because one may raise an error. */
@@ -150,11 +178,20 @@ export class RowAccessCheck {
   }
 }
 
+/** SQL of a row with the values of the JSON object $1. */
+const populated = (row: string) => `pg_catalog.jsonb_populate_record(${row}, $1::pg_catalog.jsonb)::pg_catalog.text`;
+
 /** USING and WITH CHECK of an update are often the same. */
 const isFirst = ({ reason, expression }: Obstacle, at: number, all: readonly Obstacle[]): boolean =>
   all.findIndex((each) => each.reason === reason && each.expression === expression) === at;
 
-function missingGrants(catalog: Catalog, role: string, table: Table, command: TablePrivilege): readonly Obstacle[] {
+/** The grants that a role lacks for a command, with the SQL that adds them. */
+export function missingGrants(
+  catalog: Catalog,
+  role: string,
+  table: Table,
+  command: TablePrivilege,
+): readonly Obstacle[] {
   const [schema, name, grantee] = [table.schema, table.name, role].map(quoteIfNeeded);
   const missing: Obstacle[] = [];
   const add = (reason: string, grant: string) =>

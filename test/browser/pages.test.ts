@@ -108,6 +108,15 @@ describe.skipIf(!installed)("the console", () => {
       await page.keyboard.press("Enter");
       await page.getByRole("heading", { name: "may do with this row" }).waitFor();
     },
+    "/console/why?change": async (page) => {
+      await page.getByLabel("Table").fill("public.articles");
+      await page.getByLabel("Primary key").fill("1");
+      await page.getByLabel("Change").selectOption("UPDATE");
+      await page.getByLabel("Old values").fill('{"status": "DRAFT"}');
+      await page.getByLabel("Filter").fill("status=eq.DRAFT");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "receives of this UPDATE" }).waitFor();
+    },
     "/console/live": async () => {},
   };
 

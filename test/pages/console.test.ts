@@ -365,7 +365,7 @@ describe("/console/why", () => {
   });
 
   test.each<[string, Record<string, string>]>([
-    ["“nothing” is not a served table", { table: "nothing", key: "1" }],
+    ["“nothing” is not a table of the served schemas", { table: "nothing", key: "1" }],
     ["This is not a key of public.plans: invalid input syntax for type bigint", { table: "plans", key: "x" }],
     ["The key has 2 values: team, user_id.", { table: "members", key: "red" }],
     ["The key must not have more than 1000 characters", { table: "plans", key: "1".repeat(1001) }],

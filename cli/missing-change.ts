@@ -1,0 +1,115 @@
+import { pino } from "pino";
+import type { Config } from "../config/config.ts";
+import { QuestionFault } from "../db/advisor/asked-change.ts";
+import { type ChangesRead, readChangesSetup } from "../db/advisor/change-setup.ts";
+import { setupOf } from "../db/advisor/finding.ts";
+import { MissingChangeCheck } from "../db/advisor/missing-change.ts";
+import { anonymous } from "../db/caller.ts";
+import { buildCatalog } from "../db/catalog/build.ts";
+import type { Catalog, Table } from "../db/catalog/catalog.ts";
+import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
+import { findChanges, PUBLICATION, refusalsOfLogical } from "../db/changes/mode.ts";
+import { loginName } from "../db/cluster/provision.ts";
+import { Database } from "../db/database.ts";
+import type { PatternLimits } from "../db/filters/patterns.ts";
+import { retryLocked } from "../db/follow/lock-retries.ts";
+import { readPolicies } from "../db/rights/policies.ts";
+import { Rights } from "../db/rights/rights.ts";
+import { RowAccessCheck } from "../db/rights/row-access.ts";
+import { ownerUrl, withOwner } from "./command.ts";
+
+type Opened = {
+  readonly check: MissingChangeCheck;
+  readonly catalog: Catalog;
+  /** The login of this command. */
+  readonly login: string;
+  readonly filterLimits: PatternLimits;
+  /** A row with this primary key, as `reader` sees it, and the values of `changes` in place of its own. Rejects with QuestionFault. */
+  find(table: Table, key: readonly string[], reader: string, changes: string): Promise<string>;
+};
+
+/** Opens the database as the service would, without the service. */
+export async function withMissingChange<Result>(
+  config: Config,
+  use: (opened: Opened) => Promise<Result>,
+): Promise<Result> {
+  const url = ownerUrl(config);
+  const { login, logins, read } = await readServiceSetup(config, url);
+  const database = new Database({
+    settings: { ...config, dbPool: 2, dbPoolShort: 2, dbPreparedStatements: 0 },
+    logins: { data: url, admin: url, service: url, auth: url, tasks: url, changes: url },
+    anonymousRoles: [],
+    log: pino({ level: "silent" }),
+    onConnectionError: () => {},
+  });
+  try {
+    const { dbSchemas: schemas, appSettings } = config;
+    const scope = { schemas, extraSearchPath: config.dbExtraSearchPath, servesPartitions: config.dbExposePartitions };
+    const rows = await retryLocked(() => readCatalog(database.catalog, scope));
+    const catalog = await buildCatalog(await parseCatalog(rows), 1);
+    database.follow(catalog);
+    const rights = rightsOn(database, catalog, config);
+    const access = new RowAccessCheck({ database, catalog: () => catalog, appSettings });
+    const policies = () => retryLocked(() => readPolicies(database.catalog, schemas));
+    const readSetup = (table: Table) => readChangesSetup(database.catalog, table, read, { schemas, logins });
+    const check = new MissingChangeCheck({ rights, access, logins, policies, readSetup });
+    const { filterLimits } = rights;
+    return await use({ check, catalog, login, filterLimits, find: (...row) => findRow(access, ...row) });
+  } finally {
+    await database.close();
+  }
+}
+
+/** The logins of the service, and how it reads changes. */
+async function readServiceSetup(config: Config, url: string) {
+  const { changesPublication: publication, dbSchemas: schemas, changesUrl, databaseDirectUrl } = config;
+  return withOwner(config, async (client) => {
+    const { logins } = await setupOf(client, config);
+    const { rows } = await client.query("select current_user as login, current_database() as database");
+    const { login, database } = rows[0];
+    if (config.migrate) {
+      const usesOutbox = (await refusalsOfLogical(client, loginName(database, "changes"))).length > 0;
+      const read: ChangesRead = { missing: null, usesOutbox, publication: PUBLICATION, isManaged: true };
+      return { login, logins: [...logins, loginName(database, "service")], read };
+    }
+    const { mode, reason, manager } = await findChanges(databaseDirectUrl || url, { publication, schemas, changesUrl });
+    const missing = mode === "none" ? reason : null;
+    const read: ChangesRead = { missing, usesOutbox: false, publication, isManaged: manager === "service" };
+    return { login, logins, read };
+  });
+}
+
+function rightsOn(database: Database, catalog: Catalog, config: Config): Rights {
+  return new Rights({
+    database,
+    catalog: { current: catalog, onChange: () => {} },
+    timeout: config.changesPolicyTimeout,
+    searchPath: [...config.dbSchemas.slice(0, 1), ...config.dbExtraSearchPath],
+    appSettings: config.appSettings,
+    filterLimits: {
+      conditions: config.restMaxConditions,
+      patterns: config.restMaxPatterns,
+      patternLength: config.restMaxPatternLength,
+    },
+    onInternalError: (error) => {
+      throw error;
+    },
+  });
+}
+
+async function findRow(
+  access: RowAccessCheck,
+  table: Table,
+  key: readonly string[],
+  reader: string,
+  changes: string,
+): Promise<string> {
+  const advice = "name a role that may read it with --reader, or give its values with --old and --new instead of --key";
+  const row = await access.find(table, key, anonymous(reader), changes).catch((error: Error & { code?: string }) => {
+    if (error.code?.startsWith("22"))
+      throw new QuestionFault(`These are not values of ${table.schema}.${table.name}: ${error.message}.`);
+    throw new QuestionFault(`The row cannot be read as ${reader}: ${error.message}: ${advice}.`);
+  });
+  if (row !== null) return row;
+  throw new QuestionFault(`${reader} sees no row with this key in ${table.schema}.${table.name}: ${advice}.`);
+}

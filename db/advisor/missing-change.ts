@@ -1,0 +1,212 @@
+import type { Caller } from "../caller.ts";
+import { quoteIfNeeded, type Table } from "../catalog/catalog.ts";
+import { mayUseColumn } from "../catalog/grants.ts";
+import { lossOf } from "../changes/lost-changes.ts";
+import { CheckError, type Inquiry } from "../rights/checker.ts";
+import { FilterError, type FilterRequest, type PreparedFilter, sharedFilter } from "../rights/filter.ts";
+import type { Policy } from "../rights/policies.ts";
+import { columnsRead, type Rights, type View } from "../rights/rights.ts";
+import { missingGrants, type Obstacle, type RowAccessCheck } from "../rights/row-access.ts";
+import { SharedCheck } from "../rights/shared-check.ts";
+import { writeArray } from "../wire/array-text.ts";
+import {
+  type AskedChange,
+  type AskedEvent,
+  type AskedRows,
+  askedRows,
+  changeOf,
+  QuestionFault,
+  stateOf,
+} from "./asked-change.ts";
+import { type ChangesSetup, fixable, type Step, setupSteps, step } from "./change-setup.ts";
+import { inWords, statementsOf } from "./changes.ts";
+
+/** What a subscriber receives of a change, and the conditions for it. */
+export type Reception = {
+  readonly steps: readonly Step[];
+  /** The event that the subscriber receives; null for none. */
+  readonly event: AskedEvent | null;
+  /** A sentence: `The subscriber receives nothing.` */
+  readonly answer: string;
+};
+
+export type ChangeQuestion = {
+  readonly table: Table;
+  readonly caller: Caller;
+  readonly change: AskedChange;
+  /** As a stream of the table has it; null for none. */
+  readonly filter: FilterRequest | null;
+};
+
+export type MissingChangeOptions = {
+  readonly rights: Rights;
+  readonly access: RowAccessCheck;
+  /** The login roles that take on the roles of callers. */
+  readonly logins: readonly string[];
+  policies(): Promise<readonly Policy[]>;
+  readSetup(table: Table): Promise<ChangesSetup>;
+};
+
+type Side = "new" | "old";
+
+/** Why a subscriber does not receive a change. The answer is that of the delivery itself; the steps explain it. */
+export class MissingChangeCheck {
+  readonly #options: MissingChangeOptions;
+
+  constructor(options: MissingChangeOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with QuestionFault if the question has to be corrected. */
+  async explain(question: ChangeQuestion): Promise<Reception> {
+    const { table, caller, change } = question;
+    const setup = await this.#options.readSetup(table);
+    const role = this.#roleStep(caller.role);
+    const steps = [...setupSteps(setup, table, change.event), role];
+    if (!role.isMet) return nothing(steps);
+    const rows = await askedRows(change, table, (values) => this.#write(table, values, caller));
+    steps.push(this.#grantStep(question));
+    const { filter, obstacles } = await this.#filterOf(question);
+    if (question.filter !== null) steps.push(step("The subscriber may use the filter", obstacles));
+    const view = await this.#options.rights.view(table, caller.role);
+    if (!("refusal" in view)) steps.push(...columnSteps(question, setup, view, filter));
+    const isPossible = steps.every(({ isMet, isRequired }) => isMet || !isRequired) && !("refusal" in view);
+    steps.push(...(await this.#rowSteps(question, rows, filter)));
+    return isPossible ? this.#deliver(question, setup, rows, filter, steps) : nothing(steps);
+  }
+
+  /** Only a role that exists, and that a login of the service may become, can subscribe. */
+  #roleStep(role: string): Step {
+    const { logins, rights } = this.#options;
+    const { roles } = rights.catalog;
+    const condition = `The service may act as the role ${role}`;
+    if (!roles.has(role)) return step(condition, [fixable("there is no such role", [])]);
+    const mayBecome = (login: string) =>
+      login === role || roles.get(login)?.isSuperuser || roles.get(login)?.mayBecome.has(role);
+    if (logins.some(mayBecome)) return step(condition, []);
+    const grant = `grant ${quoteIfNeeded(role)} to ${quoteIfNeeded(logins[0]!)}`;
+    return step(condition, [fixable("the login of the service may not become it", [grant])]);
+  }
+
+  #grantStep({ table, caller: { role } }: ChangeQuestion): Step {
+    const missing = missingGrants(this.#options.rights.catalog, role, table, "select");
+    return step(`The role ${role} may SELECT from ${table.schema}.${table.name}`, missing);
+  }
+
+  async #write(table: Table, values: string, caller: Caller): Promise<string> {
+    try {
+      return await this.#options.access.write(table, values, caller);
+    } catch (error) {
+      throw new QuestionFault(
+        `The values are not a row of ${table.schema}.${table.name}: ${(error as Error).message}.`,
+      );
+    }
+  }
+
+  async #filterOf({ table, caller: { role }, filter: request }: ChangeQuestion) {
+    const { rights } = this.#options;
+    const obstacles: Obstacle[] = [];
+    if (request === null) return { filter: null, obstacles };
+    try {
+      const filter = await rights.prepareFilter(request, table, role);
+      for (const name of filter.columns.keys()) {
+        if (mayUseColumn(rights.catalog, role, table, table.columns.get(name)!, "select")) continue;
+        const on = `${quoteIfNeeded(table.schema)}.${quoteIfNeeded(table.name)}`;
+        const grant = `grant select (${quoteIfNeeded(name)}) on ${on} to ${quoteIfNeeded(role)}`;
+        obstacles.push(fixable(`the role ${role} may not read the column ${name}`, [grant]));
+      }
+      return { filter, obstacles };
+    } catch (error) {
+      if (!(error instanceof FilterError)) throw error;
+      return { filter: null, obstacles: [fixable(error.message, [])] };
+    }
+  }
+
+  /** Whether the rows fulfil the filter, and the policies let the caller read them. */
+  async #rowSteps(
+    { table, caller }: ChangeQuestion,
+    rows: AskedRows,
+    filter: PreparedFilter | null,
+  ): Promise<readonly Step[]> {
+    const policies = (await this.#options.policies()).filter(
+      ({ schema, table: name }) => schema === table.schema && name === table.name,
+    );
+    const steps: Step[] = [];
+    for (const side of ["new", "old"] as const) {
+      const row = rows[side];
+      if (row === null) continue;
+      if (filter !== null) steps.push(await this.#fulfils(side, row, filter, table, caller.role));
+      const { obstacles } = await this.#options.access.reading({ table, row, caller, policies });
+      steps.push(step(`The policies let the subscriber read the ${side} row`, obstacles, false));
+    }
+    return steps;
+  }
+
+  async #fulfils(side: Side, row: string, filter: PreparedFilter, table: Table, role: string): Promise<Step> {
+    const { checker } = this.#options.rights;
+    const condition = `The ${side} row fulfils the filter`;
+    const terms = filter.terms.map((term) => (Array.isArray(term) ? writeArray(term) : (term as string | null)));
+    try {
+      const check = new SharedCheck(sharedFilter(filter), table, role, checker);
+      const found = await check.find([terms], writeArray([row]), this.#inquiry);
+      return step(condition, found.size > 0 ? [] : [fixable(`it is not true for the ${side} row`, [])], false);
+    } catch (error) {
+      if (!(error instanceof CheckError)) throw error;
+      return step(condition, [fixable(error.message, [])], false);
+    }
+  }
+
+  get #inquiry(): Inquiry {
+    return this.#options.rights.checker.inquiry("at length");
+  }
+
+  /** Lets the delivery decide, as for a real change. */
+  async #deliver(
+    { table, caller, change }: ChangeQuestion,
+    setup: ChangesSetup,
+    rows: AskedRows,
+    filter: PreparedFilter | null,
+    steps: readonly Step[],
+  ): Promise<Reception> {
+    const watches = this.#options.rights.watches();
+    watches.add({ table, caller, filter });
+    const asked = changeOf(change.event, rows, table, stateOf(setup.tables, table)!, setup.usesOutbox);
+    const { results } = await watches.findVisible([asked], this.#inquiry);
+    const [visible] = results.flatMap((result) => result.visible);
+    const [failure] = results.flatMap((result) => result.failures);
+    if (failure) return { steps, event: null, answer: `The subscriber receives an error: ${failure.error.message}.` };
+    if (!visible) return nothing(steps);
+    const event = visible.event as AskedEvent;
+    const left = visible.left === "filter" ? "no longer fulfils the filter" : "is hidden from it by a policy";
+    const because = visible.left === null ? "" : `, with the key of the row alone, because the new row ${left}`;
+    const isPartial = event === "UPDATE" && !visible.seesOld;
+    const partly = isPartial ? " Of the old row it receives at most the key." : "";
+    return { steps, event, answer: `The subscriber receives ${event}${because}.${partly}` };
+  }
+}
+
+const nothing = (steps: readonly Step[]): Reception => ({
+  steps,
+  event: null,
+  answer: "The subscriber receives nothing.",
+});
+
+/** Whether a change has the columns that the policies and the filter read. */
+function columnSteps(
+  { table, change: { event } }: ChangeQuestion,
+  setup: ChangesSetup,
+  view: View,
+  filter: PreparedFilter | null,
+): readonly Step[] {
+  const { state, usesOutbox } = setup;
+  const found = stateOf(setup.tables, table);
+  if (usesOutbox || state === null || !found?.isPublished) return [];
+  const read = columnsRead(view, filter?.columns.keys());
+  const loss = lossOf(found, read, state);
+  const obstacles = loss === null ? [] : [fixable(inWords(loss), statementsOf(loss))];
+  const isAll = loss?.isAll === true;
+  const published = step("The publication has the columns that policies and filter read", isAll ? obstacles : []);
+  if (event === "INSERT" || isAll) return [published];
+  const logged = "The old row is logged with the columns that policies and filter read";
+  return [published, step(logged, obstacles, false)];
+}
