@@ -120,8 +120,9 @@ export class Engine {
       const compile = () => this.#current().compiled.statementOf(operation);
       const statement = operation.kind === "query" ? traced(request.span ?? null, "compile", compile) : null;
       return this.#atPosition(operation, identity, async (transactions) => {
-        if (statement) return this.#executeCompiled(statement, operation, identity, signal, transactions);
-        const result = await this.#executeFields(operation, identity, signal, transactions);
+        const result = await (statement
+          ? this.#executeCompiled(statement, operation, identity, signal, transactions)
+          : this.#executeFields(operation, identity, signal, transactions));
         return this.#explained(result, operation, identity);
       });
     });
@@ -215,10 +216,10 @@ export class Engine {
 
   /** Errors say which fields of an input are invalid, and why a column cannot be filtered by. */
   async #explained(result: ExecutionResult, operation: Operation, identity: Identity): Promise<ExecutionResult> {
-    const ofVariables = result.errors?.filter(isOfVariable) ?? [];
+    if (result.errors === undefined) return result;
+    const ofVariables = result.errors.filter(isOfVariable);
     if (ofVariables.length > 0) nameVariables(ofVariables, operation, this.schema);
-    for (const error of result.errors ?? []) explainUnindexed(error, this.schema);
-    if (result.errors === undefined || operation.kind !== "mutation") return result;
+    for (const error of result.errors) explainUnindexed(error, this.schema);
     const { database, catalog } = this.#options;
     const transactions = database.forRole(identity.caller.role);
     return withFields(result, operation, { schema: this.schema, identity, transactions, catalog: catalog.current });

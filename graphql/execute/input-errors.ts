@@ -23,6 +23,7 @@ import type { Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
 import { causeOf } from "./errors.ts";
 import type { Operation } from "./operation.ts";
+import { refusedArguments } from "./refused-arguments.ts";
 
 /** An invalid field of an input, in `extensions.fields` of an error. */
 export type FieldFault = {
@@ -56,8 +57,8 @@ export const writeContext = ({ identity, catalog, transactions }: Omit<Asked, "s
 const OF_INPUT = /^2[23]/;
 
 /**
- * Adds the fields to the errors of mutations whose input the database refuses: every value that a type refuses, or every rule of
- * the table that the input violates, not only the first one.
+ * Adds the fields to the errors of input that the database refuses: every value that a type refuses, or every rule of the table that
+ * the input of a mutation violates, not only the first one.
  */
 export async function withFields(
   result: ExecutionResult,
@@ -67,7 +68,10 @@ export async function withFields(
   for (const error of result.errors ?? []) {
     const cause = causeOf(error) as DatabaseErrorLike;
     if (!OF_INPUT.test(cause.code ?? "")) continue;
-    const fields = await fieldsOf(cause, givenTo(error, operation, asked.schema), asked);
+    const node = fieldOf(error, operation);
+    const given = node ? givenTo(node, operation, asked.schema) : [];
+    const ofInput = await fieldsOf(cause, given, asked);
+    const fields = ofInput.length > 0 || !node ? ofInput : await refusedArguments(cause, node, operation, asked);
     if (fields.length > 0) Object.assign(error.extensions, { fields });
   }
   return result;
@@ -128,11 +132,10 @@ function messageFor(cause: DatabaseErrorLike, { catalog, identity: { caller } }:
 }
 
 /** The arguments of the field that has failed, as the client has sent them. */
-function givenTo({ path = [] }: GraphQLError, operation: Operation, schema: GraphQLSchema): readonly Given[] {
+function givenTo(node: FieldNode, operation: Operation, schema: GraphQLSchema): readonly Given[] {
   const { document, operationName, variables } = operation;
   const definition = getOperationAST(document, operationName)!;
-  const node = fieldAt(String(path[0]), definition.selectionSet, document);
-  const field = node && schema.getMutationType()?.getFields()[node.name.value];
+  const field = definition.operation === "mutation" && schema.getMutationType()?.getFields()[node.name.value];
   if (!field) return [];
   const { coerced = {} } = getVariableValues(schema, definition.variableDefinitions ?? [], variables ?? {});
   const values = getArgumentValues(field, node, coerced);
@@ -140,6 +143,10 @@ function givenTo({ path = [] }: GraphQLError, operation: Operation, schema: Grap
     ...{ name, type: getNamedType(type) as GraphQLInputObjectType },
     value: values[name],
   }));
+}
+
+function fieldOf({ path = [] }: GraphQLError, { document, operationName }: Operation): FieldNode | null {
+  return fieldAt(String(path[0]), getOperationAST(document, operationName)!.selectionSet, document);
 }
 
 /** An argument that is a row of a table. */

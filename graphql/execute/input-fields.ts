@@ -17,7 +17,7 @@ import {
 } from "postgraphile/graphql";
 import type { FieldFault } from "./input-errors.ts";
 
-type Path = readonly (string | number)[];
+export type Path = readonly (string | number)[];
 type Variables = Readonly<Record<string, unknown>>;
 
 /** What an error of graphql-js says about a field that its value or node does not have. */
@@ -88,7 +88,7 @@ function nameField(error: GraphQLError, place: Path, message: string): void {
 }
 
 /** `["filter", "or", 1, "total"]` → `filter.or[1].total`. The argument `input` is left out before its fields. */
-const textOf = ([argument, ...path]: Path): string =>
+export const textOf = ([argument, ...path]: Path): string =>
   [...(argument === "input" && path.length > 0 ? [] : [argument!]), ...path].reduce<string>(
     (text, part) => (typeof part === "number" ? `${text}[${part}]` : text === "" ? part : `${text}.${part}`),
     "",
@@ -100,7 +100,8 @@ type Places = {
   readonly variables: ReadonlyMap<string, Path>;
 };
 
-function placesIn(document: DocumentNode): Places {
+/** Where the values of arguments are in a document, or in one of its fields. */
+export function placesIn(node: ASTNode): Places {
   const values = new Map<unknown, Path>();
   const variables = new Map<string, Path>();
   const add = (value: ValueNode, path: Path): void => {
@@ -114,7 +115,7 @@ function placesIn(document: DocumentNode): Places {
       add(field.value, [...path, field.name.value]);
     }
   };
-  visit(document, {
+  visit(node, {
     Argument({ name, value }) {
       add(value, [name.value]);
     },

@@ -5,6 +5,10 @@ import type { Result, Statement, Transactions } from "../../db/transaction/trans
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { BatchClient, BatchResult } from "../../plugins/writes/writes.ts";
 
+/** The statement that has raised an error, if it was alone in its transaction. */
+export const failedStatement = (error: Error): Statement | null => failedStatements.get(error) ?? null;
+const failedStatements = new WeakMap<Error, Statement>();
+
 type WaitingQuery = {
   readonly query: PgClientQuery;
   resolve(result: PgClientResult<any>): void;
@@ -93,7 +97,10 @@ export class OperationQueries {
     const statements = queries.map(statementOf);
     const { transactions, identity, signal, maxRows } = this.#options;
     const options = { snapshot: !isWrite, unlimitedResult: isWrite, signal, ...(onCompleted && { onCompleted }) };
-    const results = await transactions.run(identity, statements, options);
+    const results = await transactions.run(identity, statements, options).catch((error) => {
+      if (statements.length === 1) failedStatements.set(error, statements[0]!);
+      throw error;
+    });
     if (!isWrite) refuseTooManyRows(results, maxRows);
     return results.map(({ rows, rowCount }, i) => ({
       rows: queries[i]!.arrayMode ? rows.map((row) => row.map(textOf)) : rows,
