@@ -28,9 +28,13 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
         const { tags } = details.registry.pgRelations[details.codec.name]![details.relationName]!.extensions ?? {};
         return tags?.foreignConnectionFieldName ? previous!(details) : `${this._manyRelation(details)}Connection`;
       },
-      // Query.articles instead of allArticles.
-      _allRows(_previous, _options, resource) {
-        return this.camelCase(this.pluralize(this._singularizedResourceName(resource)));
+      // Query.articles instead of allArticles. A name without a plural is that of the row: Query.staff(id:) and Query.allStaff.
+      _allRows(previous, _options, resource) {
+        const plural = this.camelCase(this.pluralize(this._singularizedResourceName(resource)));
+        const isOfRow = plural === lowerFirst(this.tableType(resource.codec));
+        return isOfRow && resource.uniques.some((unique: { isPrimary?: boolean }) => unique.isPrimary)
+          ? previous!(resource)
+          : plural;
       },
       // Query.article(id:) for the primary key, Query.articleBySlug(slug:) for other unique keys.
       rowByUnique(previous, _options, details) {

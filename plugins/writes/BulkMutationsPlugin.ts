@@ -97,7 +97,9 @@ function mutationsOf(build: GraphileBuild.Build, table: Table): Field[] {
   const { isInputObjectType } = build.graphql;
   const type = inflection.tableType(table.codec);
   const name = (verb: string, noun: string) => inflection.camelCase(`${verb}-${noun}`);
-  const many = inflection.pluralize(type);
+  const plural = inflection.pluralize(type);
+  // createStaff creates one row of a table whose name has no plural.
+  const many = plural === type ? `many-${type}` : plural;
   const input = build.getGraphQLTypeByPgCodec(table.codec, "input");
   const patch = build.getGraphQLTypeByPgCodec(table.codec, "patch");
   const filterName = inflection.filterType(type);
