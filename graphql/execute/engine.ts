@@ -11,7 +11,6 @@ import type { CancelSignal } from "../../db/wire/connection.ts";
 import { traced } from "../../telemetry/span.ts";
 import { CompiledQueries, executeCompiled } from "../compiled/compiled-queries.ts";
 import { sendQueriesTogether } from "../compiled/plan-phases.ts";
-import { WITHOUT_SCHEMA } from "../schema/left-out.ts";
 import { NAME_CONFLICT } from "../schema/name-conflict.ts";
 import { type BuiltSchema, buildSchema, lostFields, objectsWouldBeLost, type SchemaOptions } from "../schema/schema.ts";
 import { SubscriptionEvents } from "../transport/stream.ts";
@@ -75,7 +74,7 @@ export class Engine {
 
   /**
    * Builds the schema again and serves it. If the build fails, or if an object that is served now would be left out because of a
-   * conflict or an error, it throws and the previous schema stays in use. New objects with such a conflict or error are left out.
+   * conflict, it throws and the previous schema stays in use. New objects with such a conflict are left out.
    */
   async rebuild(): Promise<void> {
     const { maxTables, countTables, readDatabase } = this.#options;
@@ -84,9 +83,7 @@ export class Engine {
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
     const built = await buildSchema(options, this.#served);
     const known = this.omissions.map(lineOf);
-    const conflicts = built.omissions.filter(
-      (each) => (each.rule === NAME_CONFLICT || each.rule === WITHOUT_SCHEMA) && !known.includes(lineOf(each)),
-    );
+    const conflicts = built.omissions.filter((each) => each.rule === NAME_CONFLICT && !known.includes(lineOf(each)));
     const lost = this.#served && conflicts.length > 0 ? lostFields(this.#served, built) : new Map();
     if (lost.size > 0) throw objectsWouldBeLost(lost);
     const { schema } = built;

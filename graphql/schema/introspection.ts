@@ -28,21 +28,18 @@ const proc = (oid: string): ObjectId => `pg_proc ${oid}`;
 /** A smart tag is a line of a comment before the description. It can be left out without its object. */
 export type SmartTag = {
   readonly id: ObjectId;
-  /** The table, view or function that has the comment, or that the commented column or constraint belongs to. */
-  readonly owner: ObjectId;
   readonly tag: string;
   readonly object: PgObject;
   /** The comment without it. */
   readonly comment: string;
 };
 const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
-// Tags that hide an object are not included: without its tag, the object would be shown.
-const SMART_TAG = /^@(?!behaviou?r\b|omit\b)[A-Za-z]/;
+const SMART_TAG = /^@[A-Za-z]/;
 
 /** In the query by which PostGraphile reads the database. */
 const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
 
-/** What PostGraphile reads from the database. It is read once for all attempts to build a schema without some of the objects. */
+/** What PostGraphile reads from the database. It is read once for all builds of a schema without some of the objects. */
 export class Introspection {
   #text: string | null = null;
   #tags: readonly SmartTag[] | null = null;
@@ -68,22 +65,6 @@ export class Introspection {
     };
   }
 
-  /** The tables, views, types and functions of the database, the oldest first. Empty if it could not be read. */
-  get objects(): readonly ObjectId[] {
-    if (this.#text === null) return [];
-    const { namespaces, classes, types, procs } = this.#parsed();
-    const system = namespaces.find(({ nspname }) => nspname === "pg_catalog")?._id;
-    const isOwnType = ({ typrelid, typcategory, typnamespace }: Row) =>
-      typrelid === "0" && typcategory !== "A" && typnamespace !== system;
-    return [
-      ...classes.filter(({ relkind }) => "rvmfpc".includes(relkind)).map(({ _id }) => ({ age: _id, id: table(_id) })),
-      ...types.filter(isOwnType).map(({ _id }) => ({ age: _id, id: type(_id) })),
-      ...procs.map(({ _id }) => ({ age: _id, id: proc(_id) })),
-    ]
-      .sort((a, b) => Number(a.age) - Number(b.age))
-      .map(({ id }) => id);
-  }
-
   /** The columns of the database when it was read: `public.articles.title` */
   get columns(): ReadonlySet<string> {
     const { namespaces, classes, attributes } = this.#parsed();
@@ -105,10 +86,10 @@ export class Introspection {
     return this.#tags;
   }
 
-  /** Returns a function that says whether a database object is lost if these objects are left out. */
-  lossOf(leftOut: readonly ObjectId[]): (object: PgObject) => boolean {
+  /** Returns a function that says whether a database object is lost if this one is left out. */
+  lossOf(leftOut: ObjectId): (object: PgObject) => boolean {
     const catalogs = this.#parsed();
-    const rest = without(catalogs, new Set(leftOut));
+    const rest = without(catalogs, new Set([leftOut]));
     return (object) => idIn(catalogs, object) !== undefined && idIn(rest, object) === undefined;
   }
 
@@ -140,7 +121,6 @@ function tagsIn(catalogs: Catalogs): readonly SmartTag[] {
     const lines: readonly string[] = row.description.split("\n");
     return tagLines(row.description).map((tag) => ({
       id: smartTag(commented, tag),
-      owner,
       tag,
       object: named(catalogs, commented),
       comment: lines.filter((line) => line !== tag).join("\n"),

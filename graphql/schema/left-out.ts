@@ -1,30 +1,18 @@
 import { stripVTControlCharacters } from "node:util";
-import type { Pool } from "pg";
 import pg from "pg";
 import "postgraphile";
 import type { Finding } from "../../db/advisor/finding.ts";
-import type { Culprits } from "./culprit-search.ts";
-import type { ObjectId, SmartTag } from "./introspection.ts";
+import type { SmartTag } from "./introspection.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
-import { describe, Labels, type PgObject } from "./pg-objects.ts";
+import { Labels, type PgObject } from "./pg-objects.ts";
 
-/** An object with which the schema cannot be built. */
-export const WITHOUT_SCHEMA = "object-without-graphql";
-
-/** What was left out of a build so that it succeeds, and the columns that the database had at the build. */
+/** What a schema was built without because of name conflicts, and the columns that the database had at the build. */
 export type Missing = {
-  readonly culprits: Culprits;
-  /** Smart tags that are ignored, because with them the schema cannot be built. */
-  readonly tags: readonly (SmartTag & { readonly error: Error })[];
-  readonly newer: readonly ObjectId[];
+  readonly objects: readonly NameConflict[];
+  /** Smart tags that are ignored, because their names are taken. */
+  readonly tags: readonly (SmartTag & { readonly conflict: NameConflict })[];
   /** `public.articles.title` */
   readonly columns: ReadonlySet<string>;
-};
-
-export type Findings = {
-  readonly ofCulprits: ReadonlyMap<ObjectId, Finding>;
-  readonly ofNewer: Finding | null;
-  readonly others: readonly Finding[];
 };
 
 /** What PostGraphile leaves out of one schema, and why. */
@@ -175,22 +163,13 @@ export class LeftOut {
     return [...this.#clashes, ...(clash ? [clash] : [])].map((each) => new NameConflict(each, labels));
   }
 
-  /** The findings of the build, with the SQL that fixes them. Rejects if the database does not respond. */
-  async findings(pool: Pick<Pool, "query">, labels: Labels, missing: Missing): Promise<Findings> {
-    const described = await describe(pool, [...missing.culprits.keys(), ...missing.newer]);
-    const ofCulprits = new Map(
-      [...missing.culprits].map(([id, error]) => [id, findingOfCulprit(described.get(id) ?? id, error)]),
-    );
-    const newer = missing.newer.map((id) => described.get(id) ?? id);
-    const isReported = new Set([...[...ofCulprits.values()].map(({ object }) => object), ...newer]);
-    const others = [
-      ...missing.tags.map(({ tag, object, comment, error }): Finding => {
+  /** The findings of the build beside those of the missing objects, with the SQL that fixes them. */
+  findings(labels: Labels, missing: Missing): readonly Finding[] {
+    const isReported = new Set(missing.objects.map(({ finding }) => finding.object));
+    return [
+      ...missing.tags.map(({ tag, object, comment, conflict }): Finding => {
         const label = labels.labelOf(object);
-        const because =
-          error instanceof NameConflict
-            ? error.reasonToIgnore(object)
-            : `with it the schema cannot be built: ${toSentence(error.message)}`;
-        const reason = `GraphQL ignores ${tag}: ${because}`;
+        const reason = `GraphQL ignores ${tag}: ${conflict.reasonToIgnore(object)}`;
         const fix = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
         return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, fix };
       }),
@@ -213,7 +192,6 @@ export class LeftOut {
         (reason): Finding => ({ rule: "left-out-of-graphql", level: "warning", object: "GraphQL", reason, fix: null }),
       ),
     ];
-    return { ofCulprits, ofNewer: newer.length > 0 ? notTried(newer) : null, others };
   }
 
   #withType(error: Error, scope: any): Error {
@@ -242,25 +220,6 @@ const nameOf = (pg: { schemaName?: string; name?: string } | undefined) => `${pg
 const IN_OTHER_WORDS =
   /^(Skipped .* because we couldn't give it any attributes|Could not (build PgCodec|make (return )?codec) for|Could not find connection type|Couldn't find a 'output' variant)/;
 
-const findingOfCulprit = (object: string, error: Error): Finding =>
-  error instanceof NameConflict
-    ? error.finding
-    : {
-        rule: WITHOUT_SCHEMA,
-        level: "error",
-        object,
-        reason: `GraphQL leaves it out: with it the schema cannot be built: ${toSentence(error.message)}`,
-        fix: null,
-      };
-
-const notTried = (objects: readonly string[]): Finding => ({
-  rule: WITHOUT_SCHEMA,
-  level: "error",
-  object: "GraphQL",
-  reason: `too many objects prevent the schema from being built. Left out as well: ${objects.join(", ")}`,
-  fix: null,
-});
-
 const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
   rule: "type-without-graphql",
   level: "warning",
@@ -280,7 +239,7 @@ const notServed = ({ label, isOverloaded }: Labels["functions"][number]): Findin
 });
 
 /** Turns a message of PostGraphile, which has several paragraphs and terminal colours, into one line. */
-function toSentence(message: string): string {
+export function toSentence(message: string): string {
   return stripVTControlCharacters(message)
     .replace("A naming conflict has occurred - ", "")
     .replace("We don't have any information about the first entity.", "")

@@ -1,5 +1,4 @@
 import pg, { type Pool } from "pg";
-import type { ObjectId } from "./introspection.ts";
 
 /** An object of the database that leads to a part of the GraphQL schema. `label` is preliminary: without arguments. */
 export type PgObject = {
@@ -62,22 +61,6 @@ const OBJECTS = `
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype in ('e', 'i')
     )
   order by 2, 3, 4`;
-
-/** Objects as they are written in `comment on`: `pg_class 16402` → `table public.articles`. Without those that were dropped. */
-export async function describe(
-  pool: Pick<Pool, "query">,
-  ids: readonly ObjectId[],
-): Promise<ReadonlyMap<ObjectId, string>> {
-  if (ids.length === 0) return new Map();
-  const list = `array[${ids.map(pg.escapeLiteral).join(", ")}]`;
-  const results = await pool.query(
-    `set local search_path = '';
-     select id, pg_describe_object(replace(part[1], 'pg_attribute', 'pg_class')::regclass, part[2]::oid, coalesce(part[3], '0')::int) as label
-     from unnest(${list}) as ids (id), string_to_array(id, ' ') as part`,
-  );
-  const { rows } = (results as unknown as pg.QueryResult<{ id: ObjectId; label: string | null }>[]).at(-1)!;
-  return new Map(rows.flatMap(({ id, label }) => (label === null ? [] : [[id, label]])));
-}
 
 /** The names and comments of the objects of the served schemas. */
 export class Labels {

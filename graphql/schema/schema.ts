@@ -16,9 +16,9 @@ import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import { DeleteAnonymousPlugin } from "../../plugins/writes/DeleteAnonymousPlugin.ts";
-import { type Attempt, buildWithoutCulprits, type Culprits } from "./culprit-search.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
-import { LeftOut } from "./left-out.ts";
+import { LeftOut, toSentence } from "./left-out.ts";
+import type { NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
 import { withoutConsole } from "./without-console.ts";
 
@@ -75,8 +75,6 @@ export type BuiltSchema = {
   readonly resolvedPreset: GraphileConfig.ResolvedPreset;
   /** The parts of the database that are not in the schema, and why. */
   readonly omissions: readonly Finding[];
-  /** The objects with which the schema could not be built. */
-  readonly culprits: Culprits;
   /** The objects that lead to each field: `Query.articles` */
   readonly sources: ReadonlyMap<string, readonly PgObject[]>;
   /** The smart tags that the schema was built with. */
@@ -85,66 +83,69 @@ export type BuiltSchema = {
   whyLost(object: PgObject): Finding | undefined;
 };
 
-/** What the next build needs to know about the schema that is served now. */
-export type Before = Pick<BuiltSchema, "culprits" | "tags">;
+/** The schema that is served now. The names of its smart tags stay with their objects. */
+export type Before = Pick<BuiltSchema, "tags">;
 
 /**
- * Builds the GraphQL schema of the database, without the objects with which it cannot be built. `before` is the schema that is served.
- * Rejects if the database does not respond, or if no object is the cause of a failure.
+ * Builds the GraphQL schema of the database. What a name conflict names is left out, and the schema is built again: each further
+ * build names at least one further object or tag. Rejects if the database does not respond, and with any other error.
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
   const introspection = new Introspection();
-  const { built, culprits, newer } = await buildWithoutCulprits({
-    attempt: (objects) => attempt(options, introspection, objects, before),
-    objects: () => introspection.objects,
-    partsOf: (object) => introspection.tags.filter(({ owner }) => owner === object).map(({ id }) => id),
-    known: before?.culprits ?? new Map(),
-  });
-  if (built === null) throw new Error("there is no table or function that a caller may use");
-  const { schema, resolvedPreset, leftOut, labels } = built;
+  const leftOut = new Map<ObjectId, NameConflict>();
+  for (;;) {
+    const { made, conflicts } = await build(options, introspection, new Set(leftOut.keys()), before);
+    const further = [...conflicts].filter(([id]) => !leftOut.has(id));
+    for (const [id, conflict] of further) leftOut.set(id, conflict);
+    if (further.length > 0) continue;
+    if (made instanceof Error) throw made;
+    return withOmissions(made, introspection, leftOut);
+  }
+}
+
+function withOmissions(
+  { schema, resolvedPreset, watched, labels }: Made,
+  introspection: Introspection,
+  leftOut: ReadonlyMap<ObjectId, NameConflict>,
+): BuiltSchema {
   bindPlansToDocuments(schema, resolvedPreset);
-  const tags = culprits.size === 0 ? [] : introspection.tags.filter(({ id }) => culprits.has(id));
-  const isTag = new Set(tags.map(({ id }) => id));
-  const { ofCulprits, ofNewer, others } = await leftOut.findings(options.catalog, labels, {
-    culprits: new Map([...culprits].filter(([id]) => !isTag.has(id))),
-    tags: tags.map((tag) => ({ ...tag, error: culprits.get(tag.id)! })),
-    newer,
-    columns: introspection.columns,
+  const tags = introspection.tags.flatMap((tag) => {
+    const conflict = leftOut.get(tag.id);
+    return conflict ? [{ ...tag, conflict }] : [];
   });
-  const losses = [
-    ...[...ofCulprits].map(([id, finding]) => ({ finding, isLost: introspection.lossOf([id]) })),
-    ...(ofNewer ? [{ finding: ofNewer, isLost: introspection.lossOf(newer) }] : []),
-  ];
+  const isTag = new Set(tags.map(({ id }) => id));
+  const objects = [...leftOut].filter(([id]) => !isTag.has(id));
+  const losses = objects.map(([id, { finding }]) => ({ finding, isLost: introspection.lossOf(id) }));
+  const missing = { objects: objects.map(([, conflict]) => conflict), tags, columns: introspection.columns };
   return {
     schema,
     resolvedPreset,
-    omissions: [...losses.map(({ finding }) => finding), ...others],
-    culprits,
-    tags: new Set(introspection.tags.flatMap(({ id }) => (culprits.has(id) ? [] : [id]))),
-    sources: leftOut.sources,
+    omissions: [...losses.map(({ finding }) => finding), ...watched.findings(labels, missing)],
+    tags: new Set(introspection.tags.flatMap(({ id }) => (isTag.has(id) ? [] : [id]))),
+    sources: watched.sources,
     whyLost: (object) => losses.find(({ isLost }) => isLost(object))?.finding,
   };
 }
 
-type Built = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly leftOut: LeftOut; readonly labels: Labels };
+type Made = Pick<BuiltSchema, "schema" | "resolvedPreset"> & { readonly watched: LeftOut; readonly labels: Labels };
 
-/** PostGraphile's error for a schema without fields, such as one that is built without all objects. */
+/** PostGraphile's error for a schema without fields. */
 const NO_FIELDS = /not suitable for use as root query operation type/;
 
-/** Null for a schema without fields. */
-async function attempt(
+/** Builds once. `conflicts` are what the build itself names, whether it succeeds or not. */
+async function build(
   options: SchemaOptions,
   introspection: Introspection,
   objects: ReadonlySet<ObjectId>,
   before: Before | null,
-): Promise<Attempt<Built | null>> {
+): Promise<{ readonly made: Made | Error; readonly conflicts: ReadonlyMap<ObjectId, NameConflict> }> {
   const { catalog: pool, schemas } = options;
   const pgService = makePgService({ pool, schemas: [...schemas], pubsub: false });
-  const leftOut = new LeftOut();
+  const watched = new LeftOut();
   const preset: GraphileConfig.Preset = {
     extends: [contractPreset, options.nodeIds ? nodeIdsPreset : withoutNodeIds],
     plugins: [
-      leftOut.plugin,
+      watched.plugin,
       privilegesPlugin({
         catalog: options.relations,
         readCatalog: options.readRelations,
@@ -164,19 +165,16 @@ async function attempt(
       connectionFilterComputedColumns: options.unindexedFilters === "all",
     },
   };
-  const made: Pick<BuiltSchema, "schema" | "resolvedPreset"> | { error: Error } = await withoutConsole(
+  const made = await withoutConsole(
     () => makeSchema(preset),
-    (line) => leftOut.print(line),
+    (line) => watched.print(line),
   ).then(
-    ({ schema, resolvedPreset }) => {
-      const [error] = validateSchema(schema);
-      return error ? { error } : { schema, resolvedPreset };
-    },
-    (error: Error) => ({ error }),
+    ({ schema, resolvedPreset }) => validateSchema(schema)[0] ?? { schema, resolvedPreset },
+    (error: Error) => error,
   );
   const labels = await Labels.read(pool, schemas);
-  const conflicts = leftOut.conflicts(labels, "error" in made ? made.error : undefined);
-  const culprits = new Map(
+  const conflicts = watched.conflicts(labels, made instanceof Error ? made : undefined);
+  const named = new Map(
     conflicts.flatMap((conflict) => {
       const tags = introspection.tags.filter(({ id }) => !objects.has(id));
       const tag = conflict.tagAmong(tags, ({ id }) => before !== null && !before.tags.has(id));
@@ -184,9 +182,17 @@ async function attempt(
       return id ? [[id, conflict]] : [];
     }),
   );
-  if ("error" in made && NO_FIELDS.test(made.error.message)) return { built: null, culprits };
-  if ("error" in made) return { error: conflicts.at(-1) ?? made.error, culprits };
-  return { built: { ...made, leftOut, labels }, culprits };
+  if (!(made instanceof Error)) return { made: { ...made, watched, labels }, conflicts: named };
+  return { made: conflicts.at(-1) ?? failure(made, introspection, labels), conflicts: named };
+}
+
+/** The error with its message as one line, which begins with the objects that have the smart tag that PostGraphile quotes. */
+function failure(error: Error, { tags }: Introspection, labels: Labels): Error {
+  if (NO_FIELDS.test(error.message)) return new Error("there is no table or function that a caller may use");
+  const message = toSentence(error.message);
+  const quoted = tags.filter(({ tag }) => message.includes(`'${tag.replace(/^\S+ /, "")}'`));
+  const objects = [...new Set(quoted.map(({ object }) => labels.labelOf(object)))];
+  return Object.assign(error, { message: objects.length > 0 ? `${objects.join(", ")}: ${message}` : message });
 }
 
 /** What the schema leaves out. If the schema cannot be built, the error is the only finding. */

@@ -17,7 +17,7 @@ const ODD = 'create table odd (id int primary key, a_b int, "aB" int); grant sel
 const THINGS =
   "create table thing (id int primary key); create table things (id int primary key); grant select on thing, things to anon;";
 const USER = 'create table "user" (id int primary key); grant select on "user" to anon;';
-const NO_TAG =
+const INVALID_TAG =
   "create table tagged (id int primary key); comment on table tagged is '@behavior nonsense +++ foo'; grant select on tagged to anon;";
 
 /** The omissions that the log and /health report for the first three. */
@@ -122,15 +122,20 @@ describe("with conflicting names while the service runs", () => {
   });
 
   test("the previous schema stays if an object that is served would be left out, and the log and /health give the reason", async () => {
-    await dba("comment on table comments is '@behavior nonsense +++ foo'");
+    await addTable("thing");
+    await dba(
+      "create table others (id int primary key, a int, b int, c int, d int, e int, f int); grant select on others to anon",
+    );
+    await expect.poll(() => fieldsOf("Other"), POLL).toContain("f");
+    await dba("alter table thing rename to other");
     await expect.poll(async () => (await health()).schema, POLL).not.toBe("current");
     const { schema: reason } = await health();
     expect(reason).toMatch(
-      /^table public\.comments: GraphQL would lose (\w+\.\w+, ){4}\w+\.\w+ and \d+ more: GraphQL leaves it out: .*Invalid value for behavior/,
+      /^table public\.others: GraphQL would lose (\w+\.\w+, ){4}\w+\.\w+ and \d+ more: it and table public\.other lead to the same GraphQL /,
     );
     expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
-    expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
-    await dba("comment on table comments is null");
+    expect((await gql("{ others { edges { node { a f } } } }")).errors).toBeUndefined();
+    await dba("drop table other, others");
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
@@ -180,20 +185,17 @@ describe("with conflicting names while the service runs", () => {
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
-  test("a smart tag with a wrong argument is ignored, the rest is served, and a finding names it with the fix", async () => {
-    await dba("comment on table comments is e'@order bodie desc\\n@accept nothing at all\\nWhat readers say.'");
+  test("the previous schema stays if a smart tag has a wrong argument, and the log and /health name it until it is fixed", async () => {
+    await dba("comment on table comments is e'@order bodie desc\\nWhat readers say.'");
     await addTable("meanwhile_tagged");
-    await expect.poll(() => fieldsOf("MeanwhileTagged"), POLL).toEqual(["id"]);
-    const { schema, omissions } = await health();
-    expect({ schema, omissions }).toEqual({
-      schema: "current",
-      omissions: [
-        `table public.comments: GraphQL ignores @order bodie desc: with it the schema cannot be built: "bodie desc" in @order of comments is not a column followed by asc or desc; to fix it: comment on table public.comments is '@accept nothing at all\nWhat readers say.';`,
-      ],
-    });
+    const reason = '"bodie desc" in @order of comments is not a column followed by asc or desc';
+    await expect.poll(health, POLL).toEqual({ ...CURRENT, schema: reason });
+    expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
     expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
+    expect(await fieldsOf("MeanwhileTagged")).toEqual([]);
     await dba("comment on table comments is null");
-    await expect.poll(health, POLL).toEqual(CURRENT);
+    await expect.poll(() => fieldsOf("MeanwhileTagged"), POLL).toEqual(["id"]);
+    expect(await health()).toEqual(CURRENT);
   });
 
   test.each([
@@ -220,30 +222,54 @@ describe("with conflicting names while the service runs", () => {
   );
 });
 
-describe("with objects that prevent the schema from being built at the start", () => {
-  const { gql, logs, health } = useServiceAfter(NO_TAG + THINGS + USER + ARTICLE_EDGES);
+describe("with conflicting names that end the build at the start", () => {
+  const { gql, logs, health } = useServiceAfter(THINGS + USER + ARTICLE_EDGES);
 
-  test("GraphQL is served without them, and the log and /health give the reason of each", async () => {
+  test("GraphQL is served without the newer objects, and the log and /health give the reason of each", async () => {
     expect((await gql("{ users { name } things { totalCount } }")).errors).toBeUndefined();
     const { schema, omissions } = await health();
     expect(schema).toBe("current");
     expect(omissions).toEqual([
       expect.stringMatching(/^table public\."user": .*the same GraphQL /),
       NO_EDGES,
-      expect.stringMatching(/^table public\.tagged: GraphQL leaves it out: .*Invalid value for behavior/),
       expect.stringMatching(/^table public\.things: .*the same GraphQL /),
     ]);
-    expect(logs(LEFT_OUT)).toHaveLength(4);
+    expect(logs(LEFT_OUT)).toHaveLength(3);
   });
 
   test("each is served as soon as its cause is removed, although the others remain", async () => {
-    await dba("comment on table tagged is null; drop table thing");
-    await expect
-      .poll(async () => (await gql("{ taggeds { totalCount } things { totalCount } }")).errors, POLL)
-      .toBeUndefined();
+    await dba("drop table thing");
+    await expect.poll(async () => (await gql("{ things { totalCount } }")).errors, POLL).toBeUndefined();
     expect((await health()).omissions).toEqual([expect.stringContaining('table public."user"'), NO_EDGES]);
-    await dba('drop table "user", tagged, things, article_edges');
+    await dba('drop table "user", things, article_edges');
     await expect.poll(health, POLL).toEqual(CURRENT);
+  });
+});
+
+const REFUSAL = {
+  message: "the GraphQL schema cannot be built: the log and /health give the reason",
+  extensions: { code: "INTERNAL_ERROR" },
+};
+
+describe("with an error that names no conflict at the start", () => {
+  const { service, gql, logs, health, fieldsOf } = useServiceAfter(INVALID_TAG, { API_KEY_REQUIRED: "off" });
+
+  test("only GraphQL responds 503, the log and /health name the error, and the fix is served", async () => {
+    const { status, headers, ...body } = await gql("{ users { name } }");
+    expect({ status, body, retryAfter: headers.get("retry-after") }).toEqual({
+      status: 503,
+      body: { errors: [REFUSAL] },
+      retryAfter: "5",
+    });
+    for (const path of ["/rest/v1/users?select=name", "/articles"])
+      expect((await fetch(`${service().url}${path}`)).status).toBe(200);
+    const { schema: reason } = await health();
+    expect(reason).toMatch(/^table public\.tagged: Invalid value for behavior; .* found 'nonsense \+\+\+ foo'$/);
+    expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
+    await dba("comment on table tagged is null");
+    await expect.poll(() => fieldsOf("Tagged"), POLL).toEqual(["id"]);
+    expect(await health()).toEqual(CURRENT);
+    await dba("drop table tagged");
   });
 });
 
@@ -253,21 +279,17 @@ describe("with a database that has nothing for callers", () => {
     "create schema desert; grant usage on schema desert to anon",
     settings,
   );
-  const refusal = {
-    message: "the GraphQL schema cannot be built: the log and /health give the reason",
-    extensions: { code: "INTERNAL_ERROR" },
-  };
 
   test("only GraphQL responds 503, the log and /health give the reason, and the first table is served", async () => {
     const { status, headers, ...body } = await gql("{ users { name } }");
     expect({ status, body, retryAfter: headers.get("retry-after") }).toEqual({
       status: 503,
-      body: { errors: [refusal] },
+      body: { errors: [REFUSAL] },
       retryAfter: "5",
     });
     expect((await fetch(`${service().url}/graphiql`)).status).toBe(200);
     const client = connect(service(), {});
-    expect(await client.run("{ __typename }")).toEqual({ errors: [refusal] });
+    expect(await client.run("{ __typename }")).toEqual({ errors: [REFUSAL] });
     const reason = "there is no table or function that a caller may use";
     expect(await health()).toEqual({ ...CURRENT, schema: reason });
     expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
