@@ -132,6 +132,12 @@ test("db/filters has the one list of operators and the one type of conditions", 
   expect(containing(/^(export )?(type|interface) Condition\b/m)).toEqual(["db/filters/condition.ts"]);
 });
 
+test("conditions are parsed in db/filters, and of realtime/ only the HTTP endpoint of broadcasts uses the gateway", () => {
+  expect(containing(/^export function parseLogic\b/m)).toEqual(["db/filters/parse.ts"]);
+  const users = sources.filter((file) => importsOf(file).some((path) => folderOf(path) === "rest-gateway"));
+  expect(users.filter((file) => folderOf(file) === "realtime")).toEqual(["realtime/broadcast.ts"]);
+});
+
 test("one skeleton tries requests for tables and resources again", () => {
   expect(containing(/refreshIfStale\(\)/).filter((file) => gatewayFolderOf(file) !== null)).toEqual([
     "rest-gateway/conventions/data-interface.ts",

@@ -1,6 +1,7 @@
 import { type Column, quoteName, type Table } from "../catalog/catalog.ts";
 import { type Condition, type Filter, mapFilters } from "../filters/condition.ts";
 import type { Operand, RowCondition, Term } from "../filters/evaluate.ts";
+import type { Field } from "../filters/field.ts";
 import { type Family, type IsKeyword, isOfChanges, OPERATORS, type Operator } from "../filters/operators.ts";
 import { ConditionCounter, PatternError, type PatternLimits } from "../filters/patterns.ts";
 import { writeCondition, writeFilter } from "../filters/write.ts";
@@ -15,18 +16,12 @@ export type FilterRequest = Condition<string, string | null>;
 type Request = Filter<string, string | null>;
 
 /** A condition of a request as a filter on changes. Throws FilterError. */
-export const filterRequestOf = (
-  condition: Condition<RequestField>,
-  values: readonly (string | null)[],
-): FilterRequest =>
+export const filterRequestOf = (condition: Condition<Field>, values: readonly (string | null)[]): FilterRequest =>
   mapFilters(condition, (filter) => {
     const { name, path } = filter.field;
     if (path.length > 0) throw new FilterError(`${name}: changes cannot be filtered by parts of JSON`);
     return { ...filter, field: name, value: values[filter.value]! };
   });
-
-/** A column, or a part of its JSON. */
-type RequestField = { readonly name: string; readonly path: readonly unknown[] };
 
 /** A filter whose names and values are valid for its table. Filters that differ only in their values have equal shapes. */
 export type PreparedFilter = {

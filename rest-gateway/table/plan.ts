@@ -8,8 +8,9 @@ import type {
   Table,
 } from "../../db/catalog/catalog.ts";
 import type { Condition } from "../../db/filters/condition.ts";
+import type { JsonStep } from "../../db/filters/field.ts";
 import type { Sql } from "../../db/sql.ts";
-import type { AggregateName, JsonStep, Preferences } from "./request.ts";
+import type { AggregateName, Preferences } from "./request.ts";
 import type { Scope } from "./write/scope.ts";
 
 /**

@@ -144,13 +144,6 @@ export const retryHeaders = (seconds: number | undefined): Record<string, string
 
 // Malformed input.
 
-/** `at` is the position in `text`, from 0. */
-export const unreadable = (parameter: string, text: string, at: number, expected: string) =>
-  problem("unreadable query", {
-    parameter,
-    text,
-    details: `at character ${at + 1}: expected ${expected}, found ${at < text.length ? JSON.stringify(text[at]) : "the end"}`,
-  });
 /** A parameter whose value has no operator. `meant` is the parameter with a similar name, if there is one. */
 export function notFilter(
   name: string,
@@ -169,9 +162,6 @@ export function notFilter(
 }
 /** Characters of a value that a hint repeats. */
 const MAX_SHOWN = 100;
-export const nameTooLong = (name: string, max: number) => problem("name too long", { name: name.slice(0, 20), max });
-export const tooDeep = (what: string, max: number) =>
-  problem("too deep", { what, max, hint: "Split it into several requests." });
 export const tooMany = (what: string, max: number) =>
   problem("too many", { max, what, hint: "Split it into several requests." });
 export const tooManyEmbeds = (max: number) => tooMany("embedded relationships", max);

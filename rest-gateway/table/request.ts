@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../db/filters/condition.ts";
+import type { Field } from "../../db/filters/field.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
 import type { MediaType } from "../conventions/headers.ts";
 
@@ -51,10 +52,6 @@ export type QueryPart = {
   readonly limit: number | null;
   readonly offset: number;
 };
-
-/** `data->address->>city` → `{ name: "data", path: [{ arrow: "->", key: "address" }, { arrow: "->>", key: "city" }] }` */
-export type Field = { readonly name: string; readonly path: readonly JsonStep[] };
-export type JsonStep = { readonly arrow: "->" | "->>"; readonly key: string | number };
 
 export type SelectItem =
   | { readonly kind: "all" }

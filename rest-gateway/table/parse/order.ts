@@ -1,7 +1,7 @@
 import { parserCache } from "../../../cache/text-cache.ts";
-import type { Field, OrderTerm } from "../request.ts";
-import { readField } from "./field.ts";
-import { Scanner } from "./scanner.ts";
+import { type Field, readField } from "../../../db/filters/field.ts";
+import { Scanner } from "../../../db/filters/scanner.ts";
+import type { OrderTerm } from "../request.ts";
 
 const DIRECTIONS: readonly Suffix<"direction">[] = [
   { text: ".asc", meaning: "asc" },

@@ -1,9 +1,9 @@
 import { OPERATORS } from "../../../db/filters/operators.ts";
+import type { Operation } from "../../../db/filters/parse.ts";
 import { ConditionCounter, PatternError } from "../../../db/filters/patterns.ts";
 import type { Problem } from "../../../db/problems/problem.ts";
 import { expensivePattern, patternTooLong, tooMany, tooManyRepetitions } from "../problem.ts";
 import type { ParseLimits } from "../request.ts";
-import type { Operation } from "./conditions.ts";
 
 /** Counts the conditions of a request and its patterns. */
 export class OperationCounter {

@@ -1,21 +1,21 @@
 import { parserCache } from "../../../cache/text-cache.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
 import type { Condition, Logic } from "../../../db/filters/condition.ts";
+import { type Field, readName, readPath } from "../../../db/filters/field.ts";
+import {
+  beginsLikeFilter,
+  filterOf,
+  type Operation,
+  parseLogic,
+  parseOperation,
+  tryOperation,
+} from "../../../db/filters/parse.ts";
+import { Scanner } from "../../../db/filters/scanner.ts";
 import { Problem } from "../../../db/problems/problem.ts";
 import { invalidRange, notFilter } from "../problem.ts";
-import {
-  type Field,
-  type OrderTerm,
-  type ParseLimits,
-  type Query,
-  type QueryPart,
-  RESERVED_NAMES,
-} from "../request.ts";
-import { beginsLikeFilter, filterOf, type Operation, parseLogic, parseOperation, tryOperation } from "./conditions.ts";
-import { parseNames, readName, readPath } from "./field.ts";
+import { type OrderTerm, type ParseLimits, type Query, type QueryPart, RESERVED_NAMES } from "../request.ts";
 import { parseOrder } from "./order.ts";
 import { OperationCounter } from "./patterns.ts";
-import { Scanner } from "./scanner.ts";
 import { EVERYTHING, parseSelect } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
 
@@ -250,4 +250,17 @@ function filterNamed(name: string, text: string): Operation {
     if (!(error instanceof Problem) || beginsLikeFilter(text)) throw error;
     throw notFilter(name, text, similarTo(name, RESERVED_NAMES), error);
   }
+}
+
+/** Parses the value of `columns=` or `on_conflict=`: `id,"first name"`. */
+function parseNames(parameter: "columns" | "on_conflict", text: string): string[] {
+  const scanner = new Scanner(`${parameter} parameter`, text);
+  const names = new Set<string>();
+  do {
+    scanner.skipSpace();
+    names.add(readName(scanner));
+    scanner.skipSpace();
+  } while (scanner.takes(","));
+  scanner.expectEnd('"," or the end');
+  return [...names];
 }

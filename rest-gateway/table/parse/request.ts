@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Condition } from "../../../db/filters/condition.ts";
+import type { Field } from "../../../db/filters/field.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import { takeKey } from "../../../identity/credentials.ts";
 import { type MediaType, parseAccept } from "../../conventions/headers.ts";
 import { methodNotAllowed } from "../../conventions/problem.ts";
 import { methodNotForFunctions } from "../problem.ts";
-import type { Body, Field, Method, ParseLimits, QueryPart, RequestUrl, TableRequest, Target } from "../request.ts";
+import type { Body, Method, ParseLimits, QueryPart, RequestUrl, TableRequest, Target } from "../request.ts";
 import { parseBody } from "./body.ts";
 import { parsePreferences, parseProfile, parseRange } from "./headers.ts";
 import { parseQuery } from "./query-string.ts";

@@ -1,8 +1,8 @@
 import { parserCache } from "../../../cache/text-cache.ts";
-import { tooDeep } from "../problem.ts";
+import { readName, readPath, refuseLongName } from "../../../db/filters/field.ts";
+import { tooDeep } from "../../../db/filters/parse.ts";
+import { Scanner } from "../../../db/filters/scanner.ts";
 import type { Aggregate, AggregateName, SelectItem } from "../request.ts";
-import { readName, readPath, refuseLongName } from "./field.ts";
-import { Scanner } from "./scanner.ts";
 
 type Embed = Extract<SelectItem, { kind: "embed" }>;
 type Select = {

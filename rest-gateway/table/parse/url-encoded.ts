@@ -1,4 +1,4 @@
-import { unreadable } from "../problem.ts";
+import { unreadable } from "../../../db/filters/scanner.ts";
 
 const NO_NUL = "any character but NUL";
 

@@ -1,5 +1,6 @@
 import type { Catalog, Column, Table } from "../../../db/catalog/catalog.ts";
 import type { Filter } from "../../../db/filters/condition.ts";
+import type { Field } from "../../../db/filters/field.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import type {
   BodyColumns,
@@ -13,7 +14,7 @@ import type {
   UpdatePlan,
 } from "../plan.ts";
 import { invalidBody, JSON_IN_FORM, methodNotForTable, noSuchBodyColumns, putFilters, unfiltered } from "../problem.ts";
-import type { Body, Field, TableRequest } from "../request.ts";
+import type { Body, TableRequest } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";
 import { planConditions, unknownColumn } from "./fields.ts";
 import { countExists, RowPlanner, refuseManyFilters, sourceOf } from "./rows.ts";

@@ -1,8 +1,8 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { type Condition, type Filter, mapFilters } from "../../../db/filters/condition.ts";
+import type { Field } from "../../../db/filters/field.ts";
 import type { ConditionPlan, EmbedPlan, FieldPlan, RowSource } from "../plan.ts";
 import { embedFilterNeedsNull, noSuchColumn, noSuchType } from "../problem.ts";
-import type { Field } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";
 
 /** A column or a computed field. `name` names the rows in error messages. */

@@ -1,3 +1,4 @@
+import type { Field } from "../../../db/filters/field.ts";
 import type {
   EmbedPlan,
   FieldPlan,
@@ -10,7 +11,7 @@ import type {
   ValuePlan,
 } from "../plan.ts";
 import { notEmbedded, orderNeedsToOne } from "../problem.ts";
-import type { Field, OrderTerm } from "../request.ts";
+import type { OrderTerm } from "../request.ts";
 import { hasField, planField } from "./fields.ts";
 
 /** The rows to order. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Condition } from "../../../../db/filters/condition.ts";
-import type { Field } from "../../../../rest-gateway/table/request.ts";
+import type { Field } from "../../../../db/filters/field.ts";
 import { parse, problemOf } from "./parse.ts";
 
 /** The conditions as text with their values: `or(eq(id, 1), not and(…))`. */

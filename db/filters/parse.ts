@@ -1,10 +1,8 @@
-import type { Condition, Filter, Logic } from "../../../db/filters/condition.ts";
-import { type IsKeyword, isKeyword, isOperator, OPERATORS, type Operator } from "../../../db/filters/operators.ts";
-import { Problem } from "../../../db/problems/problem.ts";
-import { writeArray } from "../../../db/wire/array-text.ts";
-import { tooDeep } from "../problem.ts";
-import type { Field } from "../request.ts";
-import { isNameCode, readField } from "./field.ts";
+import { Problem, problem } from "../problems/problem.ts";
+import { writeArray } from "../wire/array-text.ts";
+import type { Condition, Filter, Logic } from "./condition.ts";
+import { type Field, isNameCode, readField } from "./field.ts";
+import { type IsKeyword, isKeyword, isOperator, OPERATORS, type Operator } from "./operators.ts";
 import { Scanner } from "./scanner.ts";
 
 /** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
@@ -125,6 +123,9 @@ const withWildcards = (operator: Operator, text: string) =>
 const isSmallLetter = (code: number) => code >= 0x61 && code <= 0x7a;
 const isLetter = (code: number) => isSmallLetter(code | 0x20) || code === 0x5f;
 const isElementPart = (code: number) => code !== 0x2c && code !== 0x29;
+
+export const tooDeep = (what: string, max: number) =>
+  problem("too deep", { what, max, hint: "Split it into several requests." });
 
 export type LogicOptions = {
   /** Levels of `and` and `or`. */

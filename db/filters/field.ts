@@ -1,6 +1,9 @@
-import { nameTooLong } from "../problem.ts";
-import type { Field, JsonStep } from "../request.ts";
-import { Scanner } from "./scanner.ts";
+import { problem } from "../problems/problem.ts";
+import type { Scanner } from "./scanner.ts";
+
+/** `data->address->>city` → `{ name: "data", path: [{ arrow: "->", key: "address" }, { arrow: "->>", key: "city" }] }` */
+export type Field = { readonly name: string; readonly path: readonly JsonStep[] };
+export type JsonStep = { readonly arrow: "->" | "->>"; readonly key: string | number };
 
 /** Postgres truncates longer names. */
 const MAX_NAME_BYTES = 63;
@@ -21,7 +24,8 @@ export function readName(scanner: Scanner): string {
 }
 
 export function refuseLongName(name: string): void {
-  if (Buffer.byteLength(name) > MAX_NAME_BYTES) throw nameTooLong(name, MAX_NAME_BYTES);
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    throw problem("name too long", { name: name.slice(0, 20), max: MAX_NAME_BYTES });
 }
 
 /** `data->address->>city`, `data->0`, `data->-1->"a.b"` */
@@ -83,17 +87,4 @@ function trimSpaces(text: string): string {
   while (text[start] === " ") start++;
   while (end > start && text[end - 1] === " ") end--;
   return start === 0 && end === text.length ? text : text.slice(start, end);
-}
-
-/** Parses the value of `columns=` or `on_conflict=`: `id,"first name"`. */
-export function parseNames(parameter: "columns" | "on_conflict", text: string): string[] {
-  const scanner = new Scanner(`${parameter} parameter`, text);
-  const names = new Set<string>();
-  do {
-    scanner.skipSpace();
-    names.add(readName(scanner));
-    scanner.skipSpace();
-  } while (scanner.takes(","));
-  scanner.expectEnd('"," or the end');
-  return [...names];
 }

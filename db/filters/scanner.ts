@@ -1,5 +1,4 @@
-import type { Problem } from "../../../db/problems/problem.ts";
-import { unreadable } from "../problem.ts";
+import { type Problem, problem } from "../problems/problem.ts";
 
 const SPACE = 0x20;
 const TAB = 0x09;
@@ -94,3 +93,11 @@ export class Scanner {
 }
 
 const isSpace = (code: number) => code === SPACE || code === TAB;
+
+/** `at` is the position in `text`, from 0. */
+export const unreadable = (parameter: string, text: string, at: number, expected: string) =>
+  problem("unreadable query", {
+    parameter,
+    text,
+    details: `at character ${at + 1}: expected ${expected}, found ${at < text.length ? JSON.stringify(text[at]) : "the end"}`,
+  });
