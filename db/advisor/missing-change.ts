@@ -181,7 +181,8 @@ export class MissingChangeCheck {
     const because = visible.left === null ? "" : `, with the key of the row alone, because the new row ${left}`;
     const isPartial = event === "UPDATE" && !visible.seesOld;
     const partly = isPartial ? " Of the old row it receives at most the key." : "";
-    return { steps, event, answer: `The subscriber receives ${event}${because}.${partly}` };
+    const filtered = setup.rowFilter === null ? "" : ", if the publication sends the row";
+    return { steps, event, answer: `The subscriber receives ${event}${because}${filtered}.${partly}` };
   }
 }
 

@@ -3,7 +3,7 @@ import { outcomeOf } from "../../cli/command.ts";
 import { why } from "../../cli/why.ts";
 import { consoleClient, textOf } from "../support/console-client.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
-import { startTrackit, type Trackit, taskId, userId } from "./trackit.ts";
+import { organisationId, startTrackit, type Trackit, taskId, userId } from "./trackit.ts";
 
 const NOTES = ["full_notes", "key_notes"] as const;
 
@@ -218,6 +218,24 @@ test("names a policy that is false for the row, with its expression, and one tha
   const broken = await conditions([...note, "--role", trackit.role("user"), "--claims", '{"sub": "1"}']);
   expect(broken.answer).toContain("The subscriber receives an error: ");
   expect(broken.unmet[0].obstacles[0].reason).toContain("invalid input syntax for type uuid");
+});
+
+test("names the condition of a publication, and the partitions whose old rows are not logged whole", async () => {
+  await sql(`
+    create publication chosen for table full_notes where (id > 5), audit_log with (publish_via_partition_root);
+    insert into audit_log (id, organisation_id, action, entity, at) overriding system value
+      values (4711, '${organisationId(1)}', 'read', 'task', '2026-10-05')`);
+  const chosen = { CHANGES_PUBLICATION: "chosen" };
+  const { stdout } = await npmWhy(["full_notes", "INSERT", "--new", JSON.stringify(own(7)), ...asUser(1)], chosen);
+  expect(stdout).toContain(
+    "no   The publication chosen sends every row\n       it sends only the rows that fulfil its condition: (id > 5)\n",
+  );
+  expect(stdout).toContain("\nThe subscriber receives INSERT, if the publication sends the row.\n");
+  const reader = ["--reader", trackit.role("support")];
+  const entry = await npmWhy(["audit_log", "DELETE", "--key", "4711, 2026-10-05", ...asUser(1), ...reader], chosen);
+  expect(entry.stdout).toContain("yes  The publication chosen has the table public.audit_log\n");
+  expect(entry.stdout).toContain("         alter table public.audit_log_2026_10 replica identity full;\n");
+  expect(entry.stdout).toContain("\nThe subscriber receives nothing.\n");
 });
 
 test("says what is missing before changes can be read", async () => {
