@@ -28,6 +28,9 @@ type DatabaseSettings = BudgetSettings &
     | "dbMaxResultBytes"
     | "dbSharedReads"
     | "streamConnections"
+    | "migrate"
+    | "taskConcurrency"
+    | "taskTimeout"
   >;
 
 export type DatabaseOptions = Pick<StatementTimeoutOptions, "anonymousRoles"> & {
@@ -49,6 +52,9 @@ const POOLER =
 /** The logins that take on the role of a caller. */
 export type CallerLogin = "data" | "admin" | "service";
 
+/** The logins of transactions that requests wait for. */
+type RequestLogin = CallerLogin | "auth";
+
 /** The connection pools, one per login role, and the health of the database. */
 export class Database {
   /** Ordinary connections, for the catalog and the health check. */
@@ -62,10 +68,12 @@ export class Database {
   readonly #data: Transactions;
   readonly #admin: Transactions;
   readonly #service: Transactions;
+  /** The transactions of tasks, on the connections of the logins. */
+  readonly #tasks: Readonly<Record<CallerLogin, Transactions>>;
   readonly #logins: Logins;
   readonly #diagnosis: Diagnosis;
   /** Which caller gets a connection next. */
-  readonly #queues: Readonly<Record<CallerLogin, Admission>>;
+  readonly #queues: Readonly<Record<RequestLogin, Admission>>;
   readonly #onLimit: (setting: string) => void;
   /** Roles that only the login of admins may become; by name until there is a catalog. */
   #adminRoles: ReadonlySet<string> = new Set(["admin"]);
@@ -90,9 +98,9 @@ export class Database {
     const budget = new ByteBudget(budgetLimits(settings));
     const timesOf = options.metrics && transactionTimes(options.metrics);
     const transactions = (
-      login: CallerLogin | "auth",
+      login: RequestLogin,
       slots: number,
-      more: Pick<TransactionOptions, "admission" | "streams" | "onFailure" | "onRun" | "slow"> = {},
+      more: Pick<TransactionOptions, "streams" | "onFailure" | "onRun" | "slow"> = {},
     ) =>
       new Transactions({
         maxPrepared: settings.dbPreparedStatements,
@@ -102,6 +110,7 @@ export class Database {
         statementTimeoutOf,
         onPooler,
         pool: pool(logins[login], slots),
+        admission: this.#queues[login],
         ...more,
         ...(timesOf && { times: timesOf(login) }),
       });
@@ -126,11 +135,13 @@ export class Database {
       data: new Admission({ ...queue, slots: dbPool, share: dbPoolShare, short: settings.dbPoolShort }),
       admin: new Admission({ ...queue, slots: few, share: 100 }),
       service: new Admission({ ...queue, slots: few, share: 100 }),
+      auth: new Admission({ ...queue, slots: few, share: dbPoolShare }),
     };
+    const { taskTimeout } = settings;
+    const taskConcurrency = settings.migrate ? settings.taskConcurrency : 0;
     const admitted = (login: CallerLogin, slots: number, share: number) => {
       const streamed = Math.min(settings.streamConnections, slots - 1);
-      return transactions(login, slots, {
-        admission: this.#queues[login],
+      return transactions(login, slots + taskConcurrency, {
         streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined,
         onFailure,
         onRun,
@@ -145,6 +156,13 @@ export class Database {
     this.#admin = admitted("admin", few, 100);
     this.#service = admitted("service", few, 100);
     this.auth = transactions("auth", few);
+    // Tasks may take long: requests do not wait for their slots.
+    const tasks = (requests: Transactions) =>
+      requests.inBackground({
+        admission: new Admission({ ...queue, slots: taskConcurrency, share: 100 }),
+        statementTimeoutOf: (role) => statementTimeouts.ofRole(role) ?? taskTimeout,
+      });
+    this.#tasks = { data: tasks(this.#data), admin: tasks(this.#admin), service: tasks(this.#service) };
     if (options.metrics) this.#register(options.metrics);
     this.catalog = new pg.Pool(pool(logins.data, 2));
     this.catalog.on("error", onConnectionError);
@@ -158,7 +176,8 @@ export class Database {
     this.#diagnosis.follow(catalog);
     this.statementTimeouts.follow(roles);
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
-    for (const transactions of [this.#data, this.#admin, this.#service]) transactions.follow(code);
+    const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];
+    for (const transactions of all) transactions.follow(code);
   }
 
   #register(metrics: Metrics): void {
@@ -202,6 +221,11 @@ export class Database {
     if (role === "") throw loginRequired(null);
     const login = this.loginOf(role);
     return login === "data" ? this.#data : login === "admin" ? this.#admin : this.#service;
+  }
+
+  /** The transactions of a task of this role. */
+  forTask(role: string): Transactions {
+    return this.#tasks[this.loginOf(role)];
   }
 
   /** Whether requests wait for a connection. */

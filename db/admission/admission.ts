@@ -47,6 +47,7 @@ export class Slot {
 }
 
 type Waiter = {
+  /** Null for work that no request waits for. */
   readonly recipient: Recipient | null;
   readonly isQuickRead: boolean;
   admit(slot: Slot): void;
@@ -69,7 +70,7 @@ const SHORT_WAIT = 200;
  * - While the clients of a network hold more memory than they may (`byte-budget.ts`), they wait.
  * - Quick reads (`sharedReads` of Transactions) that are admitted together share a slot.
  * - When more transactions arrive than the slots can run, those that would wait longest are refused at once. Otherwise all would
- *   wait longer and longer.
+ *   wait longer and longer. Not refused are those of requests that have had a transaction: its work would be lost.
  */
 export class Admission {
   readonly #options: AdmissionOptions;
@@ -84,7 +85,9 @@ export class Admission {
   #timer: NodeJS.Timeout | null = null;
   /** The newest slot that quick reads may share. */
   #shared: Slot | null = null;
-  readonly #queue = new FairQueue<Waiter>({ isCounted: (client) => client !== INTERNAL });
+  readonly #queue = new FairQueue<Waiter>({
+    isCounted: (_client, { recipient }) => recipient !== null && !recipient.isContinued,
+  });
   readonly #limit: QueueLimit;
   #free: number;
   #done = 0;

@@ -266,13 +266,18 @@ export class Holding {
   }
 }
 
+type RecipientOptions = { readonly holder?: Holder | null; readonly isContinued?: boolean };
+
 /** Where the results of one request go. Counts them until it is closed: the client has read everything, or has disconnected. */
 export class Recipient extends Holding {
   /** Who shares the connections of the database: `user 7`, `key 5d3f…`, or the network of an anonymous caller. */
   readonly client: string;
+  /** Whether the request has had a transaction before, whose work would be lost if this one were refused. */
+  readonly isContinued: boolean;
 
-  constructor(client: string, network: string, holder: Holder | null = null) {
+  constructor(client: string, network: string, { holder = null, isContinued = false }: RecipientOptions = {}) {
     super(network, "responses", holder);
     this.client = client;
+    this.isContinued = isContinued;
   }
 }

@@ -67,7 +67,7 @@ export type ExecutionOptions = {
   /** Called with the seconds from the start until the results are complete. */
   onEnd(seconds: number, work: Work): void;
   /** Called when the connection is free again, with an error if it cannot be used again. */
-  release(connection: PooledConnection, slot: Slot | null, broken: Error | undefined): void;
+  release(connection: PooledConnection, slot: Slot, broken: Error | undefined): void;
 };
 
 /** Resolves when the connection is clean, or with the reason why it cannot be used again; null without code. */
@@ -75,11 +75,11 @@ type Cleaned = Promise<Error | undefined> | null;
 
 /**
  * Runs a transaction on a clean connection, which is released before the promise settles or, after code, when it has been
- * cleaned. `slot` is null where connections are not rationed. Rejects as `Transactions.run` does.
+ * cleaned. Rejects as `Transactions.run` does.
  */
 export const execute = (
   connection: PooledConnection,
-  slot: Slot | null,
+  slot: Slot,
   work: Work,
   options: ExecutionOptions,
 ): Promise<Result[]> =>
@@ -87,7 +87,7 @@ export const execute = (
 
 class Execution {
   readonly #connection: PooledConnection;
-  readonly #slot: Slot | null;
+  readonly #slot: Slot;
   readonly #work: Work;
   readonly #options: ExecutionOptions;
   readonly #resolve: (results: Result[]) => void;
@@ -102,7 +102,7 @@ class Execution {
 
   constructor(
     connection: PooledConnection,
-    slot: Slot | null,
+    slot: Slot,
     work: Work,
     options: ExecutionOptions,
     resolve: (results: Result[]) => void,

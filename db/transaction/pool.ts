@@ -6,7 +6,7 @@ import { RawClient, type RawClientConfig } from "../wire/connection.ts";
 export type PoolOptions = RawClientConfig & {
   /** Maximum connections; 10 by default. */
   readonly max?: number;
-  /** Milliseconds to open a connection, and to wait for a free one; without it there is no limit. */
+  /** Milliseconds to open a connection; without it there is no limit. */
   readonly connectionTimeoutMillis?: number;
   /** Milliseconds after which an unused connection may be closed; a minute by default. It is closed within twice that time. */
   readonly idleTimeoutMillis?: number;
@@ -30,25 +30,20 @@ export class PooledConnection {
   }
 }
 
-type Waiter = { give(connection: Promise<PooledConnection> | PooledConnection): void };
-
 /**
- * The connections of one login. A free one is taken without a promise or a timer. Waiting calls are served in order.
- * The connection used last is taken first, so that those that are not needed become idle.
+ * The connections of one login. A free one is taken without a promise or a timer. Nothing waits here: the admission in front of the pool
+ * lets no more in than there are connections. The connection used last is taken first, so that those that are not needed become idle.
  */
 export class ConnectionPool {
   readonly #options: PoolOptions;
   readonly #onError: (error: Error) => void;
   readonly #free: PooledConnection[] = [];
-  readonly #waiters = new Set<Waiter>();
   /** Connections that are open or being opened. */
   #open = 0;
   /** The fewest that were free since the last inspection: these were not needed. */
   #spare = 0;
   #inspection: NodeJS.Timeout | null = null;
   #closed: PromiseWithResolvers<void> | null = null;
-  /** How many waited too long. */
-  timeouts = 0;
 
   /** `onError` receives the error of a connection that is lost, whether it is used or free. */
   constructor(options: PoolOptions, onError: (error: Error) => void) {
@@ -65,10 +60,6 @@ export class ConnectionPool {
     return this.#free.length;
   }
 
-  get waiting(): number {
-    return this.#waiters.size;
-  }
-
   /** A free connection, or null. `release` must follow. */
   take(): PooledConnection | null {
     const connection = this.#free.pop() ?? null;
@@ -77,14 +68,15 @@ export class ConnectionPool {
   }
 
   /**
-   * Resolves to a free or new connection; `release` must follow. Rejects with Problem when none becomes free in time, or
-   * when the database does not accept a new one.
+   * A free or new connection; `release` must follow. Rejects with Problem when the database does not accept a new one, and with an
+   * internal error if all connections are in use.
    */
-  connect(): Promise<PooledConnection> {
-    if (this.#closed) return Promise.reject(problem("database unavailable"));
+  async connect(): Promise<PooledConnection> {
+    if (this.#closed) throw problem("database unavailable");
     const free = this.take();
-    if (free !== null) return Promise.resolve(free);
-    return this.#open < this.max ? this.#openOne() : this.#wait();
+    if (free !== null) return free;
+    if (this.#open >= this.max) throw new Error("more transactions were admitted than the pool has connections");
+    return this.#openOne();
   }
 
   /** Returns a connection; with an error if it cannot be used again. */
@@ -93,9 +85,7 @@ export class ConnectionPool {
       this.#discard(connection);
       return;
     }
-    const next = this.#nextWaiter();
-    if (next) next.give(connection);
-    else this.#free.push(connection);
+    this.#free.push(connection);
   }
 
   /** Closes all connections, once they are released. */
@@ -103,8 +93,6 @@ export class ConnectionPool {
     if (this.#closed) return this.#closed.promise;
     this.#closed = Promise.withResolvers();
     if (this.#inspection) clearInterval(this.#inspection);
-    const unavailable = problem("database unavailable");
-    for (let next = this.#nextWaiter(); next; next = this.#nextWaiter()) next.give(Promise.reject(unavailable));
     for (const connection of this.#free.splice(0)) this.#discard(connection);
     if (this.#open === 0) this.#closed.resolve();
     return this.#closed.promise;
@@ -130,30 +118,6 @@ export class ConnectionPool {
     return connection;
   }
 
-  #wait(): Promise<PooledConnection> {
-    return new Promise((resolve, reject) => {
-      const { connectionTimeoutMillis = 0 } = this.#options;
-      const refuse = () => {
-        this.#waiters.delete(waiter);
-        this.timeouts++;
-        reject(problem("connections busy"));
-      };
-      const timer = connectionTimeoutMillis > 0 ? setTimeout(refuse, connectionTimeoutMillis) : undefined;
-      const give: Waiter["give"] = (connection) => {
-        clearTimeout(timer);
-        resolve(connection);
-      };
-      const waiter = { give };
-      this.#waiters.add(waiter);
-    });
-  }
-
-  #nextWaiter(): Waiter | undefined {
-    const next = this.#waiters.values().next().value;
-    if (next) this.#waiters.delete(next);
-    return next;
-  }
-
   /** The connection was lost: a free one is removed now, a used one when it is released. */
   #lose(connection: PooledConnection): void {
     connection.isRetired = true;
@@ -163,15 +127,11 @@ export class ConnectionPool {
     this.#discard(connection);
   }
 
-  /** Closes a connection; the next waiter gets a new one. It does not wait for the server, which may be gone. */
+  /** Closes a connection. It does not wait for the server, which may be gone. */
   #discard({ client }: PooledConnection): void {
     client.end().catch(() => {});
     this.#open--;
-    if (this.#closed) {
-      if (this.#open === 0) this.#closed.resolve();
-      return;
-    }
-    this.#nextWaiter()?.give(this.#openOne());
+    if (this.#open === 0) this.#closed?.resolve();
   }
 
   /** Closes the free connections that were not needed since the last inspection, and those that are too old. */

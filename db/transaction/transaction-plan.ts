@@ -9,7 +9,7 @@ import type { Preparation } from "./preparation.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
 
-type PlannerOptions = Pick<TransactionOptions, "sharedReads" | "statementTimeoutOf" | "onFailure">;
+type PlannerOptions = Pick<TransactionOptions, "sharedReads" | "statementTimeoutOf" | "onFailure" | "maxResultBytes">;
 
 /** A transaction of several round trips: what is sent first and last. */
 type OpenPlan = {
@@ -110,7 +110,8 @@ export class TransactionPlanner {
       ((index: number) => {
         if (index >= first && index < first + count) onCompleted(index - first);
       });
-    return { preparation: this.#preparation, unlimitedResult, recipient, onCompleted: report };
+    const isUnlimited = unlimitedResult || this.#options.maxResultBytes === 0;
+    return { preparation: this.#preparation, unlimitedResult: isUnlimited, recipient, onCompleted: report };
   }
 }
 

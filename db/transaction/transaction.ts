@@ -33,11 +33,11 @@ export type TransactionOptions = {
   readonly maxResultBytes?: number;
   /**
    * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
-   * prepared statements or without `admission`.
+   * prepared statements.
    */
   readonly sharedReads?: number;
-  /** Decides which transaction gets a connection next; without it, they get one in order. */
-  readonly admission?: Admission;
+  /** Decides which transaction gets a connection next. It has at most as many slots as the pool has connections. */
+  readonly admission: Admission;
   /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
   readonly streams?: Admission;
   readonly onConnectionError: (error: Error) => void;
@@ -68,15 +68,14 @@ export class Transactions {
   readonly #execution: ExecutionOptions;
   readonly #sharedReads: SharedReads;
 
-  constructor(options: TransactionOptions) {
+  /** `owner` has the connections, if these transactions have none of their own. */
+  constructor(options: TransactionOptions, owner: Transactions | null = null) {
     this.#options = options;
-    this.#preparation = new Preparation(options.maxPrepared, () => options.onPooler?.());
+    this.#preparation = owner ? owner.#preparation : new Preparation(options.maxPrepared, () => options.onPooler?.());
     this.#planner = new TransactionPlanner(options, this.#preparation);
     this.#cleaning = new Cleaning(this.#preparation);
-    this.#pool = new ConnectionPool(
-      { ...options.pool, maxResultBytes: options.maxResultBytes ?? 0 },
-      options.onConnectionError,
-    );
+    const pool = { ...options.pool, maxResultBytes: options.maxResultBytes ?? 0 };
+    this.#pool = owner ? owner.#pool : new ConnectionPool(pool, options.onConnectionError);
     this.#execution = {
       pool: options.pool,
       cleaning: this.#cleaning,
@@ -97,8 +96,17 @@ export class Transactions {
       connect: (slot) => this.#takeClean() ?? this.#connect(slot),
       connected: (work, asked) => this.#connected(work, asked),
       runOn: (connection, slot, work) => execute(connection, slot, work, this.#execution),
-      enter: async (recipient) => options.admission!.enter(recipient),
+      enter: async (recipient) => options.admission.enter(recipient),
     });
+  }
+
+  /**
+   * Transactions that no client waits for, on the same connections, behind an admission of their own: the slots of both together are
+   * the connections of the pool. Their results have no limit.
+   */
+  inBackground(more: Pick<TransactionOptions, "admission" | "statementTimeoutOf">): Transactions {
+    const { pool, maxPrepared, onConnectionError } = this.#options;
+    return new Transactions({ ...more, pool, maxPrepared, onConnectionError, maxResultBytes: 0 }, this);
   }
 
   /**
@@ -125,14 +133,14 @@ export class Transactions {
     try {
       const work = this.#planner.plan(identity, statements, options);
       const { admission, sharedReads = 0 } = this.#options;
-      if (admission !== undefined && work.pace !== null && work.pace.milliseconds < sharedReads) {
+      if (work.pace !== null && work.pace.milliseconds < sharedReads) {
         const slot = admission.enter(recipient, true);
         const share = (given: Slot) => this.#sharedReads.run(work, given, asked);
         return slot instanceof Promise ? slot.then(share) : share(slot);
       }
-      const slot = admission?.enter(recipient) ?? null;
+      const slot = admission.enter(recipient);
       const clean = slot instanceof Promise ? null : this.#takeClean();
-      if (clean !== null) return this.#execute(clean, slot as Slot | null, work, asked);
+      if (clean !== null) return this.#execute(clean, slot as Slot, work, asked);
       return this.#admitted(slot).then(([given, connection]) => this.#execute(connection, given, work, asked));
     } catch (error) {
       return Promise.reject(error);
@@ -191,7 +199,7 @@ export class Transactions {
     const { role } = identity.caller;
     const { admission, streams, pool, onFailure } = this.#options;
     const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
-    const [slot, connection] = await this.#admitted(admission?.enter(recipient) ?? null);
+    const [slot, connection] = await this.#admitted(admission.enter(recipient));
     connection.codeWhenUsed = runsCode ? null : code;
     const release = (broken: Error | undefined) => {
       this.#release(connection, slot, broken);
@@ -214,7 +222,7 @@ export class Transactions {
   }
 
   /** Runs the work on a clean connection. */
-  #execute(connection: PooledConnection, slot: Slot | null, work: Work, asked: number): Promise<Result[]> {
+  #execute(connection: PooledConnection, slot: Slot, work: Work, asked: number): Promise<Result[]> {
     if (this.#connected(work, asked)) return execute(connection, slot, work, this.#execution);
     this.#release(connection, slot);
     return Promise.reject(work.signal!.reason);
@@ -231,16 +239,12 @@ export class Transactions {
 
   /** The connections of the pool, those that are open and free, and the transactions that wait for one. */
   get use() {
-    const { max, available, waiting, timeouts } = this.#pool;
-    const { admission } = this.#options;
-    return {
-      max,
-      available,
-      waiting: waiting + (admission?.waiting ?? 0),
-      timeouts: timeouts + (admission?.timeouts ?? 0),
-    };
+    const { max, available } = this.#pool;
+    const { waiting, timeouts } = this.#options.admission;
+    return { max, available, waiting, timeouts };
   }
 
+  /** Closes the connections. */
   close(): Promise<void> {
     return this.#pool.close();
   }
@@ -251,7 +255,7 @@ export class Transactions {
   }
 
   /** Waits for the slot and a clean connection. */
-  async #admitted(entered: Slot | Promise<Slot> | null): Promise<[Slot | null, PooledConnection]> {
+  async #admitted(entered: Slot | Promise<Slot>): Promise<[Slot, PooledConnection]> {
     const slot = await entered;
     return [slot, await this.#connect(slot)];
   }
@@ -265,11 +269,11 @@ export class Transactions {
   }
 
   /** Waits for a connection and cleans it if needed. Gives the slot back if there is none. */
-  async #connect(slot: Slot | null): Promise<PooledConnection> {
+  async #connect(slot: Slot): Promise<PooledConnection> {
     try {
       return await this.#connectClean();
     } catch (error) {
-      if (slot !== null) this.#options.admission!.leave(slot);
+      this.#options.admission.leave(slot);
       throw error;
     }
   }
@@ -288,9 +292,9 @@ export class Transactions {
     }
   }
 
-  #release(connection: PooledConnection, slot: Slot | null, broken?: Error): void {
+  #release(connection: PooledConnection, slot: Slot, broken?: Error): void {
     // In this order: the next transaction that is admitted finds the connection.
     this.#pool.release(connection, broken);
-    if (slot !== null) this.#options.admission!.leave(slot);
+    this.#options.admission.leave(slot);
   }
 }

@@ -11,7 +11,7 @@ import { contextOf } from "./request.ts";
 /** The client of a request, as the limits count it. Close it when the client has received all results. */
 export function recipientOf(identity: RequestIdentity, caller: Caller, holder: Holder | null = null): Recipient {
   const network = networkOf(identity.address);
-  return new Recipient(identity.nameOf(caller) ?? network, network, holder);
+  return new Recipient(identity.nameOf(caller) ?? network, network, { holder });
 }
 
 /**

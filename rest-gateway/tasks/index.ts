@@ -3,11 +3,9 @@ import type { IncomingMessage } from "node:http";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
-import type { Logins } from "../../db/cluster/provision.ts";
 import { queuePool } from "../../db/cluster/queue.ts";
-import type { CallerLogin, Database } from "../../db/database.ts";
+import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
-import { Transactions } from "../../db/transaction/transaction.ts";
 import type { AddressReader } from "../../http/pipeline/request.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
@@ -21,21 +19,11 @@ import { TaskWorker, WorkerHeartbeat } from "./worker.ts";
 
 export type TaskSettings = TaskLimits &
   QueueOptions["settings"] &
-  Pick<
-    Config,
-    | "taskConcurrency"
-    | "taskTimeout"
-    | "taskRetention"
-    | "taskAnonymousRetention"
-    | "dbPoolTimeout"
-    | "dbPreparedStatements"
-    | "drainTimeout"
-  >;
+  Pick<Config, "taskConcurrency" | "taskRetention" | "taskAnonymousRetention" | "drainTimeout">;
 
 type TaskOptions = {
   readonly settings: TaskSettings;
-  readonly database: Pick<Database, "forRole" | "loginOf" | "statementTimeouts">;
-  readonly logins: Pick<Logins, CallerLogin>;
+  readonly database: Pick<Database, "forRole" | "forTask">;
   /** A direct connection string of a login that may become tasks_owner. */
   readonly url: string;
   readonly addressOf: AddressReader;
@@ -92,18 +80,13 @@ function createWorker(
   options: TaskOptions,
   handlers: RunnerOptions["handlers"],
 ): Pick<Tasks, "registerMetrics" | "countWaiting" | "start" | "close"> {
-  const { settings, database, logins, url, isStillCaller, log, onConnectionError } = options;
+  const { settings, database, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
   const anonymousRetention = settings.taskAnonymousRetention;
   const pool = queuePool(url, concurrency + MORE_CONNECTIONS, onConnectionError);
   const repository = new TaskRepository(pool, settings);
   const heartbeat = new WorkerHeartbeat({ connectionString: url, onError: onConnectionError });
-  const byLogin: Readonly<Record<CallerLogin, Transactions>> = {
-    data: workTransactions(logins.data, options),
-    admin: workTransactions(logins.admin, options),
-    service: workTransactions(logins.service, options),
-  };
-  const transactionsFor = (role: string) => byLogin[database.loginOf(role)];
+  const transactionsFor = (role: string) => database.forTask(role);
   const runner = new TaskRunner({ repository, handlers, transactionsFor, isStillCaller, log });
   const times = { retention, anonymousRetention, drainTimeout };
   const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, log });
@@ -118,25 +101,9 @@ function createWorker(
     close: async () => {
       await worker.close();
       await heartbeat.release();
-      await Promise.all([pool.end(), ...Object.values(byLogin).map((work) => work.close())]);
+      await pool.end();
     },
   };
-}
-
-/** A separate pool for the handlers: tasks may take long, and requests must not wait for their connections. */
-function workTransactions(login: string, { settings, database, onConnectionError }: TaskOptions): Transactions {
-  return new Transactions({
-    pool: {
-      connectionString: login,
-      max: settings.taskConcurrency,
-      connectionTimeoutMillis: settings.dbPoolTimeout,
-      idleTimeoutMillis: 60_000,
-      application_name: "content-service tasks",
-    },
-    statementTimeoutOf: (role) => database.statementTimeouts.ofRole(role) ?? settings.taskTimeout,
-    maxPrepared: settings.dbPreparedStatements,
-    onConnectionError,
-  });
 }
 
 type QueueOptions = {

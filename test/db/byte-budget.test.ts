@@ -217,7 +217,7 @@ function act(budget: ByteBudget, holdings: Holding[], step: Step): void {
   if (act === "shed") budget.shed();
   else if (act === "limit") budget.limitTo({ total, perAddress });
   else if (act === "hold") holdings.push(budget.hold(network, kind, holder));
-  else if (act === "recipient") holdings.push(new Recipient("client", network, holder).open(budget));
+  else if (act === "recipient") holdings.push(new Recipient("client", network, { holder }).open(budget));
   else if (act === "reserve")
     holdings.push(...[budget.reserve(network, kind, bytes, holder)].filter((one) => one !== null));
   else onHolding(holdings[step.holding!], act as keyof typeof CHANGES, bytes);

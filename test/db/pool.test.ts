@@ -37,27 +37,20 @@ test("the connection that was used last is taken first", async () => {
   for (const each of [first, second]) pool.release(each);
 });
 
-test("those that wait get a connection in order", async () => {
+test("nothing waits here: a call beyond the maximum is an internal error", async () => {
   const pool = open({ max: 1 });
   const connection = await pool.connect();
-  const order: number[] = [];
-  const waiting = [1, 2, 3].map(async (n) => {
-    const own = await pool.connect();
-    order.push(n);
-    pool.release(own);
-  });
-  expect(pool.waiting).toBe(3);
+  await expect(pool.connect()).rejects.toThrow("more transactions were admitted than the pool has connections");
   pool.release(connection);
-  await Promise.all(waiting);
-  expect([order, pool.waiting, pool.available]).toEqual([[1, 2, 3], 0, 1]);
+  expect(await pool.connect()).toBe(connection);
+  pool.release(connection);
 });
 
-test("a connection that cannot be used again is replaced for the next that waits", async () => {
+test("a connection that cannot be used again is replaced", async () => {
   const pool = open({ max: 1 });
   const broken = await pool.connect();
-  const next = pool.connect();
   pool.release(broken, new Error("broken"));
-  const replaced = await next;
+  const replaced = await pool.connect();
   expect(pidOf(replaced)).not.toBe(pidOf(broken));
   await expect.poll(() => isOpen(pidOf(broken)), SOON).toBe(false);
   pool.release(replaced);
@@ -104,15 +97,14 @@ test("a connection that is too old is closed", async () => {
   await expect.poll(() => isOpen(pidOf(connection)), SOON).toBe(false);
 });
 
-test("closing waits for the connections in use and refuses those that wait", async () => {
+test("closing waits for the connections in use and refuses new ones", async () => {
   const pool = open({ max: 1 });
   const connection = await pool.connect();
-  const waiting = expect(pool.connect()).rejects.toMatchObject({ status: 503 });
   let isClosed = false;
   const closed = pool.close().then(() => {
     isClosed = true;
   });
-  await waiting;
+  await expect(pool.connect()).rejects.toMatchObject({ status: 503 });
   await connection.client.query("select");
   expect(isClosed).toBe(false);
   pool.release(connection);

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { Admission, Slot } from "../../db/admission/admission.ts";
-import { ByteBudget } from "../../db/admission/byte-budget.ts";
+import { Slot } from "../../db/admission/admission.ts";
 import { Code } from "../../db/catalog/code.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import { Pace } from "../../db/transaction/session-state.ts";
@@ -9,6 +8,7 @@ import type { RunOptions } from "../../db/transaction/transaction.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
 import {
   ada,
+  admissionTo,
   anon,
   bob,
   identityOf,
@@ -35,10 +35,6 @@ function open(options: Parameters<ReturnType<typeof database>["open"]>[0] = {}):
   const db = database().open({ ...SHARED, admission, ...options, pool });
   db.transactions.follow(NO_CODE);
   return db;
-}
-
-function admissionTo(slots: number, timeout = 60_000): Admission {
-  return new Admission({ slots, share: 100, timeout, queue: 0, budget: new ByteBudget({ total: 0, perAddress: 0 }) });
 }
 
 const READ = { isRead: true };

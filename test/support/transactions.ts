@@ -2,6 +2,8 @@ import { randomBytes } from "node:crypto";
 import { setTimeout } from "node:timers/promises";
 import type pg from "pg";
 import { beforeAll, onTestFinished } from "vitest";
+import { Admission } from "../../db/admission/admission.ts";
+import { ByteBudget } from "../../db/admission/byte-budget.ts";
 import { Code } from "../../db/catalog/code.ts";
 import { type Logins, provisionLogins } from "../../db/cluster/provision.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
@@ -30,6 +32,10 @@ export const anon = identityOf("anon");
 export const ada = identityOf("authenticated", 1);
 export const bob = identityOf("authenticated", 2);
 
+/** Admits every client to all slots. */
+export const admissionTo = (slots: number, timeout = 60_000): Admission =>
+  new Admission({ slots, share: 100, timeout, queue: 0, budget: new ByteBudget({ total: 0, perAddress: 0 }) });
+
 /** A database for the test file, with login roles, and `Transactions` on the login `data` for each test. */
 export class TransactionsDatabase {
   readonly #database: TestDatabase;
@@ -57,6 +63,7 @@ export class TransactionsDatabase {
       pool: { connectionString: this.logins.data, max: 1, application_name: application, ...pool },
       statementTimeoutOf: () => 10_000,
       maxPrepared: 100,
+      admission: admissionTo(pool?.max ?? 1, pool?.connectionTimeoutMillis),
       onConnectionError: (error) => errors.push(error),
       ...options,
     });

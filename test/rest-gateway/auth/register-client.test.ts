@@ -10,6 +10,7 @@ import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { SignIn } from "../../../rest-gateway/auth/sign-in.ts";
 import { Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { admissionTo } from "../../support/transactions.ts";
 
 const PASSWORD = "Correct-Horse-8!";
 const LENGTH = "password must have at least 12 characters";
@@ -33,7 +34,13 @@ beforeAll(async () => {
   database = await createTestDatabase();
   const logins = await provisionLogins(database.url, database.url, "a secret for the tests of signing up");
   const pool = { connectionString: logins.auth, max: 2 };
-  auth = new Transactions({ pool, statementTimeoutOf: () => 10_000, maxPrepared: 100, onConnectionError: () => {} });
+  const admission = admissionTo(pool.max);
+  auth = new Transactions({
+    ...{ pool, admission },
+    statementTimeoutOf: () => 10_000,
+    maxPrepared: 100,
+    onConnectionError: () => {},
+  });
   return async () => {
     await auth.close();
     for (const role of Object.keys(logins).map((kind) => `${database.name}_${kind}`))

@@ -6,6 +6,7 @@ import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { admissionTo } from "../../support/transactions.ts";
 
 const LIMITS = { attempts: 2, attemptsPerAddress: 100, codeAttempts: 2, registrationsPerAddress: 2, window: 900 };
 const CLIENT = { address: "203.0.113.1" };
@@ -19,6 +20,7 @@ beforeAll(async () => {
     pool,
     statementTimeoutOf: () => 10_000,
     maxPrepared: 100,
+    admission: admissionTo(pool.max),
     onConnectionError() {},
   });
   throttle = new Throttle(new AuthRepository(new AuthFunctions(transactions, Date.now)), LIMITS);

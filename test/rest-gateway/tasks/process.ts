@@ -27,7 +27,7 @@ const database = new Database({
 const log = pino({ level: "silent" });
 const isStillCaller = async () => true;
 const tasks = createTasks({
-  ...{ settings, database, logins, url: logins.tasks, isStillCaller, log, onConnectionError },
+  ...{ settings, database, url: logins.tasks, isStillCaller, log, onConnectionError },
   addressOf: addressReader([]),
   addressKey: Buffer.alloc(32),
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import pino from "pino";
 import { beforeAll, expect } from "vitest";
-import { readConfig } from "../../../config/config.ts";
+import { type Config, readConfig } from "../../../config/config.ts";
 import type { Caller } from "../../../db/caller.ts";
 import { type Logins, provisionLogins } from "../../../db/cluster/provision.ts";
 import { Database } from "../../../db/database.ts";
@@ -15,7 +15,7 @@ import { createTasks, type TaskSettings, type Tasks } from "../../../rest-gatewa
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { requestOf, type SqlStep, sqlTaskHandler } from "./sql-task-handler.ts";
 
-export const SETTINGS: TaskSettings = {
+export const SETTINGS: TaskSettings & Pick<Config, "taskTimeout"> = {
   dbAnonRole: "anon",
   taskAnonymous: true,
   taskConcurrency: 2,
@@ -27,8 +27,6 @@ export const SETTINGS: TaskSettings = {
   taskMaxResultBytes: 1000,
   taskMaxStoredBytesPerOwner: 10_000_000,
   taskMaxStoredBytes: 100_000_000,
-  dbPoolTimeout: 10_000,
-  dbPreparedStatements: 100,
   drainTimeout: 10_000,
   apiV1Status: { status: "supported", sunset: null, guide: "" },
 };
@@ -95,6 +93,8 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     const database = new Database({
       settings: {
         ...readConfig({}),
+        ...SETTINGS,
+        ...settings,
         dbPool: 4,
         dbPoolShort: 4,
         dbPoolShare: 100,
@@ -110,7 +110,6 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     const tasks = createTasks({
       settings: { ...SETTINGS, ...settings },
       database,
-      logins,
       url: logins.tasks,
       addressOf: addressReader([]),
       addressKey: Buffer.alloc(32),
