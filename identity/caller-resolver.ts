@@ -5,6 +5,7 @@ import type { Trial } from "../db/transaction/trial.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { apiKeyIn, type Credentials, csrfTokenIn, readCredentials } from "./credentials.ts";
 import { type IdentityContext, isAnonymous, nameOfCaller, type Proof, proofsOf } from "./proofs.ts";
+import { forSender } from "./sender.ts";
 import type { CacheUse } from "./verified-tokens.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
@@ -58,7 +59,8 @@ export class CallerResolver {
    */
   callerOf(kept: KeptCredential, request: IncomingMessage): Caller | null | Promise<Caller | null> {
     const credentials = { bearer: null, session: null, basic: null, keys: [], unreadable: null, ...kept };
-    return proofsOf(credentials, request, this.#context)[0]!.caller();
+    const proof = proofsOf(credentials, request, this.#context)[0]!;
+    return forSender({ address: this.#context.addressOf(request) }, () => proof.caller());
   }
 
   /** Whether the user of a task still has the role that the task was accepted with. Signing out does not matter. */
@@ -148,7 +150,7 @@ export class RequestIdentity {
     const { unreadable, keys } = this.credentials;
     if (unreadable !== null) throw problem("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
     if (needsKey && keys.length === 0 && this.trial === null) throw problem("no key");
-    const found = this.#callers();
+    const found = this.#proofs.length === 0 ? [] : forSender(this, () => this.#callers());
     const isCached = found.every((caller) => !(caller instanceof Promise));
     if (isCached) return this.#agreed(found as readonly (Caller | null)[]);
     return Promise.all(found).then((callers) => this.#agreed(callers));

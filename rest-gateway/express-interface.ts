@@ -4,6 +4,8 @@ import express from "express";
 import { Problem, problem } from "../db/problems/problem.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
+import type { RequestIdentity } from "../identity/caller-resolver.ts";
+import { forSender } from "../identity/sender.ts";
 import { rejectRest, restAnswer, sendProblem } from "./conventions/problem.ts";
 
 /** The form of the errors of every path that is neither GraphQL nor a table. */
@@ -11,6 +13,8 @@ export const REST: HttpEnvelope = { reject: rejectRest };
 
 export type ExpressInterfaceOptions = {
   readonly routers: readonly RequestHandler[];
+  /** Why a request is refused before anything of it is read; null if it is not. */
+  readonly refusal?: ((url: string, identity: RequestIdentity) => Problem | null) | undefined;
   onInternalError(error: unknown, requestId: string): void;
 };
 
@@ -30,7 +34,11 @@ export class ExpressInterface implements HttpInterface {
 
   async handle(exchange: Destination | Exchange): Promise<void> {
     const { request, response, head } = exchange;
-    if ("identity" in exchange) keepExchange(exchange);
+    if ("identity" in exchange) {
+      const refusal = this.#options.refusal?.(request.url!, exchange.identity);
+      if (refusal) return this.reject(exchange, refusal);
+      keepExchange(exchange);
+    }
     setHead(response, head);
     // Before the listener of the pipeline. Express sets `route` when it has found one.
     response.prependOnceListener("close", () => {
@@ -38,9 +46,10 @@ export class ExpressInterface implements HttpInterface {
       if (route) head.notes.route = templateOf(route.path);
     });
     // Called if no router has an endpoint for the URL, and with the errors of all routers.
-    this.#app(request as never, response as never, (error: unknown = problem("no such path")) => {
-      this.#fail(error, response, head);
-    });
+    const onEnd = (error: unknown = problem("no such path")) => this.#fail(error, response, head);
+    const route = () => this.#app(request as never, response as never, onEnd);
+    if ("identity" in exchange) forSender(exchange.identity, route);
+    else route();
   }
 
   #fail(error: unknown, response: ServerResponse, head: Head): void {

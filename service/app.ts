@@ -24,7 +24,7 @@ import { createRealtime } from "../realtime/index.ts";
 import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
-import { ExpressInterface } from "../rest-gateway/express-interface.ts";
+import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
 import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
@@ -84,8 +84,8 @@ export async function createApp(options: AppOptions) {
     const graphql =
       config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations, tracer });
     const explorer = graphql && config.graphiql ? [await createExplorer(graphql, config)] : [];
-    const pagesOf = (routers: readonly RequestHandler[]) =>
-      routers.length === 0 ? null : new ExpressInterface({ routers, onInternalError });
+    const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
+      routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
     const advisor = config.advisor
       ? new LiveAdvisor({ pool, logins: opened.logins, settings: config, more: () => graphql?.findings ?? [], log })
@@ -115,7 +115,11 @@ export async function createApp(options: AppOptions) {
       advisor,
       announcement,
       secret,
-      pages: { explorer: pagesOf(explorer), reference: pagesOf(rest.reference), auth: pagesOf(rest.auth) },
+      pages: {
+        explorer: pagesOf(explorer),
+        reference: pagesOf(rest.reference),
+        auth: pagesOf(rest.auth, context.auth?.refusal),
+      },
       close,
     };
   } catch (error) {
@@ -177,7 +181,7 @@ function createContext(
   const { tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const addressKey = deriveKey(secret, "addresses of tasks");
-  const shared = { database, logins, addressOf, isStillCaller, log, onConnectionError };
+  const shared = { database, addressOf, isStillCaller, log, onConnectionError };
   const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
   callers.registerMetrics(metrics);
   tasks?.registerMetrics(metrics);

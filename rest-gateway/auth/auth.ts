@@ -2,6 +2,8 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import type { Notifications } from "../../db/follow/notifications.ts";
+import { networkOf } from "../../db/network.ts";
+import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { BodyLimits } from "../../http/pipeline/body.ts";
 import type { AddressReader } from "../../http/pipeline/request.ts";
@@ -98,6 +100,8 @@ export type Auth = {
   readonly addressOf: AddressReader;
   /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
   forget(userId: string): void;
+  /** Why a sign-in is refused before its body is read: too many of its network wait already. */
+  refusal(url: string, sender: { readonly address: string }): Problem | null;
   /** Applies changed limits and origins. */
   follow(settings: AuthSettings): void;
   /** Rejects if the database does not respond. */
@@ -183,6 +187,8 @@ export function createAuth({
       repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
       sameOrigin.follow(changed);
     },
+    refusal: (url, { address }) =>
+      SIGN_IN.test(url) && hashing.isFullFor(networkOf(address)) ? problem("busy", { retryAfter: 1 }) : null,
     forget: store.forget,
     start: async () => {
       await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);
@@ -197,6 +203,9 @@ export function createAuth({
     },
   };
 }
+
+/** The routes that verify a password. */
+const SIGN_IN = /^\/(api\/)?auth\/login(\?|$)/;
 
 const limitsOfAttempts = (settings: AuthSettings): ThrottleLimits => ({
   attempts: settings.loginAttempts,

@@ -2,6 +2,7 @@ import { anonymous } from "../../db/caller.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
+import { recipientOfSender } from "../../identity/sender.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";
 
@@ -9,7 +10,7 @@ import type { CodeLimits, CodeToTry } from "./throttle.ts";
 export type Call = { readonly call: string; readonly values: readonly (string | null)[] };
 
 /** The service itself: "none" keeps the login role of the pool. */
-const GATEWAY: Identity = { caller: anonymous("none"), request: NO_REQUEST };
+const GATEWAY: Pick<Identity, "caller"> = { caller: anonymous("none") };
 
 /** Calls the functions of `auth_api`, the only objects of authentication that the login role of the service may use. */
 export class AuthFunctions {
@@ -28,10 +29,14 @@ export class AuthFunctions {
   /** Runs the calls in one transaction and one round trip. */
   async run(...calls: readonly Call[]): Promise<unknown[]> {
     const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
-    const traced = tracedRequest();
-    const identity = traced ? { ...GATEWAY, request: { ...NO_REQUEST, ...traced } } : GATEWAY;
-    const results = await this.#database.run(identity, statements);
-    return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
+    const recipient = recipientOfSender();
+    const request = { ...NO_REQUEST, ...tracedRequest(), ...(recipient && { recipient }) };
+    try {
+      const results = await this.#database.run({ ...GATEWAY, request }, statements);
+      return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
+    } finally {
+      recipient?.close();
+    }
   }
 
   /** The present time, or the time `later` milliseconds from now, as an argument. */

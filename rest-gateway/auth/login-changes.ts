@@ -42,7 +42,7 @@ async function replacePassword(
   const { repository, hashing, throttle } = auth;
   refuseWeak(newPassword, password);
   const confirmed = await confirm(auth, owner, { password, code }, client, WRONG);
-  const hash = await hashing.hash(newPassword);
+  const hash = await hashing.inPlace(() => hashing.hash(newPassword));
   const change = (limits: CodeLimits) =>
     repository.changePassword(confirmed.account, hash, confirmed.code, client.address, limits);
   const changed = await throttle.spendCode(change, client);

@@ -1,7 +1,10 @@
 import { randomBytes } from "node:crypto";
+import { availableParallelism } from "node:os";
 import { hash, verify } from "@node-rs/argon2";
+import { FairQueue } from "../../db/admission/fair-queue.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
+import { networkOfSender } from "../../identity/sender.ts";
 import type { EventName } from "./repository.ts";
 import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
 
@@ -55,15 +58,22 @@ export const hashPassword = (password: string, costs = COSTS): Promise<string> =
 export type HashPassword = (password: string) => Promise<string>;
 
 /** A hash takes a thread, 19 MiB and about 15 ms: more at once would only slow down other work. */
-const AT_ONCE = 2;
-const MAX_WAITING = 64;
+const AT_ONCE = Math.max(1, Math.min(2, availableParallelism() - 1));
+/** Places for passwords that wait or are being hashed. Above half of them, a network with the average or more gets no further one. */
+const MAX_PLACES = 64;
 
-/** Hashes and verifies passwords, a few at a time; rejects when too many wait. */
+/**
+ * Hashes and verifies passwords, a few at a time. The network whose passwords have taken the least time comes first. A place is taken
+ * before the database is asked for the account, so that a sign-in that is refused costs little.
+ */
 export class PasswordHashing {
   readonly #hash: HashPassword;
   /** Verified for an unknown login, so that it takes as much work as a wrong password. */
   readonly #decoy: Promise<string>;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new FairQueue<() => void>();
+  /** The number of places by network. */
+  readonly #places = new Map<string, number>();
+  #taken = 0;
   #running = 0;
 
   constructor(hash: HashPassword = hashPassword) {
@@ -71,12 +81,30 @@ export class PasswordHashing {
     this.#decoy = hash(randomBytes(32).toString("hex"));
   }
 
-  /** Rejects with Problem "busy". */
+  /** Whether the network gets no further place. */
+  isFullFor(network: string): boolean {
+    if (this.#taken < MAX_PLACES / 2) return false;
+    return this.#taken >= MAX_PLACES || (this.#places.get(network) ?? 0) * this.#places.size >= this.#taken;
+  }
+
+  /** Runs work that hashes a password, in a place. Rejects with Problem "busy" if there is none. */
+  async inPlace<Result>(work: () => Promise<Result>): Promise<Result> {
+    const network = networkOfSender() ?? "";
+    if (this.isFullFor(network)) throw problem("busy");
+    this.#take(network, 1);
+    try {
+      return await work();
+    } finally {
+      this.#take(network, -1);
+    }
+  }
+
+  /** Call this, and `matches`, in a place. */
   hash(password: string): Promise<string> {
     return this.#inTurn(() => this.#hash(password));
   }
 
-  /** False for a password that cannot be valid. `hash` is null for an unknown account. Rejects as `hash` does. */
+  /** False for a password that cannot be valid. `hash` is null for an unknown account. */
   async matches(password: string, hash: string | null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
     const text = isPossible ? password.normalize("NFC") : "";
@@ -85,18 +113,26 @@ export class PasswordHashing {
   }
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#running >= AT_ONCE) {
-      if (this.#waiting.length >= MAX_WAITING) throw problem("busy");
-      await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    } else this.#running++;
+    const network = networkOfSender() ?? "";
+    if (this.#running < AT_ONCE) this.#running++;
+    else await new Promise<void>((begin) => this.#waiting.add(network, begin));
+    const start = performance.now();
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
+      this.#waiting.use(network, performance.now() - start);
+      const next = this.#waiting.take();
       // The place passes to the next in the queue.
-      if (next) next();
+      if (next) next.item();
       else this.#running--;
     }
+  }
+
+  #take(network: string, places: number): void {
+    const own = (this.#places.get(network) ?? 0) + places;
+    if (own === 0) this.#places.delete(network);
+    else this.#places.set(network, own);
+    this.#taken += places;
   }
 }
 
@@ -121,7 +157,11 @@ export class PasswordCheck {
    * and rejects with the error of `wrong`. Rejects with Problem "too many attempts" before the password is checked, and
    * with "busy".
    */
-  async verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
+  verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
+    return this.#options.hashing.inPlace(() => this.#verify(who, password, client, wrong));
+  }
+
+  async #verify(who: Login, password: string, client: Client, wrong: WrongPassword): Promise<VerifiedLogin> {
     const { hashing, throttle } = this.#options;
     const login = await throttle.reserveLogin(who, client);
     const { account, attempt } = login;

@@ -1,4 +1,5 @@
 import type { DatabaseErrorLike } from "../../db/errors.ts";
+import { forSender } from "../../identity/sender.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
@@ -28,7 +29,12 @@ export class Registration {
    * the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503, and with an internal error if
    * a grant is missing.
    */
-  async register(user: NewUser, password: string, address: string): Promise<string> {
+  register(user: NewUser, password: string, address: string): Promise<string> {
+    const { hashing } = this.#options;
+    return forSender({ address }, () => hashing.inPlace(() => this.#register(user, password, address)));
+  }
+
+  async #register(user: NewUser, password: string, address: string): Promise<string> {
     const { repository } = this.#options;
     const hash = await this.#hash(password, address);
     const userId = await repository.register(user, hash).catch((error) => {

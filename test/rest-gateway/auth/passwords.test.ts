@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { hash } from "@node-rs/argon2";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { forSender } from "../../../identity/sender.ts";
 import { argon2, PasswordHashing } from "../../../rest-gateway/auth/passwords.ts";
 
 const costly = (password: string) => hash(password, { memoryCost: 8192, timeCost: 5, parallelism: 1 });
@@ -19,4 +21,40 @@ test("an unknown account costs one verification with the parameters of a stored 
 test("no password matches an unknown account", async () => {
   const hashing = new PasswordHashing();
   for (const password of ["", "x", "Correct-Horse-7!"]) expect(await hashing.matches(password, null)).toBe(false);
+});
+
+/** Hashes passwords, which take a few milliseconds each, and lists those that began. */
+function listed() {
+  const begun: string[] = [];
+  const hashing = new PasswordHashing(async (password) => {
+    begun.push(password);
+    await sleep(5);
+    return password;
+  });
+  begun.length = 0;
+  const hashFrom = (address: string, password: string) =>
+    forSender({ address }, () => hashing.inPlace(() => hashing.hash(password)));
+  return { begun, hashFrom };
+}
+
+test("the passwords of a network do not wait for the many of another", async () => {
+  const { begun, hashFrom } = listed();
+  const flood = Array.from({ length: 30 }, (_, i) => hashFrom("198.51.100.7", `flood ${i}`));
+  const others = ["2001:db8::1", "203.0.113.9"].map((address) => hashFrom(address, address));
+  await Promise.all([...flood, ...others]);
+  // At most two were running before, and one of each network has begun by then.
+  for (const address of ["2001:db8::1", "203.0.113.9"]) expect(begun.indexOf(address)).toBeLessThan(5);
+  expect(begun).toHaveLength(32);
+});
+
+test("when too many passwords wait, those of the network with the most are refused", async () => {
+  const { hashFrom } = listed();
+  const flood = Array.from({ length: 100 }, (_, i) =>
+    hashFrom("198.51.100.7", `flood ${i}`).catch((error) => error.message),
+  );
+  const other = hashFrom("203.0.113.9", "other");
+  const refused = (await Promise.all(flood)).filter((result) => !result.startsWith("flood"));
+  expect(await other).toBe("other");
+  expect(refused.length).toBeGreaterThan(30);
+  expect(new Set(refused).size).toBe(1);
 });
