@@ -60,10 +60,6 @@ export class ReplicationConnection {
     this.ended = new Promise((resolve) => this.#client.once("end", () => resolve()));
   }
 
-  get isStreaming(): boolean {
-    return this.#handler !== null;
-  }
-
   async connect(): Promise<void> {
     await this.#client.connect();
     this.#isConnected = true;

@@ -14,9 +14,6 @@ import type { Operand, RowCondition } from "../filters/evaluate.ts";
 import { type Family, isKeyword, OPERATORS, type Operator } from "../filters/operators.ts";
 import { familyOf, isComparable, isElement, type Kind, kindAfterCast, kindOfColumn, kindOfType } from "./family.ts";
 
-/** A policy that can be decided in process. `terms` are SQL expressions that only the caller determines. */
-export type PolicyCondition = { readonly condition: RowCondition; readonly terms: readonly string[] };
-
 export type PolicyContext = {
   readonly columns: ReadonlyMap<string, Column>;
   readonly dependence: CallerDependence;

@@ -48,7 +48,6 @@ export type Parameter = {
   readonly description?: string;
   readonly required: boolean;
   readonly schema: JsonSchema;
-  readonly explode?: boolean;
 };
 
 export type Response = {
@@ -90,7 +89,6 @@ export type JsonSchema = {
   readonly oneOf?: readonly JsonSchema[];
   readonly description?: string;
   readonly default?: unknown;
-  readonly examples?: readonly unknown[];
   readonly readOnly?: boolean;
   readonly writeOnly?: boolean;
 };
