@@ -109,7 +109,7 @@ export class Channel implements Member {
   endChanges(error: Error): void {
     if (!(error instanceof FeedGap)) {
       const reason = error instanceof WatchEnded ? notPossible(error.message) : internal("changes have ended");
-      this.fail("postgres_changes", reason.reason);
+      this.fail("postgres_changes", channelReason(reason));
       return;
     }
     if (!this.#isOpen) return;

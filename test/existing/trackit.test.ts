@@ -85,7 +85,8 @@ testApplication({
     "deletes-not-delivered table public.audit_log": "its policy reads a column beside the key",
     "deletes-not-delivered table public.comments": "its policy reads a column beside the key",
     "deletes-not-delivered table public.invoices": "its policy reads a column beside the key",
-    "deletes-not-delivered table public.projects": "its policy reads a column beside the key",
+    "changes-not-checked table public.projects":
+      "its policy reads a generated column, which PostgreSQL 15 does not send",
     "deletes-not-delivered table public.tasks": "its policy reads a column beside the key",
     "check-without-message constraint attachments_check on public.attachments": "it has no comment",
     "check-without-message constraint attachments_size_bytes_check on public.attachments": "it has no comment",

@@ -116,6 +116,7 @@ describe("POST /auth/password", () => {
     const { json } = await change(headers, OLD, "abc");
     expect(json.error.details).toContainEqual({
       field: "newPassword",
+      code: "VALIDATION_ERROR",
       message: "newPassword must have at least 12 characters",
     });
     expect(json.error.details).toHaveLength(4);

@@ -83,8 +83,13 @@ describe("a request makes one round trip to the database", () => {
     }
   });
 
+  test("and one more to name a value that the database rejects because it is invalid for its type", async () => {
+    const before = waits();
+    const { status, json } = await rest("articles?id=eq.x");
+    expect([status, json.details, waits() - before]).toEqual([400, "in id", 2]);
+  });
+
   test.each<[what: string, path: string, status: number, sent?: RestSent]>([
-    ["a value that is invalid for its type", "articles?id=eq.x", 400],
     ["a missing privilege", "articles?id=eq.1", 401, { method: "DELETE" }],
     [
       "more than one row where one is required",

@@ -176,7 +176,7 @@ describe("an error of a body", () => {
 
   test("and of a filter by an enum lists the labels", async () => {
     const { json } = await rest("articles?status=eq.LOST");
-    expect([json.code, json.details, json.hint]).toEqual(["22P02", null, LABELS]);
+    expect([json.code, json.details, json.hint]).toEqual(["22P02", "in status", LABELS]);
   });
 });
 
