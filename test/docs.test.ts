@@ -30,14 +30,14 @@ function tableRows(file: string, heading = ""): string[][] {
     );
 }
 
-test("docs/configuration.md lists every setting with its default and meaning", () => {
+test("docs/settings.md lists every setting with its default and meaning", () => {
   const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
-  expect(tableRows("docs/configuration.md", "## All settings")).toEqual(settings);
+  expect(tableRows("docs/settings.md", "## All settings")).toEqual(settings);
 });
 
-test("docs/configuration.md lists every limit with its value and meaning", () => {
+test("docs/settings.md lists every limit with its value and meaning", () => {
   const limits = describeLimits().map(({ name, value, about }) => [name, value, about.replaceAll("`", "")]);
-  expect(tableRows("docs/configuration.md", "## Fixed limits")).toEqual(limits);
+  expect(tableRows("docs/settings.md", "## Fixed limits")).toEqual(limits);
 });
 
 test("docs/configuration.md lists the settings that a reload applies", () => {
@@ -61,8 +61,8 @@ test("docs/dba-guide.md lists every schema of the service", () => {
   expect(documented.sort()).toEqual(["public", "graphile_migrate", ...[...schemas].map(([, name]) => name)].sort());
 });
 
-test("docs/operations.md lists every field of the log", () => {
-  const documented = tableRows("docs/operations.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
+test("docs/metrics.md lists every field of the log", () => {
+  const documented = tableRows("docs/metrics.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
   const folders = "{cache,cli,config,db,graphql,http,identity,plugins,rest-gateway,service,telemetry}";
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"]).map((file) => readFileSync(file, "utf8"));
   const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
@@ -75,13 +75,27 @@ test("docs/operations.md lists every field of the log", () => {
   expect([...new Set(logged)].filter((name) => !documented.includes(name))).toEqual([]);
 });
 
-test("docs/architecture.md names only files that exist", () => {
+test.each(["architecture", "changes", "glossary"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
     "{*,{cache,cli,config,console,db,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
   );
-  const named = readFileSync("docs/architecture.md", "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
-  expect(named.length).toBeGreaterThan(50);
+  const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
+  expect(named.length).toBeGreaterThan(15);
   expect(named.filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))).toEqual([]);
+});
+
+test("no page has more than 6000 words", () => {
+  const pages = globSync("docs/**/*.md").map((file) => [file, readFileSync(file, "utf8").split(/\s+/).length] as const);
+  expect(pages.length).toBeGreaterThan(20);
+  expect(pages.filter(([, words]) => words > 6000)).toEqual([]);
+});
+
+test("docs/glossary.md has each word once", () => {
+  const words = ["## Requests", "## Database", "## Changes"].flatMap((heading) =>
+    tableRows("docs/glossary.md", heading).map(([word]) => word),
+  );
+  expect(words.length).toBeGreaterThan(30);
+  expect(words.filter((word, i) => words.indexOf(word) < i)).toEqual([]);
 });
 
 test("docs/architecture.md, Where to change what: every path exists", () => {

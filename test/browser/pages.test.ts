@@ -47,7 +47,7 @@ async function violationsOf(page: Page, rule?: string): Promise<string[]> {
 
 const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
-test.skipIf(!installed).each(["/", "/docs/operations", "/console/sign-in"])(
+test.skipIf(!installed).each(["/", "/docs/runbook", "/console/sign-in"])(
   "%s is accessible, light and dark, and violates no policy",
   async (path) => {
     const { page, faults } = await open(path);
@@ -64,13 +64,13 @@ describe.skipIf(!installed)("the start page", () => {
     const { page } = await open("/");
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Skip to the content");
-    await page.getByRole("link", { name: "Operations", exact: true }).focus();
+    await page.getByRole("link", { name: "Runbook", exact: true }).focus();
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/docs/operations");
-    expect(await page.getByRole("link", { name: "Operations", exact: true }).getAttribute("aria-current")).toBe("page");
+    await page.waitForURL("**/docs/runbook");
+    expect(await page.getByRole("link", { name: "Runbook", exact: true }).getAttribute("aria-current")).toBe("page");
     await page.getByRole("link", { name: "ContentServicePoolExhausted" }).first().focus();
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/docs/operations#contentservicepoolexhausted");
+    await page.waitForURL("**/docs/runbook#contentservicepoolexhausted");
     expect(await page.getByRole("heading", { name: "ContentServicePoolExhausted" }).isVisible()).toBe(true);
     await page.close();
   });
