@@ -75,9 +75,9 @@ test("docs/metrics.md lists every field of the log", () => {
   expect([...new Set(logged)].filter((name) => !documented.includes(name))).toEqual([]);
 });
 
-test.each(["architecture", "changes", "glossary"])("docs/%s.md names only files that exist", (page) => {
+test.each(["architecture", "changes", "glossary", "tour"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
-    "{*,{cache,cli,config,console,db,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{bench,cache,cli,config,console,db,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
   );
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
   expect(named.length).toBeGreaterThan(15);
