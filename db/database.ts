@@ -36,6 +36,8 @@ type DatabaseSettings = BudgetSettings &
 export type DatabaseOptions = Pick<StatementTimeoutOptions, "anonymousRoles"> & {
   readonly settings: DatabaseSettings;
   readonly logins: Logins;
+  /** A direct connection string of the login `data`, for LISTEN. Default: that of the login. */
+  readonly listenUrl?: string;
   readonly onConnectionError: (error: Error) => void;
   /** Receives what the DBA should know about errors. */
   readonly log: Logger;
@@ -44,6 +46,8 @@ export type DatabaseOptions = Pick<StatementTimeoutOptions, "anonymousRoles"> & 
   /** Called with the name of the setting whose limit has refused a transaction. */
   onLimit?(setting: string): void;
 };
+
+const KEEPALIVE_MILLISECONDS = 10_000;
 
 const POOLER =
   "the database is behind a pooler that loses prepared statements: the service no longer prepares any. Set " +
@@ -57,7 +61,7 @@ type RequestLogin = CallerLogin | "auth";
 
 /** The connection pools, one per login role, and the health of the database. */
 export class Database {
-  /** Ordinary connections, for the catalog and the health check. */
+  /** Ordinary connections for background work: the catalog, GraphQL's schema, the advisor, the health check, LISTEN. */
   readonly catalog: pg.Pool;
   readonly auth: Transactions;
   /** The memory that clients hold. */
@@ -164,7 +168,11 @@ export class Database {
       });
     this.#tasks = { data: tasks(this.#data), admin: tasks(this.#admin), service: tasks(this.#service) };
     if (options.metrics) this.#register(options.metrics);
-    this.catalog = new pg.Pool(pool(logins.data, 2));
+    this.catalog = new pg.Pool({
+      ...pool(options.listenUrl ?? logins.data, 3),
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
+    });
     this.catalog.on("error", onConnectionError);
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));
     this.#diagnosis = new Diagnosis(this.catalog, options.log);

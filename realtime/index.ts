@@ -1,3 +1,4 @@
+import type { Pool } from "pg";
 import type { Config } from "../config/config.ts";
 import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
@@ -35,8 +36,8 @@ export type RealtimeOptions = {
   readonly rights: Rights;
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
-  /** The connection string of the login that may read changes. */
-  readonly changesUrl: string;
+  /** The connections of the login that may read changes. */
+  readonly changesPool: Pool;
   onInternalError(error: unknown, requestId: string): void;
   onConnectionError(error: Error): void;
 };
@@ -58,7 +59,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
   const privateChannels = new PrivateChannels({ database, migrate: settings.migrate, searchPath });
   const lostChannels = settings.migrate
-    ? new LostChannels({ connectionString: options.changesUrl, onError: options.onConnectionError })
+    ? new LostChannels({ pool: options.changesPool, onError: options.onConnectionError })
     : null;
   const channels = new Channels({
     feed,

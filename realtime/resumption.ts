@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import pg from "pg";
+import type pg from "pg";
 import type { ByteBudget, Holding } from "../db/admission/byte-budget.ts";
 import { comparePositions } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
@@ -171,14 +171,12 @@ type LostChannel = {
 };
 
 type LostChannelsOptions = {
-  /** A direct connection of a login that is a member of changes_owner. */
-  readonly connectionString: string;
+  /** Connections with the role changes_owner, of which one is used at a time. */
+  readonly pool: pg.Pool;
   onError(error: Error): void;
 };
 
 type Row = LostChannel & { readonly identity: string };
-
-const CONNECT_MILLISECONDS = 10_000;
 
 /**
  * The lost channels of all processes, in the table changes.lost_channels: a client may connect to another process than before, such as
@@ -190,18 +188,12 @@ export class LostChannels {
   /** Not written yet. */
   #unwritten: Row[] = [];
   #writing: Promise<void> | null = null;
+  /** The last query. The next one waits for it: when many clients reconnect, changes are read nevertheless. */
+  #last: Promise<unknown> = Promise.resolve();
 
-  constructor({ connectionString, onError }: LostChannelsOptions) {
+  constructor({ pool, onError }: LostChannelsOptions) {
     this.#onError = onError;
-    this.#pool = new pg.Pool({
-      connectionString,
-      max: 1,
-      connectionTimeoutMillis: CONNECT_MILLISECONDS,
-      application_name: "content-service channels",
-      options: "-c role=changes_owner",
-    });
-    this.#pool.on("error", onError);
-    this.#pool.on("connect", (client) => client.on("error", onError));
+    this.#pool = pool;
   }
 
   /** `identity` is a digest of the identity of the channel. */
@@ -225,7 +217,7 @@ export class LostChannels {
 
   async close(): Promise<void> {
     await this.#writing;
-    await this.#pool.end();
+    await this.#last;
   }
 
   /** Channels that are lost at the same time are written together. */
@@ -248,7 +240,13 @@ export class LostChannels {
     }
   }
 
-  async #query(text: string, values: readonly unknown[]): Promise<{ rows: any[] }> {
+  #query(text: string, values: readonly unknown[]): Promise<{ rows: any[] }> {
+    const result = this.#last.then(() => this.#run(text, values));
+    this.#last = result;
+    return result;
+  }
+
+  async #run(text: string, values: readonly unknown[]): Promise<{ rows: any[] }> {
     try {
       return await this.#pool.query(text, values as unknown[]);
     } catch (error) {

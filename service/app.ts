@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import { budgetLimits } from "../db/admission/budget-limits.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
-import { createFeed } from "../db/changes/mode.ts";
+import { changesPool, createFeed } from "../db/changes/mode.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import { Database } from "../db/database.ts";
 import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
@@ -78,7 +78,7 @@ export async function createApp(options: AppOptions) {
     const { rights } = rest;
     const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
-    const realtime = createRealtime({ ...shared, onIdentityChange, changesUrl: opened.changes.url });
+    const realtime = createRealtime({ ...shared, onIdentityChange, changesPool: context.changesPool });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const { tracer } = options;
     const graphql =
@@ -164,13 +164,23 @@ function createContext(
   };
   const anonymousRoles = [anonymousRole, ...EDITORS];
   const { logins } = opened;
-  const database = new Database({ settings: config, logins, anonymousRoles, onConnectionError, log, metrics, onLimit });
-  const notifications = new Notifications({ connectionString: opened.listenUrl, onError: onConnectionError });
+  const database = new Database({
+    settings: config,
+    logins,
+    listenUrl: opened.listenUrl,
+    anonymousRoles,
+    onConnectionError,
+    log,
+    metrics,
+    onLimit,
+  });
+  const notifications = new Notifications({ pool: database.catalog, onError: onConnectionError });
   const publicationListeners: (() => void)[] = [];
   const onPublicationChange = () => {
     for (const listener of publicationListeners) listener();
   };
-  const changes = createFeed(opened, { ...config, log, onConnectionError, onPublicationChange });
+  const pool = changesPool(opened.changes, onConnectionError);
+  const changes = createFeed(opened, { ...config, pool, log, onConnectionError, onPublicationChange });
   const streams = new EventStreams(config.sseHeartbeat * 1000, database.budget);
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
@@ -204,13 +214,14 @@ function createContext(
     await auth?.close();
     isClosing = true;
     await Promise.all([changes.close(), notifications.close()]);
-    await database.close();
+    await Promise.all([pool.end(), database.close()]);
     await opened.cluster?.stop();
   };
   return {
     opened,
     database,
     changes,
+    changesPool: pool,
     onPublicationChange: (listener: () => void) => publicationListeners.push(listener),
     streams,
     slowStreams,

@@ -235,3 +235,37 @@ test("the text of a 429 stands in db/problems/ alone", () => {
   expect(rows.filter(({ file }) => !file.startsWith("db/problems/"))).toEqual([]);
   expect(matchesIn(/status: (429)/g)).toEqual([]);
 });
+
+/** What opens connections while the service runs, by file. The table in docs/architecture.md gives the reason for each. */
+const DOORS: Readonly<Record<string, number>> = {
+  // `Transactions`, one for each login of requests: data, admin, service, auth.
+  "db/transaction/pool.ts": 1,
+  // Background work and LISTEN.
+  "db/database.ts": 1,
+  // Tasks.
+  "db/cluster/queue.ts": 1,
+  // What the service keeps about changes.
+  "db/changes/mode.ts": 1,
+  "db/changes/replication.ts": 1,
+  // Cancels a statement, and ends at once.
+  "db/wire/connection.ts": 1,
+};
+
+/** Commands, and what is done before the service serves. */
+const AT_START = /^(cli|db\/cluster\/(?!queue))/;
+
+test("few files open connections to the database", () => {
+  const doors = sources
+    .filter((file) => !AT_START.test(file))
+    .map(
+      (file) => [file, readFileSync(file, "utf8").match(/new (pg\.(Pool|Client)|RawClient)\(/g)?.length ?? 0] as const,
+    )
+    .filter(([, count]) => count > 0);
+  expect(Object.fromEntries(doors)).toEqual(DOORS);
+});
+
+test("a process has eight doors to the database, each of which docs/architecture.md explains", () => {
+  const [, section] = readFileSync("docs/architecture.md", "utf8").split("## Connections to the database\n");
+  const rows = [...section!.split("\n## ")[0]!.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
+  expect(rows).toEqual(["data", "admin", "service", "auth", "catalog", "tasks", "changes", "replication"]);
+});

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import type pg from "pg";
 import type { Position } from "./change.ts";
 import { streamName } from "./position.ts";
 import { ReplicationConnection } from "./replication.ts";
@@ -7,7 +7,6 @@ import { Acknowledgement, Instances, openSlot, readSlot, type Slot, type SlotSta
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
 
-const CONNECT_MILLISECONDS = 10_000;
 /** The pause before the second attempt to connect; it doubles with each further one. */
 const RECONNECT_MILLISECONDS = 100;
 const MAX_RECONNECT_MILLISECONDS = 10_000;
@@ -21,6 +20,8 @@ const KEPT = { maxAge: 60_000, maxBytes: 67_108_864n };
 export type LogicalSourceOptions = {
   /** A direct connection of a login with the attribute REPLICATION. */
   readonly connectionString: string;
+  /** Connections of the same login (`changesPool`). */
+  readonly pool: pg.Pool;
   readonly slot: Slot;
   readonly publication: string;
   /** Whether the database has the table changes.instances. */
@@ -62,15 +63,8 @@ export class LogicalSource implements ChangeSource {
 
   constructor(options: LogicalSourceOptions) {
     this.#options = options;
-    const { connectionString, slot, hasInstances, onError, onWarning } = options;
-    this.#pool = new pg.Pool({
-      connectionString,
-      max: 1,
-      connectionTimeoutMillis: CONNECT_MILLISECONDS,
-      application_name: "content-service changes",
-    });
-    this.#pool.on("error", onError);
-    this.#pool.on("connect", (client) => client.on("error", onError));
+    const { pool, slot, hasInstances, onWarning } = options;
+    this.#pool = pool;
     const onDropped = (name: string) =>
       onWarning(`the replication slot ${name} of an instance that is gone was dropped`);
     this.#instances = hasInstances && !slot.isTemporary ? new Instances(this.#pool, slot.name, onDropped) : null;
@@ -115,7 +109,6 @@ export class LogicalSource implements ChangeSource {
     this.#wanted.resolve();
     await this.#connection?.close();
     await this.#finished;
-    await this.#pool.end();
   }
 
   get #isClosed(): boolean {

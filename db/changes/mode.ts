@@ -173,6 +173,7 @@ export async function refusalsOfLogical(client: pg.Client, login: string): Promi
 }
 
 export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes"> & {
+  readonly pool: pg.Pool;
   readonly log: FeedLog;
   onConnectionError(error: Error): void;
   /** Called when something else arrives, or does not arrive, than before. */
@@ -180,6 +181,27 @@ export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxB
 };
 
 export type FeedLog = { info(message: string): void; warn(message: string): void };
+
+/** Maximum connections: one each for the source, the publication and the lost channels. */
+const CONNECTIONS = 3;
+const CONNECT_MILLISECONDS = 10_000;
+
+/** The connections of the login that reads changes, in the role of the owner of what the service keeps about them. */
+export function changesPool(
+  { url, manager }: Pick<ChangesConfig, "url" | "manager">,
+  onError: (error: Error) => void,
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max: CONNECTIONS,
+    connectionTimeoutMillis: CONNECT_MILLISECONDS,
+    application_name: "content-service changes",
+    ...(manager === "service" && { options: "-c role=changes_owner" }),
+  });
+  pool.on("error", onError);
+  pool.on("connect", (client) => client.on("error", onError));
+  return pool;
+}
 
 type Opened = { readonly changes: ChangesConfig; readonly logins: Pick<Logins, "data" | "admin" | "service"> };
 
@@ -210,10 +232,10 @@ function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSou
 }
 
 function sourceOf({ mode, url, database, publication, manager }: ChangesConfig, options: FeedOptions) {
-  const { instanceId, log, onConnectionError: onError } = options;
-  if (mode === "outbox") return new OutboxSource({ connectionString: url, onError });
+  const { instanceId, pool, log, onConnectionError: onError } = options;
+  if (mode === "outbox") return new OutboxSource({ pool, onError });
   return new LogicalSource({
-    connectionString: url,
+    ...{ connectionString: url, pool },
     slot: slotOf(database, instanceId),
     publication,
     hasInstances: manager === "service",
@@ -223,17 +245,12 @@ function sourceOf({ mode, url, database, publication, manager }: ChangesConfig, 
 }
 
 function publicationOf(
-  { mode, url, publication, manager }: ChangesConfig,
+  { mode, publication, manager }: ChangesConfig,
   logins: readonly string[],
-  { dbSchemas, log, onConnectionError, onPublicationChange: onChange }: FeedOptions,
+  { pool, dbSchemas, log, onConnectionError, onPublicationChange: onChange }: FeedOptions,
 ): Publication {
   return new Publication({
-    pool: new pg.Pool({
-      connectionString: url,
-      max: 1,
-      application_name: "content-service changes",
-      ...(manager === "service" && { options: "-c role=changes_owner" }),
-    }),
+    pool,
     name: publication,
     manager,
     schemas: dbSchemas,

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import type pg from "pg";
 import type { Change } from "./change.ts";
 import { type OutboxRow, OutboxTables, type RelationRow } from "./outbox-tables.ts";
 import { parseSnapshot, streamName } from "./position.ts";
@@ -15,8 +15,8 @@ const MAX_ROWS = 1000;
 const DELETE_MILLISECONDS = 60_000;
 
 export type OutboxSourceOptions = {
-  /** A login that may read the outbox. */
-  readonly connectionString: string;
+  /** Connections with a role that may read the outbox. */
+  readonly pool: pg.Pool;
   readonly onError: (error: Error) => void;
 };
 
@@ -44,16 +44,9 @@ export class OutboxSource implements ChangeSource {
   /** Transactions below this one had ended at the last deletion. */
   #horizon = "0";
 
-  constructor({ connectionString, onError }: OutboxSourceOptions) {
+  constructor({ pool, onError }: OutboxSourceOptions) {
     this.#onError = onError;
-    this.#pool = new pg.Pool({
-      connectionString,
-      max: 1,
-      application_name: "content-service changes",
-      options: "-c role=changes_owner",
-    });
-    this.#pool.on("error", onError);
-    this.#pool.on("connect", (client) => client.on("error", onError));
+    this.#pool = pool;
     this.#resting.abort();
     this.#tables = new OutboxTables(new ChangedTypes(async (text) => (await this.#pool.query(text)).rows));
   }
@@ -88,7 +81,6 @@ export class OutboxSource implements ChangeSource {
     this.rest();
     clearInterval(this.#deletion);
     await this.#reading;
-    await this.#pool.end();
   }
 
   async #run(sink: ChangeSink, resting: AbortSignal): Promise<void> {

@@ -65,8 +65,6 @@ export class Publication {
   constructor(options: PublicationOptions) {
     this.#options = options;
     this.#runs = new Debounced(() => this.#run(), options.onError);
-    options.pool.on("error", options.onError);
-    options.pool.on("connect", (client) => client.on("error", options.onError));
   }
 
   /** Resolves after the first attempt. */
@@ -79,9 +77,8 @@ export class Publication {
     this.#runs.soon();
   }
 
-  async close(): Promise<void> {
-    await this.#runs.close();
-    await this.#options.pool.end();
+  close(): Promise<void> {
+    return this.#runs.close();
   }
 
   /** Why subscribers receive no changes of a table; null if they do. */

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type pg from "pg";
+import pg from "pg";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** A replication slot. The server keeps the write-ahead log that it has not acknowledged. */
@@ -100,7 +100,7 @@ export class Instances {
   readonly #onDropped: (slot: string) => void;
   #beatAt = 0;
 
-  /** The login of `pool` is a member of changes_owner, and has the attribute REPLICATION. */
+  /** The connections of `pool` have the role changes_owner, and a login with the attribute REPLICATION. */
   constructor(pool: pg.Pool, slot: string, onDropped: (slot: string) => void) {
     this.#pool = pool;
     this.#slot = slot;
@@ -111,10 +111,11 @@ export class Instances {
   async beat(now = Date.now()): Promise<void> {
     if (now - this.#beatAt < HEARTBEAT_MILLISECONDS) return;
     this.#beatAt = now;
-    await this.#asOwner(
-      `insert into changes.instances (slot) values ('${this.#slot}') on conflict (slot) do update set seen_at = now()`,
+    await this.#pool.query(
+      "insert into changes.instances (slot) values ($1) on conflict (slot) do update set seen_at = now()",
+      [this.#slot],
     );
-    const dead = await this.#asOwner<{ slot: string }>(
+    const { rows: dead } = await this.#pool.query<{ slot: string }>(
       `select slot from changes.instances where seen_at < now() - interval '${DEAD_AFTER}'`,
     );
     for (const { slot } of dead) await this.#drop(slot);
@@ -122,7 +123,8 @@ export class Instances {
 
   async #drop(slot: string): Promise<void> {
     try {
-      await this.#pool.query("select pg_drop_replication_slot($1)", [slot]);
+      // The role of the connection does not have the attribute REPLICATION.
+      await this.#pool.query(`set role none; select pg_drop_replication_slot(${pg.escapeLiteral(slot)}); reset role`);
       this.#onDropped(slot);
     } catch (error) {
       const { code } = error as { code?: string };
@@ -130,15 +132,7 @@ export class Instances {
       if (code === IN_USE) return;
       if (code !== MISSING) throw error;
     }
-    await this.#asOwner(`delete from changes.instances where slot = '${slot}'`);
-  }
-
-  /** Runs a statement as changes_owner, who does not have the attribute REPLICATION. */
-  async #asOwner<R extends pg.QueryResultRow>(text: string): Promise<R[]> {
-    const results = (await this.#pool.query(
-      `set role changes_owner; ${text}; reset role`,
-    )) as unknown as pg.QueryResult<R>[];
-    return results[1]!.rows;
+    await this.#pool.query("delete from changes.instances where slot = $1", [slot]);
   }
 }
 

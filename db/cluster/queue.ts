@@ -6,6 +6,7 @@ export const QUEUE_SCHEMA = "graphile_worker";
 
 const CONNECT_MILLISECONDS = 10_000;
 const IDLE_MILLISECONDS = 60_000;
+const KEEPALIVE_MILLISECONDS = 10_000;
 
 /** Receives the log of graphile-worker; `level` is its severity. */
 export type QueueLog = (level: string, message: string, meta?: unknown) => void;
@@ -22,18 +23,20 @@ export async function migrateQueue(url: string, log: QueueLog): Promise<void> {
 
 /** Connections as the owner of the tasks and their queue. LISTEN and session locks need a direct connection. */
 export function queuePool(url: string, max: number, onError: (error: Error) => void): pg.Pool {
-  const pool = new pg.Pool({ ...queueConnection(url), max, idleTimeoutMillis: IDLE_MILLISECONDS });
+  const pool = new pg.Pool({
+    connectionString: url,
+    options: "-c role=tasks_owner",
+    application_name: "content-service tasks",
+    connectionTimeoutMillis: CONNECT_MILLISECONDS,
+    max,
+    idleTimeoutMillis: IDLE_MILLISECONDS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
+  });
   pool.on("error", onError);
   pool.on("connect", (client) => client.on("error", onError));
   return pool;
 }
-
-export const queueConnection = (url: string): pg.ClientConfig => ({
-  connectionString: url,
-  options: "-c role=tasks_owner",
-  application_name: "content-service tasks",
-  connectionTimeoutMillis: CONNECT_MILLISECONDS,
-});
 
 export const queueLogger = (log: QueueLog): Logger =>
   new Logger((() => (level, message, meta) => log(level, message, meta)) satisfies LogFunctionFactory);

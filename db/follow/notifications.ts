@@ -1,6 +1,5 @@
 import type { Socket } from "node:net";
-import type { Pool } from "pg";
-import pg from "pg";
+import type { Pool, PoolClient } from "pg";
 import type { Logger } from "pino";
 
 /**
@@ -17,14 +16,12 @@ export type IdentityChange =
 
 /** The pause between attempts to reconnect; the first is made as soon as the connection is lost. */
 const RECONNECT_MILLISECONDS = 500;
-const CONNECT_MILLISECONDS = 10_000;
-const KEEPALIVE_MILLISECONDS = 10_000;
 /** The pause between checks that the server responds, because a server may disappear without closing the connection. */
 const CHECK_MILLISECONDS = 5000;
 
 type NotificationsOptions = {
-  /** A direct connection: LISTEN does not pass through a pooler in transaction mode. */
-  readonly connectionString: string;
+  /** Direct connections: LISTEN does not pass through a pooler in transaction mode. One is kept. */
+  readonly pool: Pick<Pool, "connect">;
   readonly onError: (error: Error) => void;
 };
 
@@ -37,7 +34,7 @@ export class Notifications {
   readonly #schemaListeners: (() => void)[] = [];
   readonly #settingsListeners: (() => void)[] = [];
   readonly #identityListeners: ((change: IdentityChange) => void)[] = [];
-  #client: pg.Client | null = null;
+  #client: PoolClient | null = null;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #checkTimer: NodeJS.Timeout | undefined;
   #closed = false;
@@ -48,26 +45,25 @@ export class Notifications {
 
   /** Connects; rejects when the first attempt fails. A connection that is lost later is restored. */
   async start(): Promise<void> {
-    const client = new pg.Client({
-      connectionString: this.#options.connectionString,
-      application_name: "content-service changes",
-      connectionTimeoutMillis: CONNECT_MILLISECONDS,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
-    });
+    const client = await this.#options.pool.connect();
     client.on("notification", ({ channel, payload }) => this.#receive(channel, payload ?? ""));
-    client.on("error", this.#options.onError);
-    client.on("end", () => this.#handleLoss(client));
     try {
-      await client.connect();
-      await client.query("listen schema_changes; listen pgrst; listen accounts");
+      // The name is how a DBA finds the connection.
+      await client.query(
+        "set application_name to 'content-service changes'; listen schema_changes; listen pgrst; listen accounts",
+      );
     } catch (error) {
-      void client.end().catch(() => {});
+      client.release(true);
       throw error;
     }
     // Closed while connecting.
-    if (this.#closed) return client.end();
+    if (this.#closed) return client.release(true);
     this.#client = client;
+    client.once("end", () => {
+      if (this.#closed) return;
+      client.release(true);
+      this.#handleLoss(client);
+    });
     this.#scheduleCheck(client);
   }
 
@@ -95,7 +91,7 @@ export class Notifications {
     this.#closed = true;
     clearTimeout(this.#reconnectTimer);
     clearTimeout(this.#checkTimer);
-    await this.#client?.end();
+    this.#client?.release(true);
   }
 
   #receive(channel: string, payload: string): void {
@@ -120,7 +116,7 @@ export class Notifications {
     for (const listener of this.#settingsListeners) listener();
   }
 
-  #handleLoss(client: pg.Client): void {
+  #handleLoss(client: PoolClient): void {
     if (this.#closed || this.#client !== client) return;
     this.#client = null;
     clearTimeout(this.#checkTimer);
@@ -128,11 +124,11 @@ export class Notifications {
     this.#reconnectAfter(0);
   }
 
-  #scheduleCheck(client: pg.Client): void {
+  #scheduleCheck(client: PoolClient): void {
     this.#checkTimer = setTimeout(() => void this.#check(client), CHECK_MILLISECONDS);
   }
 
-  async #check(client: pg.Client): Promise<void> {
+  async #check(client: PoolClient): Promise<void> {
     const late = setTimeout(() => {
       this.#options.onError(new Error("the database does not respond"));
       this.#handleLoss(client);

@@ -50,8 +50,8 @@ export type Tasks = TaskQueue & {
   close(): Promise<void>;
 };
 
-/** Connections in addition to one per running task: for LISTEN and for the repository. */
-const MORE_CONNECTIONS = 2;
+/** Connections in addition to one per running task: for LISTEN, for the heartbeat and for the repository. */
+const MORE_CONNECTIONS = 3;
 
 export function createTasks(options: TaskOptions): Tasks {
   const { settings, database, addressOf, addressKey } = options;
@@ -85,7 +85,7 @@ function createWorker(
   const anonymousRetention = settings.taskAnonymousRetention;
   const pool = queuePool(url, concurrency + MORE_CONNECTIONS, onConnectionError);
   const repository = new TaskRepository(pool, settings);
-  const heartbeat = new WorkerHeartbeat({ connectionString: url, onError: onConnectionError });
+  const heartbeat = new WorkerHeartbeat({ pool, onError: onConnectionError });
   const transactionsFor = (role: string) => database.forTask(role);
   const runner = new TaskRunner({ repository, handlers, transactionsFor, isStillCaller, log });
   const times = { retention, anonymousRetention, drainTimeout };

@@ -1,9 +1,9 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseCronItems, type Runner, run, type TaskList, type WorkerEvents } from "graphile-worker";
-import pg from "pg";
+import type pg from "pg";
 import type { Logger } from "pino";
-import { QUEUE_SCHEMA, queueConnection, queueLogger } from "../../db/cluster/queue.ts";
+import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
 import type { TaskRunner } from "./runner.ts";
 import type { TaskRepository } from "./task-repository.ts";
 
@@ -163,11 +163,10 @@ export class TaskWorker {
 
 /** Milliseconds between two attempts to reconnect. The first attempt immediately follows the loss of the connection. */
 const RECONNECT = 500;
-const KEEPALIVE_MILLISECONDS = 10_000;
 
 type HeartbeatOptions = {
-  /** A direct connection string: session locks do not work through a pooler in transaction mode. */
-  readonly connectionString: string;
+  /** Direct connections: session locks do not work through a pooler in transaction mode. One is kept while the worker lives. */
+  readonly pool: pg.Pool;
   readonly onError: (error: Error) => void;
 };
 
@@ -178,7 +177,7 @@ type HeartbeatOptions = {
 export class WorkerHeartbeat {
   readonly #options: HeartbeatOptions;
   #worker: string | null = null;
-  #client: pg.Client | null = null;
+  #client: pg.PoolClient | null = null;
   #connecting: Promise<void> | null = null;
   #reconnect: NodeJS.Timeout | undefined;
 
@@ -205,28 +204,28 @@ export class WorkerHeartbeat {
     this.#connecting = null;
     const client = this.#client;
     this.#client = null;
-    await client?.end();
+    if (client === null) return;
+    const unlocked = await client.query("select pg_advisory_unlock_all()").catch((error: Error) => error);
+    client.release(unlocked instanceof Error);
   }
 
   async #connect(worker: string): Promise<void> {
-    const { connectionString, onError } = this.#options;
-    const client = new pg.Client({
-      ...queueConnection(connectionString),
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
-    });
-    client.on("error", onError);
+    const { pool, onError } = this.#options;
+    let client: pg.PoolClient | null = null;
     try {
-      await client.connect();
+      const connected = await pool.connect();
+      client = connected;
       // If a lost session of this worker still holds the lock, this waits until Postgres has ended it.
-      await client.query("select pg_advisory_lock(tasks.lock_of($1))", [worker]);
-      this.#client = client;
-      client.on("end", () => {
-        if (this.#client === client) this.#connectAgain(0);
+      await connected.query("select pg_advisory_lock(tasks.lock_of($1))", [worker]);
+      this.#client = connected;
+      connected.once("end", () => {
+        if (this.#client !== connected) return;
+        connected.release(true);
+        this.#connectAgain(0);
       });
     } catch (error) {
       onError(error as Error);
-      void client.end().catch(() => {});
+      client?.release(true);
       this.#connectAgain(RECONNECT);
     }
   }

@@ -1,4 +1,5 @@
 import { createServer, connect as dial, type Socket } from "node:net";
+import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type IdentityChange, Notifications } from "../../db/follow/notifications.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -34,7 +35,11 @@ test("a database that has disappeared without closing the connection is noticed 
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   onTestFinished(() => void vi.useRealTimers());
   const errors: Error[] = [];
-  const feed = new Notifications({ connectionString: way.url, onError: (error) => errors.push(error) });
+  const onError = (error: Error) => errors.push(error);
+  const pool = new pg.Pool({ connectionString: way.url, max: 1, connectionTimeoutMillis: 10_000 });
+  pool.on("connect", (connected) => connected.on("error", onError));
+  onTestFinished(() => pool.end());
+  const feed = new Notifications({ pool, onError });
   const changes: IdentityChange[] = [];
   feed.onIdentityChange((change) => changes.push(change));
   await feed.start();

@@ -1,8 +1,9 @@
+import type pg from "pg";
 import { onTestFinished } from "vitest";
 import type { Change } from "../../db/changes/change.ts";
 import { ChangeFeed } from "../../db/changes/feed.ts";
 import { LogicalSource } from "../../db/changes/logical.ts";
-import { type ChangeMode, PUBLICATION } from "../../db/changes/mode.ts";
+import { type ChangeMode, changesPool, PUBLICATION } from "../../db/changes/mode.ts";
 import { OutboxSource } from "../../db/changes/outbox.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { ChangeReader } from "../../db/changes/reader.ts";
@@ -21,7 +22,7 @@ export async function startFeed(
   const { rows } = await database.owner.query("select oid from pg_database where datname = current_database()");
   const source =
     mode === "outbox"
-      ? new OutboxSource({ connectionString: database.url, onError: () => {} })
+      ? new OutboxSource({ pool: poolOf(database.url), onError: () => {} })
       : logicalSource(database, slotOf(rows[0].oid, instance));
   // A replication slot is created after all running transactions of the cluster, also those of other test files.
   const feed = new ChangeFeed({ source, maxBytes, openTimeout: 30_000 });
@@ -29,9 +30,16 @@ export async function startFeed(
   return feed;
 }
 
+/** The connections of a source, which are closed at the end of the test. */
+export function poolOf(url: string): pg.Pool {
+  const pool = changesPool({ url, manager: "service" }, () => {});
+  onTestFinished(() => pool.end());
+  return pool;
+}
+
 export const logicalSource = ({ url }: Pick<TestDatabase, "url">, slot: Slot): LogicalSource =>
   new LogicalSource({
-    connectionString: url,
+    ...{ connectionString: url, pool: poolOf(url) },
     slot,
     publication: PUBLICATION,
     hasInstances: true,

@@ -48,7 +48,9 @@ const later = (milliseconds: number) => vi.useFakeTimers({ toFake: ["Date"], now
 
 /** Notifies the catalog of changes, as the service does. */
 async function listen(): Promise<void> {
-  const feed = new Notifications({ connectionString: database.url, onError: () => {} });
+  const pool = new pg.Pool({ connectionString: database.url, max: 1 });
+  onTestFinished(() => pool.end());
+  const feed = new Notifications({ pool, onError: () => {} });
   feed.onSchemaChange(() => live.soon());
   await feed.start();
   onTestFinished(() => feed.close());

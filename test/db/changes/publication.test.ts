@@ -1,5 +1,6 @@
 import pg from "pg";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { changesPool } from "../../../db/changes/mode.ts";
 import { Publication, type PublicationManager } from "../../../db/changes/publication.ts";
 import { failureOf, planReplicaIdentities, type Relation, WHOLE } from "../../../db/changes/publication-plan.ts";
 import { rowOf, startFeed, subscribe } from "../../support/changes.ts";
@@ -20,12 +21,10 @@ type Options = { readonly manager?: PublicationManager; readonly name?: string; 
 /** The publication of a service on the database, and its warnings. */
 function createPublication({ manager = "service", name = "content_changes", usesOutbox = false }: Options = {}) {
   const warnings: string[] = [];
+  const pool = changesPool({ url: database.url, manager }, () => {});
+  onTestFinished(() => pool.end());
   const publication = new Publication({
-    pool: new pg.Pool({
-      connectionString: database.url,
-      max: 1,
-      ...(manager === "service" && { options: "-c role=changes_owner" }),
-    }),
+    pool,
     name,
     manager,
     schemas: ["public"],

@@ -6,7 +6,7 @@ import { PUBLICATION } from "../../../db/changes/mode.ts";
 import { FeedGap } from "../../../db/changes/reader.ts";
 import { Acknowledgement, Instances, slotOf } from "../../../db/changes/slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
-import { Changes, titles } from "../../support/changes.ts";
+import { Changes, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";
 
 /** Its settings change, and it is restarted. */
@@ -44,7 +44,7 @@ const slots = async () =>
 function startInstance(instance: string, options: Partial<LogicalSourceOptions> = {}) {
   const warnings: string[] = [];
   const source = new LogicalSource({
-    connectionString: url,
+    ...{ connectionString: url, pool: poolOf(url) },
     slot: slotOf(1, instance),
     publication: PUBLICATION,
     hasInstances: true,
