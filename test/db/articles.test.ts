@@ -188,18 +188,24 @@ test("create_article fails with login required for an anonymous caller", () =>
     expect(await db.owner.row("select count(*) from articles")).toEqual({ count });
   }));
 
-const TITLE = { field: "title", message: "title must have at least 5 characters" };
-const BLANK_TITLE = { field: "title", message: "title must not be blank" };
-const CONTENT = { field: "content", message: "content must not be empty, nor longer than 1 MiB" };
-const TAGS = { field: "tags", message: "each tag must have 1 to 50 characters" };
+const TITLE = { field: "title", message: "title must have at least 5 characters", code: "VALIDATION_ERROR" };
+const NO_TITLE = { ...TITLE, code: "MISSING_FIELD" };
+const BLANK_TITLE = { field: "title", message: "title must not be blank", code: "VALIDATION_ERROR" };
+const CONTENT = {
+  field: "content",
+  message: "content must not be empty, nor longer than 1 MiB",
+  code: "VALIDATION_ERROR",
+};
+const NO_CONTENT = { ...CONTENT, code: "MISSING_FIELD" };
+const TAGS = { field: "tags", message: "each tag must have 1 to 50 characters", code: "VALIDATION_ERROR" };
 
 test.each([
-  ["no title", { title: null }, [TITLE]],
+  ["no title", { title: null }, [NO_TITLE]],
   ["an empty title", { title: "" }, [TITLE]],
   ["a title of 4 characters", { title: "😀".repeat(4) }, [TITLE]],
   ["a title of 5 characters", { title: "😀".repeat(5) }, null],
   ["a title of spaces", { title: "  \u00a0\u2003\n " }, [BLANK_TITLE]],
-  ["no content", { content: null }, [CONTENT]],
+  ["no content", { content: null }, [NO_CONTENT]],
   ["an empty content", { content: "" }, [CONTENT]],
   ["a content of spaces", { content: " \t\n" }, [CONTENT]],
   ["a content of 1 MiB", { content: "a".repeat(1048576) }, null],

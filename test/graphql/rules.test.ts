@@ -6,7 +6,7 @@ const anonymousDeletes = useService({ GRAPHQL_DELETE_ANONYMOUS: "false-result" }
 
 const CREATE_USER = "mutation ($input: CreateUserInput!) { createUser(input: $input) { id name email age } }";
 const CREATE_ARTICLE = `mutation ($input: CreateArticleInput!) {
-  createArticle(input: $input) { success message article { title content status tags author { id } updatedAt } errors { field message } }
+  createArticle(input: $input) { success message article { title content status tags author { id } updatedAt } errors { field message code } }
 }`;
 const UPDATE = "mutation ($id: ID!, $title: String) { updateArticle(id: $id, input: { title: $title }) { title } }";
 const PUBLISH = "mutation ($id: ID!) { publishArticle(id: $id) { id status } }";
@@ -88,7 +88,7 @@ describe("rule 3, createArticle with a title shorter than 5 characters", () => {
           success: false,
           message: "the article was not created: title must have at least 5 characters",
           article: null,
-          errors: [{ field: "title", message: "title must have at least 5 characters" }],
+          errors: [{ field: "title", message: "title must have at least 5 characters", code: "VALIDATION_ERROR" }],
         },
       });
       expect(await content()).toBe(before);

@@ -1,7 +1,7 @@
 do $$
 begin
   if to_regtype('public.field_error') is null then
-    create type public.field_error as (field text, message text);
+    create type public.field_error as (field text, message text, code text);
   end if;
   if to_regtype('public.mutation_result') is null then
     create type public.mutation_result as (
@@ -16,6 +16,8 @@ end $$;
 comment on type public.field_error is 'An error in one field of the input.';
 comment on column public.field_error.field is E'@notNull\nThe name of the field.';
 comment on column public.field_error.message is E'@notNull\nThe error, as a sentence.';
+comment on column public.field_error.code is
+  E'@notNull\nThe kind of error: VALIDATION_ERROR, or MISSING_FIELD for a field that needs a value.';
 comment on type public.mutation_result is 'The result of a mutation.';
 comment on column public.mutation_result.success is E'@notNull\nWhether the article was created.';
 comment on column public.mutation_result.message is 'The outcome, as a sentence.';
@@ -41,7 +43,10 @@ begin
     execute format('select %s from (select ($1).*) as input', rule.condition) into holds using input;
     -- A null check passes, except in a column that must not be null.
     if not coalesce(holds, not rule.is_required) then
-      errors := errors || row(rule.field, coalesce(rule.message, 'invalid value'))::public.field_error;
+      errors := errors || row(
+        rule.field, coalesce(rule.message, 'invalid value'),
+        case when to_jsonb(input) ->> rule.field is null then 'MISSING_FIELD' else 'VALIDATION_ERROR' end
+      )::public.field_error;
     end if;
   end loop;
   return errors;
