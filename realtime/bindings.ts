@@ -2,6 +2,7 @@ import { crc32 } from "node:zlib";
 import type { Caller } from "../db/caller.ts";
 import { type Catalog, quoteName, type Table, type TableName, tableOf } from "../db/catalog/catalog.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
+import type { LostChanges } from "../db/changes/lost-changes.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FilterError } from "../db/rights/filter.ts";
 import { columnsRead, type Rights, type View } from "../db/rights/rights.ts";
@@ -114,13 +115,14 @@ export class Bindings {
     }
     const prepared = await this.#prepareFilter(filter, name, view, caller.role);
     const { all, deletes } = await this.#options.feed.lostChanges(name, columnsRead(view, prepared?.columns.keys()));
-    if (all !== null) throw notPossible(`subscribers receive no changes of ${name.schema}.${name.name}: ${all}`);
+    if (all !== null) throw notPossible(lostAll(name, all));
     const lost = deletes && lostDeletes(name, deletes);
     if (lost !== null && event === "DELETE" && !isPartial)
       throw notPossible(`${lost}. To subscribe nevertheless, set postgres_changes_options.partial`);
     return {
       table: name,
       lost,
+      lapse: lapseOf(name, event, lost),
       caller,
       filter: prepared,
       binding,
@@ -171,9 +173,11 @@ export class Bindings {
     if (all !== null) return null;
     const lost = deletes && lostDeletes(name, deletes);
     const { catalog } = this.#options.rights;
+    const { event } = binding.request;
     return {
       table: name,
       lost,
+      lapse: lapseOf(name, event, lost),
       caller,
       filter: null,
       binding,
@@ -195,8 +199,21 @@ export class Bindings {
   }
 }
 
+const lostAll = ({ schema, name }: TableName, reason: string) =>
+  `subscribers receive no changes of ${schema}.${name}: ${reason}`;
+
 const lostDeletes = ({ schema, name }: TableName, reason: string) =>
   `subscribers receive no DELETE of ${schema}.${name}: ${reason}`;
+
+/** Why a channel must join again: it wants what is lost now. `known` is the loss that it has been sent. */
+const lapseOf =
+  (name: TableName, event: BindingRequest["event"], known: string | null) =>
+  ({ all, deletes }: LostChanges): string | null => {
+    if (all !== null) return lostAll(name, all);
+    return deletes !== null && known === null && wantsDeletes(event) ? lostDeletes(name, deletes) : null;
+  };
+
+export const wantsDeletes = (event: BindingRequest["event"]): boolean => event === "*" || event === "DELETE";
 
 const NONE: ReadonlySet<string> = new Set();
 const NOTHING: ChangeView = { name: "", columns: NONE, key: NONE };

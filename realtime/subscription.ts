@@ -2,7 +2,7 @@ import { comparePositions, laterOf } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FeedGap } from "../db/changes/reader.ts";
 import type { VisibleChange } from "../db/rights/watches.ts";
-import type { ChangeWatch, Subscriber } from "./bindings.ts";
+import { type ChangeWatch, type Subscriber, wantsDeletes } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
 import type { ChangeRouter } from "./router.ts";
 import { type ChangeMessages, shownIn } from "./serializer.ts";
@@ -68,7 +68,7 @@ export class Subscription implements Subscriber {
 
   /** What the channel does not receive, although its bindings ask for it. */
   get losses(): ReadonlySet<string> {
-    const wanting = this.#watches.filter(({ binding }) => ["*", "DELETE"].includes(binding.request.event));
+    const wanting = this.#watches.filter(({ binding }) => wantsDeletes(binding.request.event));
     return new Set(wanting.flatMap(({ lost }) => lost ?? []));
   }
 

@@ -10,6 +10,7 @@ import {
   type DeliveryHandler,
   Difficulties,
   hasTimeout,
+  lapsed,
   tooSlow,
   tryAgain,
   WatchEnded,
@@ -39,6 +40,9 @@ export class Delivery<W extends Watch> {
     this.#rights = rights;
     this.#handler = handler;
     feed.count(this);
+    feed.onLosses(() => {
+      for (const [watch, reason] of lapsed(this.#groups.keys(), feed, rights)) this.#end(watch, new WatchEnded(reason));
+    });
   }
 
   /**
@@ -151,7 +155,7 @@ export class Delivery<W extends Watch> {
   }
 
   async #run(group: WatchGroup<W>): Promise<void> {
-    const { reader } = group;
+    const { reader, apart } = group;
     let size = batchSize(1);
     // Yields once, because the callers add the watches after this call.
     await null;
@@ -160,7 +164,6 @@ export class Delivery<W extends Watch> {
       const changes = reader.take(size);
       if (changes.length > 0) {
         group.delivered = delivered;
-        const { apart } = group;
         const isAsked = await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
         size = batchSize(isAsked ? group.watches.size : 1);
         group.finishBatch();

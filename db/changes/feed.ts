@@ -4,7 +4,7 @@ import { type Change, comparePositions, laterOf, type Position } from "./change.
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
 import { parseStart, type Start, startAfter, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
-import { ChangeReader } from "./reader.ts";
+import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import { type FoundSource, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
@@ -25,13 +25,6 @@ export type ChangeFeedOptions = {
   readonly maxBytes: number;
   /** Milliseconds that `open` waits. */
   readonly openTimeout?: number;
-};
-
-export type ReadOptions = {
-  /** By default, the changes that are committed from now on are read. */
-  readonly since?: Start | undefined;
-  /** For the reader of one client: instead of holding back the stream when it reads slowly, it gets a FeedGap. */
-  readonly mayFallBehind?: boolean;
 };
 
 /** Milliseconds that changes are kept, and that the source is read after the last reader has ended. */
@@ -57,6 +50,7 @@ export class ChangeFeed implements ChangeSink {
   readonly #readers = new Set<ChangeReader>();
   readonly #deliveries: { readonly size: number }[] = [];
   readonly #schemaListeners: (() => Promise<void>)[] = [];
+  readonly #lossListeners: (() => void)[] = [];
   readonly #received = { INSERT: 0, UPDATE: 0, DELETE: 0, TRUNCATE: 0 };
   /** How often changes have been missed. */
   #gaps = 0;
@@ -137,6 +131,10 @@ export class ChangeFeed implements ChangeSink {
     if (!this.#source) return { all: this.#missing(), deletes: null };
     return this.#publication?.lostChanges(table, read) ?? NOTHING_LOST;
   }
+
+  /** The same as far as it is known, and a call when it may have changed. */
+  knownLosses: Publication["knownLosses"] = (...of) => this.#publication?.knownLosses(...of) ?? NOTHING_LOST;
+  onLosses = (listener: () => void) => void this.#lossListeners.push(listener);
 
   /** Resolves when every later commit will be received. Rejects with FeedUnavailable if that takes too long. */
   async open(): Promise<void> {
@@ -251,6 +249,9 @@ export class ChangeFeed implements ChangeSink {
   #connect({ source, publication }: FoundSource): void {
     this.#source = source;
     this.#publication = publication;
+    publication?.onTables(() => {
+      for (const listener of this.#lossListeners) listener();
+    });
     source.start();
     this.#published = publication?.start();
   }

@@ -6,6 +6,7 @@ import { ReplicationConnection } from "./replication.ts";
 import { Acknowledgement, Instances, openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
+import type { LoggedTable } from "./types.ts";
 
 /** The pause before the second attempt to connect; it doubles with each further one. */
 const RECONNECT_MILLISECONDS = 100;
@@ -28,6 +29,8 @@ export type LogicalSourceOptions = {
   readonly hasInstances: boolean;
   readonly onError: (error: Error) => void;
   readonly onWarning: (warning: string) => void;
+  /** See StreamDecoder. */
+  readonly onTable?: (logged: LoggedTable) => Promise<void> | null;
 };
 
 /**
@@ -119,7 +122,7 @@ export class LogicalSource implements ChangeSource {
   async #run(): Promise<void> {
     for (let pause = RECONNECT_MILLISECONDS; !this.#isClosed; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
       const connection = new ReplicationConnection(this.#options.connectionString);
-      const decoder = new StreamDecoder();
+      const decoder = new StreamDecoder(this.#options.onTable ?? (() => null));
       this.#connection = connection;
       this.#decoder = decoder;
       try {

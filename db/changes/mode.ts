@@ -228,19 +228,21 @@ export function createFeed({ changes, logins }: Opened, options: FeedOptions): C
 function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSource {
   if (changes.mode === "logical") options.log.info("changes are read from the write-ahead log");
   const publication = publicationOf(changes, [logins.data, logins.admin, logins.service], options);
-  return { source: sourceOf(changes, options), publication };
+  return { source: sourceOf(changes, publication, options), publication };
 }
 
-function sourceOf({ mode, url, database, publication, manager }: ChangesConfig, options: FeedOptions) {
+function sourceOf(changes: ChangesConfig, publication: Publication, options: FeedOptions) {
+  const { mode, url, database, publication: name, manager } = changes;
   const { instanceId, pool, log, onConnectionError: onError } = options;
   if (mode === "outbox") return new OutboxSource({ pool, onError });
   return new LogicalSource({
     ...{ connectionString: url, pool },
     slot: slotOf(database, instanceId),
-    publication,
+    publication: name,
     hasInstances: manager === "service",
     onError,
     onWarning: (warning) => log.warn(warning),
+    onTable: (logged) => publication.meet(logged),
   });
 }
 

@@ -7,8 +7,8 @@ type Tuple = (string | null | undefined)[];
 export type LogicalMessage =
   | { readonly kind: "begin"; readonly commitLsn: bigint; readonly committedAt: number; readonly xid: number }
   | { readonly kind: "commit"; readonly endLsn: bigint }
-  /** Precedes the first change of the table, and the first one after DDL. */
-  | { readonly kind: "table"; readonly table: DescribedTable }
+  /** Precedes the first change of the table, and the first one after DDL. `oldColumns` are logged of old rows. */
+  | { readonly kind: "table"; readonly table: DescribedTable; readonly oldColumns: readonly string[] }
   | RowMessage
   | { readonly kind: "truncate"; readonly tables: readonly ChangedTable[] }
   /** Written by pg_logical_emit_message. */
@@ -52,7 +52,7 @@ export class PgOutputDecoder {
         this.#at += 1 + 8; // flags, LSN of the commit
         return { kind: "commit", endLsn: this.#long() };
       case "R":
-        return { kind: "table", table: this.#describedTable() };
+        return this.#describedTable();
       case "I":
         return { kind: "insert", table: this.#table(), old: null, new: this.#newTuple() };
       case "U":
@@ -88,18 +88,20 @@ export class PgOutputDecoder {
     return { kind: "truncate", tables: Array.from({ length: count }, () => this.#table()) };
   }
 
-  #describedTable(): DescribedTable {
+  #describedTable(): LogicalMessage {
     const oid = this.#int();
     const schema = this.#string() || "pg_catalog";
     const name = this.#string();
     this.#at += 1; // replica identity
     const columns = Array.from({ length: this.#short() }, () => this.#column());
-    return { oid, schema, name, columns };
+    const oldColumns = columns.flatMap(({ name, isLogged }) => (isLogged ? [name] : []));
+    return { kind: "table", table: { oid, schema, name, columns }, oldColumns };
   }
 
-  #column(): DescribedTable["columns"][number] {
-    this.#at += 1; // flags
-    const column = { name: this.#string(), type: this.#int() };
+  /** The only flag says whether the column is part of the replica identity. */
+  #column(): DescribedTable["columns"][number] & { readonly isLogged: boolean } {
+    const isLogged = this.#bytes[this.#at++] === 1;
+    const column = { name: this.#string(), type: this.#int(), isLogged };
     this.#at += 4; // type modifier
     return column;
   }

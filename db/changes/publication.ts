@@ -11,6 +11,7 @@ import {
   tablesQuery,
   WHOLE,
 } from "./publication-plan.ts";
+import type { LoggedTable } from "./types.ts";
 
 /**
  * Who manages the publication. "service": the service, with the rights of the database's owner. "login": the login of the
@@ -35,7 +36,7 @@ export type PublicationOptions = {
   readonly onWarning: (warning: string) => void;
 };
 
-/** A table that has no changes is looked for again only if the last run began more than this many milliseconds ago. */
+/** When a client subscribes, the tables are read again only if the last run began more than this many milliseconds ago. */
 const FRESH = 1000;
 /** SQLSTATE of a lock that was not granted in time. */
 const LOCKED = "55P03";
@@ -61,6 +62,7 @@ export class Publication {
   /** As the last run has left them. */
   #tables = new Map<string, TableState>();
   #state: PublicationState = WHOLE;
+  #onTables = () => {};
 
   constructor(options: PublicationOptions) {
     this.#options = options;
@@ -84,8 +86,9 @@ export class Publication {
   /** Why subscribers receive no changes of a table; null if they do. */
   async reasonAgainst(table: TableName): Promise<string | null> {
     await this.#runs.settled();
-    // The table may have been created or granted a moment ago.
-    if (this.#reasonOf(table) !== null && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
+    // The table may have been created or granted a moment ago. Only the database of a service announces every other change of a table.
+    const mayHaveChanged = this.#options.manager !== "service" || this.#reasonOf(table) !== null;
+    if (mayHaveChanged && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
     return this.#reasonOf(table);
   }
 
@@ -95,6 +98,28 @@ export class Publication {
     if (reason !== null) return { all: reason, deletes: null };
     if (this.#lostOf(table, read) !== NOTHING_LOST && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
     return this.#lostOf(table, read);
+  }
+
+  /** The same as far as the last run has seen. */
+  knownLosses(table: TableName, read: Iterable<string>): LostChanges {
+    const isMissing = this.#tables.get(quoteName(table))?.isPublished === false;
+    return isMissing ? { all: this.#reasonOf(table), deletes: null } : this.#lostOf(table, read);
+  }
+
+  /** Calls back after each run that has found other tables than the run before. */
+  onTables(listener: () => void): void {
+    this.#onTables = listener;
+  }
+
+  /**
+   * What the stream says about a table before its changes. If something else is logged of old rows than the last run has seen, the
+   * tables have been altered without an announcement: they are read again.
+   */
+  meet({ table: { oid, columns }, oldColumns }: LoggedTable): Promise<void> | null {
+    const relations = [...this.#tables.values()].flatMap((table) => table.relations);
+    const known = relations.find((relation) => relation.oid === oid)?.oldColumns;
+    const isAsKnown = columns.every(({ name }) => known?.includes(name) === oldColumns.includes(name));
+    return known === undefined || isAsKnown ? null : this.#runs.settled().then(() => this.#runs.now());
   }
 
   /** For `/health`. */
@@ -141,9 +166,11 @@ export class Publication {
     }
     const before = JSON.stringify(this.health);
     const tables = await this.#read();
+    const isSame = JSON.stringify([...this.#tables.values()]) === JSON.stringify(tables);
     this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
     this.#report(tables, reasons, state);
     if (JSON.stringify(this.health) !== before) this.#options.onChange();
+    if (!isSame) this.#onTables();
     if (manager === "service") await pool.query("select changes.use_outbox($1)", [usesOutbox]);
     if (isLocked) this.#runs.later();
   }

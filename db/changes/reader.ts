@@ -12,6 +12,13 @@ export class FeedGap extends Error {
 /** Maximum number of changes that `take` returns by default. */
 const BATCH = 256;
 
+export type ReadOptions = {
+  /** By default, the changes that are committed from now on are read. */
+  readonly since?: Start | undefined;
+  /** For the reader of one client: instead of holding back the stream when it reads slowly, it gets a FeedGap. */
+  readonly mayFallBehind?: boolean;
+};
+
 export type ReaderOptions = {
   readonly since: Start;
   /** Whether changes may be dropped before it has taken them: then it gets a FeedGap. Otherwise it holds back the stream. */

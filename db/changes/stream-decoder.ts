@@ -5,7 +5,7 @@ import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { parseSnapshot, type Snapshot, sees } from "./position.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import type { Beginning, ChangeSink } from "./source.ts";
-import { ChangedTypes, type DescribedTable } from "./types.ts";
+import { ChangedTypes, type DescribedTable, type LoggedTable } from "./types.ts";
 
 /** The prefix of the messages that event triggers write into the log (db/schema/changes/functions.sql). */
 const SCHEMA_CHANGED = "content_service.schema";
@@ -28,6 +28,12 @@ export class StreamDecoder implements StreamHandler {
   #schema: Snapshot | null = null;
   /** The number of changes of the transaction so far. */
   #index = 0;
+  readonly #onTable: (logged: LoggedTable) => Promise<void> | null;
+
+  /** The next change waits for the promise of `onTable`, which is called before the first change of a table, and after DDL. */
+  constructor(onTable: (logged: LoggedTable) => Promise<void> | null) {
+    this.#onTable = onTable;
+  }
 
   /** Everything before this position has been read. */
   get reached(): bigint {
@@ -79,7 +85,7 @@ export class StreamDecoder implements StreamHandler {
         this.reach(message.endLsn);
         return null;
       case "table":
-        return this.#describe(message.table);
+        return this.#meet(message);
       case "message":
         return message.prefix === SCHEMA_CHANGED ? this.#changeSchema() : null;
       case "insert":
@@ -107,6 +113,11 @@ export class StreamDecoder implements StreamHandler {
     for (const table of this.#decoder.tables) await this.#describe(table);
     await this.#sink.changeSchema();
     this.#schema = snapshot;
+  }
+
+  async #meet(logged: LoggedTable): Promise<void> {
+    await this.#describe(logged.table);
+    await this.#onTable(logged);
   }
 
   async #describe(table: DescribedTable): Promise<void> {

@@ -6,6 +6,9 @@ export type DescribedTable = Omit<ChangedTable, "columns"> & {
   readonly columns: readonly Pick<ChangedColumn, "name" | "type">[];
 };
 
+/** What the stream has of old rows: these columns. */
+export type LoggedTable = { readonly table: DescribedTable; readonly oldColumns: readonly string[] };
+
 type KnownType = Pick<ChangedColumn, "typeName" | "shape">;
 
 /** A row of pg_type; OIDs are 0 for none. `fields` are those of a composite type. */

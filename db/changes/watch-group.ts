@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { columnsRead, type Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch, Watches } from "../rights/watches.ts";
 import { comparePositions } from "./change.ts";
+import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
 
@@ -100,6 +102,24 @@ export class WatchGroup<W extends Watch> {
 /** The position, with the snapshot of `start` if it still matters. */
 const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
   start?.snapshot ? { lsn, index, snapshot: start.snapshot } : { lsn, index };
+
+/**
+ * The watches that no longer receive what they want, because a table or the publication has been altered, with the reason. Their
+ * clients subscribe again, and then learn what is lost as at the first time.
+ */
+export function* lapsed<W extends Watch>(
+  watches: Iterable<W>,
+  feed: Pick<ChangeFeed, "knownLosses">,
+  rights: Pick<Rights, "viewOf">,
+): Generator<readonly [watch: W, reason: string]> {
+  for (const watch of watches) {
+    const view = rights.viewOf(watch.table, watch.caller.role);
+    if (view === undefined || "refusal" in view) continue;
+    const read = columnsRead(view, watch.filter?.columns.keys());
+    const reason = watch.lapse?.(feed.knownLosses(watch.table, read)) ?? null;
+    if (reason !== null) yield [watch, reason];
+  }
+}
 
 /** How often each watch was difficult to decide. */
 export class Difficulties<W extends Watch> {

@@ -1,6 +1,7 @@
 import type { Caller } from "../caller.ts";
 import { type Catalog, quoteName, type TableName, tableOf } from "../catalog/catalog.ts";
 import type { Change } from "../changes/change.ts";
+import type { LostChanges } from "../changes/lost-changes.ts";
 import type { CheckError, Inquiry } from "./checker.ts";
 import type { PreparedFilter } from "./filter.ts";
 import type { Rights } from "./rights.ts";
@@ -181,6 +182,8 @@ export type Watch = {
   readonly table: TableName;
   readonly caller: Caller;
   readonly filter: PreparedFilter | null;
+  /** Why the subscriber must subscribe again when this is lost; null if it need not. Absent for one that accepts every loss. */
+  readonly lapse?: (lost: LostChanges) => string | null;
 };
 
 /** A change as one subscriber sees it. */

@@ -6,6 +6,7 @@ import type { Change } from "../../db/changes/change.ts";
 import { Delivery } from "../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
+import type { LostChanges } from "../../db/changes/lost-changes.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { FeedGap } from "../../db/changes/reader.ts";
 import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
@@ -110,10 +111,8 @@ export class Subscriptions {
     const columns = [...(events.filter?.columns.keys() ?? [])];
     const hidden = columns.find((column) => !view.columns.has(column));
     if (hidden !== undefined) throw refused(`the role ${caller.role} may not read the column ${hidden}`);
-    const { all, deletes } = await this.#feed.lostChanges(table, columnsRead(view, columns));
-    const lost = all ?? (wanted.operations.includes("DELETE") ? deletes : null);
-    const way = all === null && wanted.isWhole ? ". To receive the others, subscribe to INSERT and UPDATE" : "";
-    if (lost !== null) throw refused(`changes of ${table.schema}.${table.name} are not available: ${lost}${way}`);
+    const lost = events.lapse(await this.#feed.lostChanges(table, columnsRead(view, columns)));
+    if (lost !== null) throw refused(lost);
     if (!events.hasEnded && !holding.take(filterBytes(events.filter) + claimsBytes(caller)))
       throw problem("subscriptions too large");
     if (since !== null) await this.#feed.open();
@@ -193,6 +192,15 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
     this.table = { schema: wanted.schema, name: wanted.table };
     this.caller = caller;
     this.#onEnd = onEnd;
+  }
+
+  /** Why the subscription is not possible if this is lost. */
+  lapse({ all, deletes }: LostChanges): string | null {
+    const { wanted, table } = this;
+    const lost = all ?? (wanted.operations.includes("DELETE") ? deletes : null);
+    if (lost === null) return null;
+    const way = all === null && wanted.isWhole ? ". To receive the others, subscribe to INSERT and UPDATE" : "";
+    return `changes of ${table.schema}.${table.name} are not available: ${lost}${way}`;
   }
 
   /** Events that have not been handed out. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { observe } from "../support/realtime.ts";
 import { healthOf } from "../support/service.ts";
-import { startTrackit, type Trackit, taskId } from "./trackit.ts";
+import { organisationId, startTrackit, type Trackit, taskId } from "./trackit.ts";
 
 let trackit: Trackit;
 beforeAll(async () => {
@@ -34,6 +34,12 @@ function client() {
   onTestFinished(async () => void (await supabase.removeAllChannels()));
   return supabase;
 }
+
+/** Deletes a task that user 1 sees. */
+const deleteOne = () =>
+  sql(`delete from tasks where id = (
+    select id from tasks where organisation_id = '${organisationId(2)}' and parent_id is null limit 1
+  )`);
 
 const stream = () =>
   new EventStreamClient(`${trackit.url}/rest/v1/tasks?select=id`, {
@@ -119,4 +125,45 @@ test("the statements of the warning make deletions arrive, and no write fail", a
       return fresh.events[0]!.event;
     })
     .toBe("snapshot");
+});
+
+test("subscribers that lose deletions are informed when the identity is altered without an announcement", async () => {
+  const onTasks = (event: string) => [{ event, schema: "public", table: "tasks" }];
+  const [all, deletions] = [observe(client(), "every", onTasks("*")), observe(client(), "deletes", onTasks("DELETE"))];
+  const inserts = observe(client(), "new", onTasks("INSERT"));
+  const [streamed, subscribed] = [stream(), subscription("subscription { onTaskDeleted { id } }")];
+  for (const { states } of [all, deletions, inserts]) await expect.poll(() => states).toEqual(["SUBSCRIBED"]);
+  await streamed.take(1, "snapshot");
+  const received = () => subscribed.events.filter(({ event }) => event === "next").length;
+  await expect
+    .poll(async () => {
+      await deleteOne();
+      return received();
+    })
+    .toBeGreaterThan(0);
+
+  await sql("alter table public.tasks replica identity default");
+  await deleteOne();
+  const lost = `subscribers receive no DELETE of public.tasks: ${WITHOUT}: a DBA can run: alter table public.tasks replica identity full`;
+  await expect.poll(() => all.system).toContainEqual(expect.objectContaining({ message: lost, partial: true }));
+  await expect
+    .poll(() => deletions.states.at(-1))
+    .toContain(`CHANNEL_ERROR: RealtimeDisabledForConfiguration: ${lost}`);
+  await expect.poll(() => streamed.text).toContain(`the stream has no DELETE of public.tasks: ${WITHOUT}`);
+  await expect.poll(() => subscribed.text).toContain(`changes of public.tasks are not available: ${WITHOUT}`);
+  expect(inserts.states).toEqual(["SUBSCRIBED"]);
+  expect(await partial()).toHaveProperty(['"public"."tasks"']);
+});
+
+test("a client that subscribes is informed before the first change", async () => {
+  await sql("alter table public.tasks replica identity full");
+  const untouched = async () => {
+    const fresh = stream();
+    await fresh.take(1, "snapshot");
+    fresh.close();
+    return fresh.events[0]!.event;
+  };
+  await expect.poll(untouched).toBe("snapshot");
+  await sql("alter table public.tasks replica identity default");
+  await expect.poll(untouched).toBe("warning");
 });

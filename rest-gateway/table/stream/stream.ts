@@ -223,9 +223,15 @@ export class TableStreams {
     const filter = await this.#filterOf(request, plan, role);
     refuseHidden(role, filter?.columns.keys() ?? [], view.columns);
     const { all, deletes } = await feed.lostChanges(table, columnsRead(view, filter?.columns.keys()));
-    if (all !== null) throw streamNotPossible(`changes of ${schema}.${name} cannot be streamed: ${all}`);
-    const warning = deletes && `the stream has no DELETE of ${schema}.${name}: ${deletes}`;
-    return { watched: { table, selected, key: new Set(primaryKey), filter }, warning };
+    const lostAll = (reason: string) => `changes of ${schema}.${name} cannot be streamed: ${reason}`;
+    const lostDeletes = (reason: string) => `the stream has no DELETE of ${schema}.${name}: ${reason}`;
+    if (all !== null) throw streamNotPossible(lostAll(all));
+    const warning = deletes && lostDeletes(deletes);
+    const lapse: TableWatch["lapse"] = (now) => {
+      if (now.all !== null) return lostAll(now.all);
+      return now.deletes !== null && warning === null ? lostDeletes(now.deletes) : null;
+    };
+    return { watched: { table, selected, key: new Set(primaryKey), filter, lapse }, warning };
   }
 
   async #filterOf({ query, values }: TableRequest, { table }: ReadPlan, role: string): Promise<PreparedFilter | null> {
