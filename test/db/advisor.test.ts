@@ -234,6 +234,21 @@ describe.each(Object.entries(CASES))("%s", (rule, { bad, object, reason, good, f
   });
 });
 
+test("the fix for a function that every role may execute names the roles whose policies use it, and grants first", async () => {
+  const advised = async (sql: string) => {
+    await inShop(`create table notes (id int primary key); grant select on notes to anon, authenticated;
+      alter table notes enable row level security;
+      create function me() returns int language sql stable as 'select 1'; grant execute on function me() to public; ${sql}`);
+    const found = await findingsOf("function-for-everyone");
+    await run("drop schema shop cascade");
+    return found[0]!.fix;
+  };
+  const fixFor = (roles: string) =>
+    `grant execute on function shop.me() to ${roles};\nrevoke execute on function shop.me() from public;`;
+  expect(await advised("create policy p on notes to anon using (id = (select shop.me()))")).toBe(fixFor("anon"));
+  expect(await advised("")).toBe(fixFor("admin, anon, authenticated"));
+});
+
 test("the fix for a policy that recurses is complete: callers can read the table after it", async () => {
   await inShop(`create table members (team int, member bigint); grant select on members to authenticated;
     insert into members values (1, 1), (2, 2); alter table members enable row level security;

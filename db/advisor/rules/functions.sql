@@ -8,9 +8,32 @@ where f.is_definer and not exists (select from unnest(f.settings) as setting whe
 -- warning function-for-everyone: Without a revoke, Postgres lets every role execute a new function.
 select 'function ' || f.name as object, f.comment,
   'every role may execute it, anonymous callers too' as reason,
-  format(e'revoke execute on function %s from public;\ngrant execute on function %s to authenticated;', f.name, f.name) as fix
+  -- The grant comes first: in between, requests do not fail.
+  concat(
+    format(e'grant execute on function %s to %s;\n', f.name, nullif(array_to_string(users.names, ', '), '')),
+    format('revoke execute on function %s from public;', f.name)
+  ) as fix
 from functions as f
 join pg_proc as p on p.oid = f.oid
+-- Callers to whom a policy that uses the function applies; for a function that no policy uses, those who can call it now.
+cross join lateral (
+  select array(
+    select quote_ident(r.name)
+    from callers as r
+    where exists (
+      select
+      from policies as po
+      join relations as c on c.oid = po.relation
+      where po.tree ~ format(':funcid %s ', f.oid) and r.name = any (c.granted_to)
+        and exists (select from unnest(po.roles) as role where role = 0 or pg_has_role(r.oid, nullif(role, 0), 'usage'))
+    )
+    order by r.name
+  ) as names
+) as of_policies
+cross join lateral (
+  select case of_policies.names when '{}' then array(select quote_ident(name) from unnest(f.granted_to) as name)
+    else of_policies.names end as names
+) as users
 where f.is_served and f.returns not in ('trigger'::regtype, 'event_trigger'::regtype)
   and exists (
     select from aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) as a
