@@ -1,5 +1,6 @@
 // npm run advise: prints what is wrong in the database, and the SQL that fixes it.
 import { parseArgs } from "node:util";
+import type { ClientBase } from "pg";
 import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
 import { countsOf, type Finding, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
@@ -43,7 +44,7 @@ export async function adviseCommand(args: string[], environment?: Environment): 
   if (options.help) return HELP;
   if (options.rules) return listRules();
   const config = readSettings(environment);
-  const advice = await read(config);
+  const advice = await withOwner(config, (client) => readAdvice(client, config));
   const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level));
   const output = options.json
     ? `${JSON.stringify({ findings: shown, accepted: advice.accepted }, null, 2)}\n`
@@ -53,23 +54,21 @@ export async function adviseCommand(args: string[], environment?: Environment): 
 }
 
 /** What the rules find, and what GraphQL leaves out. */
-async function read(config: Config): Promise<Advice> {
+export async function readAdvice(client: ClientBase, config: Config): Promise<Advice> {
   const acceptances = await readAcceptances(config.advisorAccepted).catch((error: Error) => {
     throw new CommandError(2, `ADVISOR_ACCEPTED: ${error.message}`);
   });
-  return withOwner(config, async (client) => {
-    const options: AdviceOptions = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
-    const advice = await retryLocked(() => advise(client, options));
-    const [login] = options.logins;
-    const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
-    if (rowCount === 0)
-      throw new CommandError(
-        1,
-        "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once with npm start",
-      );
-    const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(config, login!);
-    return { ...advice, findings: [...advice.findings, ...more] };
-  });
+  const options: AdviceOptions = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
+  const advice = await retryLocked(() => advise(client, options));
+  const [login] = options.logins;
+  const { rowCount } = await client.query("select from pg_roles where rolname = $1", [login]);
+  if (rowCount === 0)
+    throw new CommandError(
+      1,
+      "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once with npm start",
+    );
+  const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(config, login!);
+  return { ...advice, findings: [...advice.findings, ...more] };
 }
 
 /** What GraphQL leaves out. Its schema is built with the grants of `login`, the login of callers. */

@@ -1,15 +1,13 @@
 import type pg from "pg";
 import type { Config } from "../config/config.ts";
-import { advise } from "../db/advisor/advisor.ts";
 import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
-import { readAcceptances } from "../db/advisor/live.ts";
 import { findChanges } from "../db/changes/mode.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { refuseOldServer, refuseUnservable } from "../db/cluster/open.ts";
-import { retryLocked } from "../db/follow/lock-retries.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
+import { readAdvice } from "./advise.ts";
 
 /** Seconds by which the clocks may differ. Tokens are accepted with a tolerance of 30 seconds, in which the network has a part. */
 const CLOCK_SECONDS = 5;
@@ -146,9 +144,7 @@ async function* checkSettings(client: pg.Client, { dbPool }: Config): Checks {
 }
 
 async function* checkAdvice(client: pg.Client, config: Config): Checks {
-  const acceptances = await readAcceptances(config.advisorAccepted);
-  const options = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
-  const { findings } = await retryLocked(() => advise(client, options));
+  const { findings } = await readAdvice(client, config);
   const shown = findings.filter(({ level }) => level !== "note");
   if (shown.length === 0) yield ok("npm run advise has no errors or warnings");
   for (const finding of shown) yield { level: finding.level, text: sentenceOf(finding) };

@@ -12,8 +12,9 @@ export async function withSchemaOptions<Result>(
   login: string,
   use: (options: SchemaOptions) => Promise<Result>,
 ): Promise<Result> {
+  // A pooler may refuse options.
   const options = `-c role=${login.replace(/[\\ ]/g, "\\$&")}`;
-  const pool = new pg.Pool({ connectionString: ownerUrl(config), max: 2, options });
+  const pool = new pg.Pool({ connectionString: config.databaseDirectUrl || ownerUrl(config), max: 2, options });
   pool.on("error", () => {});
   try {
     const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };

@@ -222,7 +222,8 @@ const IN_OTHER_WORDS =
 
 const withoutForm = ({ label, type }: Labels["columns"][number]): Finding => ({
   rule: "type-without-graphql",
-  level: "warning",
+  // A column for searching is not meant to be shown.
+  level: HIDDEN.has(type) ? "note" : "warning",
   object: label,
   reason: `GraphQL has no type for ${type}: it leaves the column out`,
   fix: `-- A function of the row can show it in another type:\n-- create function … returns text language sql stable return …::text;`,

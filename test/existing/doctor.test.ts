@@ -119,3 +119,19 @@ test("clocks that differ by more than the time of the question are an error", ()
     });
   }
 });
+
+test("the advice is that of npm run advise, with what GraphQL leaves out", async () => {
+  await trackit.database.owner.query("create table public.folders (id bigint primary key, words tsvector[])");
+  await trackit.change(
+    "grant select on public.folders to trackit_user; alter table public.folders enable row level security",
+  );
+  try {
+    const { lines } = await examine({ GRAPHQL_MAX_TABLES: "200" });
+    expect(lines).toContainEqual(
+      expect.stringMatching(/^warning +advice: column public\.folders\.words: GraphQL has no type/),
+    );
+    expect(lines.join("\n")).not.toContain("tasks.search");
+  } finally {
+    await trackit.change("drop table public.folders");
+  }
+});
