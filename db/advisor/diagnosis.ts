@@ -57,7 +57,11 @@ export class Diagnosis {
 
   async #findGrant(failure: Failure, catalog: Catalog): Promise<void> {
     const [, name] = /^permission denied for function (.+)$/.exec(failure.error.message) ?? [];
-    if (name === undefined) return this.#report(missingGrant(failure, catalog), "info");
+    if (name === undefined)
+      return this.#report(
+        refusedRow(failure) ?? (await this.#missingRole(failure)) ?? missingGrant(failure, catalog),
+        "info",
+      );
     const denied = await this.#pool.query<{ signatures: string }>(DENIED_FUNCTIONS, [name, failure.role]).then(
       ({ rows }) => rows[0]?.signatures,
       () => undefined,
@@ -66,6 +70,15 @@ export class Diagnosis {
       grantSentence(failure.role, `execute ${denied ?? name}`, `execute on function ${denied ?? name}`),
       "info",
     );
+  }
+
+  /** The grant for a token whose role the login of the service may not become. */
+  async #missingRole({ error: { message } }: Failure): Promise<string | null> {
+    const [, role] = /^permission denied to set role "(.+)"$/.exec(message) ?? [];
+    if (role === undefined) return null;
+    const { rows } = await this.#pool.query<{ login: string }>("select session_user as login");
+    const login = rows[0]!.login;
+    return `the login ${login} may not become ${role}, which a token names; if it should: grant ${quoteIfNeeded(role)} to ${quoteIfNeeded(login)};`;
   }
 
   /** Postgres names the table whose policies recurse, and not the policy. */
@@ -112,6 +125,20 @@ const DENIED_FUNCTIONS = `
 /** `anon may not execute public.f(); if it should: grant execute on function public.f() to anon;` */
 const grantSentence = (role: string, what: string, grant: string) =>
   `${role} may not ${what}; if it should: grant ${grant} to ${quoteIfNeeded(role)};`;
+
+const REFUSED_ROW =
+  /^new row violates row-level security policy (?:"(.+)" )?(?:\(USING expression\) )?for table "(.+)"$/;
+
+/** Postgres names a policy only if it is restrictive. Null if the error has another cause. */
+function refusedRow({ error, role }: Failure): string | null {
+  const [, policy, table] = REFUSED_ROW.exec(error.message) ?? [];
+  if (table === undefined) return null;
+  const reason =
+    policy === undefined
+      ? `no policy of ${table} for ${role} allows the new row`
+      : `the policy ${quoteIfNeeded(policy)} of ${table} refuses the new row`;
+  return `${role} may not write a row of ${table}: ${reason}; its with check, or its using, must hold for the row`;
+}
 
 const DENIED = /^permission denied for (table|view|materialized view|foreign table|schema|sequence) (.+)$/;
 

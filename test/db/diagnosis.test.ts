@@ -13,6 +13,13 @@ const DDL = `
   create policy "everyone" on mergers using (true) with check (true);
   grant select (id, total), insert (id, total), update (total) on mergers to authenticated;
   grant select (secret), insert (secret), update (secret), delete on mergers to anon;
+  create table kept (id int primary key);
+  create table small (id int primary key);
+  alter table kept enable row level security;
+  alter table small enable row level security;
+  grant insert on kept, small to authenticated;
+  create policy "everyone" on small with check (true);
+  create policy "not big" on small as restrictive for insert with check (id < 5);
   create table wishes (id int primary key, status article_status);
   create table members (team int primary key, member bigint);
   alter table members enable row level security;
@@ -159,6 +166,22 @@ test.each([
   await expect
     .poll(() => lines(30))
     .toContainEqual(expect.stringContaining(`; if it should: grant ${privileges} on public.mergers to authenticated;`));
+});
+
+test.each([
+  [
+    "no policy",
+    "kept",
+    "authenticated may not write a row of kept: no policy of kept for authenticated allows the new row",
+  ],
+  [
+    "a restrictive policy",
+    "small",
+    'authenticated may not write a row of small: the policy "not big" of small refuses the new row',
+  ],
+])("the log says why a new row is refused: %s", async (_what, table, line) => {
+  expect(await rest(table, { method: "POST", body: { id: 7 } })).toMatchObject({ status: 403, code: "42501" });
+  await expect.poll(() => lines(30)).toContainEqual(expect.stringContaining(line));
 });
 
 test("the same line is logged once", async () => {
