@@ -76,8 +76,11 @@ export class Diagnosis {
   async #missingRole({ error: { message } }: Failure): Promise<string | null> {
     const [, role] = /^permission denied to set role "(.+)"$/.exec(message) ?? [];
     if (role === undefined) return null;
-    const { rows } = await this.#pool.query<{ login: string }>("select session_user as login");
-    const login = rows[0]!.login;
+    const login = await this.#pool.query<{ login: string }>("select session_user as login").then(
+      ({ rows }) => rows[0]!.login,
+      () => null,
+    );
+    if (login === null) return null;
     return `the login ${login} may not become ${role}, which a token names; if it should: grant ${quoteIfNeeded(role)} to ${quoteIfNeeded(login)};`;
   }
 

@@ -1,0 +1,22 @@
+import pino from "pino";
+import { expect, test } from "vitest";
+import { startTrackit } from "./trackit.ts";
+
+test("the log names the grant for a token whose role the login may not become, and the client learns nothing of it", async () => {
+  const logged: string[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line).msg) });
+  const trackit = await startTrackit({}, log);
+  try {
+    const [support, login] = [trackit.role("support"), trackit.role("api")];
+    await trackit.change("revoke trackit_support from trackit_api");
+    const response = await fetch(`${trackit.url}/rest/v1/tasks`, {
+      headers: { authorization: `Bearer ${trackit.token(1, "support")}` },
+    });
+    expect([response.status, await response.text()]).toEqual([expect.any(Number), expect.not.stringContaining(login)]);
+    await expect
+      .poll(() => logged)
+      .toContainEqual(expect.stringContaining(`; if it should: grant ${support} to ${login};`));
+  } finally {
+    await trackit.stop();
+  }
+});
