@@ -115,7 +115,7 @@ export class UpgradeGate {
       // Until ws adds its own listener, a reset by the client would end the process.
       socket.on("error", options.onSocketError);
       const network = networkOf(options.addressOf(request));
-      options.turns.add({ client: () => network, run: () => this.#handle(request, socket, head), isPatient: true });
+      options.turns.add({ client: () => network, run: () => this.#handle(request, socket, head) });
     });
     this.#heartbeat = setInterval(() => this.#beat(), options.heartbeat ?? HEARTBEAT).unref();
   }

@@ -1,14 +1,15 @@
+import type { Introspection, PgType } from "pg-introspection";
 import type {} from "postgraphile";
 
 /**
  * Functions and types with the name of a table or view get another name, where PostGraphile would refuse to build the schema: the
  * function `planets()` beside the table `planets` is `planetsFunction`, the enum `mood` beside the view `moods` is `MoodType`. The
- * smart tag `@name` gives a better name.
+ * smart tag `@name` gives a better name. Of types whose names differ only in case or underscores, the second gets a number: `Thing2`.
  */
 export const NamesakesPlugin: GraphileConfig.Plugin = {
   name: "NamesakesPlugin",
   version: "1.0.0",
-  after: ["smart-tags"],
+  after: ["smart-tags", "PgCodecsPlugin"],
   inflection: {
     replace: {
       functionResourceName(previous, _options, details) {
@@ -16,6 +17,8 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
         const isNamed = typeof pgProc.getTags().name === "string";
         return pgProc.isNamedLikeTable && !isNamed ? `${previous!(details)}_function` : previous!(details);
       },
+      typeCodecName: (previous, _options, details) => numbered(previous!(details), details.pgType),
+      classCodecName: (previous, _options, details) => numbered(previous!(details), details.pgClass.getType()!),
     },
   },
   gather: {
@@ -27,6 +30,7 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
         for (const proc of introspection.procs) {
           proc.isNamedLikeTable = names.has(key(proc.pronamespace, proc.proname));
         }
+        numberTypes(introspection, inflection);
         const typeNames = new Set(
           tables.map(({ relname }) => inflection.upperCamelCase(inflection.singularize(relname))),
         );
@@ -41,7 +45,29 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
   },
 };
 
+const numbered = (name: string, { namesakes }: PgType): string => (namesakes ? `${name}${namesakes + 1}` : name);
+
+/** Counts the namesakes before each type. Tables keep their names: one that has a namesake is left out, with the reason. */
+function numberTypes({ types, classes }: Introspection, inflection: GraphileBuild.Inflection): void {
+  const known = new Map<string, number>();
+  const byId = new Map(types.map((type) => [type._id, type]));
+  const tables = new Set(classes.flatMap(({ relkind, reltype }) => ("rvmfp".includes(relkind) ? [reltype] : [])));
+  for (const type of types.toSorted((a, b) => Number(tables.has(b._id)) - Number(tables.has(a._id)))) {
+    if (type.typcategory === "A") continue;
+    const key = `${type.typnamespace} ${inflection.camelCase(type.typname)}`;
+    const before = known.get(key) ?? 0;
+    known.set(key, before + 1);
+    type.namesakes = tables.has(type._id) ? 0 : before;
+  }
+  for (const type of types) if (type.typcategory === "A") type.namesakes = byId.get(type.typelem ?? "")?.namesakes ?? 0;
+}
+
 declare module "pg-introspection" {
+  interface PgType {
+    /** How many types of its schema lead to the same name and come before it. */
+    namesakes?: number;
+  }
+
   interface PgProc {
     isNamedLikeTable?: boolean;
   }

@@ -202,7 +202,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
       "+ type public.percent: domain over integer, not null, owner postgres, acl =U/postgres postgres=U/postgres",
     ],
   ],
-  ["a composite type", "alter type field_error add attribute code text", ["+ column public.field_error.code: 3 text"]],
+  ["a composite type", "alter type field_error add attribute hint text", ["+ column public.field_error.hint: 4 text"]],
   [
     "a schema's grant",
     "grant usage on schema auth_private to anon",

@@ -379,6 +379,7 @@ export type Database = {
     }
     CompositeTypes: {
       field_error: {
+        code: string | null
         field: string | null
         message: string | null
       }
