@@ -8,7 +8,7 @@ const MAX_TIMEOUT = 2 ** 31 - 1;
 const RETRY = 1000;
 
 export type SocketCallerOptions = {
-  /** Resolves the credentials again. Throws, or rejects with, Problem or Problem if they are refused. */
+  /** Resolves the credentials again. Throws, or rejects with, Problem if they are refused. */
   resolve(): Caller | Promise<Caller>;
   /** Called once, when the credentials have expired, have been revoked or identify another caller. The message says why. */
   onEnded(message: string): void;

@@ -164,7 +164,7 @@ export class ChannelSocket {
     }
   }
 
-  /** The same. Throws, or rejects with, Problem or Problem. */
+  /** The same. Throws, or rejects with, Problem. */
   resolve(token: string | null): Caller | Promise<Caller> {
     return this.#identityOf(token).caller({ needsKey: this.#options.needsKey });
   }

@@ -105,7 +105,7 @@ export type Wrong = WrongPassword & { readonly field: string };
 
 const WRONG: Wrong = { event: "password_failed", error: () => problem("password not confirmed"), field: "password" };
 
-/** Throws Problem, or Problem, unless the code was accepted and its change made. */
+/** Throws Problem unless the code was accepted and its change made. */
 export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried is AcceptedCode<Result> {
   switch (tried.outcome) {
     case "accepted":

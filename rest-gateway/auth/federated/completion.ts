@@ -43,8 +43,8 @@ export class Completion {
 
   /**
    * The account of an identity, by issuer and subject. If it has none and the provider may sign users up, a new account is
-   * created: an e-mail is never enough to use an existing one. Rejects with Problem, and with Problem if a trigger of
-   * the database refuses the new user.
+   * created: an e-mail is never enough to use an existing one. Rejects with Problem, also if a trigger of the
+   * database refuses the new user.
    */
   async accountOf(identity: SealedIdentity, { settings }: Provider, address: string): Promise<Account> {
     const { identities, repository } = this.#options;
