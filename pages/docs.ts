@@ -1,11 +1,12 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type RequestHandler, Router } from "express";
 import { byMethod } from "../http/pipeline/express.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "./html.ts";
 
-const ROOT = new URL("../", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
 /** A document of the product. */
 export type Doc = Link & { readonly file: string };

@@ -118,6 +118,15 @@ test("config/config.ts alone reads the environment", () => {
   expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config/config.ts"]);
 });
 
+test("no file path is read from a URL without decoding it, so that the name of a folder may contain a space", () => {
+  const files = globSync("**/*.ts", { exclude: ["**/node_modules/**"] });
+  expect(files.length).toBeGreaterThan(500);
+  expect(files.filter((file) => /import\.meta\.url\)\.(pathname|href)\b/.test(readFileSync(file, "utf8")))).toEqual([
+    // It compares URLs.
+    "bench/request-trace.ts",
+  ]);
+});
+
 const containing = (pattern: RegExp) => sources.filter((file) => pattern.test(readFileSync(file, "utf8"))).sort();
 
 test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {

@@ -4,10 +4,11 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Outcome, Plan } from "./replace.ts";
 
-const REPLACE = new URL("replace.ts", import.meta.url).pathname;
+const REPLACE = fileURLToPath(new URL("replace.ts", import.meta.url));
 
 export type IsolatedPlan = Omit<Plan, "takeover"> & {
   /** The value of net.ipv4.tcp_migrate_req. */

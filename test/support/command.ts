@@ -3,11 +3,12 @@ import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
 import { runningUrl } from "../../db/cluster/data-directory.ts";
 
-export const PROJECT = new URL("../..", import.meta.url).pathname;
+export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 export const POLL = { timeout: 30_000, interval: 50 };
 
 export type Settings = Readonly<Record<string, string>>;

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
+import { fileURLToPath } from "node:url";
 import pino from "pino";
 import { beforeAll, expect } from "vitest";
 import { type Config, readConfig } from "../../../config/config.ts";
@@ -183,7 +184,7 @@ function clientOf({ owner }: TestDatabase, tasks: Tasks, logins: Logins, process
     sql: async (text, ...values) => (await owner.query(text, values)).rows,
     async process(settings = {}) {
       const given = JSON.stringify({ logins, settings: { ...SETTINGS, ...settings } });
-      const child = spawn(process.execPath, [new URL("./process.ts", import.meta.url).pathname, given], {
+      const child = spawn(process.execPath, [fileURLToPath(new URL("./process.ts", import.meta.url)), given], {
         stdio: ["ignore", "pipe", "inherit"],
       });
       processes.push(child);
