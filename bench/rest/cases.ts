@@ -42,6 +42,8 @@ type Definition = {
   path(key: number): string;
   readonly body?: unknown;
   readonly keys?: number;
+  /** Users who send the requests in turn, so that no two requests in succession have one caller. Default: one. */
+  readonly callers?: number;
   readonly writes?: boolean;
   readonly isSlow?: boolean;
   /** Replaces the n-th request. */
@@ -55,6 +57,10 @@ const embed = (author: number, order: string) =>
 /** At least half of the authors have a greater id. */
 const LEAST_AUTHORS = USERS / 2;
 
+const LIST = "/articles?select=id,title,status,created_at&status=eq.PUBLISHED&order=created_at.desc&limit=20";
+const ADD = { path: () => "/rpc/add_them", body: { a: 1, b: 2 } };
+
+const CALLERS = 200;
 const BULK_ROWS = 1000;
 export const MANY_ROWS = 10_000;
 const SLOW_SHARE = 100;
@@ -65,7 +71,7 @@ const DEFINITIONS: readonly Definition[] = [
     name: "list",
     about: "the 20 newest published articles",
     method: "GET",
-    path: () => "/articles?select=id,title,status,created_at&status=eq.PUBLISHED&order=created_at.desc&limit=20",
+    path: () => LIST,
   },
   {
     name: "embed",
@@ -98,12 +104,28 @@ const DEFINITIONS: readonly Definition[] = [
     writes: true,
     isSlow: true,
   },
+  { name: "rpc", about: "calls a function that adds two numbers", method: "POST", ...ADD },
   {
-    name: "rpc",
-    about: "calls a function that adds two numbers",
+    name: "row-callers",
+    about: `an article by its key, by ${CALLERS} users in turn`,
+    method: "GET",
+    path: row,
+    keys: ARTICLES,
+    callers: CALLERS,
+  },
+  {
+    name: "list-callers",
+    about: `the 20 newest published articles, by ${CALLERS} users in turn`,
+    method: "GET",
+    path: () => LIST,
+    callers: CALLERS,
+  },
+  {
+    name: "rpc-callers",
+    about: `calls a function that adds two numbers, by ${CALLERS} users in turn`,
     method: "POST",
-    path: () => "/rpc/add_them",
-    body: { a: 1, b: 2 },
+    ...ADD,
+    callers: CALLERS,
   },
   {
     name: "rpc-state",
@@ -146,7 +168,8 @@ const MAX_REQUESTS = 1000;
 const STEP = 7919;
 
 export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
-  const { name, about, keys = 1, writes = false, isSlow = false, instead = (request) => request } = definition;
+  const { name, about, keys = 1, callers = 1, writes = false, isSlow = false } = definition;
+  const { instead = (request) => request } = definition;
   return {
     name,
     about,
@@ -155,19 +178,19 @@ export const CASES: readonly RestCase[] = DEFINITIONS.map((definition) => {
     refused: [],
     isSlow,
     keys,
-    isOneStatement: definition.instead === undefined,
-    request: (key) => requestOf(definition, key, headersOf(writes)),
+    isOneStatement: definition.instead === undefined && callers === 1,
+    request: (key) => requestOf(definition, key, headersOf(writes, 1)),
     requests: () => {
-      const headers = headersOf(writes);
-      const nth = (n: number) => instead(requestOf(definition, 1 + ((n * STEP) % keys), headers), n);
-      return Array.from({ length: Math.min(keys, MAX_REQUESTS) }, (_, n) => nth(n));
+      const headers = Array.from({ length: callers }, (_, i) => headersOf(writes, 1 + i));
+      const nth = (n: number) => instead(requestOf(definition, 1 + ((n * STEP) % keys), headers[n % callers]!), n);
+      return Array.from({ length: Math.max(callers, Math.min(keys, MAX_REQUESTS)) }, (_, n) => nth(n));
     },
   };
 });
 
-const headersOf = (writes: boolean) => ({
+const headersOf = (writes: boolean, user: number) => ({
   ...ANONYMOUS,
-  Authorization: bearer(),
+  Authorization: bearer(user),
   ...(writes && { Prefer: "return=representation" }),
 });
 

@@ -115,7 +115,18 @@ const workersTable = (series: readonly Series[]) =>
 export const BUSY_CONNECTIONS = 16;
 
 /** CPU of PostgREST and its Postgres for each request, divided by that of ours, when busy. */
-const CPU_GOALS: Readonly<Record<string, number>> = { row: 4, list: 5, embed: 4, rpc: 4, insert: 2, bulk: 1, many: 1 };
+const CPU_GOALS: Readonly<Record<string, number>> = {
+  row: 4,
+  list: 5,
+  embed: 4,
+  rpc: 4,
+  "row-callers": 4,
+  "list-callers": 5,
+  "rpc-callers": 4,
+  insert: 2,
+  bulk: 1,
+  many: 1,
+};
 /** Microseconds for a row by its key. */
 const ROW_CPU = 75;
 /** MB. */
