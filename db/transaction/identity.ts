@@ -55,25 +55,6 @@ export function settingsStatement(identity: Identity, statementTimeout: number, 
   return { text: settingsText(settings, statementTimeout), values };
 }
 
-/** The statement that changes the settings of a transaction to those of another request of its caller. */
-export function nextRequestStatement(identity: Identity): Statement {
-  const settings = allSettings(identity);
-  return { text: nextRequestText(settings), values: requestValues(identity, settings) };
-}
-
-/** By the names of the given settings, of which there are few. */
-const nextRequestTexts = new Map<string, string>();
-
-function nextRequestText({ given }: TransactionSettings): string {
-  const key = given.map(([name]) => name).join();
-  let text = nextRequestTexts.get(key);
-  if (text === undefined) {
-    text = selectSettings([...REQUEST_NAMES, ...given.map(([name]) => name)].map(withParameter));
-    nextRequestTexts.set(key, text);
-  }
-  return text;
-}
-
 function requestValues({ request }: Identity, { given }: TransactionSettings): string[] {
   const values = [request.method, request.path, request.headers, request.cookies];
   for (const [, value] of given) values.push(value);

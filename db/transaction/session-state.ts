@@ -17,19 +17,9 @@ type KnownStatement = {
 export class Pace {
   /** Before the first run it is not known to be quick. */
   milliseconds = 10.5;
-  /** Runs since the last that was measured. */
-  #unmeasured = 0;
-
-  /** Whether the next run is to be measured. Those that share a transaction are not. */
-  isDue(): boolean {
-    this.#unmeasured++;
-    return this.#unmeasured >= MEASURED;
-  }
 
   /** After one slow run, a quick statement counts as slow for the next runs. */
   add(milliseconds: number): void {
-    // What was slower than usual may become slow: the next run is measured too.
-    this.#unmeasured = milliseconds > 1.5 * this.milliseconds ? MEASURED : 0;
     this.milliseconds += (Math.min(milliseconds, LONG) - this.milliseconds) / RUNS;
   }
 }
@@ -38,8 +28,6 @@ export class Pace {
 const LONG = 100;
 /** The mean covers about this many of the last runs. */
 const RUNS = 16;
-/** At least one of this many runs is measured. */
-const MEASURED = 64;
 
 /** Longer statements are not prepared: one-off queries would take megabytes on every connection. */
 const MAX_PREPARED_LENGTH = 10_000;

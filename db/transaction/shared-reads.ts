@@ -1,9 +1,9 @@
 import type { Slot } from "../admission/admission.ts";
+import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
 import type { Result } from "../wire/batch.ts";
 import type { Work } from "./execution.ts";
-import type { Read } from "./joined-reads.ts";
 import type { PooledConnection } from "./pool.ts";
-import { SharedConnection, type SharedConnectionOptions } from "./shared-connection.ts";
+import { type Read, SharedConnection, type SharedConnectionOptions } from "./shared-connection.ts";
 
 export type SharedReadsOptions = SharedConnectionOptions & {
   /** Notes that a transaction has a connection. False if its client has gone: it is not sent. */
@@ -68,7 +68,14 @@ export class SharedReads {
       this.#options.runOn(connection, slot, work).then(resolve, reject);
     } else {
       this.count += sent.length;
+      connection.codeWhenUsed = codeOf(sent);
       new SharedConnection(connection, slot, this.#options).send(sent);
     }
   }
+}
+
+/** After a new catalog, a connection that was used with an older one is cleaned before its next use. */
+function codeOf(reads: readonly Read[]): Code {
+  const { code } = reads[0]!.work;
+  return reads.every(({ work }) => work.code === code) ? code : UNKNOWN_CODE;
 }

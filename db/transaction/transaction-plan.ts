@@ -4,7 +4,7 @@ import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
 import { problem } from "../problems/problem.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
 import type { RunOptions, Work } from "./execution.ts";
-import { type Identity, nextRequestStatement, settingsStatement } from "./identity.ts";
+import { type Identity, settingsStatement } from "./identity.ts";
 import type { Preparation } from "./preparation.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
@@ -58,11 +58,6 @@ export class TransactionPlanner {
       span,
       startTrip: span && (() => querySpan(span, identity, statements)),
     };
-  }
-
-  /** Changes the settings of a transaction to those of another request of its caller. */
-  settingsOfNext({ identity, code }: Work): NamedStatement {
-    return this.#named(identity.caller.role, nextRequestStatement(identity), code);
   }
 
   /** Plans a transaction of several round trips. Throws Problem for text that Postgres cannot store. */

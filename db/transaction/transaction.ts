@@ -92,7 +92,6 @@ export class Transactions {
     this.#sharedReads = new SharedReads({
       ...this.#execution,
       limit: options.sharedReads ?? 0,
-      settingsOfNext: (work) => this.#planner.settingsOfNext(work),
       connect: (slot) => this.#takeClean() ?? this.#connect(slot),
       connected: (work, asked) => this.#connected(work, asked),
       runOn: (connection, slot, work) => execute(connection, slot, work, this.#execution),

@@ -43,8 +43,6 @@ export type BatchOptions = {
   readonly recipient: Recipient | null;
   /** Called as each statement completes, before the others have; `index` is its position. */
   readonly onCompleted: ((index: number) => void) | undefined;
-  /** Where further reads begin, in order. The bytes of each result are counted from 0, for its own recipient. */
-  readonly parts?: readonly { readonly start: number; readonly recipient: Recipient | null }[];
 };
 
 const messages = new MessageWriter();
@@ -111,8 +109,6 @@ export class Batch {
   #undo: (Undo | null)[] = [];
   /** The index of the statement that Postgres is executing. */
   #current = 0;
-  /** How many of the parts have begun. */
-  #parts = 0;
   /** A batch that is written together with this one. */
   #next: Batch | null = null;
   #client: Pick<pg.Client, "query"> | null = null;
@@ -188,14 +184,6 @@ export class Batch {
     this.results[this.#current]!.rowCount = Number(/\d+$/.exec(text)?.[0] ?? 0);
     this.#options.onCompleted?.(this.#current);
     this.#current++;
-    const next = this.#options.parts?.[this.#parts];
-    if (next?.start === this.#current) this.#beginPart(next.recipient);
-  }
-
-  #beginPart(recipient: Recipient | null): void {
-    this.#parts++;
-    this.#wire!.recipient = this.#isDiscarded ? null : recipient;
-    this.#wire!.received = 0;
   }
 
   handleEmptyQuery(): void {
