@@ -1,6 +1,7 @@
 import cluster from "node:cluster";
 import type { Logger } from "pino";
 import { printBanner } from "./cli/banner.ts";
+import { COMMAND } from "./config/command.ts";
 import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded.ts";
 import { createLog } from "./http/pipeline/log.ts";
@@ -20,7 +21,7 @@ async function main(): Promise<void> {
   const [argument] = process.argv.slice(2);
   if (argument === "--help" || argument === "-h") return void process.stdout.write(helpText());
   if (argument !== undefined)
-    return refuse(`${argument} is not an option of this service: npm start -- --help lists the settings`);
+    return refuse(`${argument} is not an option of this service: ${COMMAND} start --help lists the settings`);
 
   let config: Config;
   try {

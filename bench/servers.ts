@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -64,7 +64,7 @@ export function ourCommand(
   const { start } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).scripts;
   return {
     file: process.execPath,
-    args: [...flagsOf(start), join(root, "server.ts")],
+    args: argumentsOf(start, root),
     environment: {
       ...assignmentsOf(start),
       DATABASE_URL: ownerUrl,
@@ -84,9 +84,14 @@ export function ourCommand(
 const assignmentsOf = (command: string): Record<string, string> =>
   Object.fromEntries([...command.matchAll(/(\w+)=(\S+)/g)].map(([, name, value]) => [name, value]));
 
-/** `node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16"]`; paths become absolute. */
-const flagsOf = (command: string): string[] =>
-  (command.match(/--\S+/g) ?? []).map((flag) => flag.replace("=./", `=${fileOf("../")}`));
+/** `exec node --max-semi-space-size=16 server.ts` → `["--max-semi-space-size=16", "/…/server.ts"]` */
+const argumentsOf = (command: string, root: string): string[] =>
+  / node (.*)$/
+    .exec(command)![1]!
+    .split(" ")
+    .map((argument) =>
+      existsSync(join(root, argument)) ? join(root, argument) : argument.replace("=./", `=${join(root, "/")}`),
+    );
 
 /** Starts a server as a child process. Resolves when it is ready. */
 export async function startServer(program: Program, database: ServerDatabase): Promise<RunningServer> {

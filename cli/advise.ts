@@ -1,22 +1,23 @@
-// npm run advise: prints what is wrong in the database, and the SQL that fixes it.
+// Prints what is wrong in the database, and the SQL that fixes it.
 import { parseArgs } from "node:util";
 import type { ClientBase } from "pg";
+import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
 import { countsOf, type Finding, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
-import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, readSettings, withOwner } from "./command.ts";
 
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.
 
-  npm run -s advise                      print all findings, with the SQL that fixes them
-  npm run -s advise -- --level warning   leave out notes; error leaves out warnings too
-  npm run -s advise -- --accepted        print also what a smart tag or ADVISOR_ACCEPTED accepts
-  npm run -s advise -- --json            print JSON
-  npm run -s advise -- --rules           list the rules
-  npm run -s advise -- --help            show this help
+  ${COMMAND} advise                   print all findings, with the SQL that fixes them
+  ${COMMAND} advise --level warning   leave out notes; error leaves out warnings too
+  ${COMMAND} advise --accepted        print also what a smart tag or ADVISOR_ACCEPTED accepts
+  ${COMMAND} advise --json            print JSON
+  ${COMMAND} advise --rules           list the rules
+  ${COMMAND} advise --help            show this help
 
 A finding is accepted by a smart tag in the comment of its object, with the reason:
 
@@ -26,8 +27,8 @@ or by a line in the file that ADVISOR_ACCEPTED names:
 
   table-without-row-security table public.rates # rates are public
 
-The exit code is 1 if there is an error, otherwise 0. The command uses the settings of npm start: DATABASE_URL, or the
-embedded database while npm start runs.
+The exit code is 1 if there is an error, otherwise 0. The command uses the settings of the service: DATABASE_URL,
+or the embedded database while the service runs.
 `;
 
 type Options = {
@@ -65,7 +66,7 @@ export async function readAdvice(client: ClientBase, config: Config): Promise<Ad
   if (rowCount === 0)
     throw new CommandError(
       1,
-      "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once with npm start",
+      "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once",
     );
   const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(config, login!);
   return { ...advice, findings: [...advice.findings, ...more] };
@@ -122,8 +123,6 @@ function readOptions(args: string[]): Options {
     if (level === undefined) throw new Error(`--level must be ${LEVELS.join(", ")}`);
     return { ...values, level };
   } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see npm run -s advise -- --help`);
+    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} advise --help`);
   }
 }
-
-if (import.meta.main) await runCommand(adviseCommand);

@@ -1,3 +1,4 @@
+import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
 import type { Tokens } from "../identity/tokens.ts";
 
@@ -20,7 +21,7 @@ export function printBanner(config: Config, { url, tokens }: Ready): void {
     rows.push(["Users", `PUT, PATCH and DELETE ${writers} (USERS_WRITE=${config.usersWrite})`]);
   }
   if (config.embedded) {
-    rows.push(["Database", 'psql "$(npm run -s db:url)"']);
+    rows.push(["Database", `psql "$(${COMMAND} url)"`]);
     rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
   }
   if (config.seed === "demo") {

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import { type Config, ConfigError, type Environment, readConfig } from "../config/config.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 
@@ -21,9 +22,9 @@ export class CommandError extends Error {
 /** The result of a command. */
 export type Outcome = { readonly exitCode: 0 | 1 | 2; readonly stdout: string; readonly stderr: string };
 
-/** Runs `work` with the arguments of this process, and prints its result or its error. */
-export async function runCommand(work: (args: string[]) => Promise<string>): Promise<void> {
-  const { exitCode, stdout, stderr } = await outcomeOf(work(process.argv.slice(2)));
+/** Runs `work` with the arguments, and prints its result or its error. */
+export async function runCommand(work: (args: string[]) => Promise<string>, args: string[]): Promise<void> {
+  const { exitCode, stdout, stderr } = await outcomeOf(work(args));
   process.stdout.write(stdout);
   process.stderr.write(stderr);
   process.exitCode = exitCode;
@@ -38,7 +39,7 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   }
 }
 
-/** The settings of npm start, from this process unless another environment is given; no command needs its keys. Throws CommandError. */
+/** The settings of the service, from this process unless another environment is given; no command needs its keys. Throws CommandError. */
 export function readSettings(environment?: Environment): Config {
   try {
     return readConfig(environment, { needsKeys: false });
@@ -78,7 +79,7 @@ export async function inTransaction<Result>(client: pg.Client, work: () => Promi
     throw new CommandError(
       1,
       "this database does not have the tables of this service. With MIGRATE=off the service has no accounts or keys: sign " +
-        "tokens with JWT_SECRET (docs/configuration.md, Any database). Otherwise start the service on it once with npm start",
+        "tokens with JWT_SECRET (docs/configuration.md, Any database). Otherwise start the service on it once",
     );
   }
 }
@@ -92,7 +93,7 @@ export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | 
   if (url === null)
     throw new CommandError(
       1,
-      `no embedded database is running in ${dataDir}; start it with npm start, or set DATABASE_URL`,
+      `no embedded database is running in ${dataDir}; start it with ${COMMAND} start, or set DATABASE_URL`,
     );
   return url;
 }

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
 import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
 import { findChanges } from "../db/changes/mode.ts";
@@ -73,7 +74,7 @@ async function* checkRoles(client: pg.Client, config: Config): Checks {
   );
   const missing = rows.filter(({ isUnrestricted }) => isUnrestricted === null).map(({ name }) => name);
   if (missing.length > 0) {
-    yield error(`there is no login ${missing.join(", ")}: start the service once with npm start, or set MIGRATE=off`);
+    yield error(`there is no login ${missing.join(", ")}: start the service once, or set MIGRATE=off`);
     return;
   }
   if (!config.migrate) {
@@ -146,6 +147,6 @@ async function* checkSettings(client: pg.Client, { dbPool }: Config): Checks {
 async function* checkAdvice(client: pg.Client, config: Config): Checks {
   const { findings } = await readAdvice(client, config);
   const shown = findings.filter(({ level }) => level !== "note");
-  if (shown.length === 0) yield ok("npm run advise has no errors or warnings");
+  if (shown.length === 0) yield ok(`${COMMAND} advise has no errors or warnings`);
   for (const finding of shown) yield { level: finding.level, text: sentenceOf(finding) };
 }

@@ -1,4 +1,5 @@
-// npm run doctor: finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
+// Finds mistakes in the database, the connection to it, and the settings of identity providers and trusted issuers.
+import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { isLoopbackUrl } from "../config/json-file.ts";
 import type { ProviderSettings } from "../config/providers.ts";
@@ -6,24 +7,24 @@ import { ConfigError } from "../config/setting-types.ts";
 import { createOutbound } from "../identity/outbound.ts";
 import { type Check, diagnose, diagnoseIssuer, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
 import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
-import { CommandError, ownerUrl, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, ownerUrl, readSettings, withOwner } from "./command.ts";
 import { checkDatabase } from "./database-checks.ts";
 
 const HELP = `\
 Finds mistakes in the database and the connection to it, or in the settings of identity providers and trusted issuers.
 
-  npm run -s doctor                       check the database
-  npm run -s doctor -- federated          check all providers (AUTH_PROVIDERS, auth_private.providers) and JWT_ISSUERS
-  npm run -s doctor -- federated <name>   check one provider
-  npm run -s doctor -- --help             show this help
+  ${COMMAND} doctor                    check the database
+  ${COMMAND} doctor federated          check all providers (AUTH_PROVIDERS, auth_private.providers) and JWT_ISSUERS
+  ${COMMAND} doctor federated <name>   check one provider
+  ${COMMAND} doctor --help             show this help
 
 For the database it prints one line per finding, with the fix: connection, version, roles, grants, publication of changes,
-pooler, clock, extensions, settings, and the errors and warnings of npm run advise. It changes nothing.
+pooler, clock, extensions, settings, and the errors and warnings of ${COMMAND} advise. It changes nothing.
 
 For each provider it prints what to register there, reads the metadata and keys, checks that the provider knows the
 client, and opens the URL at which a sign-in begins. It signs no user in, and prints no secret.
 
-The exit code is 1 if there is an error, otherwise 0. The command uses the settings of npm start.
+The exit code is 1 if there is an error, otherwise 0. The command uses the settings of the service.
 `;
 
 type Kind = ProviderSettings["kind"];
@@ -33,7 +34,7 @@ const KINDS: Readonly<Record<Kind, string>> = { oidc: "OpenID Connect", oauth2: 
 export async function doctor([topic, name, ...more]: string[], environment?: Environment): Promise<string> {
   if (topic === "--help" || topic === "-h") return HELP;
   if ((topic !== "federated" && topic !== undefined) || more.length > 0) {
-    throw new CommandError(2, "the topic must be federated or absent; see npm run -s doctor -- --help");
+    throw new CommandError(2, `the topic must be federated or absent; see ${COMMAND} doctor --help`);
   }
   const config = readSettings(environment);
   if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), config));
@@ -115,5 +116,3 @@ function titleOf(provider: ProviderSettings, baseUrl: string): string {
 }
 
 const lineOf = ({ level, text }: Check) => `${level.padEnd(8)}  ${text}`;
-
-if (import.meta.main) await runCommand(doctor);

@@ -1,21 +1,22 @@
 import { parseArgs } from "node:util";
 import { type GraphQLError, parse, validate } from "postgraphile/graphql";
+import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
 import { setupOf } from "../db/advisor/finding.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
-import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, readSettings, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./graphql-schema.ts";
 
 const HELP = `\
 Checks trusted documents against the GraphQL schema of the database.
 
-  npm run documents -- check                   check the files in GRAPHQL_DOCUMENTS
-  npm run documents -- check manifest.json     check these files
-  npm run documents -- --help                  show this help
+  ${COMMAND} documents check                 check the files in GRAPHQL_DOCUMENTS
+  ${COMMAND} documents check manifest.json   check these files
+  ${COMMAND} documents --help                show this help
 
 Exits with 1 if a document is not valid, for example because a field was removed or an argument became required.
-The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
 /** The output for these arguments. Throws CommandError. */
@@ -56,7 +57,7 @@ function readOptions(args: string[]): { readonly files: string[] } | null {
     if (command !== "check") throw new Error("the command must be check");
     return { files };
   } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see npm run documents -- --help`);
+    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} documents --help`);
   }
 }
 
@@ -69,12 +70,10 @@ const readFiles = (files: readonly string[]): [string, string][] =>
     }
   });
 
-/** The schema that npm start serves: its login, and not the owner, decides what it contains. */
+/** The schema that the service serves: its login, and not the owner, decides what it contains. */
 async function readSchema(config: Config) {
   const { logins } = await withOwner(config, (client) => setupOf(client, config));
   return withSchemaOptions(config, logins[0]!, buildSchema).catch((error: Error) => {
     throw new CommandError(1, `the schema cannot be built: ${error.message}`);
   });
 }
-
-if (import.meta.main) await runCommand(documents);

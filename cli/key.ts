@@ -1,20 +1,21 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { hashOf, newKey } from "../identity/secrets.ts";
-import { CommandError, inColumns, inTransaction, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
 
 const HELP = `\
 Manages anon and service keys. The service may be running: it rejects a revoked key within a second.
 
-  npm run -s key -- create anon <name>       create a public key, which browsers may use
-  npm run -s key -- create service <name>    create a secret key for servers, which bypasses row-level security
-  npm run -s key -- list                     list all keys, without the keys themselves
-  npm run -s key -- revoke <id or prefix>    revoke a key
-  npm run -s key -- --help                   show this help
+  ${COMMAND} key create anon <name>      create a public key, which browsers may use
+  ${COMMAND} key create service <name>   create a secret key for servers, which bypasses row-level security
+  ${COMMAND} key list                    list all keys, without the keys themselves
+  ${COMMAND} key revoke <id or prefix>   revoke a key
+  ${COMMAND} key --help                  show this help
 
 A key is printed once, because the database stores only its hash.
-The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
 /** The output for these arguments. Throws CommandError. */
@@ -44,7 +45,7 @@ function readArguments(args: string[]): { readonly help: boolean; readonly given
   }
 }
 
-const usageError = (message: string) => new CommandError(2, `${message}; see npm run -s key -- --help`);
+const usageError = (message: string) => new CommandError(2, `${message}; see ${COMMAND} key --help`);
 
 async function create(keys: KeyRepository, kind: "anon" | "service", name: string): Promise<string> {
   try {
@@ -65,7 +66,7 @@ async function revoke(keys: KeyRepository, idOrPrefix: string): Promise<string> 
     found === 0
       ? `no active key has the id or prefix ${idOrPrefix}`
       : `several keys have the prefix ${idOrPrefix}; give an id`;
-  throw new CommandError(1, `${reason}; list them with npm run -s key -- list`);
+  throw new CommandError(1, `${reason}; list them with ${COMMAND} key list`);
 }
 
 /** An anon or service key as an operator sees it. Times are ISO 8601. */
@@ -128,5 +129,3 @@ class KeyRepository {
     await this.#client.query("select auth_api.note_event($1, null, null, $2, now())", [event, detail]);
   }
 }
-
-if (import.meta.main) await runCommand(key);

@@ -1,8 +1,9 @@
-// npm run db:apply, db:commit, db:uncommit, db:reset and db:check: the life of a migration.
+// The life of a migration.
 import { watch } from "node:fs";
-import { chmod, readdir, rm } from "node:fs/promises";
+import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { sentenceOf } from "../db/advisor/finding.ts";
 import { type Comparison, compareSchema, fixForNotIncluded } from "../db/cluster/compare.ts";
@@ -11,20 +12,20 @@ import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import { applyCurrent, commitMigration, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { hasCurrent, MIGRATIONS_FOLDER } from "../db/cluster/migrations-folder.ts";
-import { CommandError, cannotUseDatabase, ownerUrl, readSettings, runCommand } from "./command.ts";
+import { CommandError, cannotUseDatabase, ownerUrl, readSettings } from "./command.ts";
 
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
 
-  npm run -s db:apply                    run current.sql on the database of npm start
-  npm run -s db:apply -- --watch         the same, and again after each change of current.sql or of db/schema/
-  npm run -s db:commit -- "what it does" make current.sql the next migration
-  npm run -s db:uncommit                 move the latest migration back to current.sql
-  npm run -s db:reset -- --yes           delete the embedded database; the next npm start makes a new one
-  npm run -s db:check                    check that db/schema/ and the migrations create the same database
+  ${COMMAND} migrate apply                     run current.sql on the database
+  ${COMMAND} migrate apply --watch             the same, and again after each change of current.sql or of db/schema/
+  ${COMMAND} migrate commit "what it does"     make current.sql the next migration
+  ${COMMAND} migrate uncommit                  move the latest migration back to current.sql
+  ${COMMAND} migrate check                     check that db/schema/ and the migrations create the same database
+  ${COMMAND} migrate --help                    show this help
 
-db:apply and db:uncommit use the database of npm start: DATABASE_URL, or the embedded database while npm start runs.
-db:commit and db:check need no running database: they use a temporary one.
+apply and uncommit use the database of the service: DATABASE_URL, or the embedded database while the service runs.
+commit and check need no running database: they use a temporary one.
 `;
 
 export type MigrationOptions = {
@@ -42,7 +43,6 @@ const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptio
   apply,
   commit,
   uncommit,
-  reset,
   check,
 };
 
@@ -51,8 +51,11 @@ export async function migrationCommand(
   [name = "", ...args]: string[],
   options: MigrationOptions = {},
 ): Promise<string> {
-  if (args.includes("--help") || args.includes("-h")) return HELP;
-  return COMMANDS[name]!(args, options).catch((error) => {
+  if ([name, ...args].some((each) => each === "--help" || each === "-h")) return HELP;
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (command === undefined)
+    throw new CommandError(2, `expected ${Object.keys(COMMANDS).join(", ")}; see ${COMMAND} migrate --help`);
+  return command(args, options).catch((error) => {
     if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
     throw isDatabaseError(error) ? cannotUseDatabase(error) : error;
   });
@@ -101,14 +104,14 @@ const toStdout = (text: string): void => void process.stdout.write(text);
 async function applyOnce(url: string, folder: string): Promise<string> {
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
   await applyCurrent(url, () => {}, folder);
-  return "db/migrations/current.sql has been applied. When it is complete, run npm run db:commit.\n";
+  return `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
 }
 
 async function commit(
   [message = ""]: string[],
   { folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions,
 ): Promise<string> {
-  if (message.trim() === "") throw new CommandError(2, 'usage: npm run db:commit -- "what the migration does"');
+  if (message.trim() === "") throw new CommandError(2, `usage: ${COMMAND} migrate commit "what the migration does"`);
   if (!(await hasCurrent(folder))) throw new CommandError(1, "db/migrations/current.sql has no statements to commit");
   return inScratchCluster(startScratch, async (cluster) => {
     const comparison = await compareSchema(cluster, { withCurrent: true, folder });
@@ -141,9 +144,8 @@ async function check(_args: string[], { folder = MIGRATIONS_FOLDER, startScratch
 const DIFFERENT = "schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):";
 const FIX = `Write to db/migrations/current.sql the statements that change the database of migrations/ into that of schema/. Use
 statements that may run twice, or --!include the files of db/schema/ that changed. Then run:
-npm run db:commit -- "what the migration does"`;
-const UNCOMMITTED =
-  "warning: db/migrations/current.sql is not committed: npm start does not run it, and this check leaves it out. Commit it with npm run db:commit";
+${COMMAND} migrate commit "what the migration does"`;
+const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. Commit it with ${COMMAND} migrate commit`;
 
 /** What is incomplete, and how to fix it. */
 function refusalOf({ differences, notIncluded }: Comparison): string {
@@ -181,12 +183,12 @@ async function uncommit(
   });
   const url = config.databaseUrl || runningUrl(config.dataDir);
   const forgotten = url !== null && (await deleteMigrationRecord(url, last));
-  const again = forgotten ? " npm run db:apply runs it on the database again." : "";
+  const again = forgotten ? ` ${COMMAND} migrate apply runs it on the database again.` : "";
   return `${last} was moved back to db/migrations/current.sql.${again}\n`;
 }
 
 /**
- * Deletes the record that the migration has run, so that db:apply runs it again. The objects that it created stay: its
+ * Deletes the record that the migration has run, so that `migrate apply` runs it again. The objects that it created stay: its
  * statements must be able to run twice. Returns whether the database had run it.
  */
 async function deleteMigrationRecord(url: string, file: string): Promise<boolean> {
@@ -202,31 +204,6 @@ async function deleteMigrationRecord(url: string, file: string): Promise<boolean
     throw new CommandError(1, `the files were changed, but the database was not: ${(error as Error).message}`);
   } finally {
     await client.end();
-  }
-}
-
-async function reset(args: string[], { environment }: MigrationOptions): Promise<string> {
-  const { databaseUrl, dataDir } = readSettings(environment);
-  if (databaseUrl !== "")
-    throw new CommandError(1, "db:reset deletes only the embedded database, but DATABASE_URL is set");
-  if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop npm start first`);
-  if (!args.includes("--yes"))
-    throw new CommandError(2, `to delete the database in ${dataDir} with all its data, run npm run db:reset -- --yes`);
-  await rm(join(dataDir, "postgres"), { recursive: true, force: true });
-  return `The database in ${dataDir} is deleted. The next npm start makes a new one.\n`;
-}
-
-async function isReachable(dataDir: string): Promise<boolean> {
-  const url = runningUrl(dataDir);
-  if (url === null) return false;
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 });
-  try {
-    await client.connect();
-    return true;
-  } catch {
-    return false;
-  } finally {
-    await client.end().catch(() => {});
   }
 }
 
@@ -255,5 +232,3 @@ const urlsIn = (cluster: Cluster) => ({
   shadow: cluster.url("shadow"),
   root: cluster.url("postgres"),
 });
-
-if (import.meta.main) await runCommand(migrationCommand);

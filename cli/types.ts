@@ -1,22 +1,23 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { type CatalogScope, parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
 import { typesOf } from "../rest-gateway/openapi/typescript/database.ts";
-import { CommandError, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, readSettings, withOwner } from "./command.ts";
 
 const HELP = `\
 Prints TypeScript types for the database, for createClient<Database>() of @supabase/supabase-js.
 
-  npm run -s types > database.types.ts         types for the schemas in DB_SCHEMAS
-  npm run -s types -- --schema public,sales    types for these schemas
-  npm run -s types -- --role authenticated     types of what this role may use
-  npm run -s types -- --help                   show this help
+  ${COMMAND} types > database.types.ts     types for the schemas in DB_SCHEMAS
+  ${COMMAND} types --schema public,sales   types for these schemas
+  ${COMMAND} types --role authenticated    types of what this role may use
+  ${COMMAND} types --help                  show this help
 
-The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
 /** The output for these arguments. Throws CommandError. */
@@ -53,11 +54,9 @@ function readOptions(args: string[]): Options {
     if (schemas?.includes("")) throw new Error("--schema must be names separated by commas");
     return { help, schemas: schemas ?? null, role };
   } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see npm run -s types -- --help`);
+    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} types --help`);
   }
 }
 
 const readDatabase = async (client: pg.Client, scope: CatalogScope): Promise<Catalog> =>
   buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(client, scope))), 1);
-
-if (import.meta.main) await runCommand(types);

@@ -2,30 +2,31 @@ import { createInterface } from "node:readline/promises";
 import { type Readable, Writable } from "node:stream";
 import { parseArgs } from "node:util";
 import type pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
 import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
 import { AccountRepository } from "./account-repository.ts";
-import { CommandError, inColumns, inTransaction, readSettings, runCommand, withOwner } from "./command.ts";
+import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
 
 const HELP = `\
 Manages user accounts. The service may be running: changes take effect within a second.
 
-  npm run -s user -- create <name> <email>     create a user with an account
-      --username <username>                    login in addition to the e-mail
-      --role authenticated|admin               default: authenticated
-  npm run -s user -- email <login> <email>     change the e-mail of the user, also for sign-in
-  npm run -s user -- password <login>          set a new password and end all sign-ins
-  npm run -s user -- disable <login>           disable the account and end all sign-ins
-  npm run -s user -- enable <login>            enable the account again
-  npm run -s user -- role <login> <role>       change the role: authenticated or admin
-  npm run -s user -- reset-factor <login>      remove a lost second factor and end all sign-ins
-  npm run -s user -- list                      list all accounts
-  npm run -s user -- --help                    show this help
+  ${COMMAND} user create <name> <email>   create a user with an account
+      --username <username>                        login in addition to the e-mail
+      --role authenticated|admin                   default: authenticated
+  ${COMMAND} user email <login> <email>   change the e-mail of the user, also for sign-in
+  ${COMMAND} user password <login>        set a new password and end all sign-ins
+  ${COMMAND} user disable <login>         disable the account and end all sign-ins
+  ${COMMAND} user enable <login>          enable the account again
+  ${COMMAND} user role <login> <role>     change the role: authenticated or admin
+  ${COMMAND} user reset-factor <login>    remove a lost second factor and end all sign-ins
+  ${COMMAND} user list                    list all accounts
+  ${COMMAND} user --help                  show this help
 
 <login> is a username or an e-mail. On a terminal you are prompted for passwords; otherwise the first line of stdin is used.
-The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
 const ROLES = ["authenticated", "admin"];
@@ -45,7 +46,7 @@ const onAccount =
   async (accounts, [login, ...more], options) => {
     const account = await accounts.find(login!);
     if (account === null)
-      throw new CommandError(1, `no account has the login ${login}; list accounts with npm run -s user -- list`);
+      throw new CommandError(1, `no account has the login ${login}; list accounts with ${COMMAND} user list`);
     return work(accounts, account, more, options);
   };
 
@@ -136,7 +137,7 @@ function readArguments(args: string[]) {
   }
 }
 
-const usageError = (message: string) => new CommandError(2, `${message}; see npm run -s user -- --help`);
+const usageError = (message: string) => new CommandError(2, `${message}; see ${COMMAND} user --help`);
 
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
   try {
@@ -222,5 +223,3 @@ async function readLine(input: Input): Promise<string> {
   for await (const chunk of input.setEncoding("utf8")) text += chunk;
   return text.split(/\r?\n/, 1)[0]!;
 }
-
-if (import.meta.main) await runCommand(user);

@@ -1,5 +1,6 @@
-// npm run why: says why a subscriber does not receive a change.
+// Says why a subscriber does not receive a change.
 import { parseArgs } from "node:util";
+import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import {
   type AskedEvent,
@@ -14,17 +15,17 @@ import type { Reception } from "../db/advisor/missing-change.ts";
 import { anonymous } from "../db/caller.ts";
 import { FilterError } from "../db/rights/filter.ts";
 import { parseStreamFilter } from "../rest-gateway/table/stream/filter.ts";
-import { CommandError, readSettings, runCommand } from "./command.ts";
+import { CommandError, readSettings } from "./command.ts";
 import { withMissingChange } from "./missing-change.ts";
 
 const HELP = `\
 Says why a subscriber does not receive a change of a row. Nothing is changed.
 
-  npm run -s why -- public.articles INSERT --key 7
+  ${COMMAND} why public.articles INSERT --key 7
       whether anonymous subscribers receive the INSERT of the row with this primary key
-  npm run -s why -- public.articles UPDATE --key 7 --old '{"status": "DRAFT"}' --role authenticated --claims '{"sub": "1"}'
+  ${COMMAND} why public.articles UPDATE --key 7 --old '{"status": "DRAFT"}' --role authenticated --claims '{"sub": "1"}'
       the same of an UPDATE of status, for user 1
-  npm run -s why -- public.articles DELETE --old '{"id": 7, "author_id": 1}' --filter 'author_id=eq.1'
+  ${COMMAND} why public.articles DELETE --old '{"id": 7, "author_id": 1}' --filter 'author_id=eq.1'
       the same of the DELETE of a row that no longer exists, for a subscriber with a filter
 
   --key <values>      primary key of a row that exists, its values separated by commas: both rows begin with its values
@@ -39,7 +40,7 @@ Says why a subscriber does not receive a change of a row. Nothing is changed.
 
 Each line is a condition: yes or no, why, and the SQL that changes it. The last line says what the subscriber receives.
 docs/realtime.md, My subscriber gets nothing, says what to do about each. The page Why of the console gives the same answer.
-The command uses the settings of npm start: DATABASE_URL, or the embedded database while npm start runs.
+The command uses the settings of the service: DATABASE_URL, or the embedded database while the service runs.
 `;
 
 type Options = {
@@ -123,7 +124,7 @@ function readOptions(args: string[]): Options | null {
       json,
     };
   } catch (error) {
-    throw new CommandError(2, `${(error as Error).message}; see npm run -s why -- --help`);
+    throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} why --help`);
   }
 }
 
@@ -132,5 +133,3 @@ function claimsIn(text = "{}"): Options["claims"] {
   if (claims === null) throw new Error('--claims must be a JSON object, such as {"sub": "1"}');
   return claims;
 }
-
-if (import.meta.main) await runCommand(why);

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
+import { COMMAND } from "./command.ts";
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
@@ -180,7 +181,7 @@ function rejectUnknown(names: readonly string[]): void {
   const known = new Set(Object.keys(SETTINGS));
   for (const name of names) {
     if ((FAMILIES.test(name) || name in LIMITS) && !known.has(name)) {
-      throw new ConfigError(`${name} is not a setting of this service; npm start -- --help lists all settings`);
+      throw new ConfigError(`${name} is not a setting of this service; ${COMMAND} start --help lists all settings`);
     }
   }
 }
@@ -249,7 +250,7 @@ function rejectInvalidKeys(jwks: string): void {
 export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
   Object.entries(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));
 
-/** The output of `npm start -- --help`. */
+/** The output of `content-service start --help`. */
 export function helpText(): string {
   const width = Math.max(...describeSettings().map(({ name }) => name.length)) + 2;
   const lines = describeSettings().map(({ name, fallback, about }) => {
@@ -259,8 +260,8 @@ export function helpText(): string {
   return [
     "Content Service turns a PostgreSQL database into an API.",
     "",
-    "  npm start              start the service",
-    "  npm start -- --help    show this help",
+    `  ${COMMAND} start           start the service`,
+    `  ${COMMAND} start --help    show this help`,
     "",
     "Settings (environment variables):",
     ...lines,

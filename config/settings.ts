@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { COMMAND } from "./command.ts";
 import {
   anonymousRole,
   dialects,
@@ -411,7 +412,7 @@ export const SETTINGS = {
   ADVISOR: setting(
     onOff,
     "on",
-    "Check the database for mistakes at start and after each change of the schema. The log, /health and npm run advise report them.",
+    `Check the database for mistakes at start and after each change of the schema. The log, /health and ${COMMAND} advise report them.`,
   ),
   ADVISOR_ACCEPTED: setting(
     z.string(),

@@ -1,3 +1,4 @@
+import { COMMAND } from "../config/command.ts";
 import type { Advice } from "../db/advisor/advisor.ts";
 import type { Finding } from "../db/advisor/finding.ts";
 import type { Catalog, DatabaseFunction, Role } from "../db/catalog/catalog.ts";
@@ -107,8 +108,8 @@ function findings(advice: Advice | null): Html {
   return html`<h2>Findings</h2>
 ${advice.findings.length === 0 ? html`<p class="good">The advisor finds nothing wrong.</p>` : null}
 ${advice.findings.slice(0, MAX_FINDINGS).map(finding)}
-${more > 0 ? html`<p class="muted">${more} more: <code>npm run advise</code> shows all.</p>` : null}
-${advice.accepted.length > 0 ? html`<p class="muted">${advice.accepted.length} accepted: <code>npm run -s advise -- --accepted</code> shows them.</p>` : null}`;
+${more > 0 ? html`<p class="muted">${more} more: <code>${COMMAND} advise</code> shows all.</p>` : null}
+${advice.accepted.length > 0 ? html`<p class="muted">${advice.accepted.length} accepted: <code>${COMMAND} advise --accepted</code> shows them.</p>` : null}`;
 }
 
 const LOOKS = { error: "bad", warning: "warn", note: "muted" } as const;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { type ErrorRequestHandler, type Request, type RequestHandler, type Response, Router } from "express";
+import { COMMAND } from "../config/command.ts";
 import { isTransient } from "../db/errors.ts";
 import { Problem, problem } from "../db/problems/problem.ts";
 import { isOfOtherSite } from "../http/operations/operator.ts";
@@ -127,7 +128,7 @@ ${isAdmin ? html`<form method="post" action="${SIGN_IN}">${nextField}<p>You are 
 ${nextField}
 <label for="credential">Service key, or access token of an administrator</label>
 <input id="credential" name="credential" type="password" autocomplete="off" required maxlength="8192">
-<p class="muted">With the embedded database, <code>npm start</code> prints the service key. An administrator gets an access token from <code>POST /auth/login</code>.</p>
+<p class="muted">With the embedded database, <code>${COMMAND} start</code> prints the service key. An administrator gets an access token from <code>POST /auth/login</code>.</p>
 <button>Sign in</button>
 </form>`;
   response.status(fault === null ? 200 : 401);

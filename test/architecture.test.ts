@@ -114,8 +114,11 @@ test("server.ts does not load PostGraphile, graphile-migrate or qrcode, which fe
   ).toEqual([]);
 });
 
-test("config/config.ts alone reads the environment", () => {
-  expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env"))).toEqual(["config/config.ts"]);
+test("config/config.ts alone reads the environment, and only the command sets it for the processes that it starts", () => {
+  expect(sources.filter((file) => readFileSync(file, "utf8").includes("process.env")).sort()).toEqual([
+    "cli/content-service.ts",
+    "config/config.ts",
+  ]);
 });
 
 test("no file path is read from a URL without decoding it, so that the name of a folder may contain a space", () => {

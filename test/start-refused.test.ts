@@ -45,7 +45,7 @@ describe("a start that fails", () => {
   test("is one clear line and exit code 1, without the password that the database refuses", async () => {
     const url = new URL(inject("clusterUrl"));
     url.password = "secret-password";
-    const command = nodeRun("server", { dataDir, settings: { DATABASE_URL: url.href, JWT_SECRET } });
+    const command = nodeRun("start", { dataDir, settings: { DATABASE_URL: url.href, JWT_SECRET } });
     expect(await command.exited()).toBe(1);
     expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
       [
@@ -66,14 +66,16 @@ describe("the command line", () => {
   });
 
   test("an unknown option is one line on stderr and exit code 2", async () => {
-    const command = nodeRun("server", { dataDir, args: ["--port=80"] });
+    const command = nodeRun("start", { dataDir, args: ["--port=80"] });
     expect(await command.exited()).toBe(2);
-    expect(command.stderr).toBe("--port=80 is not an option of this service: npm start -- --help lists the settings\n");
+    expect(command.stderr).toBe(
+      "--port=80 is not an option of this service: npx content-service start --help lists the settings\n",
+    );
     expect(command.stdout).toBe("");
   });
 
   test("an invalid setting is one line on stderr and exit code 2", async () => {
-    const command = nodeRun("server", { dataDir, settings: { PORT: "http" } });
+    const command = nodeRun("start", { dataDir, settings: { PORT: "http" } });
     expect(await command.exited()).toBe(2);
     expect(command.stderr).toBe('PORT must be a whole number (is "http")\n');
     expect(command.stdout).toBe("");

@@ -89,7 +89,7 @@ describe("the first npm start", () => {
       "Sign in": `POST ${url}/auth/login`,
       Users: "PUT, PATCH and DELETE open to everyone (USERS_WRITE=open)",
       Health: `${url}/health`,
-      Database: 'psql "$(npm run -s db:url)"',
+      Database: 'psql "$(npx content-service url)"',
       "anon key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "service key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "Demo accounts": "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
@@ -104,7 +104,7 @@ describe("the first npm start", () => {
 
   test("accepts writes", () => write(command, "Kept over a restart"));
 
-  test("lets npm run types print the types of its database, and nothing else", async () => {
+  test("lets npx content-service types print the types of its database, and nothing else", async () => {
     const types = nodeRun("types", { dataDir });
     expect(await types.exited()).toBe(0);
     expect([types.stdout, types.stderr]).toEqual([await contentTypes(), ""]);
@@ -228,7 +228,7 @@ describe("a later npm start", () => {
   });
 
   test("continues when a second start on the same DATA_DIR fails with one clear line", async () => {
-    const second = nodeRun("server", { dataDir });
+    const second = nodeRun("start", { dataDir });
     expect(await second.exited()).toBe(1);
     expect(second.logged.map(({ level, msg }) => [level, msg])).toEqual([
       [

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Pool } from "pg";
 import pg from "pg";
 import type { Logger } from "pino";
+import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
 import type { Catalog } from "../catalog/catalog.ts";
 import type { Logins } from "../cluster/provision.ts";
@@ -82,7 +83,7 @@ export class LiveAdvisor {
     const level = findings.some((each) => each.level === "error") ? "error" : "warn";
     log[level](
       { ...countsOf(findings), new: added.slice(0, MAX_LOGGED) },
-      "the advisor has findings: npm run advise shows the SQL that fixes them",
+      `the advisor has findings: ${COMMAND} advise shows the SQL that fixes them`,
     );
   }
 }

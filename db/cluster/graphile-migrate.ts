@@ -40,7 +40,7 @@ export async function applyCurrent(databaseUrl: string, log: MigrationLog, folde
 }
 
 /**
- * Runs `current.sql` a second time on a database. The first start after its commit does the same where db:apply has tried it.
+ * Runs `current.sql` a second time on a database. The first start after its commit does the same where `migrate apply` has tried it.
  * Rejects with MigrationFailure.
  */
 export async function rerunCurrent(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<void> {
@@ -62,7 +62,7 @@ export async function rerunCurrent(databaseUrl: string, folder = MIGRATIONS_FOLD
 const NO_TRANSACTION = /^--! ?no-transaction/m;
 const RUNS_ONCE =
   "nothing was committed: current.sql fails when it runs a second time, so the next start would fail on each database where " +
-  "db:apply has tried it. Write statements that may run twice: if (not) exists, create or replace, or a do block.";
+  "migrate apply has tried it. Write statements that may run twice: if (not) exists, create or replace, or a do block.";
 
 type Urls = { readonly database: string; readonly shadow: string; readonly root: string };
 

@@ -1,4 +1,5 @@
 import pg from "pg";
+import { COMMAND } from "../../config/command.ts";
 import { type SqlStatement, statementsOf } from "./statements.ts";
 
 /** A migration that failed, in words for a DBA: the file, the line, the statement and the fix. */
@@ -137,8 +138,8 @@ const existsFor = (file: string): string =>
   file.startsWith(FIRST)
     ? "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off. Otherwise give the service " +
       "its own database."
-    : "It exists already, perhaps from an experiment in psql. Take the migration back with npm run db:uncommit, and use a statement " +
-      "that may run twice: npm run db:apply lists such statements when it fails.";
+    : `It exists already, perhaps from an experiment in psql. Take the migration back with ${COMMAND} migrate uncommit, and use a ` +
+      `statement that may run twice: ${COMMAND} migrate apply lists such statements when it fails.`;
 const FIRST = "000001";
 const MISSING =
   "It does not exist at this point. Put the statement that makes it before this one, or --!include the file that does.";

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type pg from "pg";
+import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
 import { withClient } from "./client.ts";
@@ -49,8 +50,7 @@ export type OpenedDatabase = {
 const DATABASE = "content";
 /** The oldest supported version of PostgreSQL. */
 const OLDEST = 15;
-const UNCOMMITTED =
-  "db/migrations/current.sql is not committed, and a start does not run it: npm run db:apply does, npm run db:commit commits it";
+const UNCOMMITTED = `db/migrations/current.sql is not committed, and a start does not run it: ${COMMAND} migrate apply does, ${COMMAND} migrate commit commits it`;
 const SEED = new URL("../seed.sql", import.meta.url);
 
 /** Starts the embedded server if no other is configured, then migrates, provisions and seeds the database. */

@@ -16,7 +16,7 @@ const NAME = "content-service";
  *
  *   an ordinary user                  → undefined; throws when the directory belongs to another user
  *   root                              → `content-service`, created when missing; throws when that fails
- *   root, on a cluster of another user → that user, so that one `sudo npm start` does not lock them out
+ *   root, on a cluster of another user → that user, so that one start with sudo does not lock them out
  */
 export async function findServerUser(dataDir: string): Promise<SystemUser | undefined> {
   const owner = await ownerOf(dataDir);

@@ -1,3 +1,4 @@
+import { COMMAND } from "../../config/command.ts";
 import type { Row } from "./reasons.ts";
 
 /** What the endpoints of accounts refuse. */
@@ -29,7 +30,7 @@ export const ACCOUNTS = {
   "no accounts by console": [
     403,
     "PERMISSION_DENIED",
-    "the console creates no accounts: leave out the password, or use npm run user",
+    `the console creates no accounts: leave out the password, or use ${COMMAND} user`,
   ],
 
   // The second factor.

@@ -175,8 +175,6 @@ class ServiceProcess {
     this.url = `http://127.0.0.1:${port}`;
     this.#environment = {
       PATH: process.env.PATH,
-      NODE_ENV: "production",
-      GRAPHILE_ENV: "production",
       DATABASE_URL: databaseUrl,
       JWT_SECRET: SECRET,
       PORT: String(port),
@@ -185,13 +183,15 @@ class ServiceProcess {
       RATE_LIMIT: "0",
       SEED: "none",
       GRAPHQL_MAX_TABLES: hasGraphQL ? "1000" : "0",
-      NODE_COMPILE_CACHE: "node_modules/.cache/compiled",
       LOG_LEVEL: "silent",
     };
   }
 
   async start(): Promise<void> {
-    this.#child = spawn(process.execPath, ["server.ts"], { env: this.#environment, stdio: "ignore" });
+    this.#child = spawn(process.execPath, ["cli/content-service.ts", "start"], {
+      env: this.#environment,
+      stdio: "ignore",
+    });
     await this.serves("/health");
   }
 

@@ -9,7 +9,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const LEAK = "create table rates (id int primary key); grant select on rates to anon;";
-const REPORT = "the advisor has findings: npm run advise shows the SQL that fixes them";
+const REPORT = "the advisor has findings: npx content-service advise shows the SQL that fixes them";
 
 let service: TestService;
 let folder: string;
@@ -35,7 +35,7 @@ const npmAdvise = (args: string[], settings = {}) =>
 const health = () => service.health();
 const reports = () => logged.filter(({ msg }) => msg === REPORT);
 
-test("npm run advise prints level, object, reason and fix of each finding, and exits with 1 if there is an error", async () => {
+test("npx content-service advise prints level, object, reason and fix of each finding, and exits with 1 if there is an error", async () => {
   expect(await npmAdvise([], { JWT_SECRET: "" })).toEqual({
     exitCode: 0,
     stdout: "0 errors, 0 warnings, 0 notes, 4 accepted\n",
@@ -86,16 +86,16 @@ test("--rules lists every rule with its level, and --help explains the options",
   expect((await npmAdvise(["--rules"])).stdout).toMatch(
     /^error {4}table-without-row-security +Without row-level security, a grant gives access to all rows of the table\.$/m,
   );
-  expect((await npmAdvise(["--help"])).stdout).toContain("npm run -s advise -- --level warning");
+  expect((await npmAdvise(["--help"])).stdout).toContain("npx content-service advise --level warning");
 });
 
 test.each([
-  ["an unknown option", ["--levels"], {}, /^Unknown option '--levels'.*see npm run -s advise -- --help\n$/],
+  ["an unknown option", ["--levels"], {}, /^Unknown option '--levels'.*see npx content-service advise --help\n$/],
   [
     "an unknown level",
     ["--level", "info"],
     {},
-    /^--level must be error, warning, note; see npm run -s advise -- --help\n$/,
+    /^--level must be error, warning, note; see npx content-service advise --help\n$/,
   ],
   ["a missing file", [], { ADVISOR_ACCEPTED: "/no/such/file" }, /^ADVISOR_ACCEPTED: ENOENT.*\n$/],
 ])("%s prints one line and exits with 2", async (_, args, settings, line) => {
@@ -126,7 +126,7 @@ test("after a change of the schema the log has one line with what is new, and /h
   await expect.poll(messages).toContain("the advisor no longer finds errors or warnings in the database");
 });
 
-test("/health, the log and npm run advise list what GraphQL leaves out, with the fix", async () => {
+test("/health, the log and npx content-service advise list what GraphQL leaves out, with the fix", async () => {
   await dba(`create table customers (id int primary key); create table orders (id int primary key, customer int references customers, at pg_lsn);
     alter table customers enable row level security; create policy p on customers for select using (true);
     alter table orders enable row level security; create policy p on orders for select using (true);

@@ -222,6 +222,9 @@ test("one provider can be chosen, and no output has a secret", async () => {
 test("faults of the file and of the arguments are one line and exit code 2", async () => {
   expect((await check([{ name: "x" }])).stderr).toMatch(/^AUTH_PROVIDERS names a file in which \[0\]\.kind must be/);
   const { exitCode, stderr } = await check([], ["database"]);
-  expect([exitCode, stderr]).toEqual([2, "the topic must be federated or absent; see npm run -s doctor -- --help\n"]);
-  expect((await outcomeOf(doctor(["--help"]))).stdout).toContain("npm run -s doctor -- federated");
+  expect([exitCode, stderr]).toEqual([
+    2,
+    "the topic must be federated or absent; see npx content-service doctor --help\n",
+  ]);
+  expect((await outcomeOf(doctor(["--help"]))).stdout).toContain("npx content-service doctor federated");
 });

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
+import { reset as resetCommand } from "../../cli/embedded-database.ts";
 import { migrationCommand } from "../../cli/migration.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
@@ -42,7 +43,7 @@ const run = (...args: string[]) => {
 };
 const committed = async () => (await readdir(join(folder, "committed"))).sort();
 
-describe("db:apply", () => {
+describe("migrate apply", () => {
   test("runs current.sql again after each change, and says so", async () => {
     await current("create table if not exists public.notes (id int primary key);");
     expect(await run("apply")).toMatchObject({ exitCode: 0, stdout: expect.stringContaining("has been applied") });
@@ -222,7 +223,7 @@ test("a committed migration that fails is named, with line, statement and fix", 
   withMigration("999999-broken.sql", "alter table public.users add column name text;", async ({ url }) => {
     const failure = migrate(url, () => {}, folder);
     await expect(failure).rejects.toThrow(
-      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npm run db:uncommit/s,
+      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npx content-service migrate uncommit/s,
     );
   }));
 
@@ -246,7 +247,7 @@ test("a migration builds an index concurrently while other services wait for the
     },
   ));
 
-test("db:commit refuses when db/schema/ lacks what the migration makes, and the other way round, and says how to fix it", async () => {
+test("migrate commit refuses when db/schema/ lacks what the migration makes, and the other way round, and says how to fix it", async () => {
   await current("alter table public.users add column if not exists nickname text;");
   const { exitCode, stderr } = await run("commit", "users have nicknames");
   expect(exitCode).toBe(1);
@@ -273,7 +274,7 @@ test("db:commit refuses when db/schema/ lacks what the migration makes, and the 
   expect((await run("commit")).stderr).toMatch(/^usage: /);
 });
 
-test("db:check says that db/schema/ and the migrations agree, or what differs and what the advisor finds, with the fixes", async () => {
+test("migrate check says that db/schema/ and the migrations agree, or what differs and what the advisor finds, with the fixes", async () => {
   expect(await run("check")).toMatchObject({
     exitCode: 0,
     stdout: expect.stringMatching(/^schema\/ and migrations\/ create the same database \(\d+ objects\)\n$/),
@@ -295,7 +296,7 @@ test("db:check says that db/schema/ and the migrations agree, or what differs an
   await writeFile(list, schema);
 });
 
-test("db:commit refuses statements that cannot run twice: a start runs them again where db:apply has tried them", async () => {
+test("migrate commit refuses statements that cannot run twice: a start runs them again where migrate apply has tried them", async () => {
   await current("create table if not exists public.first (id int);\ncreate table public.once (id int);");
   const { exitCode, stderr } = await run("commit", "a table");
   expect(exitCode).toBe(1);
@@ -303,7 +304,7 @@ test("db:commit refuses statements that cannot run twice: a start runs them agai
   expect(stderr).toMatch(/\ncurrent\.sql, line 2: relation "once" already exists \(42P07\)/);
 });
 
-test("db:commit writes the next migration, and db:uncommit makes it current.sql again, also in the database", async () => {
+test("migrate commit writes the next migration, and uncommit makes it current.sql again, also in the database", async () => {
   const before = await committed();
   const sql = "comment on table public.comments is 'What readers say.';";
   const file = join(home, "schema/content/comments/functions.sql");
@@ -317,7 +318,7 @@ test("db:commit writes the next migration, and db:uncommit makes it current.sql 
 
   await migrate(database.url, () => {}, folder);
   expect((await run("uncommit")).stdout).toMatch(
-    /was moved back to db\/migrations\/current\.sql\. npm run db:apply runs it /,
+    /was moved back to db\/migrations\/current\.sql\. npx content-service migrate apply runs it /,
   );
   expect(await committed()).toEqual(before);
   expect(await readFile(join(folder, "current.sql"), "utf8")).toContain(sql);
@@ -398,9 +399,8 @@ test("auth.act_as without a transaction fails, and says that begin comes first",
   expect(results[2]!.rows).toEqual([{ current_user: "anon" }]);
 });
 
-describe("db:reset", () => {
-  const reset = (environment: Record<string, string>, ...args: string[]) =>
-    outcomeOf(migrationCommand(["reset", ...args], { environment, folder }));
+describe("reset", () => {
+  const reset = (environment: Record<string, string>, ...args: string[]) => outcomeOf(resetCommand(args, environment));
 
   test("deletes the embedded database when it is confirmed", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "data-"));

@@ -24,7 +24,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** `npm run types` without its process. */
+/** `npx content-service types` without its process. */
 const run = (given: Settings, ...args: string[]) => outcomeOf(types(args, { DATA_DIR: dataDir, ...given }));
 
 async function runProcess(command: Command): Promise<Outcome> {
@@ -32,7 +32,7 @@ async function runProcess(command: Command): Promise<Outcome> {
   return { exitCode, stdout: command.stdout, stderr: command.stderr };
 }
 
-test("npm run types prints only the types of DATABASE_URL", async () => {
+test("npx content-service types prints only the types of DATABASE_URL", async () => {
   const outcome = await runProcess(npmTypes({ dataDir, settings }));
   expect(outcome).toEqual({ exitCode: 0, stdout: await contentTypes(), stderr: "" });
 });
@@ -52,17 +52,22 @@ test("--schema selects any schemas of the database", async () => {
 test("--help prints the usage", async () => {
   const { exitCode, stdout } = await run({}, "--help");
   expect(exitCode).toBe(0);
-  expect(stdout).toContain("npm run -s types > database.types.ts");
+  expect(stdout).toContain("npx content-service types > database.types.ts");
 });
 
 test.each([
-  ["an unknown option", ["--schemas", "public"], {}, /^Unknown option '--schemas'.*see npm run -s types -- --help$/],
-  ["an argument", ["public"], {}, /^Unexpected argument 'public'.*see npm run -s types -- --help$/],
+  [
+    "an unknown option",
+    ["--schemas", "public"],
+    {},
+    /^Unknown option '--schemas'.*see npx content-service types --help$/,
+  ],
+  ["an argument", ["public"], {}, /^Unexpected argument 'public'.*see npx content-service types --help$/],
   [
     "an empty name",
     ["--schema", "public,"],
     {},
-    /^--schema must be names separated by commas; .*see npm run -s types -- --help$/,
+    /^--schema must be names separated by commas; .*see npx content-service types --help$/,
   ],
   ["an invalid setting", [], { DB_POOL: "many" }, /^DB_POOL must be a whole number.*$/],
 ])("%s prints one line on stderr and exits with 2", async (_, args, given, line) => {
@@ -75,7 +80,7 @@ test("without a running embedded database the command prints what to do and exit
   expect(await run({})).toEqual({
     exitCode: 1,
     stdout: "",
-    stderr: `no embedded database is running in ${dataDir}; start it with npm start, or set DATABASE_URL\n`,
+    stderr: `no embedded database is running in ${dataDir}; start it with npx content-service start, or set DATABASE_URL\n`,
   });
 });
 

@@ -26,7 +26,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true, maxRetries: 5 });
 });
 
-/** `npm run user` and `npm run key` without their processes. */
+/** `npx content-service user` and `npx content-service key` without their processes. */
 const user = (args: string[], input = "", given = settings) => {
   const stdin = () => Readable.from(Buffer.from(input), { objectMode: false });
   return outcomeOf(userCommand(args, { DATA_DIR: dataDir, ...given }, stdin));
@@ -52,7 +52,7 @@ const events = async (id: string) =>
     .map(({ event }) => event)
     .filter((event) => !event.startsWith("login"));
 
-describe("npm run user", () => {
+describe("npx content-service user", () => {
   test("create adds a user who can sign in with the password from stdin", async () => {
     const args = ["create", "Dora", "dora@test.example", "--username", "dora", "--role", "admin"];
     const { exitCode, stdout, stderr } = await runProcess("user", args, `${NEW}\n`);
@@ -124,7 +124,7 @@ describe("npm run user", () => {
 
   test("--help prints the usage", async () => {
     const { exitCode, stdout } = await user(["--help"]);
-    expect([exitCode, stdout]).toEqual([0, expect.stringContaining("npm run -s user -- disable <login>")]);
+    expect([exitCode, stdout]).toEqual([0, expect.stringContaining("npx content-service user disable <login>")]);
   });
 
   test("email changes the e-mail that the user signs in with, and the e-mail of the user", async () => {
@@ -155,7 +155,11 @@ describe("npm run user", () => {
   });
 
   test.each<[string[], string, RegExp]>([
-    [["disable", "unknown"], "", /^no account has the login unknown; list accounts with npm run -s user -- list\n$/],
+    [
+      ["disable", "unknown"],
+      "",
+      /^no account has the login unknown; list accounts with npx content-service user list\n$/,
+    ],
     [["password", "ada"], "short\n", /^password must have at least 12 characters; /],
     [["password", "ada"], "", /^password must have at least 12 characters; /],
     [["create", "Ada", "ADA@example.com"], `${NEW}\n`, /^email already registered\n$/],
@@ -189,7 +193,10 @@ describe("npm run user", () => {
 
   test("without a running embedded database the command prints what to do", async () => {
     const { exitCode, stderr } = await user(["list"], "", {});
-    expect([exitCode, stderr]).toEqual([1, expect.stringMatching(/^no embedded database is running in .*npm start/)]);
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^no embedded database is running in .*content-service start/),
+    ]);
   });
 
   test.each([
@@ -200,7 +207,7 @@ describe("npm run user", () => {
   });
 });
 
-describe("npm run key", () => {
+describe("npx content-service key", () => {
   const users = "/rest/v1/users?limit=1";
 
   test.each(["anon", "service"])("create %s makes a key that is valid until it is revoked", async (kind) => {
@@ -231,7 +238,11 @@ describe("npm run key", () => {
     [["--all"]],
   ])("the arguments %j print one line on stderr and exit with 2", async (args) => {
     const { exitCode, stdout, stderr } = await key(...args);
-    expect([exitCode, stdout, stderr]).toEqual([2, "", expect.stringMatching(/^.+; see npm run -s key -- --help\n$/)]);
+    expect([exitCode, stdout, stderr]).toEqual([
+      2,
+      "",
+      expect.stringMatching(/^.+; see npx content-service key --help\n$/),
+    ]);
   });
 
   test("a name of more than 100 characters is rejected", async () => {

@@ -18,7 +18,7 @@ beforeAll(async () => {
 const npmWhy = (...args: string[]) => outcomeOf(why(args, { DATABASE_URL: service.database.url, JWT_SECRET }));
 const asUser = (n: number) => ["--role", "authenticated", "--claims", `{"sub": "${n}"}`];
 
-test("npm run why reads the row as the owner, and answers for a user of the service", async () => {
+test("npx content-service why reads the row as the owner, and answers for a user of the service", async () => {
   const ask = async (n: number) => (await npmWhy("notes", "DELETE", "--key", "1", ...asUser(n))).stdout;
   await expect.poll(() => ask(1)).toContain("The subscriber receives DELETE.");
   const other = await ask(2);
@@ -28,7 +28,7 @@ test("npm run why reads the row as the owner, and answers for a user of the serv
   expect(other).toContain("\nThe subscriber receives nothing.\n");
 });
 
-test("npm run why says that a row leaves the view of a subscriber", async () => {
+test("npx content-service why says that a row leaves the view of a subscriber", async () => {
   const change = ["notes", "UPDATE", "--key", "1", "--new", '{"user_id": 2}'];
   expect((await npmWhy(...change, ...asUser(1))).stdout).toContain(
     "The subscriber receives DELETE, with the key of the row alone, because the new row is hidden from it by a policy.",
@@ -39,7 +39,7 @@ test("npm run why says that a row leaves the view of a subscriber", async () => 
   expect((await npmWhy("notes", "INSERT", "--key", "2")).stderr).toContain("sees no row with this key in public.notes");
 });
 
-test("npm run why -- --help documents every option", async () => {
+test("npx content-service why --help documents every option", async () => {
   const { exitCode, stdout } = await npmWhy("--help");
   expect(exitCode).toBe(0);
   for (const name of ["key", "old", "new", "role", "claims", "filter", "reader", "json", "help"])

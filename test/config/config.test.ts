@@ -266,7 +266,7 @@ test("there are at most 95 settings", () => expect(describeSettings().length).to
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
   expect(errorOf({ [name]: "1" })).toBe(
-    `${name} is not a setting of this service; npm start -- --help lists all settings`,
+    `${name} is not a setting of this service; npx content-service start --help lists all settings`,
   );
 });
 
@@ -542,7 +542,7 @@ test.each([
   "AUTH_PROVIDER",
 ])("%s is rejected as an unknown name", (name) => {
   expect(errorOf({ [name]: "1" })).toBe(
-    `${name} is not a setting of this service; npm start -- --help lists all settings`,
+    `${name} is not a setting of this service; npx content-service start --help lists all settings`,
   );
 });
 

@@ -38,7 +38,7 @@ export type TestedApplication = Application & {
   readonly functions: readonly FunctionCall[];
   readonly steps: readonly Step[];
   readonly changes: readonly Changes[];
-  /** What npm run advise finds, without the names of roles, and why it is true. */
+  /** What npx content-service advise finds, without the names of roles, and why it is true. */
   readonly findings: Readonly<Record<string, string>>;
 };
 
@@ -93,7 +93,7 @@ export function testApplication(application: TestedApplication): void {
     await cluster?.remove();
   });
 
-  test("npm run advise finds only what is true", async () => {
+  test("npx content-service advise finds only what is true", async () => {
     const { stdout } = await outcomeOf(adviseCommand(["--json"], running.environment));
     const found = JSON.parse(stdout).findings.map(({ rule, object }: any) => `${rule} ${object}`);
     const prefix = `${running.database.name}_`;

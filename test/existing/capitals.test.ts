@@ -62,7 +62,7 @@ test("a database whose roles, schemas and tables have capitals is served, with i
   expect((await stream.take(1, "INSERT"))[0]!.data.new).toEqual({ Id: 4 });
 });
 
-test("npm run advise checks it", async () => {
+test("npx content-service advise checks it", async () => {
   const { settings } = await createShop();
   const { stdout, stderr } = await outcomeOf(adviseCommand([], settings));
   expect(stderr).toBe("the database has errors\n");

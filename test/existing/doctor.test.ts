@@ -5,7 +5,7 @@ import { doctor } from "../../cli/doctor.ts";
 import { hasPgBouncer, startPooler } from "../support/pooler.ts";
 import { startTrackit, type Trackit } from "./trackit.ts";
 
-// What npm run advise calls errors is corrected or accepted.
+// What npx content-service advise calls errors is corrected or accepted.
 const ADVISED = `
   alter view public.organisation_billing set (security_invoker = true);
   comment on table public.import_staging is '@accept table-without-row-security rows of a job';
@@ -78,7 +78,7 @@ test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
   expect(exitCode).toBe(1);
 });
 
-test("an error that npm run advise finds is an error, and the exit code is 1", async () => {
+test("an error that npx content-service advise finds is an error, and the exit code is 1", async () => {
   await trackit.database.owner.query("comment on table public.plans is null");
   try {
     const { exitCode, lines } = await examine();
@@ -120,7 +120,7 @@ test("clocks that differ by more than the time of the question are an error", ()
   }
 });
 
-test("the advice is that of npm run advise, with what GraphQL leaves out", async () => {
+test("the advice is that of npx content-service advise, with what GraphQL leaves out", async () => {
   await trackit.database.owner.query("create table public.folders (id bigint primary key, words tsvector[])");
   await trackit.change(
     "grant select on public.folders to trackit_user; alter table public.folders enable row level security",

@@ -30,7 +30,7 @@ test("types.ts has what the role of a user may use", async () => {
   expect(users).toContain("email?: never");
 });
 
-test("npm run types -- --role has what this role may use, and without it everything", async () => {
+test("npx content-service types --role has what this role may use, and without it everything", async () => {
   const settings = { DATABASE_URL: trackit.database.url, MIGRATE: "off", JWT_SECRET: "x".repeat(40) };
   expect(await types(["--role", trackit.role("user")], settings)).toBe(await typesFor(1));
   expect(await types([], settings)).toContain("bcrypt");

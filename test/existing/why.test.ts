@@ -246,8 +246,8 @@ test("says what is missing before changes can be read", async () => {
 });
 
 test.each([
-  [["tasks"], "expected a table and one of INSERT, UPDATE, DELETE; see npm run -s why -- --help"],
-  [["tasks", "TRUNCATE"], "expected a table and one of INSERT, UPDATE, DELETE; see npm run -s why -- --help"],
+  [["tasks"], "expected a table and one of INSERT, UPDATE, DELETE; see npx content-service why --help"],
+  [["tasks", "TRUNCATE"], "expected a table and one of INSERT, UPDATE, DELETE; see npx content-service why --help"],
   [["absent", "INSERT"], "“absent” is not a table of the served schemas."],
   [["tasks", "INSERT"], "Give a primary key, or the values of the new row."],
   [["tasks", "INSERT", "--old", "{}"], "An INSERT has no old row."],
@@ -258,12 +258,12 @@ test.each([
   [["tasks", "INSERT", "--key", taskId(1)], "permission denied for table tasks: name a role that may read it"],
   [["tasks", "INSERT", "--new", '{"id": null}', "--filter", "title=absent.x"], "absent"],
   [["tasks", "INSERT", "--claims", "[]"], "--claims must be a JSON object"],
-])("npm run why %j says what to correct", async (args, message) => {
+])("npx content-service why %j says what to correct", async (args, message) => {
   const { exitCode, stderr } = await npmWhy(args);
   expect([exitCode, stderr]).toEqual([2, expect.stringContaining(message)]);
 });
 
-test("the page Why of the console gives the answer of npm run why", async () => {
+test("the page Why of the console gives the answer of npx content-service why", async () => {
   const operator = await consoleClient(trackit, trackit.token(1, "support"));
   const asked = { table: "key_notes", as: "role", role: trackit.role("user"), claims: `{"sub": "${userId(1)}"}` };
   const old = JSON.stringify(own(8));

@@ -165,7 +165,7 @@ test.each([
   expect(() => readConfig(settings)).toThrow(`GRAPHQL_DOCUMENTS must name manifests of documents: ${path}: ${reason}`);
 });
 
-describe("npm run documents -- check", () => {
+describe("npx content-service documents check", () => {
   const check = (...files: string[]) =>
     outcomeOf(documents(["check", ...files], { DATABASE_URL: off.service().database.url, JWT_SECRET }));
 
@@ -208,7 +208,7 @@ describe("npm run documents -- check", () => {
     });
     expect(await run("--help")).toMatchObject({
       exitCode: 0,
-      stdout: expect.stringContaining("npm run documents -- check"),
+      stdout: expect.stringContaining("npx content-service documents check"),
     });
   });
 });

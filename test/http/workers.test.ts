@@ -22,8 +22,11 @@ afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 const start = ({ settings, ...options }: Partial<StartOptions>) =>
   nodeStart({ dataDir, settings: { WORKERS: "2", ...settings }, ...options });
 
-/** The primary process is started as `server.ts`; workers have the whole path among their arguments. */
-const workersOf = (command: Command) => processesNamed("/server.ts", command.child.pid!).sort((a, b) => a - b);
+/** The first process has the same arguments. */
+const workersOf = ({ child }: Command) =>
+  processesNamed("/server.ts", child.pid!)
+    .filter((pid) => pid !== child.pid)
+    .sort((a, b) => a - b);
 
 /** A request on a new connection, because connections are distributed over the processes. */
 async function ask(command: Command, query: string, token = ""): Promise<any> {
@@ -76,7 +79,7 @@ describe("WORKERS=2", () => {
     expect(await metric(requests)).toBe(before + 10);
   });
 
-  test("tells npm run ready that it is ready", async () => {
+  test("tells npx content-service ready that it is ready", async () => {
     const { port } = new URL(command.url);
     const ready = (PORT: string) => nodeRun("ready", { dataDir, settings: { PORT } });
     const [running, none] = [ready(port), ready(String(await findFreePort()))];

@@ -30,10 +30,10 @@ afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
 
 const { SIGUSR2 } = constants.signals;
 
-/** Whether a process has a handler for the signal. */
+/** Whether a process is the service, and has a handler for the signal. */
 function handles(pid: number, signal: number): boolean {
   const [, caught = "0"] = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return argumentsOf(pid).startsWith("node ") && ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n;
+  return argumentsOf(pid).endsWith("/server.ts") && ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n;
 }
 
 const messagesOf = (command: Command, level: string) =>

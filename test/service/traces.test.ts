@@ -168,7 +168,7 @@ test("an error fails its span, and a trace that the client does not record is no
 
 test("a variable of OpenTelemetry with a value that is not supported is one clear line and exit code 1", async () => {
   const settings = { DATABASE_URL: database.url, JWT_SECRET, TRACING: "on", OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" };
-  const command = nodeRun("server", { dataDir: join(folder, "data"), settings });
+  const command = nodeRun("start", { dataDir: join(folder, "data"), settings });
   expect(await command.exited()).toBe(1);
   expect(command.logged.map(({ msg }) => msg)).toEqual([
     'the service cannot start: OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf (is "grpc")',

@@ -27,31 +27,26 @@ export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
 
 /** The command of `npm start` without the time that npm takes. */
 export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
-  start("sh", ["-c", SCRIPTS.start], { ...options, serves: true });
+  start(process.execPath, [BINARY, "start"], { ...options, serves: true });
 
 /** The same in a terminal, which is closed when the child process is killed: its output is the text for people. */
 export const terminalStart = (options: Omit<StartOptions, "args">): Command =>
-  start("script", ["--quiet", "--return", "--command", SCRIPTS.start, "/dev/null"], { ...options, serves: true });
+  start("script", ["--quiet", "--return", "--command", `exec node ${BINARY} start`, "/dev/null"], {
+    ...options,
+    serves: true,
+  });
 
-/** `npm run -s types`; its output is complete when `exited()` has resolved. */
+/** `npx content-service types`; its output is complete when `exited()` has resolved. */
 export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
   start("npm", ["run", "--silent", "types", "--", ...args], options);
 
-/** Starts `node cli/user.ts` or another program without npm. `input` is its standard input. */
+/** Runs `content-service user` or another command without npm. `input` is its standard input. */
 export const nodeRun = (
-  script: "server" | "types" | "user" | "key" | "ready",
-  { args = [], input = "", settings, ...options }: StartOptions & { readonly input?: string },
-): Command => {
-  // As in the script `start`.
-  const cached = { NODE_COMPILE_CACHE: "node_modules/.cache/compiled", ...settings };
-  return start(process.execPath, [script === "server" ? "server.ts" : `cli/${script}.ts`, ...args], {
-    ...options,
-    settings: cached,
-    input,
-  });
-};
+  command: "start" | "types" | "user" | "key" | "ready",
+  { args = [], input = "", ...options }: StartOptions & { readonly input?: string },
+): Command => start(process.execPath, [BINARY, command, ...args], { ...options, input });
 
-const SCRIPTS = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).scripts;
+const BINARY = "cli/content-service.ts";
 
 type SpawnOptions = Omit<StartOptions, "args"> & {
   readonly input?: string;
@@ -64,7 +59,7 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
   const { dataDir, settings = {}, as, shared = false, input, serves = false } = options;
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
   // The Node of node_modules, as npm would choose.
-  if (program === "sh" || program === "script") path.unshift(dirname(process.execPath));
+  if (program === "script") path.unshift(dirname(process.execPath));
   const child = spawn(program, args, {
     cwd: PROJECT,
     detached: true,
@@ -147,7 +142,7 @@ export class Command {
   /** The Node process below npm. */
   get pid(): number {
     const pids = [this.child.pid!, ...processesBelow(this.child.pid!)];
-    const node = pids.find((pid) => /^\S*node (\S+ )*server\.ts$/.test(argumentsOf(pid)));
+    const node = pids.find((pid) => /^\S*node (\S+ )*\S*\/server\.ts$/.test(argumentsOf(pid)));
     if (node === undefined) throw new Error("the service does not run");
     return node;
   }

@@ -1,0 +1,161 @@
+#!/usr/bin/env node
+// The one command of the package. What this file imports must load with Node 20: an older Node than the service needs only starts the
+// one that it needs. Everything else is loaded by the command that runs.
+import "./early-signals.ts";
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import module from "node:module";
+import { dirname, extname, join, resolve } from "node:path";
+import { COMMAND } from "../config/command.ts";
+
+/** The oldest Node that runs the service. */
+const MIN_NODE = [24, 2];
+
+/** The options of Node for the service. */
+const NODE_OPTIONS = [
+  `--require=${siblingOf("early-signals")}`,
+  "--max-semi-space-size=16",
+  "--heap-growing-percent=40",
+  "--no-memory-reducer-favors-memory",
+];
+
+/** The environment of every command, whatever the shell has. */
+const PRODUCTION = { NODE_ENV: "production", GRAPHILE_ENV: "production" };
+
+/** Where Node keeps what it has compiled, relative to the folder of the application. */
+const COMPILED = "node_modules/.cache/compiled";
+
+type Command = {
+  readonly about: string;
+  /** Returns the output of the command. Throws CommandError. */
+  readonly load: () => Promise<(args: string[]) => Promise<string>>;
+};
+
+const START = "start";
+
+const COMMANDS: Readonly<Record<string, Command>> = {
+  migrate: {
+    about: "migrations: apply, commit, uncommit or check",
+    load: async () => (await import("./migration.ts")).migrationCommand,
+  },
+  reset: {
+    about: "delete the embedded database",
+    load: async () => (await import("./embedded-database.ts")).reset,
+  },
+  url: {
+    about: "print the connection URL of the database, for psql",
+    load: async () => (await import("./embedded-database.ts")).url,
+  },
+  types: {
+    about: "print TypeScript types of the database for supabase-js",
+    load: async () => (await import("./types.ts")).types,
+  },
+  documents: {
+    about: "check that trusted documents fit the GraphQL schema",
+    load: async () => (await import("./documents.ts")).documents,
+  },
+  advise: {
+    about: "print the mistakes in the database, and the SQL that fixes them",
+    load: async () => (await import("./advise.ts")).adviseCommand,
+  },
+  doctor: {
+    about: "check the database and the connection to it, or identity providers",
+    load: async () => (await import("./doctor.ts")).doctor,
+  },
+  why: {
+    about: "say why a subscriber does not receive a change",
+    load: async () => (await import("./why.ts")).why,
+  },
+  user: {
+    about: "manage user accounts",
+    load: async () => (await import("./user.ts")).user,
+  },
+  key: {
+    about: "manage anon and service keys",
+    load: async () => (await import("./key.ts")).key,
+  },
+  ready: {
+    about: "ask the service on this machine whether it is ready, for health checks",
+    load: async () => (await import("./ready.ts")).ready,
+  },
+};
+
+const HELP = `\
+Content Service turns a PostgreSQL database into an API.
+
+${[[START, "start the service"], ...Object.entries(COMMANDS).map(([name, { about }]) => [name, about])]
+  .map(([name, about]) => `  ${COMMAND} ${name!.padEnd(9)}  ${about}`)
+  .join("\n")}
+
+${COMMAND} <command> --help describes a command, and ${COMMAND} start --help lists all settings.
+The exit code is 0, or 1 if the command has failed, or 2 if an argument or a setting is invalid.
+`;
+
+async function main([name = "", ...args]: string[]): Promise<void> {
+  if (isTooOld(process.versions.node)) return startOtherNode();
+  Object.assign(process.env, PRODUCTION);
+  if (existsSync(dirname(dirname(COMPILED)))) process.env.NODE_COMPILE_CACHE ??= resolve(COMPILED);
+  if (name === START)
+    return execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), ...args]);
+  if (name === "--help" || name === "-h") return void process.stdout.write(HELP);
+  if (name === "--version" || name === "-v") return void process.stdout.write(`${version()}\n`);
+  const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
+  if (command === undefined)
+    return refuse(`${name === "" ? "no command was given" : `unknown command: ${name}`}\n\n${HELP}`);
+  if (process.env.NODE_COMPILE_CACHE) module.enableCompileCache();
+  const [{ runCommand }, work] = await Promise.all([import("./command.ts"), command.load()]);
+  await runCommand(work, args);
+}
+
+/** A file of the package, which has sources in TypeScript and is published in JavaScript: `early-signals` → `/…/cli/early-signals.js` */
+function siblingOf(name: string): string {
+  return join(import.meta.dirname, name + extname(import.meta.filename));
+}
+
+const version = (): string => module.createRequire(import.meta.url)("../package.json").version;
+
+function refuse(message: string): void {
+  process.stderr.write(message);
+  process.exitCode = 2;
+}
+
+function isTooOld(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major < MIN_NODE[0]! || (major === MIN_NODE[0] && minor < MIN_NODE[1]!);
+}
+
+/** Runs this command with the Node of the npm package `node`. */
+function startOtherNode(): void {
+  const node = [`${process.cwd()}/`, import.meta.filename].map(installedNode).find((file) => file !== null);
+  if (node) execute(node, process.argv.slice(1));
+  else
+    refuse(
+      `this command needs Node ${MIN_NODE.join(".")} or later, and this is Node ${process.versions.node}: install a newer one, or add the npm ` +
+        "package node to your project (npm install --save-dev node@24, and allow its install script)\n",
+    );
+}
+
+/** The program of the package `node`, as a file at `from` finds it. Its install script has to have run. */
+function installedNode(from: string): string | null {
+  try {
+    const file = join(dirname(module.createRequire(from).resolve("node/package.json")), "bin/node");
+    return existsSync(file) ? file : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Replaces this process. A Node that cannot do that starts another process, and ends with it. */
+function execute(program: string, args: readonly string[]): void {
+  process.execve?.(program, [program, ...args], process.env);
+  const child = spawn(program, args, { stdio: "inherit" });
+  const signals = ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2"] as const;
+  for (const signal of signals) process.removeAllListeners(signal).on(signal, () => child.kill(signal));
+  child.once("exit", (code, signal) => {
+    for (const each of signals) process.removeAllListeners(each);
+    if (signal) process.kill(process.pid, signal);
+    else process.exitCode = code!;
+  });
+}
+
+await main(process.argv.slice(2));

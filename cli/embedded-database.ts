@@ -1,0 +1,55 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import { COMMAND } from "../config/command.ts";
+import type { Environment } from "../config/config.ts";
+import { runningUrl } from "../db/cluster/data-directory.ts";
+import { CommandError, ownerUrl, readSettings } from "./command.ts";
+
+const URL_HELP = `\
+Prints the connection URL of the owner of the database: DATABASE_URL, or the embedded database while the service runs.
+
+  psql "$(${COMMAND} url)"
+`;
+
+/** The output for these arguments. Throws CommandError. */
+export async function url(args: string[], environment?: Environment): Promise<string> {
+  if (isHelp(args)) return URL_HELP;
+  if (args.length > 0) throw new CommandError(2, `url has no arguments; see ${COMMAND} url --help`);
+  return `${ownerUrl(readSettings(environment))}\n`;
+}
+
+const RESET_HELP = `\
+Deletes the embedded database with all its data. The next start makes a new one.
+
+  ${COMMAND} reset --yes
+`;
+
+/** The output for these arguments. Throws CommandError. */
+export async function reset(args: string[], environment?: Environment): Promise<string> {
+  if (isHelp(args)) return RESET_HELP;
+  const { databaseUrl, dataDir } = readSettings(environment);
+  if (databaseUrl !== "")
+    throw new CommandError(1, "reset deletes only the embedded database, but DATABASE_URL is set");
+  if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop it first`);
+  if (args.join() !== "--yes")
+    throw new CommandError(2, `to delete the database in ${dataDir} with all its data, run ${COMMAND} reset --yes`);
+  await rm(join(dataDir, "postgres"), { recursive: true, force: true });
+  return `The database in ${dataDir} is deleted. The next start makes a new one.\n`;
+}
+
+const isHelp = (args: readonly string[]) => args.includes("--help") || args.includes("-h");
+
+async function isReachable(dataDir: string): Promise<boolean> {
+  const url = runningUrl(dataDir);
+  if (url === null) return false;
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2000 });
+  try {
+    await client.connect();
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
