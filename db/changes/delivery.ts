@@ -2,15 +2,15 @@ import type { Rights } from "../rights/rights.ts";
 import type { ChangeVisibility, Watch } from "../rights/watches.ts";
 import { type Change, comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
-import type { Start } from "./position.ts";
+import { type Start, withoutSnapshot } from "./position.ts";
 import type { ChangeReader } from "./reader.ts";
 import {
   type Apart,
   batchSize,
   type DeliveryHandler,
   Difficulties,
-  hasTimeout,
   lapsed,
+  timeoutOf,
   tooSlow,
   tryAgain,
   WatchEnded,
@@ -18,9 +18,9 @@ import {
 } from "./watch-group.ts";
 
 /**
- * Delivers changes to the watches that see them, in commit order. All live watches share one reader and are decided together: first
- * those that this process decides, then the others, for which Postgres is asked. Those for which that takes too long or fails are
- * set apart: each with a reader for itself, until it has caught up. Watches that resume from an earlier position catch up together,
+ * Delivers changes to the watches that see them, in commit order for each subscriber. All live watches share one reader and are decided
+ * together: first the subscribers that this process decides, then the others, for which Postgres is asked. Those for which that takes
+ * too long or fails are set apart: each subscriber with a reader for itself, until it has caught up. Watches that resume from an earlier position catch up together,
  * and then join the live ones, without a gap or a duplicate.
  */
 export class Delivery<W extends Watch> {
@@ -33,7 +33,7 @@ export class Delivery<W extends Watch> {
   /** The watches that catch up. */
   #catchingUp: WatchGroup<W> | null = null;
   readonly #waiting = new Map<W, Start>();
-  readonly #difficulties = new Difficulties<W>();
+  readonly #difficulties = new Difficulties();
 
   constructor(feed: ChangeFeed, rights: Rights, handler: DeliveryHandler<W>) {
     this.#feed = feed;
@@ -167,14 +167,14 @@ export class Delivery<W extends Watch> {
         const isAsked = await (apart ? this.#processApart(group, apart, changes) : this.#process(group, changes));
         size = batchSize(isAsked ? group.watches.size : 1);
         group.finishBatch();
-        if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watch);
+        if (apart && apart.remaining <= 0) this.#rejoin(group, apart.watches);
       }
       if (group === this.#catchingUp && this.#merge(group)) return;
       if (changes.length === 0) await reader.wait();
     }
   }
 
-  /** Returns whether Postgres was asked. After an internal error, the batch is tried again for each of its watches alone. */
+  /** Returns whether Postgres was asked. After an internal error, the batch is tried again for each of its subscribers alone. */
   async #process(group: WatchGroup<W>, changes: readonly Change[]): Promise<boolean> {
     const { watches } = group;
     try {
@@ -194,24 +194,24 @@ export class Delivery<W extends Watch> {
     return true;
   }
 
-  /** The same for a watch that is apart. It ends if it cannot be decided. */
+  /** The same for a subscriber that is apart. It ends if it cannot be decided. */
   async #processApart(group: WatchGroup<W>, apart: Apart<W>, changes: readonly Change[]): Promise<boolean> {
     const inquiry = this.#rights.checker.inquiry(apart.isSlow ? "at length" : "alone");
     const found = await tryAgain(() => group.watches.findVisible(changes, inquiry), this.#report);
-    if (!apart.isSlow && found.results.some(hasTimeout)) {
+    if (!apart.isSlow && found.results.some(timeoutOf)) {
       apart.isSlow = true;
       return this.#processApart(group, apart, changes);
     }
     apart.isSlow = inquiry.wasDifficult;
     for (const { watch, reason } of found.ended) this.#end(watch, new WatchEnded(reason));
-    const { watch } = apart;
-    const end = found.results.findIndex(hasTimeout);
+    const end = found.results.findIndex(timeoutOf);
     await this.#deliver(group, end < 0 ? found.results : found.results.slice(0, end));
-    if (end >= 0 && this.#groups.get(watch) === group) {
-      const position = end === 0 ? group.positionOf(watch) : group.positionAfter(watch, changes[end - 1]!.position);
-      this.#end(watch, tooSlow(watch), position);
+    const slow = found.results[end] && timeoutOf(found.results[end])!.watch;
+    if (slow && this.#groups.get(slow) === group) {
+      const position = end === 0 ? group.positionOf(slow) : group.positionAfter(slow, changes[end - 1]!.position);
+      this.#end(slow, tooSlow(slow), position);
     }
-    if (inquiry.wasDifficult) apart.remaining = this.#difficulties.note(watch);
+    if (inquiry.wasDifficult) apart.remaining = this.#difficulties.note(apart.watches[0]!);
     else apart.remaining -= changes.length;
     return true;
   }
@@ -222,7 +222,7 @@ export class Delivery<W extends Watch> {
     this.#rights.onInternalError(error);
   };
 
-  /** The others do not wait for this watch: it continues with a reader for itself. */
+  /** The others do not wait for the subscriber of this watch: it continues with a reader for itself. */
   #setApart(watch: W, group: WatchGroup<W>): void {
     if (this.#groups.get(watch) !== group) return;
     const position = this.positionOf(watch)!;
@@ -233,21 +233,22 @@ export class Delivery<W extends Watch> {
       this.#end(watch, error as Error);
       return;
     }
-    group.delete(watch);
-    const apart = { watch, remaining: this.#difficulties.note(watch), isSlow: false };
-    this.#enter(
-      this.#startGroup(reader, () => {}, apart),
-      watch,
-      position,
-    );
+    const watches = [...group.watches.siblingsOf(watch)];
+    const apart = { watches, remaining: this.#difficulties.note(watch), isSlow: false };
+    const own = this.#startGroup(reader, () => {}, apart);
+    for (const each of watches) {
+      group.delete(each);
+      this.#enter(own, each, position);
+    }
   }
 
-  #rejoin(group: WatchGroup<W>, watch: W): void {
-    if (this.#groups.get(watch) !== group) return;
-    const position = this.positionOf(watch)!;
-    group.delete(watch);
-    this.#groups.set(watch, null);
-    this.#waiting.set(watch, position);
+  #rejoin(group: WatchGroup<W>, watches: readonly W[]): void {
+    for (const watch of watches) {
+      if (this.#groups.get(watch) !== group) continue;
+      this.#waiting.set(watch, this.positionOf(watch)!);
+      this.#groups.set(watch, null);
+      group.delete(watch);
+    }
     this.#startCatchUp();
   }
 
@@ -296,5 +297,3 @@ export class Delivery<W extends Watch> {
     }
   }
 }
-
-const withoutSnapshot = ({ lsn, index }: Start): Start => ({ lsn, index });

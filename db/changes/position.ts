@@ -18,6 +18,8 @@ export function oldestOf({ end, running }: Snapshot): bigint {
 /** Where a reader starts: after a position, without the changes that a snapshot sees. */
 export type Start = Position & { readonly snapshot?: Snapshot };
 
+export const withoutSnapshot = ({ lsn, index }: Start): Start => ({ lsn, index });
+
 /** `"10:20:10,14"`: all below 20 have begun, and 10 and 14 have not ended. */
 export function parseSnapshot(text: string): Snapshot {
   const [, end = "0", running = ""] = text.split(":");

@@ -25,24 +25,24 @@ export type DeliveryHandler<W extends Watch> = {
 /** Sends to the subscriber of a watch. If that throws, only this watch ends. Does nothing for a watch that has ended meanwhile. */
 export type Attempt<W extends Watch> = (watch: W, send: () => void) => void;
 
-/** A watch for itself. */
+/** The watches of one subscriber, for themselves. */
 export type Apart<W> = {
-  readonly watch: W;
-  /** After so many further changes, if none of them is difficult to decide, it joins the others again. */
+  readonly watches: readonly W[];
+  /** After so many further changes, if none of them is difficult to decide, they join the others again. */
   remaining: number;
-  /** Whether it was difficult to decide last time, so that it waits with other slow ones. */
+  /** Whether one was difficult to decide last time, so that they wait with other slow ones. */
   isSlow: boolean;
 };
 
-/** Watches that share one reader: all live watches, all that are catching up, or one that is apart. */
+/** Watches that share one reader: all live watches, all that are catching up, or those of one subscriber that is apart. */
 export class WatchGroup<W extends Watch> {
   readonly reader: ChangeReader;
   readonly watches: Watches<W>;
-  /** The watch that is apart; null for a group of several. */
+  /** Null for a group of several subscribers. */
   readonly apart: Apart<W> | null;
   /** While changes are delivered, the position before them; otherwise null: everything up to the reader's position has been delivered. */
   delivered: Start | null = null;
-  /** Whether the changes have been delivered to the watches that are decided, and Postgres is asked about the others. */
+  /** Whether the changes have been delivered to the subscribers that are decided, and Postgres is asked about the others. */
   isAsking = false;
   /** The start of each watch that does not get every change of the group. */
   readonly #starts = new Map<W, Start>();
@@ -121,14 +121,15 @@ export function* lapsed<W extends Watch>(
   }
 }
 
-/** How often each watch was difficult to decide. */
-export class Difficulties<W extends Watch> {
-  readonly #counts = new WeakMap<W, number>();
+/** How often each subscriber was difficult to decide. */
+export class Difficulties {
+  readonly #counts = new WeakMap<object, number>();
 
-  /** The changes after which the watch may join the others again: each time twice as many, so that n changes set it apart log n times. */
-  note(watch: W): number {
-    const count = (this.#counts.get(watch) ?? 0) + 1;
-    this.#counts.set(watch, count);
+  /** The changes after which the subscriber may join the others again: each time twice as many, so that n changes set it apart log n times. */
+  note(watch: Watch): number {
+    const subscriber = watch.subscriber ?? watch;
+    const count = (this.#counts.get(subscriber) ?? 0) + 1;
+    this.#counts.set(subscriber, count);
     return 2 ** count;
   }
 }
@@ -157,7 +158,8 @@ export async function tryAgain<T>(work: () => Promise<T>, onError: (error: unkno
   }
 }
 
-export const hasTimeout = ({ failures }: ChangeVisibility<Watch>) => failures.some(({ error }) => error.isTimeout);
+export const timeoutOf = <W extends Watch>({ failures }: ChangeVisibility<W>) =>
+  failures.find(({ error }) => error.isTimeout);
 
 export const tooSlow = ({ table: { schema, name } }: Watch) =>
   new WatchEnded(`the filter, or a policy of ${schema}.${name}, takes longer than CHANGES_POLICY_TIMEOUT`);

@@ -10,18 +10,21 @@ import { TableWatches } from "./table-watches.ts";
 /** A watch that has ended, because its table or the rights of its role have changed. */
 export type Ended<W extends Watch> = { readonly watch: W; readonly reason: string };
 
-/** Who sees each change of a batch, in order, as far as this process decides, and the watches that had ended before it. */
+/**
+ * Who sees each change of a batch, in order, as far as this process decides for every watch of a subscriber, and the watches that had
+ * ended before it.
+ */
 export type Decision<W extends Watch> = {
   readonly decided: readonly ChangeVisibility<W>[];
   readonly ended: readonly Ended<W>[];
-  /** Lets Postgres decide for the other watches; null if there are none. */
+  /** Lets Postgres decide for the other subscribers; null if there are none. */
   readonly ask: ((inquiry: Inquiry) => Promise<Answer<W>>) | null;
 };
 
 /** Who sees each change of a batch, in order. */
 export type Found<W extends Watch> = Omit<Answer<W>, "undecided"> & Pick<Decision<W>, "ended">;
 
-/** What Postgres has decided, and the watches for which it has not. */
+/** Who sees each change of the batch among the other subscribers, and the watches for which Postgres has not decided. */
 export type Answer<W extends Watch> = {
   readonly results: readonly ChangeVisibility<W>[];
   readonly undecided: ReadonlySet<W>;
@@ -35,6 +38,9 @@ export class Watches<W extends Watch> {
   /** Null for a watch that has not been placed yet. */
   readonly #watches = new Map<W, TableWatches<W> | null>();
   readonly #unplaced = new Set<W>();
+  /** The watches of each subscriber that is not a watch itself. */
+  readonly #subscribers = new Map<object, Set<W>>();
+  #isOpen: (watch: W) => boolean = () => false;
   #catalog: Catalog | null = null;
   /** Those that must end, until they are returned. */
   readonly #ended: Ended<W>[] = [];
@@ -55,12 +61,25 @@ export class Watches<W extends Watch> {
   add(watch: W): void {
     this.#watches.set(watch, null);
     this.#unplaced.add(watch);
+    const { subscriber } = watch;
+    if (!subscriber) return;
+    const watches = this.#subscribers.get(subscriber);
+    if (watches) watches.add(watch);
+    else this.#subscribers.set(subscriber, new Set([watch]));
   }
 
   delete(watch: W): void {
     this.#watches.get(watch)?.delete(watch);
     this.#watches.delete(watch);
     this.#unplaced.delete(watch);
+    const { subscriber } = watch;
+    const watches = subscriber && this.#subscribers.get(subscriber);
+    if (watches?.delete(watch) && watches.size === 0) this.#subscribers.delete(subscriber!);
+  }
+
+  /** The watches of the same subscriber, with this one. */
+  siblingsOf(watch: W): Iterable<W> {
+    return (watch.subscriber && this.#subscribers.get(watch.subscriber)) ?? [watch];
   }
 
   /** Who sees which of the changes, in order. Batches must not overlap: a batch ends with its answer. */
@@ -70,24 +89,45 @@ export class Watches<W extends Watch> {
     const parts = [...byTable].flatMap(([table, indexes]) =>
       [...(this.#tables.get(table)?.values() ?? [])].map((ofRole) => {
         const { decided, ask } = ofRole.decide(indexes.map((i) => changes[i]!));
-        return { indexes, results: decided, ask };
+        return { ofRole, indexes, results: decided, ask };
       }),
     );
     const locked = [...this.#unplaced].filter(({ table }) => byTable.has(quoteName(table)));
     const asking = parts.filter(({ ask }) => ask !== null);
-    const isDecided = locked.length === 0 && asking.length === 0;
+    const all = together(changes, parts);
+    const ended = this.#ended.splice(0);
+    if (locked.length === 0 && asking.length === 0) return { decided: all, ended, ask: null };
+    const isOpen = this.#opennessOf(new Set(locked), new Set(asking.map(({ ofRole }) => ofRole)));
+    this.#isOpen = isOpen;
     const ask = async (inquiry: Inquiry): Promise<Answer<W>> => {
       const answers = asking.map(async (part) => ({ ...part, ...(await part.ask!(inquiry)) }));
       const answered = await Promise.all(answers);
       const undecided = [...locked, ...answered.flatMap((answer) => [...answer.undecided])];
-      return { results: together(changes, answered), undecided: new Set(undecided) };
+      const results = together(changes, answered).map((result, i) => joined(only(isOpen, all[i]!), result));
+      return { results, undecided: new Set(undecided) };
     };
-    return { decided: together(changes, parts), ended: this.#ended.splice(0), ask: isDecided ? null : ask };
+    return { decided: all.map((result) => only((watch) => !isOpen(watch), result)), ended, ask };
   }
 
-  /** Whether the changes of the current batch are not decided for the watch before Postgres has answered. */
+  /** Whether the changes of the current batch are not decided for all watches of the subscriber before Postgres has answered. */
   isOpen(watch: W): boolean {
-    return this.#watches.get(watch)?.isOpen(watch) ?? true;
+    return this.#isOpen(watch);
+  }
+
+  /** The same while Postgres decides for the watches that are locked, and for some of the others of these tables. */
+  #opennessOf(locked: ReadonlySet<W>, asked: ReadonlySet<TableWatches<W>>): (watch: W) => boolean {
+    const isAsked = (watch: W) => {
+      const ofRole = this.#watches.get(watch);
+      return ofRole ? asked.has(ofRole) && ofRole.isOpen(watch) : locked.has(watch);
+    };
+    const known = new Map<object, boolean>();
+    return (watch) => {
+      const { subscriber } = watch;
+      if (!subscriber) return isAsked(watch);
+      const isOpen = known.get(subscriber) ?? [...this.siblingsOf(watch)].some(isAsked);
+      known.set(subscriber, isOpen);
+      return isOpen;
+    };
   }
 
   /** The same when each watch is asked about alone, and policies that another transaction has locked are waited for. */
@@ -170,7 +210,17 @@ function together<W extends Watch>(
 
 const NONE: ReadonlySet<never> = new Set();
 
-/** A change that is checked in two roles. */
+/** The result for some of the watches. */
+const only = <W extends Watch>(
+  isWanted: (watch: W) => boolean,
+  { change, visible, failures }: ChangeVisibility<W>,
+): ChangeVisibility<W> => ({
+  change,
+  visible: visible.filter(({ watch }) => isWanted(watch)),
+  failures: failures.filter(({ watch }) => isWanted(watch)),
+});
+
+/** A change that is checked in several steps. */
 const joined = <W extends Watch>(one: ChangeVisibility<W>, other: ChangeVisibility<W>): ChangeVisibility<W> => ({
   change: one.change,
   visible: one.visible.length === 0 ? other.visible : [...one.visible, ...other.visible],
@@ -182,6 +232,8 @@ export type Watch = {
   readonly table: TableName;
   readonly caller: Caller;
   readonly filter: PreparedFilter | null;
+  /** Who gets the changes of several watches, each change once and in order. Absent for a watch of its own. */
+  readonly subscriber?: object;
   /** Why the subscriber must subscribe again when this is lost; null if it need not. Absent for one that accepts every loss. */
   readonly lapse?: (lost: LostChanges) => string | null;
 };

@@ -2,17 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import type { Change, ChangedTable } from "../../../db/changes/change.ts";
+import type { Change } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
-import type { ChangeSink, ChangeSource } from "../../../db/changes/source.ts";
 import { WatchEnded } from "../../../db/changes/watch-group.ts";
 import { filterOf } from "../../../db/filters/condition.ts";
 import type { CheckerOptions } from "../../../db/rights/checker.ts";
 import type { PreparedFilter } from "../../../db/rights/filter.ts";
 import { Rights } from "../../../db/rights/rights.ts";
-import type { Watch } from "../../../db/rights/watches.ts";
+import type { VisibleChange, Watch } from "../../../db/rights/watches.ts";
 import { elementsOf } from "../../../db/wire/array-text.ts";
+import { Commits } from "../../support/commits.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { callerOf, openRights } from "../../support/rights.ts";
 
@@ -49,21 +49,7 @@ beforeAll(async () => {
 
 const tableOf = (kind: Kind) => ({ schema: "public", name: kind === "revoked" ? "revoked" : "things" });
 
-/** The same objects for all changes, as in a stream. */
-const TABLES = new Map(
-  ["things", "revoked"].map((name): [string, ChangedTable] => [
-    name,
-    {
-      oid: 1,
-      schema: "public",
-      name,
-      columns: [
-        { name: "id", type: 23, typeName: "int4", shape: { kind: "number" } as any },
-        { name: "title", type: 25, typeName: "text", shape: { kind: "string" } as any },
-      ],
-    },
-  ]),
-);
+const TABLES = ["things", "revoked"];
 
 /** Answers as Postgres would; `expired` are the questions that it has cancelled. */
 class Answers {
@@ -90,53 +76,30 @@ class Answers {
     }) as any;
 }
 
-/** A source whose commits are those of the test. */
-class Commits implements ChangeSource {
-  readonly health = { mode: "test", state: "streaming", lag: { bytes: 0, seconds: 0 } } as const;
-  readonly mark = null;
-  count = 0;
-  #sink: ChangeSink | null = null;
-
-  start(): void {}
-  rest(): void {}
-  async close(): Promise<void> {}
-
-  open(sink: ChangeSink): void {
-    this.#sink = sink;
-    const start = { lsn: 0n, index: 1 };
-    sink.begin({ start, live: start, stream: "test" });
-  }
-
-  commit(): void {
-    const id = ++this.count;
-    for (const table of TABLES.values()) {
-      const position = { lsn: BigInt(id), index: table.name === "things" ? 1 : 2 };
-      const image = [String(id), "a title"];
-      const change: Change = { position, committedAt: 0, xid: id, table, operation: "INSERT", new: image, old: null };
-      this.#sink!.receive(change, 100);
-    }
-  }
-}
-
-type Subscriber = Watch & {
-  readonly kind: Kind;
+/** It has a watch of each kind, and gets the changes that any of them sees. */
+type Subscriber = {
+  readonly kinds: readonly Kind[];
+  readonly watches: Own[];
   /** The commits before it began. */
   readonly since: number;
-  readonly received: number[];
+  /** Commits, with "r" for a change of the table "revoked". */
+  readonly received: string[];
   ended: Error | null;
   hasLeft: boolean;
   /** How many questions expired, at most, from a commit until the subscriber got it. */
   delay: number;
 };
 
+type Own = Watch & { readonly kind: Kind; readonly subscriber: Subscriber };
+
 class Run {
   readonly subscribers: Subscriber[] = [];
   readonly faults: unknown[] = [];
   readonly #answers = new Answers();
-  readonly #commits = new Commits();
+  readonly #commits = new Commits(TABLES);
   readonly #expiredAt: number[] = [0];
   readonly #rights: Rights;
-  readonly #delivery: Delivery<Subscriber>;
+  readonly #delivery: Delivery<Own>;
   readonly #feed: ChangeFeed;
   #onChange = () => {};
   #catalog = catalogs.before;
@@ -161,13 +124,17 @@ class Run {
       onInternalError: (error) => this.faults.push(error),
     });
     this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000 });
-    this.#delivery = new Delivery<Subscriber>(this.#feed, this.#rights, {
+    this.#delivery = new Delivery<Own>(this.#feed, this.#rights, {
       deliver: (results, attempt) => {
         for (const { change, visible } of results)
-          for (const { watch } of visible) attempt(watch, () => this.#receive(watch, Number(change.new![0])));
+          for (const [subscriber, seen] of Map.groupBy(visible, ({ watch }) => watch.subscriber))
+            attempt(seen[0]!.watch, () => {
+              this.#receive(subscriber, change, seen);
+            });
       },
-      end: (watch, error) => {
-        watch.ended = error;
+      end: ({ subscriber }, error) => {
+        subscriber.ended = error;
+        this.#delete(subscriber);
       },
     });
   }
@@ -178,19 +145,22 @@ class Run {
     return this.#commits.count;
   }
 
-  join(kind: Kind): void {
-    const filter = filters.get(kind) ?? null;
-    const own = { kind, since: this.commits, received: [], ended: null, hasLeft: false, delay: 0 };
-    const subscriber: Subscriber = { table: tableOf(kind), caller: ANONYMOUS, filter, ...own };
+  join(kinds: readonly Kind[]): void {
+    const none = { watches: [], received: [], ended: null, hasLeft: false, delay: 0 };
+    const subscriber: Subscriber = { kinds, since: this.commits, ...none };
+    for (const kind of kinds) {
+      const filter = filters.get(kind) ?? null;
+      subscriber.watches.push({ kind, table: tableOf(kind), caller: ANONYMOUS, filter, subscriber });
+    }
     this.subscribers.push(subscriber);
-    this.#delivery.start([subscriber]);
+    this.#delivery.start(subscriber.watches);
   }
 
   leave(which: number): void {
     const subscriber = this.subscribers[which % (this.subscribers.length || 1)];
     if (!subscriber) return;
     subscriber.hasLeft = true;
-    this.#delivery.delete(subscriber);
+    this.#delete(subscriber);
   }
 
   commit(): void {
@@ -209,16 +179,38 @@ class Run {
     await this.#feed.close();
   }
 
-  #receive(subscriber: Subscriber, id: number): void {
-    if (subscriber.kind === "unsendable" && subscriber.received.length > 0) throw new TypeError("a fault");
-    subscriber.received.push(id);
+  #delete({ watches }: Subscriber): void {
+    for (const watch of watches) this.#delivery.delete(watch);
+  }
+
+  #receive(subscriber: Subscriber, { new: row, table }: Change, seen: readonly VisibleChange<Own>[]): void {
+    const id = Number(row![0]);
+    if (subscriber.received.length > 0 && seen.some(({ watch }) => watch.kind === "unsendable"))
+      throw new TypeError("a fault");
+    subscriber.received.push(nameOf(id, table.name));
     subscriber.delay = Math.max(subscriber.delay, this.#answers.expired - this.#expiredAt[id]!);
   }
 }
 
-const kind = fc.constantFrom(...KINDS);
+const nameOf = (id: number, table: string) => (table === "revoked" ? `${id}r` : `${id}`);
+
+/** Those whose watches see changes. */
+const SEEING: readonly Kind[] = ["none", "revoked", "unsendable", "matches"];
+
+/** What the subscriber gets until it ends. */
+function expectedOf({ kinds, since }: Subscriber, commits: number): string[] {
+  const tables = new Set(kinds.filter((kind) => SEEING.includes(kind)).map((kind) => tableOf(kind).name));
+  const ids = Array.from({ length: commits - since }, (_, i) => since + 1 + i);
+  return ids.flatMap((id) => TABLES.filter((name) => tables.has(name)).map((name) => nameOf(id, name)));
+}
+
+const kinds = fc.oneof(
+  fc.tuple(fc.constantFrom(...KINDS)),
+  fc.array(fc.constantFrom(...SEEING, "raises" as const), { minLength: 2, maxLength: 4 }),
+  fc.array(fc.constantFrom(...KINDS), { minLength: 2, maxLength: 4 }),
+);
 const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ do: fc.constant("join" as const), kind }) },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("join" as const), kinds }) },
   { weight: 3, arbitrary: fc.record({ do: fc.constant("leave" as const), which: fc.nat(50) }) },
   { weight: 6, arbitrary: fc.record({ do: fc.constant("commit" as const), count: fc.integer({ min: 1, max: 4 }) }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("pass" as const), milliseconds: fc.constantFrom(0, 1, 5) }) },
@@ -228,14 +220,14 @@ const step = fc.oneof(
 /** The questions about several watches, and about each alone, that may expire before one that needs no answer gets a change. */
 const BOUND = 10;
 
-test("each well-behaved subscriber gets each change once and in order, whatever the filters of others do", () =>
+test("each well-behaved subscriber gets each change once, in the order of commits over all its watches, whatever others do", () =>
   fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60, size: "max" }), async (steps) => {
       const run = new Run();
       await run.open();
       let isRevoked = false;
       for (const each of steps) {
-        if (each.do === "join") run.join(each.kind);
+        if (each.do === "join") run.join(each.kinds);
         else if (each.do === "leave") run.leave(each.which);
         else if (each.do === "commit") for (let i = 0; i < each.count; i++) run.commit();
         else if (each.do === "pass") await sleep(each.milliseconds);
@@ -245,32 +237,35 @@ test("each well-behaved subscriber gets each change once and in order, whatever 
         }
       }
       run.commit();
-      const from = ({ since }: Subscriber) => Array.from({ length: run.commits - since }, (_, i) => since + 1 + i);
+      const expected = (each: Subscriber) => expectedOf(each, run.commits);
+      const endings = ({ kinds, since }: Subscriber) =>
+        kinds.filter(
+          (kind) =>
+            kind === "slow" ||
+            kind === "fault" ||
+            (kind === "revoked" && isRevoked) ||
+            (kind === "unsendable" && run.commits > since + 1),
+        );
       const present = run.subscribers.filter(({ hasLeft }) => !hasLeft);
-      const behaved = present.filter(
-        ({ kind }) => kind === "none" || kind === "matches" || (kind === "revoked" && !isRevoked),
-      );
-      for (const each of behaved) await expect.poll(() => each.received, POLL).toEqual(from(each));
+      const [behaved, ending] = [
+        present.filter((each) => endings(each).length === 0),
+        present.filter((each) => endings(each).length > 0),
+      ];
+      for (const each of behaved) await expect.poll(() => each.received, POLL).toEqual(expected(each));
       for (const each of behaved) expect(each.ended).toBeNull();
-      for (const each of behaved) if (each.kind === "none") expect(each.delay).toBeLessThanOrEqual(BOUND);
-      for (const each of run.subscribers) expect(each.received).toEqual(from(each).slice(0, each.received.length));
-      const ending = present.filter(
-        ({ kind }) => kind === "slow" || kind === "fault" || (kind === "revoked" && isRevoked),
-      );
+      for (const { kinds, delay } of behaved)
+        if (kinds.every((kind) => kind === "none" || kind === "revoked")) expect(delay).toBeLessThanOrEqual(BOUND);
       for (const each of ending) await expect.poll(() => each.ended, POLL).not.toBeNull();
-      for (const { kind, ended, received } of ending) {
-        expect(ended instanceof WatchEnded).toBe(kind !== "fault");
-        if (kind !== "revoked") expect(received).toEqual([]);
+      for (const each of ending) {
+        const isReason = (kind: Kind) => kind === "slow" || kind === "revoked";
+        expect(endings(each).map(isReason)).toContain(each.ended instanceof WatchEnded);
       }
-      for (const { kind, ended, received } of present)
-        if (kind === "raises") expect([ended, received]).toEqual([null, []]);
-      for (const each of present) {
-        if (each.kind !== "unsendable") continue;
-        await expect.poll(() => each.received, POLL).toEqual(from(each).slice(0, 1));
-        if (from(each).length > 1) await expect.poll(() => each.ended?.message, POLL).toBe("internal error");
-        else expect(each.ended).toBeNull();
+      for (const each of run.subscribers) expect(each.received).toEqual(expected(each).slice(0, each.received.length));
+      for (const { kinds, received } of ending) {
+        if (kinds.every((kind) => kind === "slow" || kind === "fault")) expect(received).toEqual([]);
+        if (kinds.every((kind) => kind === "unsendable")) expect(received.length).toBe(1);
       }
-      if (!run.subscribers.some(({ kind }) => kind === "fault" || kind === "unsendable"))
+      if (!run.subscribers.some(({ kinds }) => kinds.includes("fault") || kinds.includes("unsendable")))
         expect(run.faults).toEqual([]);
       await run.close();
     }),
