@@ -59,7 +59,7 @@ const EXTREMES: ReadonlySet<PgCodec> = new Set<PgCodec>([
 
 const baseOf = (codec: PgCodec): PgCodec => (codec.domainOfCodec ? baseOf(codec.domainOfCodec) : codec);
 /** Ids are numbers or uuids; Postgres has no min and max of uuids. */
-const isNumericId = ({ name }: PgCodec) => name === "intId" || name === "bigintId";
+const isNumericId = ({ name }: PgCodec) => ["smallintId", "intId", "bigintId"].includes(name);
 const extremeOf = (codec: PgCodec) =>
   EXTREMES.has(baseOf(codec)) || isEnumCodec(codec) || isNumericId(codec) ? codec : null;
 

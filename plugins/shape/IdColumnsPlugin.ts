@@ -9,21 +9,28 @@ const idCodec = (base: PgCodec, name: string, isValid: (text: string) => boolean
   ({ ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) }) as PgCodec;
 
 export const ID_CODECS: ReadonlyMap<PgCodec, PgCodec> = new Map<PgCodec, PgCodec>([
+  [TYPES.int2, idCodec(TYPES.int2, "smallintId", integerUpTo(2n ** 15n - 1n))],
   [TYPES.int, idCodec(TYPES.int, "intId", integerUpTo(2n ** 31n - 1n))],
   [TYPES.bigint, idCodec(TYPES.bigint, "bigintId", integerUpTo(2n ** 63n - 1n))],
   [TYPES.uuid, idCodec(TYPES.uuid, "uuidId", isUuid)],
 ]);
 
-/** `id: ID!`, `article(id: ID!)`: key columns, and parameters named `id` or `…_id`, have the scalar type ID. */
+/**
+ * `id: ID!`, `article(id: ID!)`: columns of a primary or foreign key, columns that foreign keys refer to, and parameters named `id` or
+ * `…_id` have the scalar type ID, if they are integers or uuids.
+ */
 export const IdColumnsPlugin: GraphileConfig.Plugin = {
   name: "IdColumnsPlugin",
   version: "1.0.0",
   gather: {
     hooks: {
       pgCodecs_attribute(_info, { pgClass, pgAttribute, attribute }) {
-        const isKey = pgClass
-          .getConstraints()
-          .some(({ contype, conkey }) => (contype === "p" || contype === "f") && conkey?.includes(pgAttribute.attnum));
+        const { attnum } = pgAttribute;
+        const isKey =
+          pgClass
+            .getConstraints()
+            .some(({ contype, conkey }) => (contype === "p" || contype === "f") && conkey?.includes(attnum)) ||
+          pgClass.getForeignConstraints().some(({ confkey }) => confkey?.includes(attnum));
         const id = isKey ? ID_CODECS.get(attribute.codec) : undefined;
         if (id) attribute.codec = id;
       },
