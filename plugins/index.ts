@@ -19,6 +19,7 @@ import { GeneratedColumnsPlugin } from "./shape/GeneratedColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./shape/IdColumnsPlugin.ts";
 import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.ts";
+import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
 import { NullRecordArraysPlugin } from "./shape/NullRecordArraysPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
@@ -64,6 +65,7 @@ export const contractPreset: GraphileConfig.Preset = {
     GeneratedColumnsPlugin,
     FilledColumnsPlugin,
     NotNullByDeclarationPlugin,
+    NullChecksPlugin,
     NullRecordArraysPlugin,
     FiniteFloatsPlugin,
     OrderByPlugin,

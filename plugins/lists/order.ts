@@ -2,6 +2,7 @@ import { LRUCache } from "lru-cache";
 import { type PgCodec, type PgResource, type PgSelectQueryBuilder, TYPES } from "postgraphile/@dataplan/pg";
 import type { GraphQLEnumType } from "postgraphile/graphql";
 import { type SQL, sql } from "postgraphile/pg-sql2";
+import { readableRow } from "../shape/NullChecksPlugin.ts";
 import { type Cursors, conditionsOf, type KeyPart } from "./cursor.ts";
 
 type Table = PgResource<any, any, any, any, any>;
@@ -62,7 +63,9 @@ function orderOfTable(table: Table, key: readonly string[]): readonly OrderOf[] 
   const columns = [...tagged, ...rest.map((attribute) => ({ attribute, direction: "ASC" as const }))];
   const parts = columns.map((column) => orderOfColumn(table.codec, column));
   // Grafast would order by a unique key whose nulls are not unique.
-  return key.length === 0 && (tagged.length > 0 || table.uniques.length > 0) ? [...parts, wholeRow] : parts;
+  return key.length === 0 && (tagged.length > 0 || table.uniques.length > 0)
+    ? [...parts, orderOfRow(table.codec)]
+    : parts;
 }
 
 function orderOfNames(
@@ -78,7 +81,7 @@ function orderOfNames(
   const direction = names[0]!.includes("_DESC") ? "DESC" : "ASC";
   return [
     ...chosen,
-    ...(key.length > 0 ? key.map((attribute) => orderOfColumn(codec, { attribute, direction })) : [wholeRow]),
+    ...(key.length > 0 ? key.map((attribute) => orderOfColumn(codec, { attribute, direction })) : [orderOfRow(codec)]),
   ];
 }
 
@@ -92,12 +95,14 @@ export function orderOfColumn(
 }
 
 /** For a table or view without a key. Rows that are equal in all columns have no order. */
-const wholeRow: OrderOf = ({ alias }) => ({
-  fragment: sql`md5(${alias}::text)` as SQL,
-  codec: TYPES.text,
-  direction: "ASC",
-  nullable: false,
-});
+const orderOfRow =
+  (codec: PgCodec): OrderOf =>
+  ({ alias }) => ({
+    fragment: sql`md5(${readableRow(codec, alias)}::text)` as SQL,
+    codec: TYPES.text,
+    direction: "ASC",
+    nullable: false,
+  });
 
 const textCodecs = new WeakMap<PgCodec, PgCodec>();
 

@@ -20,8 +20,8 @@ export type PrivilegeSource = {
 };
 
 /**
- * The schema has what at least one caller may use: tables, columns and functions that a role has privileges for. A reference is
- * non-null only if every caller who can read it can read each row that it refers to. An input requires a column only if every
+ * The schema has what at least one caller may use: tables, columns and functions that a role has privileges for; keys and
+ * references whose columns a role may read. A reference is non-null only if every caller who can read it can read each row that it refers to. An input requires a column only if every
  * caller who may insert rows may insert the column. Replaces the plugin of PostGraphile, which reads the privileges of the login.
  */
 export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSource): GraphileConfig.Plugin {
@@ -45,7 +45,12 @@ export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSou
           const table = callers.table(nameOf(pgClass));
           const may = (privilege: TablePrivilege) => table !== undefined && callers.mayUse(table, privilege);
           const [canSelect, canInsert, canUpdate, canDelete] = PRIVILEGES.map(may);
-          const extensions = { ...resourceOptions.extensions, canSelect, canInsert, canUpdate, canDelete };
+          const uniques = resourceOptions.uniques ?? [];
+          const isReadable = ({ attributes }: (typeof uniques)[number]) =>
+            table !== undefined && callers.mayRead(table, attributes as readonly string[]);
+          resourceOptions.uniques = uniques.filter(isReadable);
+          const hidesKey = uniques.some((unique) => unique.isPrimary && !isReadable(unique));
+          const extensions = { ...resourceOptions.extensions, canSelect, canInsert, canUpdate, canDelete, hidesKey };
           resourceOptions.extensions = extensions as never;
         },
         pgCodecs_attribute(_info, { pgClass, pgAttribute, attribute }) {
@@ -54,7 +59,8 @@ export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSou
           const may = (privilege: TablePrivilege) => callers.mayUseColumn(table, pgAttribute.attname, privilege);
           const [canSelect, canInsert, canUpdate] = PRIVILEGES.map(may);
           attribute.extensions = { ...attribute.extensions, canSelect, canInsert, canUpdate } as never;
-          if (!callers.allMayInsert(table, pgAttribute.attname)) attribute.hasDefault = true;
+          if (!callers.allMay("insert", table, pgAttribute.attname)) attribute.hasDefault = true;
+          attribute.restrictedAccess = !callers.allMay("select", table, pgAttribute.attname);
         },
         pgProcedures_PgResourceOptions(_info, { pgProc, resourceOptions }) {
           const grantees = new Set(pgProc.getACL().flatMap(({ execute, role }) => (execute ? [role] : [])));
@@ -63,16 +69,25 @@ export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSou
           resourceOptions.extensions = { ...resourceOptions.extensions, canExecute } as never;
         },
         pgRelations_relation(_info, { pgConstraint, relation }) {
-          // A view has no foreign keys: a smart tag describes its rows, and does not say that the others exist.
-          if (relation.isReferencee || !pgConstraint.convalidated || pgConstraint._id.startsWith("FAKE_")) return;
           const reference = {
             from: nameOf(pgConstraint.getClass()!),
             columns: pgConstraint.getAttributes()!.map(({ attname }) => attname),
             to: nameOf(pgConstraint.getForeignClass()!),
             keys: pgConstraint.getForeignAttributes()!.map(({ attname }) => attname),
           };
-          const findsRow = callers.allFindRow(reference);
-          relation.extensions = { ...relation.extensions, findsRow } as never;
+          const mayJoin = callers.mayJoin(reference);
+          // A view has no foreign keys: a smart tag describes its rows, and does not say that the others exist.
+          const isCertain =
+            !relation.isReferencee && pgConstraint.convalidated && !pgConstraint._id.startsWith("FAKE_");
+          const findsRow = isCertain && callers.allFindRow(reference);
+          relation.extensions = { ...relation.extensions, mayJoin, findsRow } as never;
+        },
+        pgRegistry_PgRegistryBuilder_finalize(_info, { registryBuilder }) {
+          for (const relations of Object.values(registryBuilder.getRegistryConfig().pgRelations)) {
+            for (const [name, { extensions }] of Object.entries<any>(relations)) {
+              if (!extensions.mayJoin) delete relations[name];
+            }
+          }
         },
       },
     },
@@ -134,13 +149,29 @@ class Callers {
     return this.#in(this.#catalog.schemas.get(schemaName)).some(({ name }) => mayExecute(this.#catalog, name, details));
   }
 
-  /** Whether the roles that may insert rows may all insert this column. */
-  allMayInsert(table: Table, name: string): boolean {
+  /** Whether the roles that may insert or read rows may all insert or read this column. */
+  allMay(privilege: "insert" | "select", table: Table, name: string): boolean {
     const column = table.columns.get(name);
-    const inserting = this.#of(table).filter((role) => mayUseTable(this.#catalog, role.name, table, "insert"));
     return (
-      column !== undefined && inserting.every((role) => mayUseColumn(this.#catalog, role.name, table, column, "insert"))
+      column !== undefined &&
+      this.#of(table)
+        .filter((role) => mayUseTable(this.#catalog, role.name, table, privilege))
+        .every((role) => mayUseColumn(this.#catalog, role.name, table, column, privilege))
     );
+  }
+
+  /** Whether one role can read all of these columns. */
+  mayRead(table: Table, columns: readonly string[]): boolean {
+    return this.#roles.some(({ name }) => readsColumns(this.#catalog, name, table, columns));
+  }
+
+  /** Whether roles can read the columns of both tables. Functions return the rows of a table that no role may read. */
+  mayJoin({ from, columns, to, keys }: Reference): boolean {
+    const isReadable = (name: Name, read: readonly string[]) => {
+      const table = this.table(name);
+      return table !== undefined && (!this.mayUse(table, "select") || this.mayRead(table, read));
+    };
+    return isReadable(from, columns) && isReadable(to, keys);
   }
 
   /** Whether the roles that can read the columns of the reference can all read each row that it may refer to. */

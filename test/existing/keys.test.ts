@@ -1,0 +1,92 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startTrackit, type Trackit } from "./trackit.ts";
+
+let trackit: Trackit;
+beforeAll(async () => {
+  trackit = await startTrackit(
+    {},
+    undefined,
+    `
+    create table public.vouchers (id int primary key, code text unique, note text);
+    create table public.secrets (id int primary key default 1, note text);
+    create table public.hints (id int primary key, secret_id int references public.secrets);
+    create index on public.hints (secret_id);
+    grant select (id, note), insert, update, delete on public.vouchers to trackit_user;
+    grant select (note), insert, update, delete on public.secrets to trackit_user;
+    grant select on public.hints to trackit_user;
+    create table public.cases (rating int not null, id int primary key, note text);
+    create view public.case_notes as select rating, note from public.cases;
+    grant select (id, note) on public.cases to trackit_user;
+    grant select (rating, id, note) on public.cases to trackit_anon;
+    grant select (note) on public.case_notes to trackit_user;
+    insert into public.cases values (5, 1, null), (4, 2, 'closed');
+    insert into public.vouchers values (1, 'A', 'one');
+    insert into public.secrets values (7, 'one');
+    insert into public.hints values (1, 7);`,
+  );
+});
+afterAll(() => trackit?.stop());
+
+const gql = async (query: string) => {
+  const { data, errors } = await trackit.gql(query, { as: 1 });
+  return errors ? errors.map(({ message }) => message).join() : data;
+};
+
+/** The fields of a type, with their types. */
+async function fieldsOf(type: string): Promise<Readonly<Record<string, string>>> {
+  const { __type } = await gql(`{ __type(name: "${type}") { fields { name type { name ofType { name } } } } }`);
+  return Object.fromEntries(__type.fields.map(({ name, type }: any) => [name, type.name ?? type.ofType.name]));
+}
+
+describe("a key that callers may not read", () => {
+  test("has no field, mutation or order, and the other keys of the table have theirs", async () => {
+    const queries = await fieldsOf("Query");
+    expect(["voucher", "voucherByCode", "secret"].filter((name) => name in queries)).toEqual(["voucher"]);
+    const names = Object.keys(await fieldsOf("Mutation"));
+    const ofSecrets = names.filter((name) => /secrets?$/i.test(name)).sort();
+    expect(ofSecrets).toEqual(["createSecret", "createSecrets", "deleteSecrets", "updateSecrets"]);
+    expect(names).toContain("upsertVoucher");
+    const { keys, orders } = await gql(`{ keys: __type(name: "VoucherUniqueKey") { enumValues { name } }
+      orders: __type(name: "SecretOrderBy") { enumValues { name } } }`);
+    expect(keys.enumValues).toEqual([{ name: "PRIMARY_KEY" }]);
+    expect(orders.enumValues.map(({ name }: any) => name)).not.toContain("PRIMARY_KEY_ASC");
+  });
+
+  test("does not keep the rows from being read and written", async () => {
+    for (const order of ["", "(orderBy: NOTE_ASC)"]) {
+      expect(await gql(`{ secrets${order} { edges { node { note } } totalCount } }`)).toEqual({
+        secrets: { edges: [{ node: { note: "one" } }], totalCount: 1 },
+      });
+    }
+    const changed = 'updateSecrets(filter: { note: { equalTo: "one" } }, limit: 1, input: { note: "two" })';
+    expect(await gql(`mutation { ${changed} { success count } }`)).toEqual({
+      updateSecrets: { success: true, count: 1 },
+    });
+  });
+
+  test("is not joined: a row that refers to it has the value only", async () => {
+    expect(await fieldsOf("Hint")).toEqual({ id: "ID", secretId: "ID" });
+    expect(Object.keys(await fieldsOf("Secret"))).toEqual(["note"]);
+    expect(await gql("{ hints { edges { node { id secretId } } } }")).toEqual({
+      hints: { edges: [{ node: { id: "1", secretId: "7" } }] },
+    });
+  });
+
+  test("has its fields as soon as one role may read all of it", async () => {
+    await trackit.change(
+      "grant select (code) on vouchers to trackit_anon; grant select (id) on secrets to trackit_user",
+    );
+    await expect.poll(async () => Object.keys(await fieldsOf("Query"))).toContain("secret");
+    expect(Object.keys(await fieldsOf("Query"))).toContain("voucherByCode");
+    expect(await gql("{ secret(id: 7) { note hints { id } } }")).toEqual({
+      secret: { note: "two", hints: [{ id: "1" }] },
+    });
+  });
+});
+
+test("a row whose columns are not all readable is read with those that are", async () => {
+  const rows = (names: string) => names.split(" ").map((note) => ({ node: { note: note === "-" ? null : note } }));
+  expect(await gql("{ cases { edges { node { note } } } }")).toEqual({ cases: { edges: rows("- closed") } });
+  const notes = "{ caseNotes(filter: { note: { isNull: false } }, orderBy: NOTE_ASC) { edges { node { note } } } }";
+  expect(await gql(notes)).toEqual({ caseNotes: { edges: rows("closed") } });
+});
