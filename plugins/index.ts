@@ -17,6 +17,7 @@ import { FilledColumnsPlugin } from "./shape/FilledColumnsPlugin.ts";
 import { FiniteFloatsPlugin } from "./shape/FiniteFloatsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./shape/GeneratedColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./shape/IdColumnsPlugin.ts";
+import { KeylessTablesPlugin } from "./shape/KeylessTablesPlugin.ts";
 import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.ts";
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
@@ -84,6 +85,7 @@ export const contractPreset: GraphileConfig.Preset = {
     TimeScalarPlugin,
     BigIntScalarPlugin,
     InputColumnsPlugin,
+    KeylessTablesPlugin,
     DescriptionsPlugin,
     ArticleSubscriptionsPlugin,
     ChangeFiltersPlugin,

@@ -14,7 +14,7 @@ import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 import { nameLiterals } from "./input-fields.ts";
-import { explainUnindexed } from "./unindexed.ts";
+import { explainMissing } from "./missing-fields.ts";
 
 export type DocumentLimits = SizeLimits & {
   /** Maximum number of tokens. */ readonly tokens: number;
@@ -82,7 +82,7 @@ export class DocumentCache {
       const sizes = refuseLargeOperations(document, this.limits);
       const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
       if (errors.length > 0) {
-        for (const error of errors) withCode(explainUnindexed(error, this.#schema));
+        for (const error of errors) withCode(explainMissing(error, this.#schema));
         nameLiterals(errors, document, this.#schema);
         return { errors };
       }

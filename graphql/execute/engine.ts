@@ -20,12 +20,12 @@ import { EventTransactions } from "./event-transactions.ts";
 import { withFields, writeContext } from "./input-errors.ts";
 import { isOfVariable, nameVariables } from "./input-fields.ts";
 import { type IntrospectionOptions, refusedIntrospection } from "./introspection-rule.ts";
+import { explainMissing } from "./missing-fields.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { PositionedReads } from "./positioned-reads.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
-import { explainUnindexed } from "./unindexed.ts";
 
 export type EngineOptions = IntrospectionOptions & {
   readonly database: Database;
@@ -216,7 +216,7 @@ export class Engine {
     if (result.errors === undefined) return result;
     const ofVariables = result.errors.filter(isOfVariable);
     if (ofVariables.length > 0) nameVariables(ofVariables, operation, this.schema);
-    for (const error of result.errors) explainUnindexed(error, this.schema);
+    for (const error of result.errors) explainMissing(error, this.schema);
     const { database, catalog } = this.#options;
     const transactions = database.forRole(identity.caller.role);
     return withFields(result, operation, { schema: this.schema, identity, transactions, catalog: catalog.current });

@@ -97,9 +97,7 @@ function mutationsOf(build: GraphileBuild.Build, table: Table): Field[] {
   const { isInputObjectType } = build.graphql;
   const type = inflection.tableType(table.codec);
   const name = (verb: string, noun: string) => inflection.camelCase(`${verb}-${noun}`);
-  const plural = inflection.pluralize(type);
-  // createStaff creates one row of a table whose name has no plural.
-  const many = plural === type ? `many-${type}` : plural;
+  const many = manyRowsOf(build, table);
   const input = build.getGraphQLTypeByPgCodec(table.codec, "input");
   const patch = build.getGraphQLTypeByPgCodec(table.codec, "patch");
   const filterName = inflection.filterType(type);
@@ -127,6 +125,13 @@ function mutationsOf(build: GraphileBuild.Build, table: Table): Field[] {
     },
   ];
   return hasRows ? mutations.filter((mutation): mutation is Field => mutation !== false) : [];
+}
+
+/** The rows in the names of mutations. `createStaff` creates one row of a table whose name has no plural, `createManyStaff` many. */
+export function manyRowsOf({ inflection }: GraphileBuild.Build, { codec }: Table): string {
+  const type = inflection.tableType(codec);
+  const plural = inflection.pluralize(type);
+  return plural === type ? `many-${type}` : plural;
 }
 
 function createMany(build: GraphileBuild.Build, table: Table, input: any) {

@@ -19,6 +19,8 @@ beforeAll(async () => {
     grant select (id, note) on public.cases to trackit_user;
     grant select (rating, id, note) on public.cases to trackit_anon;
     grant select (note) on public.case_notes to trackit_user;
+    create table public.sealed (id int primary key, note text);
+    grant select (note) on public.sealed to trackit_user;
     insert into public.cases values (5, 1, null), (4, 2, 'closed');
     insert into public.vouchers values (1, 'A', 'one');
     insert into public.secrets values (7, 'one');
@@ -89,4 +91,40 @@ test("a row whose columns are not all readable is read with those that are", asy
   expect(await gql("{ cases { edges { node { note } } } }")).toEqual({ cases: { edges: rows("- closed") } });
   const notes = "{ caseNotes(filter: { note: { isNull: false } }, orderBy: NOTE_ASC) { edges { node { note } } } }";
   expect(await gql(notes)).toEqual({ caseNotes: { edges: rows("closed") } });
+});
+
+test.each([
+  ["{ importStaging(line: 1) { title } }", 'importStaging" on type "Query"', "importStagings"],
+  [
+    "mutation { updateImportStaging(line: 1) { title } }",
+    'updateImportStaging" on type "Mutation"',
+    "updateImportStagings",
+  ],
+  ["mutation { deleteImportStaging(line: 1) }", 'deleteImportStaging" on type "Mutation"', "deleteImportStagings"],
+  ["mutation { upsertImportStaging(line: 1) { count } }", 'upsertImportStaging" on type "Mutation"', null],
+  ["subscription { onImportStagingChanged { operation } }", 'onImportStagingChanged" on type "Subscription"', null],
+])("%s: the error says that the table has no primary key", async (query, field, instead) => {
+  const other = instead === null ? "" : `, or use ${instead} with a filter`;
+  expect(await gql(query)).toBe(
+    `Cannot query field "${field}: \`import_staging\` has no primary key. Create one${other}.`,
+  );
+});
+
+test.each([
+  [
+    "{ caseNote(id: 1) { note } }",
+    "`case_notes` has no key. Name its columns with the smart tag @primaryKey, or use caseNotes",
+  ],
+  ["{ sealed(id: 1) { note } }", "callers may not read the primary key of `sealed`. Grant it to them, or use sealeds"],
+])("%s: the error says why the rows have no key", async (query, reason) => {
+  expect(await gql(query)).toContain(`" on type "Query": ${reason} with a filter.`);
+});
+
+test("the names of tables that callers may not use are not confirmed", async () => {
+  expect(await gql("{ apiToken(id: 1) { id } noPolicy(id: 1) { id } }")).toBe(
+    'Cannot query field "apiToken" on type "Query".,Cannot query field "noPolicy" on type "Query".',
+  );
+  expect(await gql("mutation { updateCaseNote(id: 1) { note } }")).toBe(
+    'Cannot query field "updateCaseNote" on type "Mutation".',
+  );
 });
