@@ -47,11 +47,13 @@ async function main(): Promise<void> {
   handleSignals(starting, { stopTimeout: stopTimeoutOf(config), mayExit: () => !config.embedded && !hasStarted, log });
   try {
     const service = await starting;
-    printBanner(config, service);
     service.databaseLost.then(() => {
       log.fatal("the embedded database has ended");
       process.exit(1);
     });
+    // After the warnings: someone who reads the URLs last takes them for "all is well".
+    await service.checked;
+    printBanner(config, service);
   } catch (error) {
     log.fatal(`the service cannot start: ${(error as Error).message}`);
     log.debug({ err: error }, "the cause");

@@ -164,7 +164,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     throw error;
   }
   const { opened, database, changes, notifications, tokens, auth, tasks, callers } = app;
-  const { graphql, realtime, rest, pages, settings } = app;
+  const { graphql, realtime, rest, pages, settings, advisor } = app;
   const sockets = new UpgradeGate(server.node, {
     routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
     limits: () => settings.current,
@@ -209,6 +209,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   clients.registerMetrics(metrics, () => rateLimit.limit);
   limitLog.registerMetrics(metrics);
   const loaded = options.defersGraphQL ? null : graphql?.loadInBackground();
+  const checked = Promise.all([loaded, changes.published]).then(() => advisor?.settled());
   if (options.ownsProcess)
     void Promise.resolve(loaded).then(() => setTimeout(freeMemoryOfStart, SETTLE_MILLISECONDS).unref());
 
@@ -240,8 +241,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     await Promise.race([isEmpty, sleep(KEEP_ALIVE, null, { ref: false })]);
   };
   return {
-    url,
-    tokens,
+    ...{ url, tokens, checked },
     databaseWaits: () => database.waits,
     clientMemory: () => database.budget.total,
     checkStreams: () => app?.slowStreams.check(),

@@ -52,6 +52,11 @@ export class LiveAdvisor {
     this.#runs.soon();
   }
 
+  /** Waits until what is known so far has been checked. */
+  settled(): Promise<void> {
+    return this.#runs.settled();
+  }
+
   close(): Promise<void> {
     return this.#runs.close();
   }

@@ -64,7 +64,7 @@ export class ChangeFeed implements ChangeSink {
   #capacity: PromiseWithResolvers<void> | null = null;
   #isWaking = false;
   #restTimer: NodeJS.Timeout | undefined;
-  #published: Promise<void> | undefined;
+  published: Promise<void> | undefined; // Resolves when the publication has been read once.
   #closed: Promise<void> | undefined;
 
   constructor({ source, reason, publication, search, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
@@ -144,7 +144,7 @@ export class ChangeFeed implements ChangeSink {
       this.#source.open(this);
     }
     this.#restSoon();
-    await this.#published;
+    await this.published;
     if (this.#isLive) return;
     const waiting = new AbortController();
     const tooLate = sleep(this.#openTimeout, "too late", { signal: waiting.signal, ref: false }).catch(() => null);
@@ -253,7 +253,7 @@ export class ChangeFeed implements ChangeSink {
       for (const listener of this.#lossListeners) listener();
     });
     source.start();
-    this.#published = publication?.start();
+    this.published = publication?.start();
   }
 
   #missing = (): string => this.#search?.reason ?? this.#reason;

@@ -27,6 +27,8 @@ export type Running = {
   reloadSchema(): void;
   /** Resolves when the settings are in use; with worker processes, possibly before the workers use them. */
   reloadSettings(): Promise<void>;
+  /** Resolves when what the start has found wrong is in the log. */
+  readonly checked: Promise<unknown>;
   /** Resolves when the embedded database ends unexpectedly. */
   readonly databaseLost: Promise<void>;
 };
@@ -36,7 +38,7 @@ type Report =
   | { readonly kind: "waiting" }
   | { readonly kind: "ready"; readonly url: string }
   | { readonly kind: "failed"; readonly message: string }
-  | { readonly kind: "handed over" };
+  | { readonly kind: "checked" | "handed over" };
 
 /** A message of the primary process to a worker. */
 type Order =
@@ -62,9 +64,9 @@ export async function startWorkers(options: WorkersOptions): Promise<Running> {
   connectPeers();
   const workers = new Workers(options, opening);
   try {
-    const [opened, url] = await Promise.all([opening, workers.start()]);
+    const [opened, { url, checked }] = await Promise.all([opening, workers.start()]);
     return {
-      url,
+      ...{ url, checked },
       stop: () => workers.stop().then(() => opened.cluster?.stop()),
       handOver: () => workers.handOver(),
       reloadSchema: () => workers.send({ kind: "reload", what: "schema" }),
@@ -86,6 +88,7 @@ type WorkerProcess = {
   readonly worker: Worker;
   /** The URL of the service; rejects when the process ends before it is ready. */
   readonly ready: Promise<string>;
+  readonly checked: Promise<unknown>;
   readonly ended: Promise<{ readonly code: number; readonly signal: string | null }>;
 };
 
@@ -100,12 +103,12 @@ class Workers {
     this.#opening = opening;
   }
 
-  /** Resolves to the URL of the service when all workers are ready. */
-  async start(): Promise<string> {
+  /** Resolves when all workers are ready. */
+  async start(): Promise<Pick<Running, "url" | "checked">> {
     const processes = Array.from({ length: this.#options.count }, (_, index) => this.#fork(index));
     const urls = await Promise.all(processes.map(({ ready }) => ready));
     for (const [index, process] of processes.entries()) this.#keep(process, index);
-    return urls[0]!;
+    return { url: urls[0]!, checked: Promise.all(processes.map(({ checked }) => checked)) };
   }
 
   async stop(): Promise<void> {
@@ -119,12 +122,7 @@ class Workers {
   /** Workers that end meanwhile are not replaced. */
   async handOver(): Promise<void> {
     this.isStopping = true;
-    const handedOver = ({ worker, ended }: WorkerProcess) =>
-      new Promise<unknown>((resolve) => {
-        worker.on("message", (report: Report) => report.kind === "handed over" && resolve(null));
-        ended.then(resolve);
-      });
-    const all = Promise.all([...this.#running].map(handedOver));
+    const all = Promise.all([...this.#running].map(({ worker, ended }) => reported("handed over", worker, ended)));
     this.send({ kind: "hand over" });
     await all;
   }
@@ -160,7 +158,8 @@ class Workers {
     const ended: WorkerProcess["ended"] = new Promise((resolve) =>
       worker.once("exit", (code, signal) => resolve({ code, signal })),
     );
-    const started: WorkerProcess = { worker, ready: this.#readiness(worker, ended), ended };
+    const checked = reported("checked", worker, ended);
+    const started: WorkerProcess = { worker, ready: this.#readiness(worker, ended), checked, ended };
     this.#running.add(started);
     ended.then(() => this.#running.delete(started));
     // A message cannot be sent to a worker that has ended, and is no longer needed.
@@ -184,6 +183,13 @@ class Workers {
     await Promise.all([...this.#running].map(({ ended }) => ended));
   }
 }
+
+/** Resolves when the worker has reported this, or has ended. */
+const reported = (kind: Report["kind"], worker: Worker, ended: WorkerProcess["ended"]): Promise<unknown> =>
+  new Promise((resolve) => {
+    worker.on("message", (report: Report) => report.kind === kind && resolve(null));
+    ended.then(resolve);
+  });
 
 /** The embedded server belongs to the primary process. */
 const shared = (opened: OpenedDatabase): OpenedDatabase => ({ ...opened, cluster: null });
@@ -227,7 +233,10 @@ export async function serveAsWorker(
     starting.then(reload, () => {});
   });
   await starting.then(
-    ({ url }) => report({ kind: "ready", url }),
+    ({ url, checked }) => {
+      report({ kind: "ready", url });
+      checked.then(() => report({ kind: "checked" }));
+    },
     (error) => report({ kind: "failed", message: error.message }, () => process.exit(1)),
   );
 }

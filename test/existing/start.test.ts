@@ -1,4 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { nodeStart } from "../support/command.ts";
 import { projectId, startTrackit, type Trackit } from "./trackit.ts";
 
 let trackit: Trackit;
@@ -17,4 +21,24 @@ test("a user reads the rows of their organisation over REST and GraphQL", async 
 test("an anonymous caller reads only what the application grants to everyone", async () => {
   expect(await trackit.rest("plans?select=code")).toMatchObject({ status: 200, json: { length: 3 } });
   expect((await trackit.rest("projects")).status).toBe(401);
+});
+
+test.each([
+  ["one process", {}],
+  ["worker processes", { WORKERS: "2" }],
+])("npm start prints the URLs after the warnings about the database, with %s", async (_what, settings) => {
+  const dataDir = await mkdtemp(join(tmpdir(), "start-"));
+  onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+  const { loginUrl, secret, role } = trackit;
+  const command = nodeStart({
+    dataDir,
+    settings: {
+      ...{ DATABASE_URL: loginUrl, MIGRATE: "off", DB_ANON_ROLE: role("anon"), JWT_SECRET: secret, ...settings },
+    },
+  });
+  await command.ready();
+  const [before, after] = command.stdout.split(/^(?= {2}Start page)/m);
+  for (const warning of ["the advisor has findings", "changes cannot be read"]) expect(before).toContain(warning);
+  expect(after!.split("\n").filter((line) => !/^( {2}\S|$)/.test(line))).toEqual([]);
+  expect((await fetch(`${command.url}/ready`)).status).toBe(200);
 });
