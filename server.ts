@@ -1,8 +1,9 @@
 import cluster from "node:cluster";
 import type { Logger } from "pino";
+import { type Configured, configure } from "./app/configured.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
-import { type Config, ConfigError, helpText, readConfig } from "./config/config.ts";
+import { ConfigError, helpText } from "./config/config.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded.ts";
 import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
@@ -18,30 +19,33 @@ import { takeOver } from "./service/takeover.ts";
 export { type Service, startService } from "./service/start.ts";
 
 async function main(): Promise<void> {
-  const [argument] = process.argv.slice(2);
-  if (argument === "--help" || argument === "-h") return void process.stdout.write(helpText());
-  if (argument !== undefined)
-    return refuse(`${argument} is not an option of this service: ${COMMAND} start --help lists the settings`);
+  const given = process.argv.slice(2);
+  if (given.includes("--help") || given.includes("-h")) return void process.stdout.write(helpText());
+  const [folder, ...more] = given;
+  const unknown = folder?.startsWith("-") ? folder : more[0];
+  if (unknown !== undefined)
+    return refuse(`${unknown} is not an option of this service: ${COMMAND} start --help lists the settings`);
 
-  let config: Config;
+  let configured: Configured;
   try {
-    config = readConfig();
-    if (config.embedded) await embeddedPrograms();
+    configured = await configure({ folder });
+    if (configured.config.embedded) await embeddedPrograms();
   } catch (error) {
     if (error instanceof ConfigError || error instanceof MissingServer) return refuse(error.message);
     throw error;
   }
+  const { config, application, reread } = configured;
   const log = createLog(config.logLevel, cluster.isWorker ? { worker: cluster.worker!.id, pid: process.pid } : null);
   const listensLast = cluster.isWorker && cluster.worker!.id > config.workers;
   closeInspector();
   if (cluster.isWorker)
     return serveAsWorker(
-      (open) => startService(config, log, { open, listensLast, reread: readConfig, ownsProcess: true }),
+      (open) => startService(config, log, { application, open, listensLast, reread, ownsProcess: true }),
       log,
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   let hasStarted = false;
-  const starting = start(config, log, () => {
+  const starting = start(configured, log, () => {
     hasStarted = true;
   });
   handleSignals(starting, { stopTimeout: stopTimeoutOf(config), mayExit: () => !config.embedded && !hasStarted, log });
@@ -53,7 +57,7 @@ async function main(): Promise<void> {
     });
     // After the warnings: someone who reads the URLs last takes them for "all is well".
     await service.checked;
-    printBanner(config, service);
+    printBanner(configured, service);
   } catch (error) {
     log.fatal(`the service cannot start: ${(error as Error).message}`);
     log.debug({ err: error }, "the cause");
@@ -65,12 +69,13 @@ async function main(): Promise<void> {
  * Starts the service, not as root if possible. With TAKEOVER it takes over from the running service, and later hands over to a newer one in the same way.
  * `onStarted` is called when the service serves requests.
  */
-async function start(config: Config, log: Logger, onStarted: () => void): Promise<Started> {
+async function start(configured: Configured, log: Logger, onStarted: () => void): Promise<Started> {
+  const { config, application, reread } = configured;
   const { workers, takeover: path } = config;
-  await leaveRoot(config, log);
+  await leaveRoot(configured, log);
   const service = await (workers > 1
-    ? startInProcesses(config, log)
-    : startService(config, log, { reread: readConfig, ownsProcess: true }));
+    ? startInProcesses(configured, log)
+    : startService(config, log, { application, reread, ownsProcess: true }));
   onStarted();
   const onReplaced = () => service.handOver().then(() => process.kill(process.pid, "SIGTERM"));
   try {
@@ -83,14 +88,15 @@ async function start(config: Config, log: Logger, onStarted: () => void): Promis
 }
 
 /** Starts the service in worker processes. */
-async function startInProcesses(config: Config, log: Logger): Promise<Started> {
+async function startInProcesses(configured: Configured, log: Logger): Promise<Started> {
+  const { config } = configured;
   const { workers: count, instanceId } = config;
   const stopTimeout = stopTimeoutOf(config);
   const tokens = createTokens(config, await secretOf(config));
   // With TAKEOVER, PORT is fixed and the running service may still listen on it: no free port is searched for.
   const port = config.takeover === "" ? await findSharedPort(config) : config.port;
   const environment = { PORT: String(port), PGRST_SERVER_PORT: "" };
-  const options = { count, environment, instanceId, stopTimeout, open: () => openConfigured(config, log), log };
+  const options = { count, environment, instanceId, stopTimeout, open: () => openConfigured(configured, log), log };
   return { tokens, ...(await startWorkers(options)) };
 }
 

@@ -1,13 +1,14 @@
 // Prints what is wrong in the database, and the SQL that fixes it.
 import { parseArgs } from "node:util";
 import type { ClientBase } from "pg";
+import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
-import type { Config, Environment } from "../config/config.ts";
+import type { Environment } from "../config/config.ts";
 import { type Advice, type AdviceOptions, advise, readRules } from "../db/advisor/advisor.ts";
 import { countsOf, type Finding, LEVELS, type Level, setupOf, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
-import { CommandError, readSettings, withOwner } from "./command.ts";
+import { CommandError, readService, withOwner } from "./command.ts";
 
 const HELP = `\
 Checks the database for mistakes that leak rows, break requests or slow them down.
@@ -44,8 +45,8 @@ export async function adviseCommand(args: string[], environment?: Environment): 
   const options = readOptions(args);
   if (options.help) return HELP;
   if (options.rules) return listRules();
-  const config = readSettings(environment);
-  const advice = await withOwner(config, (client) => readAdvice(client, config));
+  const configured = await readService(environment);
+  const advice = await withOwner(configured.config, (client) => readAdvice(client, configured));
   const shown = sorted(advice.findings).filter(({ level }) => LEVELS.indexOf(level) <= LEVELS.indexOf(options.level));
   const output = options.json
     ? `${JSON.stringify({ findings: shown, accepted: advice.accepted }, null, 2)}\n`
@@ -55,7 +56,8 @@ export async function adviseCommand(args: string[], environment?: Environment): 
 }
 
 /** What the rules find, and what GraphQL leaves out. */
-export async function readAdvice(client: ClientBase, config: Config): Promise<Advice> {
+export async function readAdvice(client: ClientBase, configured: Configured): Promise<Advice> {
+  const { config } = configured;
   const acceptances = await readAcceptances(config.advisorAccepted).catch((error: Error) => {
     throw new CommandError(2, `ADVISOR_ACCEPTED: ${error.message}`);
   });
@@ -68,17 +70,17 @@ export async function readAdvice(client: ClientBase, config: Config): Promise<Ad
       1,
       "this database does not have the roles of this service: set MIGRATE=off as for the service, or start it once",
     );
-  const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(config, login!);
+  const more = config.graphqlMaxTables === 0 ? [] : await leftOutFor(configured, login!);
   return { ...advice, findings: [...advice.findings, ...more] };
 }
 
 /** What GraphQL leaves out. Its schema is built with the grants of `login`, the login of callers. */
-async function leftOutFor(config: Config, login: string): Promise<readonly Finding[]> {
+async function leftOutFor(configured: Configured, login: string): Promise<readonly Finding[]> {
   const [{ withSchemaOptions }, { findLeftOut }] = await Promise.all([
     import("./graphql-schema.ts"),
     import("../graphql/schema/schema.ts"),
   ]);
-  return withSchemaOptions(config, login, findLeftOut);
+  return withSchemaOptions(configured, login, findLeftOut);
 }
 
 async function listRules(): Promise<string> {

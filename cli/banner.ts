@@ -1,12 +1,12 @@
+import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
-import type { Config } from "../config/config.ts";
 import type { Tokens } from "../identity/tokens.ts";
 
 /** A service that has started. */
 type Ready = { readonly url: string; readonly tokens: Tokens };
 
-/** Prints the URLs of the service, the keys of an embedded database, and the accounts of SEED=demo. */
-export function printBanner(config: Config, { url, tokens }: Ready): void {
+/** Prints the URLs of the service, what is open to every caller, the keys of an embedded database, and the accounts of SEED=demo. */
+export function printBanner({ config, application }: Configured, { url, tokens }: Ready): void {
   const rows: [string, string][] = [];
   rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
   if (config.docs) rows.push(["Reference", `${url}/docs`]);
@@ -16,9 +16,10 @@ export function printBanner(config: Config, { url, tokens }: Ready): void {
     if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
   }
   if (config.migrate) {
-    const writers = config.usersWrite === "open" ? "open to everyone" : "by the user and admins";
     rows.push(["Sign in", `POST ${url}/auth/login`]);
-    rows.push(["Users", `PUT, PATCH and DELETE ${writers} (USERS_WRITE=${config.usersWrite})`]);
+    for (const { name, editor } of application.resources)
+      if (editor?.isOpen)
+        rows.push([capitalized(name), `PUT, PATCH and DELETE open to everyone, with the role ${editor.role}`]);
   }
   if (config.embedded) {
     rows.push(["Database", `psql "$(${COMMAND} url)"`]);
@@ -30,3 +31,6 @@ export function printBanner(config: Config, { url, tokens }: Ready): void {
   const width = Math.max(...rows.map(([name]) => name.length));
   process.stdout.write(`\n${rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}\n\n`);
 }
+
+/** `users` → `Users` */
+const capitalized = (name: string) => `${name[0]!.toUpperCase()}${name.slice(1)}`;

@@ -1,6 +1,7 @@
 import pg from "pg";
+import { type Configured, configure } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
-import { type Config, ConfigError, type Environment, readConfig } from "../config/config.ts";
+import { type Config, ConfigError, type Environment } from "../config/config.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
@@ -39,14 +40,18 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
   }
 }
 
-/** The settings of the service, from this process unless another environment is given; no command needs its keys. Throws CommandError. */
-export function readSettings(environment?: Environment): Config {
-  try {
-    return readConfig(environment, { needsKeys: false });
-  } catch (error) {
+/**
+ * The settings and the application of the service, from this process unless another environment is given; no command needs its keys.
+ * Rejects with CommandError.
+ */
+export const readService = (environment?: Environment): Promise<Configured> =>
+  configure({ environment, needsKeys: false }).catch((error) => {
     throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
-  }
-}
+  });
+
+/** The same without the application. */
+export const readSettings = async (environment?: Environment): Promise<Config> =>
+  (await readService(environment)).config;
 
 /** Connects as the owner to DATABASE_URL, or to the running embedded database. Throws CommandError. */
 export async function withOwner<Result>(

@@ -1,4 +1,5 @@
 import type pg from "pg";
+import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
 import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
@@ -20,7 +21,8 @@ const warning = (text: string): Check => ({ level: "warning", text });
 const error = (text: string): Check => ({ level: "error", text });
 
 /** Checks the database at `url`, which the service would use with these settings. Nothing is changed. */
-export async function checkDatabase(url: string, config: Config): Promise<readonly Check[]> {
+export async function checkDatabase(url: string, configured: Configured): Promise<readonly Check[]> {
+  const { config } = configured;
   const directUrl = config.databaseDirectUrl || url;
   const found: Check[] = [];
   const collect = async (subject: string, checks: Checks) => {
@@ -41,7 +43,7 @@ export async function checkDatabase(url: string, config: Config): Promise<readon
     await collect("clock", checkClock(client));
     await collect("extensions", checkExtensions(client, config));
     await collect("settings", checkSettings(client, config));
-    await collect("advice", checkAdvice(client, config));
+    await collect("advice", checkAdvice(client, configured));
   });
   return found;
 }
@@ -144,8 +146,8 @@ async function* checkSettings(client: pg.Client, { dbPool }: Config): Checks {
   else yield error(`DB_POOL is ${dbPool}, and the server accepts ${rows[0].max} connections: set DB_POOL lower`);
 }
 
-async function* checkAdvice(client: pg.Client, config: Config): Checks {
-  const { findings } = await readAdvice(client, config);
+async function* checkAdvice(client: pg.Client, configured: Configured): Checks {
+  const { findings } = await readAdvice(client, configured);
   const shown = findings.filter(({ level }) => level !== "note");
   if (shown.length === 0) yield ok(`${COMMAND} advise has no errors or warnings`);
   for (const finding of shown) yield { level: finding.level, text: sentenceOf(finding) };

@@ -7,7 +7,7 @@ import { ConfigError } from "../config/setting-types.ts";
 import { createOutbound } from "../identity/outbound.ts";
 import { type Check, diagnose, diagnoseIssuer, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
 import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
-import { CommandError, ownerUrl, readSettings, withOwner } from "./command.ts";
+import { CommandError, ownerUrl, readService, withOwner } from "./command.ts";
 import { checkDatabase } from "./database-checks.ts";
 
 const HELP = `\
@@ -36,8 +36,9 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   if ((topic !== "federated" && topic !== undefined) || more.length > 0) {
     throw new CommandError(2, `the topic must be federated or absent; see ${COMMAND} doctor --help`);
   }
-  const config = readSettings(environment);
-  if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), config));
+  const configured = await readService(environment);
+  const { config } = configured;
+  if (topic === undefined) return reportOf(await checkDatabase(ownerUrl(config), configured));
   const baseUrl = config.baseUrl || `http://${config.host}:${config.port}`;
   const general = [...checkBaseUrl(config)];
   const providers = [...config.providers.readFile(), ...(await providersOfTable(config, general))];

@@ -1,11 +1,12 @@
 import { parseArgs } from "node:util";
 import { type GraphQLError, parse, validate } from "postgraphile/graphql";
+import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
-import type { Config, Environment } from "../config/config.ts";
+import type { Environment } from "../config/config.ts";
 import { readManifest } from "../config/trusted-documents.ts";
 import { setupOf } from "../db/advisor/finding.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
-import { CommandError, readSettings, withOwner } from "./command.ts";
+import { CommandError, readService, withOwner } from "./command.ts";
 import { withSchemaOptions } from "./graphql-schema.ts";
 
 const HELP = `\
@@ -23,10 +24,11 @@ The command uses the settings of the service: DATABASE_URL, or the embedded data
 export async function documents(args: string[], environment?: Environment): Promise<string> {
   const options = readOptions(args);
   if (options === null) return HELP;
-  const config = readSettings(environment);
+  const configured = await readService(environment);
+  const { config } = configured;
   const given = options.files.length > 0 ? readFiles(options.files) : [...config.graphqlDocuments];
   if (given.length === 0) throw new CommandError(2, "no documents: name a file, or set GRAPHQL_DOCUMENTS");
-  const { schema } = await readSchema(config);
+  const { schema } = await readSchema(configured);
   const faults = given.flatMap(([id, document]) => faultsOf(document).map((fault) => `${id}: ${fault}`));
   if (faults.length > 0) throw new CommandError(1, faults.join("\n"));
   return `${given.length} ${given.length === 1 ? "document is" : "documents are"} valid\n`;
@@ -71,9 +73,10 @@ const readFiles = (files: readonly string[]): [string, string][] =>
   });
 
 /** The schema that the service serves: its login, and not the owner, decides what it contains. */
-async function readSchema(config: Config) {
+async function readSchema(configured: Configured) {
+  const { config } = configured;
   const { logins } = await withOwner(config, (client) => setupOf(client, config));
-  return withSchemaOptions(config, logins[0]!, buildSchema).catch((error: Error) => {
+  return withSchemaOptions(configured, logins[0]!, buildSchema).catch((error: Error) => {
     throw new CommandError(1, `the schema cannot be built: ${error.message}`);
   });
 }

@@ -16,7 +16,7 @@ Prints the connection URL of the owner of the database: DATABASE_URL, or the emb
 export async function url(args: string[], environment?: Environment): Promise<string> {
   if (isHelp(args)) return URL_HELP;
   if (args.length > 0) throw new CommandError(2, `url has no arguments; see ${COMMAND} url --help`);
-  return `${ownerUrl(readSettings(environment))}\n`;
+  return `${ownerUrl(await readSettings(environment))}\n`;
 }
 
 const RESET_HELP = `\
@@ -28,7 +28,7 @@ Deletes the embedded database with all its data. The next start makes a new one.
 /** The output for these arguments. Throws CommandError. */
 export async function reset(args: string[], environment?: Environment): Promise<string> {
   if (isHelp(args)) return RESET_HELP;
-  const { databaseUrl, dataDir } = readSettings(environment);
+  const { databaseUrl, dataDir } = await readSettings(environment);
   if (databaseUrl !== "")
     throw new CommandError(1, "reset deletes only the embedded database, but DATABASE_URL is set");
   if (await isReachable(dataDir)) throw new CommandError(1, `a service uses ${dataDir}: stop it first`);

@@ -1,5 +1,5 @@
 import pg from "pg";
-import type { Config } from "../config/config.ts";
+import type { Configured } from "../app/configured.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
@@ -8,7 +8,7 @@ import { ownerUrl } from "./command.ts";
 
 /** Passes to `use` what the GraphQL schema is built from. The grants of `login` decide what the schema contains. */
 export async function withSchemaOptions<Result>(
-  config: Config,
+  { config, application }: Configured,
   login: string,
   use: (options: SchemaOptions) => Promise<Result>,
 ): Promise<Result> {
@@ -21,6 +21,7 @@ export async function withSchemaOptions<Result>(
     const catalog = await buildCatalog(await parseCatalog(await retryLocked(() => readCatalog(pool, scope))), 1);
     return await use({
       ...schemaSettings(config),
+      plugins: await application.plugins(),
       catalog: pool,
       relations: () => catalog,
       readRelations: async () => {},

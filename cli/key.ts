@@ -24,8 +24,10 @@ export async function key(args: string[], environment?: Environment): Promise<st
   if (help) return HELP;
   const [action, first = "", second = "", ...more] = given;
   const count = given.length;
-  const withKeys = (work: (keys: KeyRepository) => Promise<string>) =>
-    withOwner(readSettings(environment), (client) => inTransaction(client, () => work(new KeyRepository(client))));
+  const withKeys = async (work: (keys: KeyRepository) => Promise<string>) =>
+    withOwner(await readSettings(environment), (client) =>
+      inTransaction(client, () => work(new KeyRepository(client))),
+    );
   if (action === "list" && count === 1) return withKeys(list);
   if (action === "revoke" && count === 2) return withKeys((keys) => revoke(keys, first));
   const isCreate = action === "create" && (first === "anon" || first === "service") && more.length === 0;

@@ -68,7 +68,7 @@ const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
 
 async function apply(args: string[], options: MigrationOptions): Promise<string> {
   const { environment, folder = MIGRATIONS_FOLDER } = options;
-  const url = ownerUrl(readSettings(environment));
+  const url = ownerUrl(await readSettings(environment));
   return args.includes("--watch") ? watchFiles(url, folder, options) : applyOnce(url, folder);
 }
 
@@ -172,7 +172,7 @@ async function uncommit(
   _args: string[],
   { environment, folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions,
 ): Promise<string> {
-  const config = readSettings(environment);
+  const config = await readSettings(environment);
   if (await hasCurrent(folder))
     throw new CommandError(1, "db/migrations/current.sql is not empty: commit it first, or move it elsewhere");
   const last = (await readdir(join(folder, "committed"))).sort().at(-1);

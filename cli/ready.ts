@@ -1,6 +1,6 @@
 import { isIPv6 } from "node:net";
 import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
+import type { Config, Environment } from "../config/config.ts";
 import { CommandError, readSettings } from "./command.ts";
 
 const HELP = `\
@@ -17,7 +17,7 @@ const TIMEOUT = 5000;
 /** The output for these arguments. Throws CommandError, with exit code 1 if the service is not ready. */
 export async function ready(args: string[], environment?: Environment): Promise<string> {
   if (args.includes("--help") || args.includes("-h")) return HELP;
-  const url = probeUrl(environment);
+  const url = probeUrl(await readSettings(environment));
   const fault = await faultAt(url).catch(({ message, cause }: Error) =>
     cause instanceof Error ? cause.message : message,
   );
@@ -26,8 +26,7 @@ export async function ready(args: string[], environment?: Environment): Promise<
 }
 
 /** Clients cannot connect to 0.0.0.0 or ::, which mean all IP addresses of this machine. */
-function probeUrl(environment: Environment | undefined): string {
-  const { host, port, adminHost, adminPort } = readSettings(environment);
+function probeUrl({ host, port, adminHost, adminPort }: Config): string {
   const name = adminPort === 0 ? host : adminHost;
   const local = name === "0.0.0.0" ? "127.0.0.1" : name === "::" ? "::1" : name;
   return `http://${isIPv6(local) ? `[${local}]` : local}:${adminPort || port}/ready`;

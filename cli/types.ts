@@ -24,7 +24,7 @@ The command uses the settings of the service: DATABASE_URL, or the embedded data
 export async function types(args: string[], environment?: Environment): Promise<string> {
   const options = readOptions(args);
   if (options.help) return HELP;
-  const config = readSettings(environment);
+  const config = await readSettings(environment);
   const schemas = options.schemas ?? config.dbSchemas;
   const catalog = await withOwner(config, (client) =>
     readDatabase(client, {

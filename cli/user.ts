@@ -121,7 +121,7 @@ export async function user(
     throw usageError("--username and --role are allowed only with create");
   const newRole = name === "role" ? given[1]! : role;
   if (!ROLES.includes(newRole)) throw usageError(`role must be ${ROLES.join(" or ")}`);
-  return withOwner(readSettings(environment), (client) => act(client, action, given, { username, role, input }));
+  return withOwner(await readSettings(environment), (client) => act(client, action, given, { username, role, input }));
 }
 
 function readArguments(args: string[]) {

@@ -60,7 +60,7 @@ type Options = {
 export async function why(args: string[], environment?: Environment): Promise<string> {
   const options = readOptions(args);
   if (options === null) return HELP;
-  const config = readSettings(environment);
+  const config = await readSettings(environment);
   try {
     const reception = await receptionOf(options, config);
     return options.json ? `${JSON.stringify(reception, null, 2)}\n` : textOf(reception);

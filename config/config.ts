@@ -33,7 +33,6 @@ type Settings = Omit<Parsed, UnsetByDefault> & {
   readonly dbRequestCredentials: boolean;
   readonly dbConfig: boolean;
   readonly metrics: boolean;
-  readonly usersWrite: UsersWrite;
   readonly taskAnonymous: boolean;
   /** "" if it has no name that survives a restart. */
   readonly instanceId: string;
@@ -46,6 +45,8 @@ type Settings = Omit<Parsed, UnsetByDefault> & {
   readonly appSettings: readonly (readonly [name: string, value: string])[];
   /** Settings of PostgREST that are set and have no effect here. */
   readonly ignored: readonly string[];
+  /** The texts of the environment variables that the application declares. One that is empty is unset. */
+  readonly declared: Readonly<Record<string, string | undefined>>;
   /** Limits with other values than those of the service, for tests. */
   readonly limits: Limits;
 };
@@ -60,21 +61,20 @@ type UnsetByDefault =
   | "dbRequestCredentials"
   | "dbConfig"
   | "metrics"
-  | "usersWrite"
   | "taskAnonymous"
   | "jwtIssuers";
 
-/** Who may change and delete users at /users: every caller, or only the user and admins. */
-export type UsersWrite = "open" | "owner";
+type ReadOptions = { readonly needsKeys?: boolean; readonly declared?: readonly string[]; readonly limits?: Limits };
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|TASK|USERS)_)/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|TASK)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
- * key for tokens is required unless the service can run without one. Tests replace limits by `limits`. Throws ConfigError.
+ * key for tokens is required unless the service can run without one. `declared` are the names that the application declares. Tests
+ * replace limits by `limits`. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
@@ -82,10 +82,11 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|L
  */
 export function readConfig(
   given: Environment = process.env,
-  { needsKeys = true, limits = {} }: { readonly needsKeys?: boolean; readonly limits?: Limits } = {},
+  { needsKeys = true, declared = [], limits = {} }: ReadOptions = {},
 ): Config {
-  const environment = withFile(given);
-  rejectUnknown(Object.keys(environment));
+  const environment = withFile(given, declared);
+  const own = Object.keys(environment).filter((name) => !declared.includes(name));
+  rejectUnknown(own);
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
   const parsed = Object.fromEntries(
     Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
@@ -108,7 +109,6 @@ export function readConfig(
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? !parsed.migrate : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
-    usersWrite: parsed.usersWrite || (embedded ? "open" : "owner"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     isDbMaxRowsSet:
       parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||
@@ -117,6 +117,7 @@ export function readConfig(
     providers,
     appSettings,
     ignored,
+    declared: Object.fromEntries(declared.map((name) => [name, environment[name] || undefined])),
     limits,
   });
 }
@@ -139,12 +140,19 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
   return changed;
 }
 
+/** Whether the service itself uses the name. */
+export const isSetting = (name: string): boolean => name in SETTINGS || name in LIMITS || name.startsWith("PGRST_");
+
+/** The folder of the application; undefined if the environment does not name one. */
+export const folderIn = ({ APPLICATION }: Environment = process.env): string | undefined => APPLICATION || undefined;
+
 /** The environment, with the settings of SETTINGS_FILE that it does not have. Throws ConfigError. */
-function withFile(environment: Environment): Environment {
+function withFile(environment: Environment, declared: readonly string[]): Environment {
   const { SETTINGS_FILE: file } = environment;
   if (!file) return environment;
   const settings = parseEnv(readSettingsFile(file));
-  const unknown = Object.keys(settings).find((name) => !(name in SETTINGS) && !name.startsWith("PGRST_"));
+  const isKnown = (name: string) => (isSetting(name) && !(name in LIMITS)) || declared.includes(name);
+  const unknown = Object.keys(settings).find((name) => !isKnown(name));
   if (unknown !== undefined) throw new ConfigError(`${unknown} in ${file} is not a setting of this service`);
   const own = Object.entries(environment).filter(([, value]) => value);
   return { ...settings, ...Object.fromEntries(own) };
@@ -210,7 +218,6 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     ],
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
-    [!migrate && parsed.usersWrite === "open", "USERS_WRITE=open requires MIGRATE=on"],
     [migrate && parsed.changesUrl !== "", "CHANGES_URL requires MIGRATE=off"],
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],

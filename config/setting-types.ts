@@ -16,11 +16,11 @@ export class ConfigError extends Error {}
 /** Messages do not repeat the values of these settings. */
 export const SECRETS = /(SECRET|KEY|URL|URI)$/;
 
-/** Parses the text of the environment variable `name`. Throws ConfigError. */
-export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string): T {
+/** Parses the text of the environment variable `name`; undefined if it is unset. Throws ConfigError. */
+export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string | undefined): T {
   const result = type.safeParse(text);
   if (result.success) return result.data;
-  const shown = SECRETS.test(name) ? "" : ` (is ${JSON.stringify(text)})`;
+  const shown = SECRETS.test(name) ? "" : ` (is ${text === undefined ? "unset" : JSON.stringify(text)})`;
   throw new ConfigError(`${name} ${result.error.issues[0]!.message}${shown}`);
 }
 
@@ -225,12 +225,3 @@ type Lifecycle = {
   readonly sunset: Date | null;
   readonly guide: string;
 };
-
-/**
- * Variants of the contract: the shape of errors (detail, flat), the page envelope of version 1 (envelope), PUT keeps absent
- * fields (partial), field names in camelCase (case).
- */
-export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
-export type Dialect = (typeof DIALECTS)[number];
-
-export const dialects = list.pipe(z.array(z.enum(DIALECTS, { error: `must be a list of ${DIALECTS.join(", ")}` })));

@@ -2,7 +2,6 @@ import { z } from "zod";
 import { COMMAND } from "./command.ts";
 import {
   anonymousRole,
-  dialects,
   functionName,
   host,
   httpUrl,
@@ -50,6 +49,11 @@ export const SETTINGS = {
     z.string(),
     "",
     "File with further settings, one NAME=value per line. The environment takes precedence. It is read again on SIGUSR2.",
+  ),
+  APPLICATION: setting(
+    z.string(),
+    "",
+    "Folder of the application, which has a content-service.config.ts. When unset, the current folder, or the nearest one above it with that file; if there is none, the service has no application.",
   ),
   HOST: setting(host, "127.0.0.1", "Host name or IP address to listen on."),
   PORT: setting(integer(0, 65535), "3000", "Port to listen on. 0 picks a free port."),
@@ -209,16 +213,6 @@ export const SETTINGS = {
     "What errors of the table interface say. verbose: everything. minimal: only code and message, without details and hint.",
   ),
   SERVER_TIMING: setting(onOff, "on", "Send the Server-Timing header from the table interface."),
-  USERS_WRITE: setting(
-    orUnset(oneOf("open", "owner")),
-    "",
-    "Who may change and delete users at /users. open: every caller, even without credentials. owner: users only themselves, admins all users. When unset, open on the embedded database, otherwise owner.",
-  ),
-  USERS_DIALECT: setting(
-    dialects,
-    "",
-    "Response formats (dialects) of the resources for clients that name none in Prefer, separated by commas: detail, flat, envelope, partial, case.",
-  ),
   API_V1_STATUS: setting(
     lifecycle,
     "supported",
@@ -294,11 +288,6 @@ export const SETTINGS = {
     oneOf("200", "400").transform(Number),
     "200",
     "HTTP status of a GraphQL response with an INTERNAL_ERROR: 200 or 400.",
-  ),
-  GRAPHQL_DELETE_ANONYMOUS: setting(
-    oneOf("error", "false-result"),
-    "error",
-    "What deleteArticle returns to anonymous callers. error: the error AUTH_REQUIRED. false-result: false, without an error.",
   ),
   GRAPHIQL: setting(
     orUnset(onOff),

@@ -54,6 +54,8 @@ export type GraphQLOptions = {
   readonly streams: EventStreams;
   readonly notifications: Notifications;
   readonly settings: GraphQLSettings;
+  /** Loads the plugins of the application. */
+  plugins(): Promise<readonly GraphileConfig.Plugin[]>;
   readonly catalog: Pick<LiveCatalog, "current" | "refreshIfStale" | "refreshed">;
   readonly metrics: OperationMetrics;
   /** Null when operations are not traced. */
@@ -89,6 +91,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     anonymousRole,
     schema: {
       ...schemaSettings(settings),
+      plugins: await options.plugins(),
       relations: () => catalog.current,
       readRelations: () => catalog.refreshed(),
     },

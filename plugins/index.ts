@@ -2,13 +2,11 @@ import { PostGraphileAmberPreset } from "postgraphile/presets/amber";
 import { PostGraphileConnectionFilterPreset } from "postgraphile-plugin-connection-filter";
 import { AggregatesPlugin } from "./aggregates/AggregatesPlugin.ts";
 import { HavingPlugin } from "./aggregates/HavingPlugin.ts";
-import { ArticleFilterPlugin } from "./lists/ArticleFilterPlugin.ts";
 import { ConnectionShapePlugin } from "./lists/ConnectionShapePlugin.ts";
 import { FilterArgumentsPlugin } from "./lists/FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./lists/FilterOperatorsPlugin.ts";
 import { ListShapePlugin } from "./lists/ListShapePlugin.ts";
 import { OrderByPlugin } from "./lists/OrderByPlugin.ts";
-import { ArticleTitlePlugin } from "./shape/ArticleTitlePlugin.ts";
 import { BigIntScalarPlugin } from "./shape/BigIntScalarPlugin.ts";
 import { ContractNamesPlugin } from "./shape/ContractNamesPlugin.ts";
 import { DescriptionsPlugin } from "./shape/DescriptionsPlugin.ts";
@@ -25,7 +23,6 @@ import { NullRecordArraysPlugin } from "./shape/NullRecordArraysPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
-import { ArticleSubscriptionsPlugin } from "./subscriptions/ArticleSubscriptionsPlugin.ts";
 import { ChangeFiltersPlugin } from "./subscriptions/ChangeFiltersPlugin.ts";
 import { BulkMutationsPlugin } from "./writes/BulkMutationsPlugin.ts";
 import { DefaultsPlugin } from "./writes/DefaultsPlugin.ts";
@@ -76,8 +73,6 @@ export const contractPreset: GraphileConfig.Preset = {
     HavingPlugin,
     FilterArgumentsPlugin,
     FilterOperatorsPlugin,
-    ArticleFilterPlugin,
-    ArticleTitlePlugin,
     DefaultsPlugin,
     MutationShapePlugin,
     TableMutationsPlugin,
@@ -87,7 +82,6 @@ export const contractPreset: GraphileConfig.Preset = {
     InputColumnsPlugin,
     KeylessTablesPlugin,
     DescriptionsPlugin,
-    ArticleSubscriptionsPlugin,
     ChangeFiltersPlugin,
     FieldSourcesPlugin,
   ],

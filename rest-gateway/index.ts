@@ -23,7 +23,7 @@ import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
 import { docsRouter } from "./openapi/reference/page.ts";
 import { CurrentResources } from "./resources/current.ts";
-import { DESCRIPTIONS } from "./resources/descriptions/index.ts";
+import type { Description, Dialect } from "./resources/description.ts";
 import { ResourceInterface } from "./resources/index.ts";
 import { DescriptionEndpoint } from "./resources/openapi/openapi.ts";
 import { PreferenceParser } from "./resources/parse/headers.ts";
@@ -68,14 +68,14 @@ type RestSettings = Pick<
   | "appSettings"
   | "bodyLimit"
   | "apiMaxRecords"
-  | "usersDialect"
-  | "usersWrite"
   | "apiV1Status"
   | "changesPolicyTimeout"
 >;
 
 type RestOptions = {
   readonly settings: RestSettings;
+  /** The resources of the application, and their usual response formats. */
+  readonly application: { readonly resources: readonly Description[]; readonly dialects: readonly Dialect[] };
   readonly database: Database;
   readonly tokens: Tokens;
   /** Null when the service has no accounts. */
@@ -235,18 +235,17 @@ function createResources(
   catalog: LiveCatalog,
   lifecycle: Lifecycle,
 ): CreatedResources {
-  const { settings, database, auth, tasks, baseUrl, log, onInternalError } = options;
+  const { settings, application, database, auth, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { dbAnonRole: anonymousRole, bodyLimit: size, jsonMaxDepth: depth, apiMaxRecords: records } = settings;
-  const isOpen = settings.usersWrite === "open";
   const shared = {
     resources: new CurrentResources({
-      descriptions: DESCRIPTIONS,
+      descriptions: application.resources,
       catalog,
       onInvalidDescription,
     }),
-    preferences: new PreferenceParser(settings.usersDialect),
+    preferences: new PreferenceParser(application.dialects),
     lifecycle,
     limits: { size, depth, records },
     catalog,
@@ -256,7 +255,6 @@ function createResources(
   const description = new DescriptionEndpoint({
     ...shared,
     baseUrl,
-    isOpen,
     hasTasks: tasks !== null,
     maxRecords: records,
     isOff: settings.openapi === "off",
@@ -264,7 +262,6 @@ function createResources(
   const resources = new ResourceInterface({
     ...shared,
     database,
-    isOpen,
     endpoints: new Map<string, Endpoint>([
       ["openapi.json", description],
       ...(tasks ? ([["tasks", tasks.endpoint]] as const) : []),
@@ -274,7 +271,7 @@ function createResources(
     feed: options.changes,
     onInternalError,
   });
-  const signUp = signUpOf({ ...shared, database, isOpen, auth });
+  const signUp = signUpOf({ ...shared, database, auth });
   return { resources, signUp };
 }
 

@@ -1,12 +1,15 @@
 import type { RequestHandler } from "express";
 import type pg from "pg";
 import type { Logger } from "pino";
+import type { Application } from "../app/application.ts";
+import type { Configured } from "../app/configured.ts";
 import type { Config } from "../config/config.ts";
 import { budgetLimits } from "../db/admission/budget-limits.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
 import { changesPool, createFeed } from "../db/changes/mode.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
+import type { Editor } from "../db/cluster/provision.ts";
 import { Database } from "../db/database.ts";
 import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
 import { LiveSettings, settingsInDatabase } from "../db/transaction/live-settings.ts";
@@ -26,13 +29,13 @@ import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
-import { EDITORS } from "../rest-gateway/resources/descriptions/index.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 
 export type AppOptions = {
   readonly config: Config;
+  readonly application: Application;
   readonly log: Logger;
   readonly metrics: Metrics;
   /** Null when nothing is traced. */
@@ -62,7 +65,8 @@ export async function createApp(options: AppOptions) {
     close = context.close;
     await notifications.start();
     await auth?.start();
-    const rest = await createRest({ ...context, settings: config, baseUrl: url, log, onInternalError });
+    const { application } = options;
+    const rest = await createRest({ ...context, settings: config, application, baseUrl: url, log, onInternalError });
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
     const announcement = new SchemaAnnouncement(context.database.catalog, log);
@@ -81,8 +85,9 @@ export async function createApp(options: AppOptions) {
     const realtime = createRealtime({ ...shared, onIdentityChange, changesPool: context.changesPool });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const { tracer } = options;
+    const { plugins } = application;
     const graphql =
-      config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, metrics: operations, tracer });
+      config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, plugins, metrics: operations, tracer });
     const explorer = graphql && config.graphiql ? [await createExplorer(graphql, config)] : [];
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
@@ -108,6 +113,7 @@ export async function createApp(options: AppOptions) {
     };
     return {
       ...context,
+      application,
       settings,
       graphql,
       realtime,
@@ -143,6 +149,7 @@ function createContext(
   opened: OpenedDatabase,
   {
     config,
+    application,
     log,
     url,
     metrics,
@@ -162,7 +169,8 @@ function createContext(
     // While the service stops, either side may close its connections first.
     log[isClosing ? "debug" : "warn"]({ err: error }, "a connection to the database was lost");
   };
-  const anonymousRoles = [anonymousRole, ...EDITORS];
+  const rolesOfEditors = editorsOf(application).map(({ role }) => role);
+  const anonymousRoles = [anonymousRole, ...rolesOfEditors];
   const { logins } = opened;
   const database = new Database({
     settings: config,
@@ -207,7 +215,7 @@ function createContext(
       tokens: createVerifier({ config: changed, tokens, clock, log }),
       anonymousRole: changed.dbAnonRole,
     });
-    database.statementTimeouts.followAnonymous([changed.dbAnonRole, ...EDITORS]);
+    database.statementTimeouts.followAnonymous([changed.dbAnonRole, ...rolesOfEditors]);
   };
   const close = async () => {
     await tasks?.close();
@@ -237,10 +245,18 @@ function createContext(
   };
 }
 
+/** The roles for changes without credentials. */
+const editorsOf = ({ resources }: Application): readonly Editor[] =>
+  resources.flatMap(({ editor }) => (editor === null ? [] : [editor]));
+
 /** Starts the embedded database, or opens DATABASE_URL. */
-export async function openConfigured(config: Config, log: Logger): Promise<OpenedDatabase> {
+export async function openConfigured(
+  { config, application }: Pick<Configured, "config" | "application">,
+  log: Logger,
+): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
-  return openDatabase({ ...config, anonymousRole, schemas, secret, afterMigrations, log: migrationLog(log) });
+  const editors = editorsOf(application);
+  return openDatabase({ ...config, anonymousRole, editors, schemas, secret, afterMigrations, log: migrationLog(log) });
 }

@@ -116,10 +116,11 @@ const LIMITS = { size: 1_048_576, timeout: 30_000 };
 
 /** Sends requests of the console through a pipeline that has the interfaces of the service, and the chosen caller. */
 function trialSender({ app, log, onInternalError }: TrialOptions) {
-  const { rest, graphql, callers } = app;
+  const { application, rest, graphql, callers } = app;
   const nothing = new ExpressInterface({ routers: [], onInternalError });
   const { tables, resources } = rest;
-  const routes = httpRoutes<HttpInterface>({ tables, graphql: graphql?.http, resources }, nothing);
+  const data = { tables, graphql: graphql?.http, resources };
+  const routes = httpRoutes<HttpInterface>(data, nothing, application.resources);
   return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
     const trial = new Trial(operator, keepsChanges);
     const phases = new Phases();

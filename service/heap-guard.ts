@@ -1,5 +1,6 @@
 import { constants, type PerformanceEntry, PerformanceObserver } from "node:perf_hooks";
-import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
+import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import type { Logger } from "pino";
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
 
@@ -67,3 +68,11 @@ const usedBytes = () =>
   getHeapSpaceStatistics()
     .filter(({ space_name }) => !space_name.startsWith("new_"))
     .reduce((sum, { space_used_size }) => sum + space_used_size, 0);
+
+/** Collects the garbage of the start, a fifth of the resident memory. Node would collect it only after much more has accumulated. */
+export function freeMemoryOfStart(): void {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as (options: { type: "major"; flavor: "last-resort" }) => void;
+  // This flavor also makes the space of young objects small again.
+  collect({ type: "major", flavor: "last-resort" });
+}

@@ -17,7 +17,8 @@ import {
 import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import type { Logger } from "pino";
-import { type Config, readConfig } from "../config/config.ts";
+import type { Configured } from "../app/configured.ts";
+import { CONFIG_FILE } from "../app/load.ts";
 import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/system-user.ts";
 
 /**
@@ -25,13 +26,14 @@ import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/s
  * Its worker processes then run as that user too. If the user could not do what the service must do, such as read its settings
  * again, the process stays root and logs why. Throws if there is no user for the embedded server, which does not run as root.
  */
-export async function leaveRoot(config: Config, log: Logger): Promise<void> {
+export async function leaveRoot(configured: Configured, log: Logger): Promise<void> {
+  const { config } = configured;
   if (process.getuid?.() !== 0) return;
   const serverUser = config.embedded ? await findServerUser(join(config.dataDir, "postgres")) : undefined;
   try {
     if (serverUser) giveData(config.dataDir, serverUser);
     const user = serverUser ?? (await findSystemUser());
-    tryAs(user, () => assertUsable(config, user));
+    tryAs(user, () => assertUsable(configured, user));
     // Root may write the cache; the user must not, because the next start by root runs what is in it.
     flushCompileCache();
     become(user);
@@ -81,13 +83,14 @@ function tryAs({ uid, gid }: SystemUser, check: () => void): void {
 }
 
 /** Throws if the service could not do with the rights of this process what it must do while it runs. */
-function assertUsable(config: Config, user: SystemUser): void {
+function assertUsable({ config, application, reread }: Configured, user: SystemUser): void {
   const { embedded, dataDir, takeover, advisorAccepted, port, adminPort } = config;
   for (const each of [port, adminPort]) assertPort(each);
   // For worker processes, modules that are loaded later, and a reload of the settings.
-  for (const file of [process.execPath, import.meta.filename, ...(advisorAccepted ? [advisorAccepted] : [])])
-    closeSync(openSync(file, "r"));
-  readConfig();
+  const own = application.folder === null ? [] : [join(application.folder, CONFIG_FILE)];
+  const files = [process.execPath, import.meta.filename, ...own, ...(advisorAccepted ? [advisorAccepted] : [])];
+  for (const file of files) closeSync(openSync(file, "r"));
+  reread();
   if (embedded) rmSync(mkdtempSync(join(dataDir, "postgres.new-")), { recursive: true, force: true });
   if (takeover === "") return;
   rmdirSync(mkdtempSync(`${takeover}.`));

@@ -1,7 +1,7 @@
+import type { Application } from "../app/application.ts";
 import { Routes } from "../http/pipeline/routes.ts";
 import { CONSOLE } from "../pages/html.ts";
 import { BUNDLE_PATH } from "../rest-gateway/openapi/reference/page.ts";
-import { DESCRIPTIONS } from "../rest-gateway/resources/descriptions/index.ts";
 
 type InterfaceName =
   | ("tables" | "graphql" | "explorer" | "broadcasts" | "resources" | "auth")
@@ -22,8 +22,6 @@ const HTTP: Readonly<Record<string, InterfaceName>> = {
   "/api/*": "resources",
   "/openapi.json": "resources",
   "/tasks/*": "resources",
-  // `/users/*`, `/articles/*`, `/comments/*`
-  ...Object.fromEntries(DESCRIPTIONS.map(({ name }) => [`/${name}/*`, "resources"] as const)),
   "/live": "health",
   "/ready": "health",
   "/health": "health",
@@ -47,9 +45,18 @@ const SOCKETS: Readonly<Record<string, SocketName>> = {
   "/realtime/v1/websocket": "realtime",
 };
 
-/** The table with these interfaces. One that is absent or null has no rows; `rest` is for every other path. */
-export const httpRoutes = <T>(interfaces: Readonly<Partial<Record<InterfaceName, T | null>>>, rest: T): Routes<T> =>
-  routesOf(HTTP, interfaces, rest);
+/**
+ * The table with these interfaces. One that is absent or null has no rows; `rest` is for every other path. `resources` are those of the
+ * application, such as `/users/*`.
+ */
+export function httpRoutes<T>(
+  interfaces: Readonly<Partial<Record<InterfaceName, T | null>>>,
+  rest: T,
+  resources: Application["resources"] = [],
+): Routes<T> {
+  const own = Object.fromEntries(resources.map(({ name }) => [`/${name}/*`, "resources"] as const));
+  return routesOf({ ...HTTP, ...own }, interfaces, rest);
+}
 
 /** The same for WebSockets. */
 export const socketRoutes = <T>(sockets: Readonly<Record<SocketName, T | null>>): Routes<T | null> =>

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import type { Logger } from "pino";
+import { type Application, applicationOf } from "../app/application.ts";
+import { NO_APPLICATION } from "../app/load.ts";
 import { cacheMemory } from "../cache/cache.ts";
 import type { Config } from "../config/config.ts";
 import { maskedSettings } from "../config/masked.ts";
@@ -38,7 +38,7 @@ import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
 import { createConsole } from "./console.ts";
-import { HeapGuard } from "./heap-guard.ts";
+import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { httpRoutes, socketRoutes } from "./routes.ts";
 
@@ -59,6 +59,8 @@ export type Service = Started & {
 };
 
 export type StartOptions = {
+  /** Without it, the service has tables, GraphQL and realtime. */
+  readonly application?: Application;
   /** Opens a database other than the one in the settings. */
   readonly open?: () => Promise<OpenedDatabase>;
   /** Whether to listen only when the service is ready, because other processes already serve the port. */
@@ -77,7 +79,8 @@ export type StartOptions = {
 
 /** Starts the service: HTTP server, database, identity, interfaces. Rejects, with nothing left running, if that fails. */
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
-  const { open = () => openConfigured(config, log), clock = Date.now, hashPassword } = options;
+  const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword } = options;
+  const { open = () => openConfigured({ config, application }, log) } = options;
   const isShared = config.takeover !== "";
   const listensLast = isShared || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
@@ -126,6 +129,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>(
       { ...OF_STARTING, health: admin ? null : health, site },
       REST,
+      application.resources,
     ),
   });
   const sendTimeout = new SendTimeout({ timeout: config.sendTimeout, onLimit, log });
@@ -148,7 +152,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   try {
     if (!listensLast) await admin?.listen();
     app = await createApp({
-      ...{ config, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
+      ...{ config, application, log, metrics, tracer, onLimit, open, url, addressOf, clock, hashPassword },
       onInternalError,
     });
     if (listensLast) {
@@ -193,7 +197,8 @@ export async function startService(config: Config, log: Logger, options: StartOp
   admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(config.console) }, nothing), callers);
   const { tables, resources } = rest;
   const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
-  const routes = httpRoutes<HttpInterface>({ ...data, ...pages, site, ...(!admin && ofOperators) }, nothing);
+  const served = { ...data, ...pages, site, ...(!admin && ofOperators) };
+  const routes = httpRoutes<HttpInterface>(served, nothing, application.resources);
   const refuses = (identity: RequestIdentity) => isRefused(database, identity);
   pipeline.open(routes, { callers, refuses, budget: database.budget });
   let { logLevel } = config;
@@ -268,14 +273,6 @@ const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, refe
 
 /** The time after the start until the last of its work has ended. */
 const SETTLE_MILLISECONDS = 1000;
-
-/** Collects the garbage of the start, a fifth of the resident memory. Node would collect it only after much more has accumulated. */
-function freeMemoryOfStart(): void {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as (options: { type: "major"; flavor: "last-resort" }) => void;
-  // This flavor also makes the space of young objects small again.
-  collect({ type: "major", flavor: "last-resort" });
-}
 
 type Measured = {
   readonly connections: ConnectionLimit;

@@ -17,10 +17,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   graphql: ["plugins", "http", "identity", "db", "cache", "telemetry", "config"],
   "rest-gateway": ["http", "identity", "db", "cache", "telemetry", "config"],
   realtime: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
-  cli: ["graphql", "rest-gateway", "identity", "db", "config"],
+  app: ["plugins", "rest-gateway", "config"],
+  cli: ["app", "graphql", "rest-gateway", "identity", "db", "config"],
   pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
   console: ["pages", "rest-gateway", "http", "identity", "db", "telemetry", "config"],
   service: [
+    "app",
     "console",
     "pages",
     "graphql",
@@ -60,6 +62,17 @@ test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders
 /** The folders of the gateway, each of which may import from those before it. */
 const GATEWAY = ["conventions", "tasks", "table", "openapi", "auth", "resources"];
 const gatewayFolderOf = (file: string) => /^rest-gateway\/([\w-]+)\//.exec(file)?.[1] ?? null;
+
+test("demo/ imports only from itself and from the package, as any application does", () => {
+  const files = globSync("demo/**/*.ts");
+  const outside = files.flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(/(?:^import [^"\n]*|^\} from |import\()"([^"]+)"/gm)]
+      .map(([, name]) => (name!.startsWith(".") ? normalize(join(dirname(file), name!)) : name!))
+      .filter((name) => !/^(demo\/|content-service(\/|$))/.test(name)),
+  );
+  expect(files.length).toBeGreaterThan(8);
+  expect(outside).toEqual([]);
+});
 
 test.each(GATEWAY)("rest-gateway/%s imports only from the folders before it", (folder) => {
   const used = sources
@@ -156,9 +169,9 @@ test("one skeleton tries requests for tables and resources again", () => {
   ]);
 });
 
-test("only plugins, and the compiled queries that join their SQL, use pg-sql2", () => {
+test("only plugins, those of applications included, and the compiled queries that join their SQL, use pg-sql2", () => {
   const users = containing(/from "[^"]*pg-sql2"/);
-  expect(users.filter((file) => !/^(plugins|graphql\/compiled)\//.test(file))).toEqual([]);
+  expect(users.filter((file) => !/^(plugins|graphql\/compiled)\/|^app\/postgraphile\.ts$/.test(file))).toEqual([]);
 });
 
 test("every dependency has an exact version", () => {

@@ -12,6 +12,7 @@ import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
 import { internalProblem } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES, TABLE_CODES, TOKEN_CODES } from "../rest-gateway/table/problem.ts";
+import { DEMO } from "./support/demo.ts";
 
 /** The cells of the table rows below a heading, without header rows and backticks. */
 function tableRows(file: string, heading = ""): string[][] {
@@ -33,6 +34,11 @@ function tableRows(file: string, heading = ""): string[][] {
 test("docs/settings.md lists every setting with its default and meaning", () => {
   const settings = describeSettings().map(({ name, fallback, about }) => [name, fallback, about.replaceAll("`", "")]);
   expect(tableRows("docs/settings.md", "## All settings")).toEqual(settings);
+});
+
+test("docs/settings.md lists every setting of the demo with its meaning", () => {
+  const settings = Object.entries(DEMO.config.environment!).map(([name, type]) => [name, type.description]);
+  expect(tableRows("docs/settings.md", "## Settings of the demo")).toEqual(settings);
 });
 
 test("docs/settings.md lists every limit with its value and meaning", () => {
@@ -63,7 +69,7 @@ test("docs/dba-guide.md lists every schema of the service", () => {
 
 test("docs/metrics.md lists every field of the log", () => {
   const documented = tableRows("docs/metrics.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
-  const folders = "{cache,cli,config,db,graphql,http,identity,plugins,rest-gateway,service,telemetry}";
+  const folders = "{app,cache,cli,config,db,demo,graphql,http,identity,plugins,rest-gateway,service,telemetry}";
   const sources = globSync([`${folders}/**/*.ts`, "server.ts"]).map((file) => readFileSync(file, "utf8"));
   const namesIn = (object: string) => object.split(",").map((member) => member.split(":")[0]!.trim());
   const logged = sources.flatMap((source) =>
@@ -77,7 +83,7 @@ test("docs/metrics.md lists every field of the log", () => {
 
 test.each(["architecture", "changes", "glossary", "tour"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
-    "{*,{bench,cache,cli,config,console,db,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{app,bench,cache,cli,config,console,db,demo,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
   );
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
   expect(named.length).toBeGreaterThan(15);

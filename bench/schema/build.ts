@@ -27,7 +27,7 @@ async function ours(pool: pg.Pool) {
     roles: { anonymous: "anon", named: [] },
     timeScalar: "Time",
     maxPageSize: 1000,
-    deleteAnonymous: "error",
+    plugins: [],
     nodeIds: false,
     unindexedFilters: "none",
     relations: () => catalog,

@@ -10,7 +10,7 @@ import { type Cluster, startCluster } from "./embedded.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { migrate } from "./migrate.ts";
 import { hasCurrent } from "./migrations-folder.ts";
-import { type Logins, provisionLogins } from "./provision.ts";
+import { type Editor, type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = Pick<
   Config,
@@ -19,7 +19,6 @@ export type OpenOptions = Pick<
   | "dataDir"
   | "migrate"
   | "seed"
-  | "usersWrite"
   | "recentSignIn"
   | "changesPublication"
   | "changesUrl"
@@ -28,6 +27,7 @@ export type OpenOptions = Pick<
   readonly secret: string;
   /** The role of anonymous callers; "" when they are not allowed. */
   readonly anonymousRole: string;
+  readonly editors: readonly Editor[];
   /** The schemas that are served. */
   readonly schemas: readonly string[];
   /** Runs as the owner after the migrations. */
@@ -83,8 +83,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   }
   await migrate(directUrl, options.log);
   if (await hasCurrent()) options.log("warning", UNCOMMITTED);
-  const { secret, usersWrite, anonymousRole, recentSignIn } = options;
-  const logins = await provisionLogins(directUrl, url, secret, usersWrite, anonymousRole, recentSignIn);
+  const { secret, editors, anonymousRole, recentSignIn } = options;
+  const logins = await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn);
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {

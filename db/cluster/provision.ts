@@ -1,11 +1,13 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
-import type { UsersWrite } from "../../config/config.ts";
 import { quoteIdentifier } from "../sql.ts";
+
+/** A role for changes without credentials. If it is not open, no login may become it. */
+export type Editor = { readonly role: string; readonly isOpen: boolean };
 
 /** Connection strings of the login roles: one per pool, so that no pool can assume the roles of another. */
 export type Logins = {
-  /** Becomes anon or authenticated, by the caller's token; users_editor with USERS_WRITE=open. */
+  /** Becomes anon or authenticated, by the caller's token, and the editors that are open. */
   readonly data: string;
   /** Becomes admin, so that no function that others may call can become it. */ readonly admin: string;
   /** Becomes service_role only. */ readonly service: string;
@@ -34,7 +36,7 @@ export async function provisionLogins(
   ownerUrl: string,
   serviceUrl: string,
   secret: string,
-  usersWrite: UsersWrite = "owner",
+  editors: readonly Editor[] = [],
   anonymousRole = "anon",
   recentSignIn = 600,
 ): Promise<Logins> {
@@ -43,7 +45,7 @@ export async function provisionLogins(
   try {
     const { rows } = await client.query<{ name: string }>("select current_database() as name");
     await storeSetting(client, "recent_sign_in", recentSignIn);
-    const options = { database: rows[0]!.name, serviceUrl, secret, usersWrite, anonymousRole };
+    const options = { database: rows[0]!.name, serviceUrl, secret, editors, anonymousRole };
     return {
       data: await createLogin(client, "data", options),
       admin: await createLogin(client, "admin", options),
@@ -69,7 +71,7 @@ type LoginOptions = {
   readonly database: string;
   readonly serviceUrl: string;
   readonly secret: string;
-  readonly usersWrite: UsersWrite;
+  readonly editors: readonly Editor[];
   readonly anonymousRole: string;
 };
 
@@ -85,14 +87,14 @@ async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions)
   return url.href;
 }
 
-type Login = Pick<LoginOptions, "database" | "usersWrite" | "anonymousRole"> & {
+type Login = Pick<LoginOptions, "database" | "editors" | "anonymousRole"> & {
   readonly role: string;
   readonly password: string;
   readonly kind: Kind;
 };
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
-  const { database, role, password, kind, usersWrite, anonymousRole } = login;
+  const { database, role, password, kind, editors, anonymousRole } = login;
   const name = quoteIdentifier(role);
   await client.query("begin");
   // Serializes services that start concurrently on one database.
@@ -105,8 +107,10 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   );
   await client.query(`grant connect on database ${quoteIdentifier(database)} to ${name}`);
   for (const parent of MEMBER_OF[kind]) await client.query(`grant ${quoteIdentifier(parent)} to ${name}`);
-  if (kind === "data" && usersWrite === "open") await client.query(`grant users_editor to ${name}`);
-  else await revoke(client, "users_editor", role);
+  for (const editor of editors) {
+    if (kind === "data" && editor.isOpen) await client.query(`grant ${quoteIdentifier(editor.role)} to ${name}`);
+    else await revoke(client, editor.role, role);
+  }
   if (kind === "data") await revoke(client, "admin", role);
   if (kind === "data") await grantTasks(client, anonymousRole, role);
   if (kind === "auth") {
@@ -142,7 +146,7 @@ async function revoke(client: pg.Client, role: string, login: string): Promise<v
   );
   for (const { grantor } of rows) {
     const names = [login, grantor].map(quoteIdentifier);
-    const text = `revoke ${role} from ${names[0]} granted by ${names[1]}`;
+    const text = `revoke ${quoteIdentifier(role)} from ${names[0]} granted by ${names[1]}`;
     await client.query(text).catch((error: Error) => {
       throw new Error(`before the start a superuser, or the role ${grantor}, must run: ${text}`, { cause: error });
     });

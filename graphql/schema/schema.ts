@@ -15,7 +15,6 @@ import { privilegesPlugin } from "../../plugins/shape/PrivilegesPlugin.ts";
 import { viewKeysPlugin } from "../../plugins/shape/ViewKeysPlugin.ts";
 import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin.ts";
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
-import { DeleteAnonymousPlugin } from "../../plugins/writes/DeleteAnonymousPlugin.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut, toSentence } from "./left-out.ts";
 import type { NameConflict } from "./name-conflict.ts";
@@ -29,7 +28,8 @@ export type SchemaOptions = {
   readonly schemas: readonly string[];
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
-  readonly deleteAnonymous: "error" | "false-result";
+  /** Plugins of the application, which follow those of the service. */
+  readonly plugins: readonly GraphileConfig.Plugin[];
   /** Whether rows have a `nodeId`, by which `node(id:)` finds them. */
   readonly nodeIds: boolean;
   /** What the table interface knows about views and junctions. */
@@ -44,7 +44,6 @@ export type SchemaSettings = Pick<
   Config,
   | "dbAnonRole"
   | "dbSchemas"
-  | "graphqlDeleteAnonymous"
   | "graphqlMaxPageSize"
   | "graphqlNode"
   | "graphqlRoles"
@@ -55,12 +54,11 @@ export type SchemaSettings = Pick<
 
 export const schemaSettings = (
   settings: SchemaSettings,
-): Omit<SchemaOptions, "catalog" | "relations" | "readRelations"> => ({
+): Omit<SchemaOptions, "catalog" | "relations" | "readRelations" | "plugins"> => ({
   schemas: settings.dbSchemas,
   roles: { anonymous: settings.dbAnonRole, named: settings.graphqlRoles },
   timeScalar: settings.graphqlTimeScalar,
   maxPageSize: settings.graphqlMaxPageSize,
-  deleteAnonymous: settings.graphqlDeleteAnonymous,
   nodeIds: settings.graphqlNode,
   unindexedFilters: unindexedFilters(settings),
 });
@@ -155,8 +153,8 @@ async function build(
       manyToManyPlugin(options.relations),
       tableSubscriptionsPlugin(options.relations),
       changedRowsPlugin(options.relations),
-      ...(options.deleteAnonymous === "false-result" ? [DeleteAnonymousPlugin] : []),
       unindexedFiltersPlugin(options.unindexedFilters),
+      ...options.plugins,
     ],
     pgServices: [{ ...pgService, adaptor: introspection.adaptor(objects) }],
     schema: {

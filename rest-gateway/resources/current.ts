@@ -1,6 +1,6 @@
 import type { Catalog } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
-import type { Description } from "./descriptions/index.ts";
+import type { Description } from "./description.ts";
 import { outOfOrder } from "./problem.ts";
 import { type Resource, type Resources, resourcesOf, type Served, tableName } from "./resource.ts";
 
@@ -36,6 +36,12 @@ export class CurrentResources {
 
   get byName(): Resources {
     return this.#served.resources;
+  }
+
+  /** The resource whose records may have accounts. Throws Problem as `get` does. */
+  get accounts(): Resource | undefined {
+    const described = this.#descriptions.find(({ hasAccount }) => hasAccount);
+    return described && this.get(described.name);
   }
 
   /** Throws Problem for a resource whose table is gone, or has changed so that its description is invalid. */

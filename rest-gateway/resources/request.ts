@@ -1,8 +1,8 @@
-import type { Dialect } from "../../config/setting-types.ts";
 import type { Condition } from "../../db/filters/condition.ts";
 import type { Paging } from "../conventions/paging.ts";
 import type { Parameters } from "../conventions/parameters.ts";
 import type { Chosen, Version } from "../conventions/version.ts";
+import type { Dialect } from "./description.ts";
 import type { Relation, Resource, ResourceField } from "./resource.ts";
 
 /** `Prefer: dialect=none` turns off the dialects of the settings: responses have the forms of the contract. */

@@ -6,7 +6,7 @@ import type {
   FieldDescription,
   FilterDescription,
   SortTerm,
-} from "./descriptions/index.ts";
+} from "./description.ts";
 import { outOfOrder } from "./problem.ts";
 
 /** A description whose table and columns were found in the catalog. */

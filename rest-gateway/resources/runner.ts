@@ -32,8 +32,6 @@ export type RunnerOptions = {
   readonly database: Pick<Database, "forRole">;
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly anonymousRole: string;
-  /** Whether anonymous callers may change resources whose description has an editor. */
-  readonly isOpen: boolean;
 };
 
 /** Timestamps are returned in UTC, whatever the time zone of the server is. */
@@ -49,11 +47,8 @@ export class Runner {
   }
 
   identity(request: ResourceRequest, caller: Caller, context: RequestContext): Identity {
-    return {
-      caller: this.#isEditor(request, caller) ? { ...caller, role: request.resource.description.editor! } : caller,
-      request: context,
-      settings: SETTINGS,
-    };
+    const role = this.#roleOf(request, caller);
+    return { caller: role === caller.role ? caller : { ...caller, role }, request: context, settings: SETTINGS };
   }
 
   /** Rejects with the errors of the database, with the detail that `explained` adds. */
@@ -95,10 +90,11 @@ export class Runner {
     return { identity, transactions: database.forRole(identity.caller.role), catalog: catalog.current };
   }
 
-  #isEditor({ resource, operation }: ResourceRequest, { role }: Caller): boolean {
-    const { isOpen, anonymousRole } = this.#options;
+  /** The role of a request: without credentials, an open resource is changed by its editor. */
+  #roleOf({ resource, operation }: ResourceRequest, { role }: Caller): string {
+    const { editor } = resource.description;
     const isChange = operation.kind === "update" || operation.kind === "delete";
-    return isChange && isOpen && role === anonymousRole && resource.description.editor !== null;
+    return isChange && editor?.isOpen && role === this.#options.anonymousRole ? editor.role : role;
   }
 }
 

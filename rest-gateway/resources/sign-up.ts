@@ -17,6 +17,7 @@ import type { AccountInput } from "./parse/account.ts";
 import { type Incoming, type ParseLimits, parseRequest } from "./parse/request.ts";
 import { FoundFaults } from "./problem.ts";
 import type { ResourceRequest } from "./request.ts";
+import type { Resource } from "./resource.ts";
 import { RESULT, Runner, type RunnerOptions } from "./runner.ts";
 
 export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | "limits" | "lifecycle"> &
@@ -54,11 +55,17 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   };
 }
 
+/** Throws Problem if no resource has accounts. */
+function resourceWithAccounts({ accounts }: SignUpOptions["resources"]): Resource {
+  if (!accounts) throw problem("no such path");
+  return accounts;
+}
+
 function incomingOf({ headers }: IncomingMessage, body: Buffer, options: SignUpOptions): Incoming {
   const { resources, preferences, lifecycle } = options;
   return {
     method: "POST",
-    route: { kind: "collection", resource: resources.get("users")!, parent: null },
+    route: { kind: "collection", resource: resourceWithAccounts(resources), parent: null },
     parameters: new Parameters(""),
     headers,
     body,

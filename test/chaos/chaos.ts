@@ -188,7 +188,7 @@ class ServiceProcess {
   }
 
   async start(): Promise<void> {
-    this.#child = spawn(process.execPath, ["cli/content-service.ts", "start"], {
+    this.#child = spawn(process.execPath, ["cli/content-service.ts", "start", "demo"], {
       env: this.#environment,
       stdio: "ignore",
     });

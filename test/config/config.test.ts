@@ -49,12 +49,13 @@ test("without settings the service uses an embedded database with demo data and 
     port: 3000,
     workers: 1,
     baseUrl: "",
+    application: "",
+    declared: {},
     databaseUrl: "",
     databaseDirectUrl: "",
     dataDir: ".data",
     migrate: true,
     seed: "demo",
-    usersWrite: "open",
     jwtSecret: "",
     jwtPrivateKey: "",
     jwtPreviousKey: "",
@@ -108,7 +109,6 @@ test("without settings the service uses an embedded database with demo data and 
     docs: true,
     console: true,
     serverTiming: true,
-    usersDialect: [],
     apiMaxRecords: 10_000,
     apiV1Status: { status: "supported", sunset: null, guide: "" },
     taskAnonymous: true,
@@ -139,7 +139,6 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlBadToken: "anonymous",
     graphqlNode: false,
     graphqlInternalStatus: 200,
-    graphqlDeleteAnonymous: "error",
     graphqlDocuments: new Map(),
     graphqlDocumentsMode: "off",
     graphiql: true,
@@ -225,14 +224,6 @@ test.each([
   expect(readConfig(environment)).toMatchObject({ dbPoolShort: count, dbSharedReads: directUrl === "" ? 4 : 0 });
 });
 
-test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL by default", () => {
-  expect(readConfig({}).usersWrite).toBe("open");
-  expect(readConfig({ USERS_WRITE: "owner" }).usersWrite).toBe("owner");
-  expect(readConfig(OWN).usersWrite).toBe("owner");
-  expect(readConfig({ ...OWN, MIGRATE: "off" }).usersWrite).toBe("owner");
-  expect(readConfig({ ...OWN, USERS_WRITE: "open" }).usersWrite).toBe("open");
-});
-
 test("OPENAPI=disabled means off", () => {
   expect(readConfig({ OPENAPI: "disabled" }).openapi).toBe("off");
 });
@@ -295,7 +286,6 @@ test.each([
   ["BASE_URL", "https://api.example.com/v1/", { baseUrl: "https://api.example.com/v1" }],
   ["DB_SCHEMAS", "public, api ,shop", { dbSchemas: ["public", "api", "shop"] }],
   ["DB_STATEMENT_TIMEOUT", "0", { dbStatementTimeout: 0 }],
-  ["USERS_DIALECT", "detail, case", { usersDialect: ["detail", "case"] }],
   ["BODY_LIMIT", "1000", { bodyLimit: 1000, restBodyLimit: 16_000, wsMaxMessageBytes: 63 }],
   ["MAX_CONNECTIONS_PER_ADDRESS", "50", { wsMaxConnectionsPerAddress: 5, realtimeMaxChannelsPerAddress: 250 }],
   ["API_V1_STATUS", "deprecated", { apiV1Status: { status: "deprecated", sunset: null, guide: "" } }],
@@ -307,7 +297,6 @@ test.each([
   ],
   ["GRAPHQL_TIME_SCALAR", "DateTime", { graphqlTimeScalar: "DateTime" }],
   ["GRAPHQL_INTERNAL_STATUS", "400", { graphqlInternalStatus: 400 }],
-  ["GRAPHQL_DELETE_ANONYMOUS", "false-result", { graphqlDeleteAnonymous: "false-result" }],
   [
     "CORS_ORIGINS",
     "https://a.example, http://localhost:5173",
@@ -397,7 +386,6 @@ test.each([
   ["DATABASE_DIRECT_URL", "h:5432", `DATABASE_DIRECT_URL ${POSTGRES}`],
   ["MIGRATE", "no", 'MIGRATE must be on or off (is "no")'],
   ["SEED", "yes", 'SEED must be demo or none (is "yes")'],
-  ["USERS_WRITE", "on", 'USERS_WRITE must be open or owner (is "on")'],
   ["JWT_SECRET", "thirty-one bytes are not enough", "JWT_SECRET must have at least 32 bytes"],
   ["JWT_PRIVATE_KEY", "secret", "JWT_PRIVATE_KEY must be the PEM of an RSA private key of at least 2048 bits"],
   ["DB_SCHEMAS", " , ", 'DB_SCHEMAS must name at least one schema (is " , ")'],
@@ -420,11 +408,6 @@ test.each([
     `JWT_ROLE_CLAIM must be the name of a claim, a path such as app.role or .roles[0], or a JSONPath such as $.roles[?(@ == 'editor')] (is "app..role")`,
   ],
   ["WORKERS", "0", 'WORKERS must be at least 1 (is "0")'],
-  [
-    "USERS_DIALECT",
-    "detail loud",
-    'USERS_DIALECT must be a list of detail, flat, envelope, partial, case (is "detail loud")',
-  ],
   ...[
     "gone",
     "deprecated 2027-02-30",
@@ -434,7 +417,6 @@ test.each([
   ].map((text): [string, string, string] => ["API_V1_STATUS", text, `API_V1_STATUS ${LIFECYCLE} (is "${text}")`]),
   ["GRAPHQL_TIME_SCALAR", "Timestamp", 'GRAPHQL_TIME_SCALAR must be Time or DateTime (is "Timestamp")'],
   ["GRAPHQL_INTERNAL_STATUS", "500", 'GRAPHQL_INTERNAL_STATUS must be 200 or 400 (is "500")'],
-  ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
   ["GRAPHIQL", "yes", 'GRAPHIQL must be on or off (is "yes")'],
   ["LOG_LEVEL", "loud", 'LOG_LEVEL must be fatal or error or warn or info or debug or trace or silent (is "loud")'],
   ["CORS_ORIGINS", "app.example.com", `${WEB_ORIGINS} (is "app.example.com")`],
@@ -522,11 +504,6 @@ test.each([
     "JWT_SECRET is a JSON Web Key, which requires MIGRATE=off",
   ],
   ["demo data with MIGRATE=off", { ...OWN, MIGRATE: "off", SEED: "demo" }, "SEED=demo requires MIGRATE=on"],
-  [
-    "open writes to users with MIGRATE=off",
-    { ...OWN, MIGRATE: "off", USERS_WRITE: "open" },
-    "USERS_WRITE=open requires MIGRATE=on",
-  ],
 ])("%s is rejected", (_what, environment, message) =>
   expect(errorOf(environment as Record<string, string>)).toBe(message),
 );
@@ -536,7 +513,6 @@ test.each([
   "GRAPHQL_DEPTH",
   "JWT_SECRETS",
   "LOGIN_TRIES",
-  "USERS_WRITES",
   "TASK_CONCURENCY",
   "API_V1_STATE",
   "AUTH_PROVIDER",

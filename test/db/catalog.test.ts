@@ -376,13 +376,15 @@ describe("the login roles", () => {
     expect(await attempt("auth", "select auth_api.start_tokens(1, 0, sha256('token'), now(), now())")).toBe("done");
   });
 
-  test("only data may become users_editor, only with USERS_WRITE=open, and no longer after a change to owner", async () => {
+  const EDITOR = { role: "users_editor", isOpen: false };
+
+  test("only data may become an editor, only if it is open, and no longer after it is closed", async () => {
     const secret = "a secret for the tests of roles";
     const become = (kind: keyof Logins) => attempt(kind, "select set_config('role', 'users_editor', true)");
-    await provisionLogins(database.url, database.url, secret, "open");
+    await provisionLogins(database.url, database.url, secret, [{ ...EDITOR, isOpen: true }]);
     expect([await become("data"), await become("service"), await become("auth")]).toEqual(["done", "42501", "42501"]);
     expect(await attempt("data", "set local role users_editor", "delete from users where id = 4")).toBe("done");
-    await provisionLogins(database.url, database.url, secret, "owner");
+    await provisionLogins(database.url, database.url, secret, [EDITOR]);
     expect(await become("data")).toBe("42501");
   });
 
@@ -392,7 +394,7 @@ describe("the login roles", () => {
     await database.owner.query(`set role ${other}; grant users_editor to ${login}; reset role`);
     try {
       expect(await attempt("data", "set local role users_editor")).toBe("done");
-      await provisionLogins(database.url, database.url, "a secret for the tests of roles", "owner");
+      await provisionLogins(database.url, database.url, "a secret for the tests of roles", [EDITOR]);
       expect(await attempt("data", "set local role users_editor")).toBe("42501");
     } finally {
       await database.owner.query(`drop role ${other}`);

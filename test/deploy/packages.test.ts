@@ -16,7 +16,7 @@ import { PROJECT } from "../support/command.ts";
 const read = (file: string) => readFileSync(join("deploy", file), "utf8");
 const { scripts, version, files } = JSON.parse(readFileSync("package.json", "utf8"));
 /** `cli/content-service.ts start` */
-const ARGUMENTS = /^exec node (.* start)$/.exec(scripts.start)![1]!;
+const ARGUMENTS = /^exec node (.* start) demo$/.exec(scripts.start)![1]!;
 const drainSeconds = Number(describeSettings().find(({ name }) => name === "DRAIN_TIMEOUT")!.fallback) / 1000;
 
 /** In what these schemas use, the versions of JSON Schema do not differ. `id` is a name of older ones. */

@@ -123,7 +123,7 @@ test("a view that is created while the schema is built has the key of its table"
       schemas: ["public"],
       timeScalar: "DateTime",
       maxPageSize: 100,
-      deleteAnonymous: "error",
+      plugins: [],
     },
     ...{ nodeIds: false, unindexedFilters: "all", roles: { anonymous: "anon", named: [] } },
     relations: () => catalog,

@@ -2,13 +2,14 @@ import { describe, expect, test } from "vitest";
 import { Routes } from "../../http/pipeline/routes.ts";
 import { ROUTES } from "../../rest-gateway/auth/routes.ts";
 import { httpRoutes, socketRoutes } from "../../service/routes.ts";
+import { DESCRIPTIONS } from "../support/demo.ts";
 
 const NAMES = [
   ...(["tables", "graphql", "explorer", "broadcasts", "resources", "auth"] as const),
   ...(["health", "operations", "console", "site", "reference"] as const),
 ];
 
-const all = httpRoutes(Object.fromEntries(NAMES.map((name) => [name, name])), "nothing");
+const all = httpRoutes(Object.fromEntries(NAMES.map((name) => [name, name])), "nothing", DESCRIPTIONS);
 
 test.each([
   ["/rest/v1", "tables"],

@@ -27,11 +27,11 @@ export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
 
 /** The command of `npm start` without the time that npm takes. */
 export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
-  start(process.execPath, [BINARY, "start"], { ...options, serves: true });
+  start(process.execPath, [BINARY, "start", "demo"], { ...options, serves: true });
 
 /** The same in a terminal, which is closed when the child process is killed: its output is the text for people. */
 export const terminalStart = (options: Omit<StartOptions, "args">): Command =>
-  start("script", ["--quiet", "--return", "--command", `exec node ${BINARY} start`, "/dev/null"], {
+  start("script", ["--quiet", "--return", "--command", `exec node ${BINARY} start demo`, "/dev/null"], {
     ...options,
     serves: true,
   });
@@ -44,7 +44,12 @@ export const npmTypes = ({ args = [], ...options }: StartOptions): Command =>
 export const nodeRun = (
   command: "start" | "types" | "user" | "key" | "ready",
   { args = [], input = "", ...options }: StartOptions & { readonly input?: string },
-): Command => start(process.execPath, [BINARY, command, ...args], { ...options, input });
+): Command =>
+  start(process.execPath, [BINARY, command, ...args], {
+    ...options,
+    settings: { APPLICATION: "demo", ...options.settings },
+    input,
+  });
 
 const BINARY = "cli/content-service.ts";
 
@@ -142,7 +147,7 @@ export class Command {
   /** The Node process below npm. */
   get pid(): number {
     const pids = [this.child.pid!, ...processesBelow(this.child.pid!)];
-    const node = pids.find((pid) => /^\S*node (\S+ )*\S*\/server\.ts$/.test(argumentsOf(pid)));
+    const node = pids.find((pid) => /^\S*node (\S+ )*\S*\/server\.ts( demo)?$/.test(argumentsOf(pid)));
     if (node === undefined) throw new Error("the service does not run");
     return node;
   }

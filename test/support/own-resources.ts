@@ -12,7 +12,7 @@ import { type Head, RequestNotes } from "../../http/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { Lifecycle } from "../../rest-gateway/conventions/version.ts";
 import { CurrentResources } from "../../rest-gateway/resources/current.ts";
-import type { Description } from "../../rest-gateway/resources/descriptions/index.ts";
+import type { Description } from "../../rest-gateway/resources/description.ts";
 import { ResourceInterface } from "../../rest-gateway/resources/index.ts";
 import { PreferenceParser } from "../../rest-gateway/resources/parse/headers.ts";
 import { createTestDatabase } from "./database.ts";
@@ -75,7 +75,6 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       limits: { size: 1_048_576, depth: 100, records: 1000 },
       preferences: new PreferenceParser([]),
       lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
-      isOpen: false,
       endpoints: new Map(),
       // These resources have no accounts.
       auth: undefined as never,

@@ -1,10 +1,13 @@
 import type { Logger } from "pino";
+import { applicationOf, declaredNames } from "../../app/application.ts";
+import { type Definition, NO_APPLICATION } from "../../app/load.ts";
 import { type Config, readConfig } from "../../config/config.ts";
 import { LIMITS } from "../../config/limits.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import { hashCheaply } from "./cluster.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { DEMO } from "./demo.ts";
 
 /** A GraphQL response as a client receives it. */
 export type Answer = {
@@ -45,22 +48,26 @@ const USERS: Record<DemoUser, { id: string; name: string; role: string; permissi
 export const JWT_SECRET = "a secret of the tests, long enough for HS256";
 
 /** The configuration of environment variables, and of limits, which have no variable: `{ PORT: "0", REST_MAX_EMBEDS: "3" }`. */
-export function readTestConfig(settings: Readonly<Record<string, string>>): Config {
+export function readTestConfig(settings: Readonly<Record<string, string>>, definition = NO_APPLICATION): Config {
   const isLimit = ([name]: [string, string]) => name in LIMITS;
   const limits = Object.entries(settings).filter(isLimit);
   const environment = Object.entries(settings).filter((entry) => !isLimit(entry));
   return readConfig(Object.fromEntries(environment), {
+    declared: declaredNames(definition),
     limits: Object.fromEntries(limits.map(([name, value]) => [name, Number(value)])),
   });
 }
 
-/** The real service on a new database, which is dropped at the end. `settings` are for `readTestConfig`; `log` and `clock` replace those of the service. */
+/** The real service with the demo on a new database, which is dropped at the end. `settings` are for `readTestConfig`; `log` and `clock` replace those of the service. */
 export async function startTestService(
   settings: Readonly<Record<string, string>> = {},
   given?: TestDatabase,
   log?: Logger,
   clock?: () => number,
-  { buildsGraphQL = false } = {},
+  {
+    buildsGraphQL = false,
+    definition = DEMO,
+  }: { readonly buildsGraphQL?: boolean; readonly definition?: Definition } = {},
 ): Promise<TestService> {
   const database = given ?? (await createTestDatabase());
   const environment = {
@@ -80,8 +87,9 @@ export async function startTestService(
     TASK_CONCURRENCY: "0",
     ...settings,
   };
-  const config = readTestConfig(environment);
+  const config = readTestConfig(environment, definition);
   const service = await startService(config, log ?? createLog(config.logLevel), {
+    application: applicationOf(definition, config),
     hashPassword: hashCheaply,
     // Most files have no GraphQL request.
     defersGraphQL: !buildsGraphQL,

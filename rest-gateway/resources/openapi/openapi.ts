@@ -104,9 +104,9 @@ function componentsOf(api: ApiVersion): Components {
   };
 }
 
-/** `POST /auth/register` takes and returns a user as version 1 does. */
+/** `POST /auth/register` takes and returns a record of the resource with accounts, as version 1 does. */
 function schemasOfSignUp(api: ApiVersion) {
-  const users = api.resources.get("users");
+  const users = [...api.resources.values()].find(({ description }) => description.hasAccount);
   const inVersion1: ApiVersion = { ...api, version: 1, isCamel: false };
   return users
     ? signUpSchemas(createSchema(inVersion1, users), recordSchema(inVersion1, users))

@@ -75,11 +75,13 @@ function parametersOf(api: ApiVersion, resource: Resource): Parameter[] {
         enum: ["asc", "desc"],
       },
     ),
-    queryParameter("keyword", "Records that contain this text, ignoring case. At most 10,000 characters."),
+    ...(resource.description.search === null ? [] : [KEYWORD]),
     ...pagingOf(api, resource),
     ...[...new Set(resource.filterNamed.values())].map((filter) => filterParameter(api, filter)),
   ];
 }
+
+const KEYWORD = queryParameter("keyword", "Records that contain this text, ignoring case. At most 10,000 characters.");
 
 const code = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(", ");
 
@@ -92,9 +94,9 @@ function describeFields(api: ApiVersion, resource: Resource): string {
   return `The fields of each record, separated by commas: ${names}${dotted}. The default is all fields.`;
 }
 
-function describeSort(api: ApiVersion, { sorts, order }: Resource): string {
+function describeSort(api: ApiVersion, { sorts, order, key }: Resource): string {
   const names = [...sorts].map((field) => nameIn(field, api));
-  const usual = order.map(({ field, direction }) => `${nameIn(field, api)}:${direction}`).join(",");
+  const usual = order.map(({ field, direction }) => `${nameIn(field, api)}:${direction}`).join(",") || nameIn(key, api);
   return `Fields separated by commas, each optionally with \`:asc\` or \`:desc\`: ${code(names)}. The default is \`${usual}\`.`;
 }
 

@@ -11,7 +11,7 @@ import { OPEN } from "../../openapi/conventions/security.ts";
 import { accepted } from "../../openapi/conventions/tasks.ts";
 import type { JsonSchema, Operation, Parameter, PathItem, Reference, Response } from "../../openapi/document.ts";
 import { arrayOf, refer } from "../../openapi/schema-parts.ts";
-import type { ActionDescription } from "../descriptions/index.ts";
+import type { ActionDescription } from "../description.ts";
 import { isWritable, type Resource, type ResourceField, tableName } from "../resource.ts";
 import { fieldsParameter, idName, idParameter, listParameters } from "./parameters.ts";
 import { createSchema } from "./schemas.ts";
@@ -259,10 +259,10 @@ type Use = "select" | "insert" | "update" | "delete";
 
 /** Makes credentials optional if the grants allow the operation to anonymous callers. Otherwise empty. */
 function securityOf(api: ApiVersion, resource: Resource, use: Use): Pick<Operation, "security"> {
-  const { catalog, anonymousRole, isOpen } = api;
+  const { catalog, anonymousRole } = api;
   const { table, description } = resource;
   const isChange = use === "update" || use === "delete";
-  const role = isChange && isOpen ? (description.editor ?? anonymousRole) : anonymousRole;
+  const role = isChange && description.editor?.isOpen ? description.editor.role : anonymousRole;
   return mayUseTable(catalog, role, table, use) ? OPEN : {};
 }
 

@@ -4,7 +4,7 @@ import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
-import type { Description } from "../descriptions/index.ts";
+import type { Description } from "../description.ts";
 import type { Collection, Relation, Resource, Resources } from "../resource.ts";
 
 /** Options that are the same for all versions, and do not change while the service runs. */
@@ -12,8 +12,6 @@ export type ApiOptions = {
   /** The URL of the service. */
   readonly baseUrl: string;
   readonly anonymousRole: string;
-  /** Whether anonymous callers may change resources whose description has an editor. */
-  readonly isOpen: boolean;
   readonly hasTasks: boolean;
   /** Maximum records of one POST. */
   readonly maxRecords: number;

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { parserCache } from "../../../cache/text-cache.ts";
-import { DIALECTS, type Dialect } from "../../../config/setting-types.ts";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/headers.ts";
 import { badRequest } from "../../conventions/problem.ts";
+import { DIALECTS, type Dialect } from "../description.ts";
 import { malformedPrecondition } from "../problem.ts";
 import { NO_DIALECT, type Precondition, type Preferences, type Values } from "../request.ts";
 

@@ -23,7 +23,8 @@ export function parseList(
 ): Omit<OperationOf<"list">, "parent"> {
   const { description } = resource;
   const hasVariants = style.version === 1;
-  const names = ["fields", "sort", "order", "keyword", ...pagingParameters(hasVariants)];
+  const search = description.search === null ? [] : ["keyword"];
+  const names = ["fields", "sort", "order", ...search, ...pagingParameters(hasVariants)];
   const filters = Object.keys(description.filters).map((name) => (style.isCamel ? camelCase(name) : name));
   parameters.allowOnly([...names, ...filters], (name) => resource.filterNamed.has(name));
   const paging = parsePaging(parameters, {

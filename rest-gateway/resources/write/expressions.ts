@@ -59,11 +59,11 @@ export const sameText =
     return sql`lower(${columnOf(field)(row)}) = lower(${writeValue(text)}::${sql.identifier(schema, name)})`;
   };
 
-/** Whether the row matches a keyword. */
+/** Whether the row matches a keyword. Only for resources with a search. */
 export const matchesSearch =
   ({ description }: Resource, keyword: number): Expression =>
   ({ row }) =>
-    sql`${qualifiedName(description.search)}(${row}, ${writeValue(keyword)})`;
+    sql`${qualifiedName(description.search!)}(${row}, ${writeValue(keyword)})`;
 
 /** A piece of JSON text: fixed, the text of a column, or a link that is null where its column is. */
 type Piece = string | ResourceField | { readonly field: ResourceField; readonly href: string };

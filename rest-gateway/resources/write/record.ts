@@ -4,7 +4,7 @@ import { writeCommand } from "../../table/write/changes.ts";
 import { SNAPSHOT } from "../../table/write/result.ts";
 import { writeList, writeWhere } from "../../table/write/rows.ts";
 import { Aliases, type From, fromTable } from "../../table/write/scope.ts";
-import type { Reference } from "../descriptions/index.ts";
+import type { Reference } from "../description.ts";
 import { conditionsOf, type RecordPlan, type TargetPlan } from "../record-plan.ts";
 import { columnOf, modifiedOf, qualifiedName, versionOf } from "./expressions.ts";
 

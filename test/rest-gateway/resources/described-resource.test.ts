@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Description } from "../../../rest-gateway/resources/descriptions/index.ts";
+import type { Description } from "../../../rest-gateway/resources/description.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 import { CHEAP_PRODUCTS, DDL, MAKERS, PRODUCT_PRICES, PRODUCTS } from "./fixtures.ts";
 

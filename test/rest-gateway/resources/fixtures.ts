@@ -1,5 +1,5 @@
-import type { Description } from "../../../rest-gateway/resources/descriptions/index.ts";
-import { USERS } from "../../../rest-gateway/resources/descriptions/users.ts";
+import type { Description } from "../../../rest-gateway/resources/description.ts";
+import { DESCRIPTIONS } from "../../support/demo.ts";
 
 /** A table as a team might have it: a UUID as key, columns under names of their own, types of many kinds. */
 export const TABLES = `
@@ -132,6 +132,6 @@ export const PRODUCT_PRICES: Description = {
 };
 
 export const MAKERS: Description = {
-  ...USERS,
+  ...DESCRIPTIONS.find(({ name }) => name === "users")!,
   collections: { products: { resource: "products", field: "maker_id", isCreatable: true } },
 };

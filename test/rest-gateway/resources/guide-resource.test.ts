@@ -1,12 +1,15 @@
 import { readFileSync } from "node:fs";
 import { stripTypeScriptTypes } from "node:module";
 import { Writable } from "node:stream";
+import { pathToFileURL } from "node:url";
 import pino from "pino";
 import { beforeAll, expect, test } from "vitest";
+import { applicationOf } from "../../../app/application.ts";
+import { readConfig } from "../../../config/config.ts";
 import { statementsOf } from "../../../db/cluster/statements.ts";
-import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
-import { USERS } from "../../../rest-gateway/resources/descriptions/users.ts";
+import type { Description } from "../../../rest-gateway/resources/description.ts";
 import { createTestDatabase } from "../../support/database.ts";
+import { DEMO, DESCRIPTIONS } from "../../support/demo.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 import { sendTo } from "../../support/resource-client.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -21,10 +24,12 @@ function blocksOf(heading: string): string[] {
 
 const [table] = blocksOf("Add a table");
 const [search, description] = blocksOf("Add a resource");
-const source = stripTypeScriptTypes(description!);
-const { BOOKMARKS } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const product = pathToFileURL("app/index.ts").href;
+const source = stripTypeScriptTypes(description!).replace('"content-service"', JSON.stringify(product));
+const { bookmarks } = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const { resources } = applicationOf({ folder: null, config: { resources: [bookmarks] } }, readConfig({}));
 
-const { api, sql } = useOwnResources(`${table}${search}`, [...DESCRIPTIONS, BOOKMARKS]);
+const { api, sql } = useOwnResources(`${table}${search}`, [...DESCRIPTIONS, ...resources]);
 
 test("the resource in docs/dba-guide.md is served as documented", async () => {
   const made = await api("POST /bookmarks", { as: 1, body: { article_id: 2, text: "read again" } });
@@ -70,15 +75,13 @@ let service: TestService;
 beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(column!);
-  const fields = USERS.fields as Record<string, object>;
-  Object.assign(fields, new Function(`return {${field}}`)());
+  const added = new Function(`return {${field}}`)();
+  const withField = (resource: Description) =>
+    resource.name === "users" ? { ...resource, fields: { ...resource.fields, ...added } } : resource;
+  const definition = { ...DEMO, config: { ...DEMO.config, resources: DESCRIPTIONS.map(withField) } };
   const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(String(line))) }));
-  service = await startTestService({ API_KEY_REQUIRED: "false", USERS_WRITE: "open" }, database, log);
-  return async () => {
-    // Other test files may use the same module.
-    delete fields.locale;
-    await service.stop();
-  };
+  service = await startTestService({ API_KEY_REQUIRED: "false" }, database, log, undefined, { definition });
+  return () => service.stop();
 });
 
 test("the field of a user in docs/dba-guide.md is taken and returned by every interface that creates or changes users", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Description } from "../../../rest-gateway/resources/descriptions/index.ts";
+import type { Description } from "../../../rest-gateway/resources/description.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 import { DDL, MAKERS, PRODUCTS } from "./fixtures.ts";
 

@@ -1,9 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
 import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
-import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
 import { parseText } from "../../../rest-gateway/resources/parse/request.ts";
 import { Statements } from "../../../rest-gateway/resources/runner.ts";
+import { DESCRIPTIONS } from "../../support/demo.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe, sql } = useOwnResources("", []);

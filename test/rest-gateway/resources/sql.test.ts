@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { expect, test } from "vitest";
 import { Lifecycle } from "../../../rest-gateway/conventions/version.ts";
-import { DESCRIPTIONS } from "../../../rest-gateway/resources/descriptions/index.ts";
 import { PreferenceParser } from "../../../rest-gateway/resources/parse/headers.ts";
 import { parseText } from "../../../rest-gateway/resources/parse/request.ts";
 import { Statements } from "../../../rest-gateway/resources/runner.ts";
+import { DESCRIPTIONS } from "../../support/demo.ts";
 import { useOwnResources } from "../../support/own-resources.ts";
 
 const { describe: lookUp } = useOwnResources("", []);

@@ -1,7 +1,12 @@
-import { sideEffectWithPgClient, sqlValueWithCodec } from "postgraphile/@dataplan/pg";
-import { context, list } from "postgraphile/grafast";
-import { type SQL, sql } from "postgraphile/pg-sql2";
-import type { FunctionResource } from "./MutationShapePlugin.ts";
+import {
+  context,
+  list,
+  type PgResource,
+  type SQL,
+  sideEffectWithPgClient,
+  sql,
+  sqlValueWithCodec,
+} from "content-service/postgraphile";
 
 /**
  * `deleteArticle` returns false to a caller who is not authenticated: the second variant of the contract. For them the
@@ -14,7 +19,7 @@ export const DeleteAnonymousPlugin: GraphileConfig.Plugin = {
   schema: {
     hooks: {
       GraphQLObjectType_fields_field(field, _build, { scope }) {
-        const resource = scope.pgFieldResource as FunctionResource | undefined;
+        const resource = scope.pgFieldResource as PgResource<any, any, any, any, any> | undefined;
         if (!scope.isRootMutation || scope.fieldName !== "deleteArticle" || !resource?.parameters) return field;
         const { executor, parameters } = resource;
         const from = resource.from as (id: { placeholder: SQL }) => SQL;

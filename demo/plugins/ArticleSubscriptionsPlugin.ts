@@ -1,7 +1,14 @@
-import type { PgResource } from "postgraphile/@dataplan/pg";
-import { constant, lambda, SafeError, type Step } from "postgraphile/grafast";
-import { extendSchema, gql } from "postgraphile/utils";
-import { changes, currentRow } from "./change-steps.ts";
+import {
+  changes,
+  constant,
+  currentRow,
+  extendSchema,
+  gql,
+  lambda,
+  type PgResource,
+  SafeError,
+  type Step,
+} from "content-service/postgraphile";
 
 /**
  * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event

@@ -1,6 +1,6 @@
-import type { Description } from "./index.ts";
+import { defineResource } from "content-service";
 
-export const ARTICLES: Description = {
+export const articles = defineResource({
   name: "articles",
   singular: "article",
   about: "Texts by users.",
@@ -16,9 +16,6 @@ export const ARTICLES: Description = {
     updated_at: {},
   },
   modified: ["updated_at", "created_at"],
-  missing: "RESOURCE_NOT_FOUND",
-  list: "envelope",
-  pageSize: 20,
   order: [
     { field: "created_at", direction: "desc" },
     { field: "id", direction: "desc" },
@@ -35,7 +32,4 @@ export const ARTICLES: Description = {
   relations: { author: { resource: "users", field: "author_id" } },
   collections: { comments: { resource: "comments", field: "article_id", isCreatable: true } },
   actions: { publish: { function: "public.publish_article", about: "Sets the status to PUBLISHED." } },
-  cascade: [],
-  editor: null,
-  hasAccount: false,
-};
+});

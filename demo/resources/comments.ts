@@ -1,6 +1,6 @@
-import type { Description } from "./index.ts";
+import { defineResource } from "content-service";
 
-export const COMMENTS: Description = {
+export const comments = defineResource({
   name: "comments",
   singular: "comment",
   about: "Comments by users on articles.",
@@ -12,10 +12,6 @@ export const COMMENTS: Description = {
     content: { write: "always", isRequired: true },
     created_at: {},
   },
-  modified: [],
-  missing: "RESOURCE_NOT_FOUND",
-  list: "envelope",
-  pageSize: 20,
   order: [
     { field: "created_at", direction: "desc" },
     { field: "id", direction: "desc" },
@@ -30,9 +26,4 @@ export const COMMENTS: Description = {
     article: { resource: "articles", field: "article_id" },
     author: { resource: "users", field: "author_id" },
   },
-  collections: {},
-  actions: {},
-  cascade: [],
-  editor: null,
-  hasAccount: false,
-};
+});

@@ -1,5 +1,4 @@
-import type {} from "postgraphile";
-import type { PgSelectSingleStep } from "postgraphile/@dataplan/pg";
+import type { PgSelectSingleStep } from "content-service/postgraphile";
 
 /** `Article.title(language: String): String!`: the column, or its translation by the SQL function `articles_title`. */
 export const ArticleTitlePlugin: GraphileConfig.Plugin = {

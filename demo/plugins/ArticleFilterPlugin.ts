@@ -1,5 +1,4 @@
-import { type PgCondition, sqlValueWithCodec, TYPES } from "postgraphile/@dataplan/pg";
-import { type SQL, sql } from "postgraphile/pg-sql2";
+import { type PgCondition, type SQL, sql, sqlValueWithCodec, TYPES } from "content-service/postgraphile";
 
 type Field = {
   readonly type: "status" | "ID" | "String" | "Datetime";

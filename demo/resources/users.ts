@@ -1,6 +1,6 @@
-import type { Description } from "./index.ts";
+import { defineResource } from "content-service";
 
-export const USERS: Description = {
+export const users = defineResource({
   name: "users",
   singular: "user",
   about: "The authors of articles and comments.",
@@ -25,13 +25,10 @@ export const USERS: Description = {
     age: { field: "age", operator: "is", about: "Users of this age." },
   },
   search: "internal.user_matches",
-  relations: {},
   collections: { articles: { resource: "articles", field: "author_id", isCreatable: false } },
-  actions: {},
   cascade: [
     { table: "public.comments", column: "author_id" },
     { table: "public.articles", column: "author_id" },
   ],
-  editor: "users_editor",
   hasAccount: true,
-};
+});

@@ -1,7 +1,5 @@
-import type { RestCode } from "../../../db/problems/reasons.ts";
-import { ARTICLES } from "./articles.ts";
-import { COMMENTS } from "./comments.ts";
-import { USERS } from "./users.ts";
+import type { Editor } from "../../db/cluster/provision.ts";
+import type { RestCode } from "../../db/problems/reasons.ts";
 
 /**
  * A resource: its table, its fields, and what clients may do with them. The rules about the data are not here: they are
@@ -30,8 +28,8 @@ export type Description = {
   readonly order: readonly SortTerm[];
   readonly sorts: readonly string[];
   readonly filters: Readonly<Record<string, FilterDescription>>;
-  /** A function of a row and a text, with its schema, that returns whether the row matches `?keyword=`. */
-  readonly search: string;
+  /** A function of a row and a text, with its schema, that returns whether the row matches `?keyword=`; null if lists have no search. */
+  readonly search: string | null;
   /** Records that this one refers to, for links and `?fields=author.name`. */
   readonly relations: Readonly<Record<string, RelationDescription>>;
   /** Records that refer to this one: `/articles/{id}/comments`. */
@@ -43,8 +41,8 @@ export type Description = {
    * first, which requires the right to update one of its columns.
    */
   readonly cascade: readonly Reference[];
-  /** The role of PUT, PATCH and DELETE without credentials; null if they require credentials. */
-  readonly editor: string | null;
+  /** Of PUT, PATCH and DELETE without credentials; null if they always require credentials. */
+  readonly editor: Editor | null;
   /** Whether `POST` may contain a password, which creates an account. */
   readonly hasAccount: boolean;
 };
@@ -93,8 +91,9 @@ export type Reference = {
   readonly column: string;
 };
 
-/** Every resource. It is served if its table exists. */
-export const DESCRIPTIONS: readonly Description[] = [USERS, ARTICLES, COMMENTS];
-
-/** Every `editor`: the roles for changes without credentials. */
-export const EDITORS = DESCRIPTIONS.flatMap(({ editor }) => (editor === null ? [] : [editor]));
+/**
+ * Response formats besides the usual ones: the shape of errors (detail, flat), the page envelope of version 1 (envelope), PUT keeps absent
+ * fields (partial), field names in camelCase (case).
+ */
+export const DIALECTS = ["detail", "flat", "envelope", "partial", "case"] as const;
+export type Dialect = (typeof DIALECTS)[number];

@@ -1,0 +1,91 @@
+import { relative } from "node:path";
+import { isSetting, type Config as Settings } from "../config/config.ts";
+import { ConfigError, parseValue } from "../config/setting-types.ts";
+import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
+import type { Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
+import type { Definition } from "./load.ts";
+import { originOf } from "./origin.ts";
+
+/** An application in one environment, as the service uses it. */
+export type Application = {
+  /** The absolute path of its folder; null for a service without an application. */
+  readonly folder: string | null;
+  readonly resources: readonly Description[];
+  readonly dialects: readonly Dialect[];
+  /** Loads its plugins of PostGraphile. */
+  plugins(): Promise<readonly GraphileConfig.Plugin[]>;
+};
+
+/** The values that a description may leave out. */
+const DEFAULTS = {
+  modified: [],
+  missing: "RESOURCE_NOT_FOUND",
+  list: "envelope",
+  pageSize: 20,
+  order: [],
+  sorts: [],
+  filters: {},
+  search: null,
+  relations: {},
+  collections: {},
+  actions: {},
+  cascade: [],
+  editor: null,
+  hasAccount: false,
+} as const satisfies Omit<Description, keyof Pick<Description, "name" | "singular" | "about" | "table" | "fields">>;
+
+/** Names of the environment variables that an application declares. */
+export const declaredNames = ({ config }: Definition): readonly string[] => Object.keys(config.environment ?? {});
+
+/** The application with the values of these settings. Throws ConfigError, which names the file, its line and what to do. */
+export function applicationOf(
+  { folder, config }: Definition,
+  settings: Pick<Settings, "declared" | "embedded">,
+): Application {
+  const taken = Object.keys(config.environment ?? {}).find((name) => isSetting(name));
+  if (taken !== undefined)
+    throw new ConfigError(
+      `${placeOf(config, folder)}: ${taken} is a setting of the service: use another name, such as APP_${taken}`,
+    );
+  const environment = valuesOf(config.environment ?? {}, settings.declared);
+  const deployment: Deployment = { embedded: settings.embedded };
+  const { resources: given = [], dialects = [], graphql } = config;
+  const resources = typeof given === "function" ? given(environment, deployment) : given;
+  refuseDuplicates(resources, folder);
+  return {
+    folder,
+    resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
+    dialects: typeof dialects === "function" ? dialects(environment, deployment) : dialects,
+    plugins: async () => (graphql ? (await graphql(environment)).plugins : []),
+  };
+}
+
+function valuesOf(types: EnvironmentTypes, declared: Settings["declared"]): Values<EnvironmentTypes> {
+  const entries = Object.entries(types);
+  return Object.fromEntries(entries.map(([name, type]) => [name, parseValue(name, type, declared[name])]));
+}
+
+function refuseDuplicates(resources: readonly Resource[], folder: string | null): void {
+  const byName = new Map<string, Resource>();
+  for (const resource of resources) {
+    const other = byName.get(resource.name);
+    if (other)
+      throw new ConfigError(
+        `${placeOf(resource, folder)}: there is another resource named ${resource.name}, ${placeOf(other, folder)}: rename one of them`,
+      );
+    byName.set(resource.name, resource);
+  }
+  const [first, second] = resources.filter(({ hasAccount }) => hasAccount);
+  if (second)
+    throw new ConfigError(
+      `${placeOf(second, folder)}: only one resource may have accounts, and ${first!.name} has them: remove hasAccount from one of them`,
+    );
+}
+
+/** `resources/notes.ts:3`, below the folder of the application. */
+export function placeOf(value: object, folder: string | null): string {
+  const origin = originOf(value);
+  if (origin === null) return "content-service.config.ts";
+  const below = folder === null ? origin : relative(folder, origin);
+  return below.startsWith("..") ? origin : below;
+}

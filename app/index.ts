@@ -1,0 +1,45 @@
+// What applications import as "content-service".
+import type { z } from "zod";
+import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
+import { withOrigin } from "./origin.ts";
+
+export { z } from "zod";
+export { DIALECTS } from "../rest-gateway/resources/description.ts";
+
+/** Own environment variables by name, each with the zod type of its text. An unset variable is undefined. */
+export type EnvironmentTypes = Readonly<Record<string, z.ZodType<unknown, any>>>;
+
+/** The values of the environment variables. */
+export type Values<Types extends EnvironmentTypes> = { readonly [Name in keyof Types]: z.output<Types[Name]> };
+
+/** What the settings of a deployment decide. */
+export type Deployment = {
+  /** Whether the service runs its own database server, as in development. */
+  readonly embedded: boolean;
+};
+
+/** A value, or a function of the environment that returns it. */
+type OfEnvironment<T, Types extends EnvironmentTypes> = T | ((environment: Values<Types>, deployment: Deployment) => T);
+
+/** A REST resource: its table, its fields, and what clients may do with them. */
+export type Resource = Pick<Description, "name" | "singular" | "about" | "table" | "fields"> & Partial<Description>;
+
+/** An application: what `content-service.config.ts` exports. Tables, policies and functions are not here: they are SQL. */
+export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
+  /** Environment variables of the application. They are checked at the start; names that begin with APP_ stay free of settings of the service. */
+  readonly environment?: Types;
+  readonly resources?: OfEnvironment<readonly Resource[], Types>;
+  /** Response formats of the resources for clients that name none in the header Prefer. */
+  readonly dialects?: OfEnvironment<readonly Dialect[], Types>;
+  /**
+   * Loads plugins of PostGraphile, which follow those of the service. A function with `import()`, because only GraphQL needs them:
+   *
+   *   graphql: () => import("./plugins/index.ts")  // export const plugins = [WordCountPlugin];
+   */
+  readonly graphql?: (environment: Values<Types>) => Promise<{ readonly plugins: readonly GraphileConfig.Plugin[] }>;
+};
+
+export const defineConfig = <const Types extends EnvironmentTypes = EnvironmentTypes>(config: Config<Types>) =>
+  withOrigin(config, defineConfig);
+
+export const defineResource = (resource: Resource): Resource => withOrigin(resource, defineResource);

@@ -1,0 +1,58 @@
+import { existsSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ConfigError } from "../config/setting-types.ts";
+import type { Config } from "./index.ts";
+import { lineIn } from "./origin.ts";
+
+export const CONFIG_FILE = "content-service.config.ts";
+
+/** The configuration of an application, before the environment is known. */
+export type Definition = {
+  /** The absolute path of its folder; null for a service without an application. */
+  readonly folder: string | null;
+  readonly config: Config;
+};
+
+/** Tables, GraphQL and realtime of a database, and nothing else. */
+export const NO_APPLICATION: Definition = { folder: null, config: {} };
+
+/** The members of `Config`. */
+const MEMBERS: Readonly<Record<keyof Config, true>> = {
+  environment: true,
+  resources: true,
+  dialects: true,
+  graphql: true,
+};
+
+/**
+ * Imports the configuration of the application in `folder`; without it, of the nearest folder at or above the current one that has one.
+ * Throws ConfigError, which names the file, its line and what to do.
+ */
+export async function loadApplication(folder?: string): Promise<Definition> {
+  const found = folder === undefined ? nearestFolder(process.cwd()) : resolve(folder);
+  if (found === null) return NO_APPLICATION;
+  const file = join(found, CONFIG_FILE);
+  if (!existsSync(file)) throw new ConfigError(`${found} is not an application: it has no ${CONFIG_FILE}`);
+  const { default: config } = await import(pathToFileURL(file).href).catch((error) => {
+    throw new ConfigError(`${lineOf(error, found) ?? file}: ${(error as Error).message}`, { cause: error });
+  });
+  if (typeof config !== "object" || config === null)
+    throw new ConfigError(`${file}: it has no default export: write export default defineConfig({ … })`);
+  const unknown = Object.keys(config).find((name) => !Object.hasOwn(MEMBERS, name));
+  if (unknown !== undefined)
+    throw new ConfigError(
+      `${file}: ${unknown} is not a member of defineConfig; it has ${Object.keys(MEMBERS).join(", ")}`,
+    );
+  return { folder: found, config };
+}
+
+function nearestFolder(from: string): string | null {
+  if (existsSync(join(from, CONFIG_FILE))) return from;
+  const parent = dirname(from);
+  return parent === from ? null : nearestFolder(parent);
+}
+
+/** The line of the application that has caused an error, if it is known. */
+const lineOf = (error: unknown, folder: string): string | null =>
+  error instanceof Error ? lineIn(error.stack ?? "", folder) : null;

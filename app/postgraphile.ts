@@ -1,0 +1,7 @@
+// What applications import as "content-service/postgraphile": the PostGraphile of the service, for plugins.
+export * from "postgraphile/@dataplan/pg";
+export * from "postgraphile/grafast";
+export { type ObjectPlan, version } from "postgraphile/grafast";
+export { type SQL, sql } from "postgraphile/pg-sql2";
+export * from "postgraphile/utils";
+export { changes, currentRow, oldRow } from "../plugins/subscriptions/change-steps.ts";

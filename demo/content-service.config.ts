@@ -1,0 +1,40 @@
+import { DIALECTS, defineConfig, z } from "content-service";
+import { articles } from "./resources/articles.ts";
+import { comments } from "./resources/comments.ts";
+import { users } from "./resources/users.ts";
+
+const dialects = z
+  .string()
+  .transform((text) => text.split(",").flatMap((name) => name.trim() || []))
+  .pipe(z.array(z.enum(DIALECTS, { error: `must be a list of ${DIALECTS.join(", ")}` })));
+
+export default defineConfig({
+  environment: {
+    USERS_WRITE: z
+      .enum(["open", "owner"], { error: "must be open or owner" })
+      .optional()
+      .describe(
+        "Who may change and delete users at /users. open: every caller, even without credentials. owner: users only themselves, admins all users. When unset, open on the embedded database, otherwise owner.",
+      ),
+    USERS_DIALECT: dialects
+      .default([])
+      .describe(
+        "Response formats (dialects) of the resources for clients that name none in Prefer, separated by commas: detail, flat, envelope, partial, case.",
+      ),
+    GRAPHQL_DELETE_ANONYMOUS: z
+      .enum(["error", "false-result"], { error: "must be error or false-result" })
+      .default("error")
+      .describe(
+        "What deleteArticle returns to anonymous callers. error (the default): the error AUTH_REQUIRED. false-result: false, without an error.",
+      ),
+  },
+  resources({ USERS_WRITE }, { embedded }) {
+    const isOpen = (USERS_WRITE ?? (embedded ? "open" : "owner")) === "open";
+    return [{ ...users, editor: { role: "users_editor", isOpen } }, articles, comments];
+  },
+  dialects: ({ USERS_DIALECT }) => USERS_DIALECT,
+  async graphql({ GRAPHQL_DELETE_ANONYMOUS }) {
+    const { pluginsOf } = await import("./plugins/index.ts");
+    return { plugins: pluginsOf(GRAPHQL_DELETE_ANONYMOUS) };
+  },
+});

@@ -1,0 +1,139 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { applicationOf, declaredNames } from "../../app/application.ts";
+import { configure } from "../../app/configured.ts";
+import { type Config, defineConfig, defineResource, z } from "../../app/index.ts";
+import { loadApplication } from "../../app/load.ts";
+import { type Environment, readConfig } from "../../config/config.ts";
+import { DEMO } from "../support/demo.ts";
+
+const OWN = { DATABASE_URL: "postgres://o@db/shop", JWT_SECRET: "a secret of the tests, long enough for HS256" };
+
+/** The application in this environment. */
+const made = (config: Config<any>, environment: Environment = {}) => {
+  const definition = { folder: null, config };
+  return applicationOf(definition, readConfig(environment, { declared: declaredNames(definition) }));
+};
+
+const demo = (environment: Environment) => made(DEMO.config, environment);
+
+const NOTES = defineResource({
+  name: "notes",
+  singular: "note",
+  about: "Short texts.",
+  table: "public.notes",
+  fields: { id: {} },
+});
+
+describe("the settings of the demo", () => {
+  test("USERS_WRITE is open on the embedded database and owner with DATABASE_URL by default", () => {
+    const isOpen = (environment: Environment) => demo(environment).resources[0]!.editor!.isOpen;
+    expect(isOpen({})).toBe(true);
+    expect(isOpen({ USERS_WRITE: "" })).toBe(true);
+    expect(isOpen({ USERS_WRITE: "owner" })).toBe(false);
+    expect(isOpen(OWN)).toBe(false);
+    expect(isOpen({ ...OWN, USERS_WRITE: "open" })).toBe(true);
+  });
+
+  test("USERS_DIALECT is a list", () => {
+    expect(demo({}).dialects).toEqual([]);
+    expect(demo({ USERS_DIALECT: "detail, case" }).dialects).toEqual(["detail", "case"]);
+  });
+
+  test("GRAPHQL_DELETE_ANONYMOUS decides about a plugin", async () => {
+    const names = async (environment: Environment) => (await demo(environment).plugins()).map((plugin) => plugin.name);
+    expect(await names({})).not.toContain("DeleteAnonymousPlugin");
+    expect(await names({ GRAPHQL_DELETE_ANONYMOUS: "false-result" })).toContain("DeleteAnonymousPlugin");
+  });
+
+  test.each([
+    ["USERS_WRITE", "on", 'USERS_WRITE must be open or owner (is "on")'],
+    [
+      "USERS_DIALECT",
+      "detail loud",
+      'USERS_DIALECT must be a list of detail, flat, envelope, partial, case (is "detail loud")',
+    ],
+    ["GRAPHQL_DELETE_ANONYMOUS", "null", 'GRAPHQL_DELETE_ANONYMOUS must be error or false-result (is "null")'],
+  ])("%s=%s is refused", (name, value, message) => expect(() => demo({ [name]: value })).toThrow(message));
+
+  test("are unknown without the demo", () =>
+    expect(() => readConfig({ GRAPHQL_DELETE_ANONYMOUS: "error" })).toThrow("is not a setting of this service"));
+});
+
+describe("the environment of an application", () => {
+  test("has the values that its types return, also from SETTINGS_FILE", () => {
+    const file = join(mkdtempSync(join(tmpdir(), "settings-")), "settings");
+    writeFileSync(file, "APP_LIMIT=7\nGRAPHQL_COLOUR=red\n");
+    const config = defineConfig({
+      environment: { APP_LIMIT: z.coerce.number(), GRAPHQL_COLOUR: z.string() },
+      resources: ({ APP_LIMIT, GRAPHQL_COLOUR }) => [{ ...NOTES, pageSize: APP_LIMIT, about: GRAPHQL_COLOUR }],
+    });
+    expect(made(config, { SETTINGS_FILE: file }).resources[0]).toMatchObject({ pageSize: 7, about: "red" });
+    expect(made(config, { SETTINGS_FILE: file, APP_LIMIT: "8" }).resources[0]).toMatchObject({ pageSize: 8 });
+  });
+
+  test("names a variable that is missing", () => {
+    const config = defineConfig({ environment: { APP_URL: z.url({ error: "must be a URL" }), APP_LIMIT: z.string() } });
+    expect(() => made(config)).toThrow("APP_URL must be a URL");
+    expect(() => made(config, { APP_URL: "https://x.example" })).toThrow(/^APP_LIMIT .* \(is unset\)$/);
+  });
+
+  test("must not have names of the service", () => {
+    expect(() => made({ environment: { PORT: z.string() } })).toThrow(
+      "content-service.config.ts: PORT is a setting of the service: use another name, such as APP_PORT",
+    );
+  });
+});
+
+describe("resources", () => {
+  test("have defaults for what they leave out", () => {
+    const [notes] = made({ resources: [NOTES] }).resources;
+    expect(notes).toMatchObject({ list: "envelope", pageSize: 20, search: null, editor: null, hasAccount: false });
+  });
+
+  test("must have different names, and the error has both lines", () => {
+    const other = defineResource({ ...NOTES });
+    expect(() => made({ resources: [NOTES, other] })).toThrow(
+      /application\.test\.ts:\d+: there is another resource named notes, .*application\.test\.ts:\d+: rename one of them$/,
+    );
+  });
+
+  test("only one may have accounts", () => {
+    const people = { ...NOTES, name: "people", hasAccount: true };
+    expect(() => made({ resources: [{ ...NOTES, hasAccount: true }, people] })).toThrow(
+      "only one resource may have accounts, and notes has them: remove hasAccount from one of them",
+    );
+  });
+});
+
+describe("content-service.config.ts", () => {
+  const folderWith = (text: string | null) => {
+    const folder = mkdtempSync(join(tmpdir(), "application-"));
+    if (text !== null) writeFileSync(join(folder, "content-service.config.ts"), text);
+    return folder;
+  };
+
+  test.each([
+    [null, /is not an application: it has no content-service\.config\.ts$/],
+    ["export const config = {};", /content-service\.config\.ts: it has no default export: write export default/],
+    ["export default { resource: [] };", /config\.ts: resource is not a member of defineConfig; it has environment, /],
+    ['import "./missing.ts";\nexport default {};', /config\.ts(:\d+)?: Cannot find module .*missing\.ts/],
+    ["\nthrow new Error('no notes');", /config\.ts:2: no notes$/],
+  ])("%j is refused with the file, the line and what to do", async (text, message) => {
+    await expect(loadApplication(folderWith(text))).rejects.toThrow(message);
+  });
+
+  test("is found in the folder that APPLICATION names", async () => {
+    const folder = folderWith("export default { dialects: ['case'] };");
+    const { application } = await configure({ environment: { APPLICATION: folder } });
+    expect(application).toMatchObject({ folder, dialects: ["case"] });
+  });
+
+  test("is not needed: without it, the service has tables, GraphQL and realtime", async () => {
+    const { application } = await configure({ environment: {} });
+    expect(application).toMatchObject({ folder: null, resources: [] });
+    expect(await application.plugins()).toEqual([]);
+  });
+});
