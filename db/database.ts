@@ -236,9 +236,9 @@ export class Database {
     return this.#tasks[this.loginOf(role)];
   }
 
-  /** Whether requests wait for a connection. */
-  get isBusy(): boolean {
-    return this.#queues.data.waiting > 0 || this.#queues.admin.waiting > 0 || this.#queues.service.waiting > 0;
+  /** Transactions of callers that wait for a connection. */
+  get waiting(): number {
+    return this.#queues.data.waiting + this.#queues.admin.waiting + this.#queues.service.waiting;
   }
 
   /** Whether a further transaction of the client, in this role, would be refused at once. */

@@ -11,6 +11,7 @@ import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Clients } from "../http/limits/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/limits/connection-limits.ts";
+import { Intake } from "../http/limits/intake.ts";
 import { LimitLog } from "../http/limits/limit-log.ts";
 import { Patience } from "../http/limits/patience.ts";
 import { RateLimit } from "../http/limits/rate-limit.ts";
@@ -114,10 +115,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const siteOf = (hasConsole: boolean) =>
     createSite({ settings: config, hasConsole, url: () => url, state: () => pipeline.state, onInternalError });
   const site = siteOf(config.console && !admin);
-  const turns = new Turns({
-    time: config.maxQueueTime,
-    patience: new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) }),
-  });
+  const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
+  const turns = new Turns({ time: config.maxQueueTime, patience });
+  const waiting = () => turns.waiting + (app?.database.waiting ?? 0);
+  const intake = new Intake({ waiting, isBusy: () => patience.isBusy() });
   const pipeline = new Pipeline({
     log,
     metrics: new RequestMetrics(metrics),
@@ -125,7 +126,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     onLimit,
     corsOrigins: config.corsOrigins,
     rateLimit,
-    turns: { of: turns, addressOf },
+    turns: { of: turns, intake, addressOf },
     starting: httpRoutes<HttpEnvelope | AlwaysOnInterface>(
       { ...OF_STARTING, health: admin ? null : health, site },
       REST,

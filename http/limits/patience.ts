@@ -60,10 +60,15 @@ export class Patience {
     this.#saved -= milliseconds;
   }
 
+  /** Whether the process was busy in the last milliseconds. */
+  isBusy(now = performance.now()): boolean {
+    this.#measure(now);
+    return this.#isBusy;
+  }
+
   mayRun(now: number): boolean {
     if (now - this.#requestAt > RECENT) return true;
-    this.#measure(now);
-    if (this.#isBusy && this.#saved <= 0) return false;
+    if (this.isBusy(now) && this.#saved <= 0) return false;
     for (const message of this.#started) {
       if (now - message.at < SHORT_RUN) break;
       this.#started.delete(message);

@@ -60,6 +60,11 @@ export class Turns {
     this.#limit = new QueueLimit({ least: time && LEAST, time, now });
   }
 
+  /** Requests that wait for their turn. */
+  get waiting(): number {
+    return this.#queue.counted;
+  }
+
   /** Does the work now, or when it is the turn of its client. Returns whether it has been started. */
   add(work: Work): boolean {
     const now = this.#now();

@@ -6,6 +6,7 @@ import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { forRequest, type Span, type Tracer } from "../../telemetry/span.ts";
 import type { Taken } from "../limits/clients.ts";
+import type { Intake } from "../limits/intake.ts";
 import type { RateLimit } from "../limits/rate-limit.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { ServiceState } from "../operations/health.ts";
@@ -49,7 +50,7 @@ export type PipelineOptions = {
   /** Null when requests are not limited. */
   readonly rateLimit: RateLimit | null;
   /** Shares the time of the process among the networks. Null: every request is handled at once. */
-  readonly turns: { readonly of: Turns; readonly addressOf: AddressReader } | null;
+  readonly turns: { readonly of: Turns; readonly intake: Intake; readonly addressOf: AddressReader } | null;
   /** Until the service is ready, an envelope rejects the requests of its path. */
   readonly starting: Routes<HttpEnvelope | AlwaysOnInterface>;
   /** Called with the name of the setting whose limit has rejected a request. */
@@ -117,7 +118,12 @@ export class Pipeline {
     const requestId = requestIdOf(request);
     const notes = new RequestNotes();
     if (tracer) notes.span = startSpan(tracer, request, requestId);
+    const served = this.#routes?.find(url) ?? null;
+    const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
+    const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
+    const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
     response.once("close", () => {
+      if (!isAtOnce) turns.intake.answered(client, request.socket);
       const method = request.method!;
       const status = response.writableFinished ? response.statusCode : CLIENT_GONE;
       const milliseconds = performance.now() - start;
@@ -127,14 +133,8 @@ export class Pipeline {
       if (log.isLevelEnabled(level))
         this.#requestLog[level](detailsOf({ requestId, method, url, status, milliseconds }, notes), "request");
     });
-    const served = this.#routes?.find(url) ?? null;
-    const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
-    if (turns === null || isAlwaysOn(served ?? starting.find(url))) {
-      this.#handle(queued);
-      return;
-    }
-    const client = () => this.#identify(queued)?.knownName ?? networkOf(turns.addressOf(request));
-    turns.of.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
+    if (isAtOnce) this.#handle(queued);
+    else turns.of.add({ client, run: () => this.#handle(queued), refuse: () => this.#refuse(queued) });
   }
 
   /** Refuses a request before anything is known about its sender. */

@@ -18,8 +18,8 @@ export function recipientOf(identity: RequestIdentity, caller: Caller, holder: H
  * Whether the database is overloaded and would refuse a request of this caller. False if identifying the caller needs a query, and
  * for an invalid credential, which the interface reports.
  */
-export function isRefused(database: Pick<Database, "isBusy" | "refuses">, identity: RequestIdentity): boolean {
-  if (!database.isBusy) return false;
+export function isRefused(database: Pick<Database, "waiting" | "refuses">, identity: RequestIdentity): boolean {
+  if (database.waiting === 0) return false;
   try {
     const caller = identity.caller();
     if (!(caller instanceof Promise)) return database.refuses(caller.role, recipientOf(identity, caller).client);

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import pino from "pino";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { GRAPHQL } from "../../graphql/transport/envelope.ts";
+import { Intake } from "../../http/limits/intake.ts";
 import { Patience } from "../../http/limits/patience.ts";
 import { Turns } from "../../http/limits/turns.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
@@ -82,6 +83,7 @@ test.each([
       // So slow that each request takes longer than a turn.
       turns: {
         of: new Turns({ time: 1, patience: new Patience({ running: 2 }), now: () => (now += 100) }),
+        intake: new Intake({ waiting: () => 0, isBusy: () => true }),
         addressOf: () => "203.0.113.7",
       },
       onLimit: (setting) => limits.push(setting),
