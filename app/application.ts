@@ -1,4 +1,5 @@
-import { relative } from "node:path";
+import { existsSync } from "node:fs";
+import { join, relative } from "node:path";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError, parseValue } from "../config/setting-types.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
@@ -12,6 +13,10 @@ export type Application = {
   readonly folder: string | null;
   readonly resources: readonly Description[];
   readonly dialects: readonly Dialect[];
+  /** Its db/seed.sql, for SEED=demo; null if there is none. */
+  readonly seedFile: string | null;
+  /** The accounts of db/seed.sql, as a text for people. */
+  readonly seedAccounts: string | null;
   /** Loads its plugins of PostGraphile. */
   plugins(): Promise<readonly GraphileConfig.Plugin[]>;
 };
@@ -54,10 +59,17 @@ export function applicationOf(
   refuseDuplicates(resources, folder);
   return {
     folder,
+    seedFile: seedIn(folder),
+    seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
     dialects: typeof dialects === "function" ? dialects(environment, deployment) : dialects,
     plugins: async () => (graphql ? (await graphql(environment)).plugins : []),
   };
+}
+
+function seedIn(folder: string | null): string | null {
+  const file = folder && join(folder, "db/seed.sql");
+  return file && existsSync(file) ? file : null;
 }
 
 function valuesOf(types: EnvironmentTypes, declared: Settings["declared"]): Values<EnvironmentTypes> {

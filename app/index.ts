@@ -28,6 +28,8 @@ export type Resource = Pick<Description, "name" | "singular" | "about" | "table"
 export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
   /** Environment variables of the application. They are checked at the start; names that begin with APP_ stay free of settings of the service. */
   readonly environment?: Types;
+  /** The accounts that db/seed.sql creates, which the start prints: `ada, password …` */
+  readonly seedAccounts?: string;
   readonly resources?: OfEnvironment<readonly Resource[], Types>;
   /** Response formats of the resources for clients that name none in the header Prefer. */
   readonly dialects?: OfEnvironment<readonly Dialect[], Types>;

@@ -20,6 +20,7 @@ export const NO_APPLICATION: Definition = { folder: null, config: {} };
 /** The members of `Config`. */
 const MEMBERS: Readonly<Record<keyof Config, true>> = {
   environment: true,
+  seedAccounts: true,
   resources: true,
   dialects: true,
   graphql: true,

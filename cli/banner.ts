@@ -25,9 +25,8 @@ export function printBanner({ config, application }: Configured, { url, tokens }
     rows.push(["Database", `psql "$(${COMMAND} url)"`]);
     rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
   }
-  if (config.seed === "demo") {
-    rows.push(["Demo accounts", "ada, bob, admin (carol is disabled), password Correct-Horse-7!"]);
-  }
+  if (config.seed === "demo" && application.seedAccounts !== null)
+    rows.push(["Demo accounts", application.seedAccounts]);
   const width = Math.max(...rows.map(([name]) => name.length));
   process.stdout.write(`\n${rows.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}\n\n`);
 }

@@ -42,7 +42,7 @@ export async function documents(args: string[], environment?: Environment): Prom
   }
 }
 
-/** `Cannot query field "titel" on type "Article". (line 2)` */
+/** `Cannot query field "titel" on type "Post". (line 2)` */
 const textOf = ({ message, locations }: GraphQLError): string =>
   locations?.[0] ? `${message} (line ${locations[0].line})` : message;
 

@@ -21,11 +21,11 @@ import { withMissingChange } from "./missing-change.ts";
 const HELP = `\
 Says why a subscriber does not receive a change of a row. Nothing is changed.
 
-  ${COMMAND} why public.articles INSERT --key 7
+  ${COMMAND} why public.posts INSERT --key 7
       whether anonymous subscribers receive the INSERT of the row with this primary key
-  ${COMMAND} why public.articles UPDATE --key 7 --old '{"status": "DRAFT"}' --role authenticated --claims '{"sub": "1"}'
+  ${COMMAND} why public.posts UPDATE --key 7 --old '{"status": "DRAFT"}' --role authenticated --claims '{"sub": "1"}'
       the same of an UPDATE of status, for user 1
-  ${COMMAND} why public.articles DELETE --old '{"id": 7, "author_id": 1}' --filter 'author_id=eq.1'
+  ${COMMAND} why public.posts DELETE --old '{"id": 7, "author_id": 1}' --filter 'author_id=eq.1'
       the same of the DELETE of a row that no longer exists, for a subscriber with a filter
 
   --key <values>      primary key of a row that exists, its values separated by commas: both rows begin with its values

@@ -86,7 +86,7 @@ export const SETTINGS = {
   SEED: setting(
     orUnset(oneOf("demo", "none")),
     "",
-    "demo: load demo data once. none: do not. When unset, demo on the embedded database, otherwise none.",
+    "demo: run db/seed.sql of the application at each start. none: do not. When unset, demo on the embedded database, otherwise none.",
   ),
   JWT_SECRET: setting(
     secret,

@@ -111,7 +111,7 @@ function restRequest(form: URLSearchParams): InProcessRequest {
   if (!METHODS.includes(method)) throw new FormFault(`The method must be one of ${METHODS.join(", ")}.`);
   if (!/^\/[\x21-\x7e]*$/.test(encodeSpaces(path)) || path.length > MAX_PATH)
     throw new FormFault(
-      `The path must begin with / and have at most ${MAX_PATH} characters, such as /rest/v1/articles?limit=5.`,
+      `The path must begin with / and have at most ${MAX_PATH} characters, such as /rest/v1/posts?limit=5.`,
     );
   const body = method === "GET" || method === "HEAD" ? "" : (form.get("body") ?? "");
   const headers = headersIn(form.get("headers") ?? "");

@@ -28,6 +28,7 @@ export default defineConfig({
         "What deleteArticle returns to anonymous callers. error (the default): the error AUTH_REQUIRED. false-result: false, without an error.",
       ),
   },
+  seedAccounts: "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
   resources({ USERS_WRITE }, { embedded }) {
     const isOpen = (USERS_WRITE ?? (embedded ? "open" : "owner")) === "open";
     return [{ ...users, editor: { role: "users_editor", isOpen } }, articles, comments];

@@ -36,42 +36,50 @@ const titleOf = (file: string) => /^# (.*)$/m.exec(readFileSync(ROOT + file, "ut
 export type DocsOptions = {
   /** Those that are served. */
   readonly docs: readonly Doc[];
-  readonly hasSchema: boolean;
+  /** The file with the GraphQL schema of the application; null if it is not served. */
+  readonly schema: string | null;
   /** The links of the header. */
   readonly links: readonly Link[];
 };
 
 /** `/docs/…`: the documentation, as a page for browsers and as Markdown for programs. `/docs` itself is the reference of the API. */
-export function docsPages({ docs, hasSchema, links }: DocsOptions): Router {
+export function docsPages(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  for (const doc of docs) router.all(doc.path, byMethod({ GET: docHandler(doc, docs, links) }));
-  if (hasSchema) router.all(`/${SCHEMA}`, byMethod({ GET: textHandler(SCHEMA) }));
+  for (const doc of options.docs) router.all(doc.path, byMethod({ GET: docHandler(doc, options) }));
+  if (options.schema !== null) router.all(SCHEMA, byMethod({ GET: textHandler(options.schema) }));
   return router;
 }
 
-const SCHEMA = "docs/schema.graphql";
+const SCHEMA = "/docs/schema.graphql";
+
+/** The file with the GraphQL schema of an application; null if there is none. */
+export function schemaIn(folder: string | null): string | null {
+  const file = folder && join(folder, "schema.graphql");
+  return file && existsSync(file) ? file : null;
+}
+
 const HEADERS = { "Cache-Control": "public, max-age=300", Vary: "Accept" };
 
 const textHandler = (file: string): RequestHandler =>
-  contentHandler({ type: "text/plain; charset=utf-8", text: readFileSync(ROOT + file, "utf8"), headers: HEADERS });
+  contentHandler({ type: "text/plain; charset=utf-8", text: readFileSync(file, "utf8"), headers: HEADERS });
 
 /** Each form is created with the first request for it. */
-function docHandler(doc: Doc, docs: readonly Doc[], links: readonly Link[]): RequestHandler {
+function docHandler(doc: Doc, options: DocsOptions): RequestHandler {
   let text: RequestHandler | undefined;
   let page: Promise<RequestHandler> | undefined;
   return async (request, response, next) => {
     const isBrowser = request.accepts(["text/plain", "text/html"]) === "text/html";
-    if (isBrowser) page ??= pageHandler(doc, docs, links);
-    else text ??= textHandler(doc.file);
+    if (isBrowser) page ??= pageHandler(doc, options);
+    else text ??= textHandler(ROOT + doc.file);
     const handler = isBrowser ? await page! : text!;
     handler(request, response, next);
   };
 }
 
-async function pageHandler(doc: Doc, docs: readonly Doc[], links: readonly Link[]): Promise<RequestHandler> {
+async function pageHandler(doc: Doc, options: DocsOptions): Promise<RequestHandler> {
   const { renderMarkdown } = await import("./markdown.ts");
-  const main = renderMarkdown(readFileSync(ROOT + doc.file, "utf8"), (href) => resolveLink(href, doc.file, docs));
-  const text = documentOf({ title: doc.name, path: doc.path, aside: asideOf(doc, docs), main }, links);
+  const main = renderMarkdown(readFileSync(ROOT + doc.file, "utf8"), (href) => resolveLink(href, doc.file, options));
+  const text = documentOf({ title: doc.name, path: doc.path, aside: asideOf(doc, options.docs), main }, options.links);
   const headers = { ...HEADERS, "Content-Security-Policy": PAGE_POLICY };
   return contentHandler({ type: "text/html; charset=utf-8", text, headers });
 }
@@ -82,10 +90,10 @@ const asideOf = (doc: Doc, docs: readonly Doc[]): Html =>
   )}</ul></nav></aside>`;
 
 /** Files beside the documents are not served: links to them become text. */
-function resolveLink(href: string, from: string, docs: readonly Doc[]): string | null {
+function resolveLink(href: string, from: string, { docs, schema }: DocsOptions): string | null {
   if (/^(https?:|#|\/)/.test(href)) return href;
   const [target = "", anchor] = href.split("#");
   const file = normalize(join(from, "..", target));
-  const path = file === SCHEMA ? `/${SCHEMA}` : docs.find((doc) => doc.file === file)?.path;
+  const path = ROOT + file === schema ? SCHEMA : docs.find((doc) => doc.file === file)?.path;
   return path === undefined ? null : path + (anchor === undefined ? "" : `#${anchor}`);
 }

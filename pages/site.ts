@@ -8,13 +8,18 @@ import { RETRY_SECONDS } from "../http/pipeline/response.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
-import { docsPages, listDocs } from "./docs.ts";
+import { docsPages, listDocs, schemaIn } from "./docs.ts";
 import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "./html.ts";
 
 type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "migrate" | "openapi">;
 
 type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly settings: SiteSettings;
+  readonly application: {
+    /** The absolute path of its folder; null if there is no application. */
+    readonly folder: string | null;
+    readonly resources: readonly { readonly name: string }[];
+  };
   /** Whether the console is on the same port. */
   readonly hasConsole: boolean;
   /** The URL of the service. */
@@ -23,12 +28,13 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
 };
 
 /** The pages for people: `/`, `/docs/…`, and their style. They are served while the service starts and stops too. */
-export function createSite({ settings, hasConsole, url, state, onInternalError }: SiteOptions): AlwaysOnInterface {
+export function createSite(options: SiteOptions): AlwaysOnInterface {
+  const { settings, application, hasConsole, url, state, onInternalError } = options;
   const links = linksOf(settings, hasConsole);
   const docs = listDocs().filter(({ path }) => settings.docs || path === DOCUMENTATION);
   const routers = [
-    startPage({ offers: () => offersOf(settings, hasConsole, url()), docs, links, state }),
-    docsPages({ docs, hasSchema: settings.docs, links }),
+    startPage({ offers: () => offersOf(options, url()), docs, links, state }),
+    docsPages({ docs, schema: settings.docs ? schemaIn(application.folder) : null, links }),
     assets(),
   ];
   const pages = new ExpressInterface({ routers, onInternalError });
@@ -49,11 +55,8 @@ export function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings, hasC
   return [{ path: "/", name: "Start" }, ...reference, ...explorer, ...console];
 }
 
-function offersOf(
-  { docs, graphiql, graphqlMaxTables, migrate, openapi }: SiteSettings,
-  hasConsole: boolean,
-  url: string,
-): readonly Offer[] {
+function offersOf({ settings, application, hasConsole }: SiteOptions, url: string): readonly Offer[] {
+  const { docs, graphiql, graphqlMaxTables, migrate, openapi } = settings;
   const offers: [name: string, url: string, about: string, isServed?: boolean][] = [
     [
       "Tables",
@@ -64,7 +67,7 @@ function offersOf(
     ["GraphQL", `${url}/graphql`, "queries and mutations", graphqlMaxTables > 0],
     ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`, "changes over WebSocket", graphqlMaxTables > 0],
     ["GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
-    ["Resources", `${url}/openapi.json`, "users, articles and comments over REST", migrate && openapi !== "off"],
+    ["Resources", `${url}/openapi.json`, aboutResources(application.resources), migrate && openapi !== "off"],
     ["API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
     ["Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
     [
@@ -76,6 +79,12 @@ function offersOf(
     ["Health", `${url}/health`, "whether the service responds, and with which schema"],
   ];
   return offers.filter(([, , , isServed = true]) => isServed).map(([name, url, about]) => ({ name, url, about }));
+}
+
+/** `users, posts and comments over REST` */
+function aboutResources(resources: readonly { readonly name: string }[]): string {
+  const names = new Intl.ListFormat("en-GB").format(resources.map(({ name }) => name));
+  return names === "" ? "sign-in and tasks over REST" : `${names} over REST`;
 }
 
 const ASSETS = {

@@ -94,7 +94,7 @@ export const contractPreset: GraphileConfig.Preset = {
     // A null column, relation or list sets no condition; FilterOperatorsPlugin refuses it as the value of an operator.
     connectionFilterAllowNullInput: true,
     connectionFilterAllowEmptyObjectInput: true,
-    // Root fields are connections. Fields between tables are lists, and connections named `articlesConnection`.
+    // Root fields are connections. Fields between tables are lists, and connections named `postsConnection`.
     defaultBehavior: "+manyRelation:resource:connection +manyRelation:resource:list",
   },
 };

@@ -258,5 +258,7 @@ export async function openConfigured(
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
   const editors = editorsOf(application);
-  return openDatabase({ ...config, anonymousRole, editors, schemas, secret, afterMigrations, log: migrationLog(log) });
+  const { seedFile } = application;
+  const own = { editors, seedFile, secret, afterMigrations };
+  return openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
 }

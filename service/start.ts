@@ -113,7 +113,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const tracer = config.tracing ? await createTracer(log) : null;
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
   const siteOf = (hasConsole: boolean) =>
-    createSite({ settings: config, hasConsole, url: () => url, state: () => pipeline.state, onInternalError });
+    createSite({
+      ...{ settings: config, application, hasConsole, url: () => url, state: () => pipeline.state },
+      onInternalError,
+    });
   const site = siteOf(config.console && !admin);
   const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
   const turns = new Turns({ time: config.maxQueueTime, patience });

@@ -74,6 +74,15 @@ test("demo/ imports only from itself and from the package, as any application do
   expect(outside).toEqual([]);
 });
 
+test("only demo/, test/, bench/ and the documentation name an article: the product serves any application", () => {
+  const files = globSync(`{server.ts,{build,deploy,template,${Object.keys(MAY_IMPORT).join()}}/**/*.*}`).filter(
+    // SQL of the demo that has not moved yet.
+    (file) => !/^db\/(schema|migrations)\//.test(file) && !/\.(gz|png|ico|woff2)$/.test(file),
+  );
+  expect(files.length).toBeGreaterThan(400);
+  expect(files.filter((file) => /article/i.test(readFileSync(file, "utf8")))).toEqual([]);
+});
+
 test.each(GATEWAY)("rest-gateway/%s imports only from the folders before it", (folder) => {
   const used = sources
     .filter((file) => gatewayFolderOf(file) === folder)

@@ -12,7 +12,7 @@ export type Finding = {
   /** The name of the rule: `table-without-row-security` */
   readonly rule: string;
   readonly level: Level;
-  /** The object as it is written in `comment on`: `policy "authors write" on public.articles` */
+  /** The object as it is written in `comment on`: `policy "authors write" on public.posts` */
   readonly object: string;
   readonly reason: string;
   /** The SQL that fixes it, with … for each part that the DBA must fill in. Null if there is none. */

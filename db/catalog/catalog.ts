@@ -12,7 +12,7 @@ export type Catalog = {
   readonly version: number;
   /** The served schemas, in the order of the setting; the first is the default. */
   readonly schemas: ReadonlyMap<string, Schema>;
-  /** Types that a request may cast to, by each of their names: `int4`, `integer`, `article_status` → SQL text. */
+  /** Types that a request may cast to, by each of their names: `int4`, `integer`, `post_status` → SQL text. */
   readonly types: ReadonlyMap<string, string>;
   /** The roles of the server, to evaluate privileges. */
   readonly roles: ReadonlyMap<string, Role>;
@@ -135,7 +135,7 @@ export type TablePrivilege = "select" | "insert" | "update" | "delete";
 
 export type Column = {
   readonly name: string;
-  /** SQL text with its modifiers: `bigint`, `character varying(20)`, `public.article_status[]`. */
+  /** SQL text with its modifiers: `bigint`, `character varying(20)`, `public.post_status[]`. */
   readonly type: string;
   readonly shape: TypeShape;
   readonly isNullable: boolean;
@@ -157,7 +157,7 @@ export type Column = {
 
 /** The structure of a type, with domains resolved: enough for JSON Schema and TypeScript. */
 export type TypeShape = {
-  /** The name in pg_type, for arrays that of the element: `int8`, `text`, `article_status`. */
+  /** The name in pg_type, for arrays that of the element: `int8`, `text`, `post_status`. */
   readonly name: string;
   readonly schema: string;
   readonly category: "base" | "enum" | "composite" | "range" | "pseudo";

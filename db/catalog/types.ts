@@ -48,7 +48,7 @@ export class Types {
     this.#rows = new Map(rows.map((row) => [row.oid, row]));
   }
 
-  /** SQL text without a modifier: `bigint`, `public.article_status[]`. */
+  /** SQL text without a modifier: `bigint`, `public.post_status[]`. */
   textOf(oid: Oid): string {
     return this.#row(oid).text;
   }
@@ -143,7 +143,7 @@ const SQL_NAMES = [
 ];
 
 /**
- * The names that a cast may use → SQL text: `int4`, `int`, `article_status`, `public.article_status`. Of two types with
+ * The names that a cast may use → SQL text: `int4`, `int`, `post_status`, `public.post_status`. Of two types with
  * one name, the first on the search path wins.
  */
 export function nameTypes(rows: readonly TypeRow[], schemas: readonly SchemaRow[]): ReadonlyMap<string, string> {

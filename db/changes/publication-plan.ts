@@ -7,7 +7,7 @@ type Identity = "d" | "f" | "i" | "n";
 /** A table without partitions, or a partition. */
 export type Relation = {
   readonly oid: number;
-  /** SQL text: `"public"."articles"` */
+  /** SQL text: `"public"."posts"` */
   readonly name: string;
   readonly identity: Identity;
   /** Whether it has a primary key that is not deferrable. */

@@ -14,8 +14,8 @@ export type MigrationLog = (level: string, message: string) => void;
 
 const BLANK_MIGRATION = `\
 -- Alter the shape here, with statements that may run twice, and include the topic files that changed:
---   alter table public.articles add column if not exists subtitle text;
---   --!include content/articles/functions.sql
+--   alter table public.posts add column if not exists subtitle text;
+--   --!include content/posts/functions.sql
 `;
 
 /** Runs the committed migrations that are new to the database. Rejects with MigrationFailure. */

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { similarTo } from "../catalog/similar.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 
-/** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include content/articles/access.sql` */
+/** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include content/posts/access.sql` */
 const INCLUDE = /^--![ \t]*include[ \t]+(.*\.sql)[ \t]*$/;
 /** A line that looks like one. graphile-migrate skips some as comments, and throws for others. */
 const ALMOST = /^--[ \t]*![ \t]*(?:include|(?:End)?Included)\b/i;

@@ -109,7 +109,7 @@ const RIGHT_MISSING =
 
 const MAX_SHOWN = 400;
 
-/** `current.sql, line 3`, or `db/schema/content/articles/access.sql, line 7, included by current.sql` */
+/** `current.sql, line 3`, or `db/schema/content/posts/access.sql, line 7, included by current.sql` */
 function placeOf(before: string, file: string): string {
   const open = [{ name: file, line: 0 }];
   for (const line of before.split("\n")) {

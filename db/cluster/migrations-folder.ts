@@ -12,7 +12,7 @@ export const CURRENT = "current.sql";
 /** The folder `db/schema/`. */
 export const schemaOf = (folder: string): string => join(folder, "fixtures");
 
-/** The committed migrations in order, as graphile-migrate stores them: `000014-articles-have-subtitles.sql` → `000014.sql` */
+/** The committed migrations in order, as graphile-migrate stores them: `000014-posts-have-subtitles.sql` → `000014.sql` */
 export async function committedIn(folder: string): Promise<readonly string[]> {
   const files = await readdir(join(folder, "committed"));
   const numbers = files.flatMap((file) => /^(\d{6,}).*\.sql$/.exec(file)?.[1] ?? []);

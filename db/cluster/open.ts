@@ -28,6 +28,8 @@ export type OpenOptions = Pick<
   /** The role of anonymous callers; "" when they are not allowed. */
   readonly anonymousRole: string;
   readonly editors: readonly Editor[];
+  /** The SQL of SEED=demo; null if there is none. */
+  readonly seedFile: string | null;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
   /** Runs as the owner after the migrations. */
@@ -51,7 +53,6 @@ const DATABASE = "content";
 /** The oldest supported version of PostgreSQL. */
 const OLDEST = 15;
 const UNCOMMITTED = `db/migrations/current.sql is not committed, and a start does not run it: ${COMMAND} migrate apply does, ${COMMAND} migrate commit commits it`;
-const SEED = new URL("../seed.sql", import.meta.url);
 
 /** Starts the embedded server if no other is configured, then migrates, provisions and seeds the database. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {
@@ -89,7 +90,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {
     await options.afterMigrations(owner);
-    if (options.seed === "demo") await owner.query(await readFile(SEED, "utf8"));
+    if (options.seed === "demo" && options.seedFile !== null)
+      await owner.query(await readFile(options.seedFile, "utf8"));
     return prepareChanges(owner, changesUrl);
   });
   return {

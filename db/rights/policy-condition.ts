@@ -29,7 +29,7 @@ export function termsOf(sql: string, context: PolicyContext): readonly string[] 
  * Reads the text of a policy, as Postgres writes it. `types` are the types of its terms as SQL text, which decide whether its
  * comparisons can be made in process. Null if they cannot.
  *
- *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.article_status))"
+ *   "((author_id = ( SELECT auth.uid() AS uid)) OR (status = 'PUBLISHED'::public.post_status))"
  */
 export const readPolicy = (sql: string, types: readonly string[], context: PolicyContext): RowCondition | null =>
   new PolicyReader(sql, context, types).read();

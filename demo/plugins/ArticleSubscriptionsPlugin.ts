@@ -10,11 +10,7 @@ import {
   type Step,
 } from "content-service/postgraphile";
 
-/**
- * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event
- * for each committed change. The row is read when the event arrives, as the subscriber and under the policies.
- */
-export const ArticleSubscriptionsPlugin = extendSchema((build) => {
+const subscriptions = extendSchema((build) => {
   const { articles, comments } = build.input.pgRegistry.pgResources as Record<
     string,
     PgResource<any, any, any, any, any>
@@ -64,6 +60,16 @@ export const ArticleSubscriptionsPlugin = extendSchema((build) => {
     },
   };
 }, "ArticleSubscriptionsPlugin");
+
+/**
+ * `onArticleCreated: Article!`, `onCommentAdded(articleId: ID!): Comment!`, `onArticleUpdated(id: ID): Article`: an event
+ * for each committed change. The row is read when the event arrives, as the subscriber and under the policies.
+ */
+export const ArticleSubscriptionsPlugin: GraphileConfig.Plugin = {
+  ...subscriptions,
+  // Its fields take the place of those that the service makes for every table.
+  before: ["TableSubscriptionsPlugin"],
+};
 
 /** The id, if it is null or the subscriber may see such an article. Otherwise the subscription is refused: it would never send an event. */
 const existing = (articles: PgResource<any, any, any, any, any>, $id: Step<unknown>): Step<unknown> =>

@@ -42,7 +42,7 @@ export type ConditionPlace = {
 /**
  * The SQL that returns the JSON of a query, in one row of one column.
  *
- *   select row_to_json("{}") from (select (select row_to_json("{}") from (select … from public.articles …) as "{}") as "article") as "{}"
+ *   select row_to_json("{}") from (select (select row_to_json("{}") from (select … from public.posts …) as "{}") as "post") as "{}"
  *
  * Null if a plugin uses one parameter in several conditions.
  */

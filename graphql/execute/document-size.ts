@@ -164,7 +164,7 @@ class SizeMeasure {
     return { ...counts, depth, sets: sets + 1, uses };
   }
 
-  /** Counts the arguments of a field: `search(keyword: "sql")`, `articles(filter: { keyword: "sql", title: $title })`. */
+  /** Counts the arguments of a field: `search(keyword: "sql")`, `posts(filter: { keyword: "sql", title: $title })`. */
   #countArguments({ arguments: given = [] }: FieldNode, uses: VariableUse[]): Counts {
     return sum(
       given.map(({ name: { value: name }, value }) =>

@@ -65,7 +65,7 @@ export class Introspection {
     };
   }
 
-  /** The columns of the database when it was read: `public.articles.title` */
+  /** The columns of the database when it was read: `public.posts.title` */
   get columns(): ReadonlySet<string> {
     const { namespaces, classes, attributes } = this.#parsed();
     const schemas = new Map(namespaces.map(({ _id, nspname }) => [_id, nspname]));

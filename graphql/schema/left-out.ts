@@ -11,7 +11,7 @@ export type Missing = {
   readonly objects: readonly NameConflict[];
   /** Smart tags that are ignored, because their names are taken. */
   readonly tags: readonly (SmartTag & { readonly conflict: NameConflict })[];
-  /** `public.articles.title` */
+  /** `public.posts.title` */
   readonly columns: ReadonlySet<string>;
 };
 
@@ -152,7 +152,7 @@ export class LeftOut {
     return objects ? { name: `field ${name}`, objects: [...objects.values()] } : null;
   }
 
-  /** The objects that lead to each field: `Query.articles` */
+  /** The objects that lead to each field: `Query.posts` */
   get sources(): ReadonlyMap<string, readonly PgObject[]> {
     return new Map([...this.#fields].map(([field, objects]) => [field, [...objects.values()]]));
   }

@@ -73,7 +73,7 @@ export type BuiltSchema = {
   readonly resolvedPreset: GraphileConfig.ResolvedPreset;
   /** The parts of the database that are not in the schema, and why. */
   readonly omissions: readonly Finding[];
-  /** The objects that lead to each field: `Query.articles` */
+  /** The objects that lead to each field: `Query.posts` */
   readonly sources: ReadonlyMap<string, readonly PgObject[]>;
   /** The smart tags that the schema was built with. */
   readonly tags: ReadonlySet<ObjectId>;
@@ -226,7 +226,7 @@ function bindPlansToDocuments(schema: GraphQLSchema, resolvedPreset: GraphileCon
   grafast.operationOperationPlansCacheMaxLength = MAX_PLANS_PER_OPERATION;
 }
 
-/** The fields of `before` that `after` lacks because it was built without their objects, by the reason: `["Query.articles"]` */
+/** The fields of `before` that `after` lacks because it was built without their objects, by the reason: `["Query.posts"]` */
 export function lostFields(before: BuiltSchema, after: BuiltSchema): ReadonlyMap<Finding, readonly string[]> {
   const remaining = fieldTypes(after.schema);
   const lost = new Map<Finding, string[]>();
@@ -238,7 +238,7 @@ export function lostFields(before: BuiltSchema, after: BuiltSchema): ReadonlyMap
   return lost;
 }
 
-/** Maps each field to its type: `Query.articles` → `ArticleConnection!` */
+/** Maps each field to its type: `Query.posts` → `PostConnection!` */
 function fieldTypes(schema: GraphQLSchema): Map<string, string> {
   const types = Object.values(schema.getTypeMap()).filter((type) => isObjectType(type) || isInterfaceType(type));
   return new Map(

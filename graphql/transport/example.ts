@@ -73,7 +73,7 @@ const leavesOf = (type: GraphQLObjectType): string[] =>
 
 const isLeaf = (type: GraphQLNamedType) => isScalarType(type) || isEnumType(type);
 
-/** The fields that are one row of another table: `Article.author`. */
+/** The fields that are one row of another table: `Post.author`. */
 const singlesOf = (type: GraphQLObjectType): Field[] =>
   fieldsOf(type).filter(
     ({ type: result, args }) =>

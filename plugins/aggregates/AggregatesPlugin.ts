@@ -16,7 +16,7 @@ type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 type Fields = Record<string, any>;
 
 /**
- * `ArticleConnection.aggregates` and `ArticleConnection.groupedAggregates(groupBy: [STATUS])`: count, sum, average, min, max and
+ * `PostConnection.aggregates` and `PostConnection.groupedAggregates(groupBy: [STATUS])`: count, sum, average, min, max and
  * distinct over all rows of the connection, under its filter and the policies, whatever page is read. HavingPlugin adds
  * conditions on groups. The smart tag `@behavior -aggregates` removes them from a table.
  */
@@ -198,7 +198,7 @@ declare global {
       aggregates: true;
     }
     interface Inflection {
-      /** `ArticleAggregates`, `ArticleSum`, `ArticleGroupBy` */
+      /** `PostAggregates`, `PostSum`, `PostGroupBy` */
       aggregatesType(this: Inflection, codec: PgCodec, kind: string): string;
     }
   }

@@ -14,7 +14,7 @@ import { isPaged, pageOffset, pageSizes } from "./page.ts";
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 
 /**
- * `articles(first: Int, after: String): ArticleConnection!` with edges, pageInfo and totalCount, and with `last`, `before`,
+ * `posts(first: Int, after: String): PostConnection!` with edges, pageInfo and totalCount, and with `last`, `before`,
  * `offset`: 10 rows per page when the size is omitted, in the order of the table unless there is `orderBy`. There are no
  * `nodes`.
  */

@@ -7,7 +7,7 @@ import {
 import { type ConnectionStep, lambda, type Step } from "postgraphile/grafast";
 import { sql } from "postgraphile/pg-sql2";
 
-/** `articles(status: ArticleStatus)`: a column tagged `@filterable` becomes an argument of the root collection of its table. */
+/** `posts(status: PostStatus)`: a column tagged `@filterable` becomes an argument of the root collection of its table. */
 export const FilterArgumentsPlugin: GraphileConfig.Plugin = {
   name: "FilterArgumentsPlugin",
   version: "1.0.0",

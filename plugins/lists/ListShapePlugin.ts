@@ -4,9 +4,9 @@ import { collectionOrder } from "./order.ts";
 import { DEFAULT_PAGE_SIZE, isPaged, listOffset, listSize, unpagedSize } from "./page.ts";
 
 /**
- * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.articles(limit: Int = 10): [Article!]!`, in the order of the
+ * `users(limit: Int = 10, offset: Int = 0): [User!]!` and `User.posts(limit: Int = 10): [Post!]!`, in the order of the
  * table unless there is `orderBy`. A function tagged `@unpaged` returns all rows unless there is a `limit`:
- * `search(keyword: String!, limit: Int, offset: Int = 0): [Article!]!`.
+ * `search(keyword: String!, limit: Int, offset: Int = 0): [Post!]!`.
  */
 export const ListShapePlugin: GraphileConfig.Plugin = {
   name: "ListShapePlugin",

@@ -2,7 +2,7 @@ import type {} from "postgraphile";
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
 
-/** The names of the contract: `articles`, `article(id:)`, `author`, `CreateArticleInput`, `Time`. */
+/** The names of the contract: `posts`, `post(id:)`, `author`, `CreatePostInput`, `Time`. */
 export const ContractNamesPlugin: GraphileConfig.Plugin = {
   name: "ContractNamesPlugin",
   version: "1.0.0",
@@ -17,18 +17,18 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
       },
       listField: (_previous, _options, base) => base,
       connectionField: (_previous, _options, base) => base,
-      // Query.articles is a connection. If a smart tag makes it a list, the connection is Query.articlesConnection.
+      // Query.posts is a connection. If a smart tag makes it a list, the connection is Query.postsConnection.
       allRowsConnection(_previous, _options, resource) {
         const { behavior } = resource.extensions?.tags ?? {};
         const hasList = [behavior].flat().some((tag) => typeof tag === "string" && /\+query:resource:list/.test(tag));
         return hasList ? `${this._allRows(resource)}Connection` : this._allRows(resource);
       },
-      // User.articles is a list, User.articlesConnection the same rows in pages.
+      // User.posts is a list, User.postsConnection the same rows in pages.
       manyRelationConnection(previous, _options, details) {
         const { tags } = details.registry.pgRelations[details.codec.name]![details.relationName]!.extensions ?? {};
         return tags?.foreignConnectionFieldName ? previous!(details) : `${this._manyRelation(details)}Connection`;
       },
-      // Query.articles instead of allArticles. A name without a plural is that of the row: Query.staff(id:) and Query.allStaff.
+      // Query.posts instead of allPosts. A name without a plural is that of the row: Query.staff(id:) and Query.allStaff.
       _allRows(previous, _options, resource) {
         const plural = this.camelCase(this.pluralize(this._singularizedResourceName(resource)));
         const isOfRow = plural === lowerFirst(this.tableType(resource.codec));
@@ -36,7 +36,7 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
           ? previous!(resource)
           : plural;
       },
-      // Query.article(id:) for the primary key, Query.articleBySlug(slug:) for other unique keys.
+      // Query.post(id:) for the primary key, Query.postBySlug(slug:) for other unique keys.
       rowByUnique(previous, _options, details) {
         return details.unique.isPrimary ? lowerFirst(this.tableType(details.resource.codec)) : previous!(details);
       },
@@ -50,7 +50,7 @@ export const ContractNamesPlugin: GraphileConfig.Plugin = {
         const isNamed = typeof relation.extensions?.tags?.fieldName === "string";
         return reference && !isNamed ? reference[1]! : previous!(details);
       },
-      // User.articles for articles.author_id, if it is the only foreign key between the two tables.
+      // User.posts for posts.author_id, if it is the only foreign key between the two tables.
       _manyRelationRaw(previous, _options, details) {
         const relations = details.registry.pgRelations[details.codec.name]!;
         const relation = relations[details.relationName]!;

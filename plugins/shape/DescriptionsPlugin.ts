@@ -1,7 +1,7 @@
 import type {} from "postgraphile";
 
 /**
- * Descriptions are the comments of the database, trimmed. A field for a foreign key (`Article.author`) has the comment of
+ * Descriptions are the comments of the database, trimmed. A field for a foreign key (`Post.author`) has the comment of
  * the column, not of the constraint: the comment of a constraint is the error message of its violation.
  */
 export const DescriptionsPlugin: GraphileConfig.Plugin = {

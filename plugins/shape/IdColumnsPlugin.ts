@@ -4,7 +4,7 @@ const integerUpTo = (max: bigint) => (text: string) =>
   /^-?\d{1,19}$/.test(text) && BigInt(text) <= max && BigInt(text) >= -max - 1n;
 const isUuid = (text: string) => /^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$/i.test(text);
 
-/** A codec that sends NULL for a text that is not a valid key: `article(id: "abc")` finds no row instead of failing. */
+/** A codec that sends NULL for a text that is not a valid key: `post(id: "abc")` finds no row instead of failing. */
 const idCodec = (base: PgCodec, name: string, isValid: (text: string) => boolean): PgCodec =>
   ({ ...base, name, toPg: (value: unknown) => (isValid(String(value)) ? String(value) : null) }) as PgCodec;
 
@@ -16,7 +16,7 @@ export const ID_CODECS: ReadonlyMap<PgCodec, PgCodec> = new Map<PgCodec, PgCodec
 ]);
 
 /**
- * `id: ID!`, `article(id: ID!)`: columns of a primary or foreign key, columns that foreign keys refer to, and parameters named `id` or
+ * `id: ID!`, `post(id: ID!)`: columns of a primary or foreign key, columns that foreign keys refer to, and parameters named `id` or
  * `…_id` have the scalar type ID, if they are integers or uuids.
  */
 export const IdColumnsPlugin: GraphileConfig.Plugin = {

@@ -1,6 +1,6 @@
 import { markSyncAndSafe } from "postgraphile/grafast";
 
-/** `["Article", "12"]` as base64. */
+/** `["Post", "12"]` as base64. */
 const NODE_IDS = {
   name: "base64JSON",
   encode: markSyncAndSafe((value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64")),

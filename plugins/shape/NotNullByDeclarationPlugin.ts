@@ -1,7 +1,7 @@
 import type {} from "postgraphile";
 import type { GraphQLInputType, GraphQLOutputType } from "postgraphile/graphql";
 
-/** `author: User!`, `tags: [String!]!`, `[Article!]!`, `cursor: String!`: fields whose value cannot be null in the database are non-null. */
+/** `author: User!`, `tags: [String!]!`, `[Post!]!`, `cursor: String!`: fields whose value cannot be null in the database are non-null. */
 export const NotNullByDeclarationPlugin: GraphileConfig.Plugin = {
   name: "NotNullByDeclarationPlugin",
   version: "1.0.0",

@@ -27,7 +27,6 @@ const EVENTS = [
 export const tableSubscriptionsPlugin = (catalog: () => Catalog): GraphileConfig.Plugin => ({
   name: "TableSubscriptionsPlugin",
   version: "1.0.0",
-  after: ["ArticleSubscriptionsPlugin"],
   schema: {
     hooks: {
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks }) {

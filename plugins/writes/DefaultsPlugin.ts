@@ -4,7 +4,7 @@ import type { GraphQLInputType } from "postgraphile/graphql";
 type Constant = string | number | boolean;
 type Constants = Readonly<Record<string, Constant>>;
 
-/** A default as Postgres prints it: `{ owner: "16402", name: "status", expression: "'DRAFT'::public.article_status" }` */
+/** A default as Postgres prints it: `{ owner: "16402", name: "status", expression: "'DRAFT'::public.post_status" }` */
 type Default = { readonly owner: string; readonly name: string | null; readonly expression: string };
 
 const COLUMN_DEFAULTS = `
@@ -18,7 +18,7 @@ const PARAMETER_DEFAULTS = `
   where p.pronargdefaults > 0 and pg_get_function_arg_default(p.oid, n) is not null`;
 
 /**
- * `CreateArticleInput.status: ArticleStatus = DRAFT`, `User.avatar(size: Int = 80)`: the constant default of a column is
+ * `CreatePostInput.status: PostStatus = DRAFT`, `User.avatar(size: Int = 80)`: the constant default of a column is
  * the default of its input field, and that of a function's parameter is the default of its argument.
  */
 export const DefaultsPlugin: GraphileConfig.Plugin = {
@@ -89,7 +89,7 @@ function constantsByOwner(defaults: readonly Default[]): Map<string, Constants> 
 /**
  * Parses a default that is a constant.
  *
- *   parseConstant("'DRAFT'::public.article_status")  // "DRAFT"
+ *   parseConstant("'DRAFT'::public.post_status")  // "DRAFT"
  *   parseConstant("10")                              // 10
  *   parseConstant("now()")                           // undefined
  */

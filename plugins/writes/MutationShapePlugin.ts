@@ -4,7 +4,7 @@ import { lambda } from "postgraphile/grafast";
 export type FunctionResource = PgResource<any, any, any, readonly PgResourceParameter[], any>;
 
 /**
- * `Mutation.publishArticle(id: ID!): Article!`: a volatile SQL function becomes a mutation whose arguments are the
+ * `Mutation.publishPost(id: ID!): Post!`: a volatile SQL function becomes a mutation whose arguments are the
  * parameters and whose type is the result type, without input, payload and clientMutationId. One that returns a set becomes
  * a list of all its rows. To add a mutation, write a function and grant it.
  */

@@ -186,6 +186,6 @@ export function rowErrorFields({ graphql: { GraphQLInt, GraphQLNonNull, GraphQLS
   };
 }
 
-/** `ArticlesResult` */
+/** `PostsResult` */
 export const resultType = (build: GraphileBuild.Build, { codec }: Table) =>
   build.inflection.upperCamelCase(`${build.inflection.pluralize(build.inflection.tableType(codec))}-result`);

@@ -16,7 +16,7 @@ export type BatchResult =
 
 const refuse = (message: string) => new SafeError(message, { code: "VALIDATION_ERROR" });
 
-/** The input of a mutation by columns: `{ articleId: "1" }` → `[["article_id", "1"]]`. */
+/** The input of a mutation by columns: `{ postId: "1" }` → `[["post_id", "1"]]`. */
 export function columnsIn(build: GraphileBuild.Build, { codec }: Table, input: Values): [string, unknown][] {
   return Object.keys(codec.attributes).flatMap((attributeName): [string, unknown][] => {
     const value = input[build.inflection.attribute({ codec, attributeName })];

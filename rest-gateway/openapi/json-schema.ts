@@ -54,7 +54,7 @@ const FACTS: ReadonlyMap<string, Fact> = new Map([
  *
  *   int8                  → { type: "integer", format: "int64" }
  *   text[]                → { type: "array", items: { type: "string" } }
- *   article_status        → { type: "string", enum: ["DRAFT", "PUBLISHED"] }
+ *   post_status        → { type: "string", enum: ["DRAFT", "PUBLISHED"] }
  *   jsonb                 → {}
  */
 export function schemaOf(shape: TypeShape): JsonSchema {
@@ -84,7 +84,7 @@ export function textSchemaOf(shape: TypeShape): JsonSchema {
   return schema.type === undefined || schema.type === "array" || schema.type === "object" ? { type: "string" } : schema;
 }
 
-/** The SQL name of a type, without modifiers: `bigint`, `text[]`, `public.article_status`. */
+/** The SQL name of a type, without modifiers: `bigint`, `text[]`, `public.post_status`. */
 export function sqlNameOf({ name, schema, isArray }: TypeShape): string {
   const element = schema === "pg_catalog" ? (FACTS.get(name)?.sqlName ?? name) : `${schema}.${name}`;
   return isArray ? `${element}[]` : element;
@@ -101,7 +101,7 @@ const QUOTED = /^'((?:[^']|'')*)'::[\w\s.,"()[\]]+$/;
 /**
  * The default of a column as a JSON value if it is a constant; undefined if Postgres computes it.
  *
- *   defaultValue("'DRAFT'::article_status", { type: "string", … })  // "DRAFT"
+ *   defaultValue("'DRAFT'::post_status", { type: "string", … })  // "DRAFT"
  *   defaultValue("0", { type: "integer" })                          // 0
  *   defaultValue("now()", { type: "string" })                       // undefined
  */

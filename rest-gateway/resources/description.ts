@@ -7,13 +7,13 @@ import type { RestCode } from "../../db/problems/reasons.ts";
  * for clients that use camelCase.
  */
 export type Description = {
-  /** The collection in paths, plural: `articles`. */
+  /** The collection in paths, plural: `posts`. */
   readonly name: string;
-  /** One record, in messages: `article`. */
+  /** One record, in messages: `post`. */
   readonly singular: string;
   /** A sentence for the API reference. */
   readonly about: string;
-  /** Table or view, with its schema: `public.articles`. The first of `fields` is the key: an integer or a UUID. */
+  /** Table or view, with its schema: `public.posts`. The first of `fields` is the key: an integer or a UUID. */
   readonly table: string;
   readonly fields: Readonly<Record<string, FieldDescription>>;
   /** The date of `Last-Modified`: the first of these fields that has a value. */
@@ -32,9 +32,9 @@ export type Description = {
   readonly search: string | null;
   /** Records that this one refers to, for links and `?fields=author.name`. */
   readonly relations: Readonly<Record<string, RelationDescription>>;
-  /** Records that refer to this one: `/articles/{id}/comments`. */
+  /** Records that refer to this one: `/posts/{id}/comments`. */
   readonly collections: Readonly<Record<string, CollectionDescription>>;
-  /** Further operations on a record: `POST /articles/{id}/publish`. */
+  /** Further operations on a record: `POST /posts/{id}/publish`. */
   readonly actions: Readonly<Record<string, ActionDescription>>;
   /**
    * Rows that `DELETE ?cascade=true` deletes too, in this order. Otherwise they prevent the deletion. The row is locked
@@ -80,7 +80,7 @@ export type CollectionDescription = {
 };
 
 export type ActionDescription = {
-  /** A function of the key that returns the row, with its schema: `public.publish_article`. */
+  /** A function of the key that returns the row, with its schema: `public.publish_post`. */
   readonly function: string;
   readonly about: string;
 };

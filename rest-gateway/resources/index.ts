@@ -42,7 +42,7 @@ const hasBody = (method: string, { kind }: Route): boolean =>
 const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
   `/${name}${id === undefined ? "" : "/{id}"}${action === undefined ? "" : "/{action}"}`;
 
-/** `/users`, `/articles`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
+/** `/users`, `/posts`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
 export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Problem> implements HttpInterface {
   readonly reject = rejectRest;
   readonly #options: ResourceOptions;

@@ -64,7 +64,7 @@ export const isOfOneRow = ({ relations }: Selection): boolean => relations.lengt
 /** The record that a path names. `id`, also that of a parent, is an index of values. */
 export type Key = { readonly id: number; readonly parent: Parent | null };
 
-/** `/articles/7/comments`: the records of article 7, whose id is in `field` of each record. */
+/** `/posts/7/comments`: the records of post 7, whose id is in `field` of each record. */
 export type Parent = { readonly resource: Resource; readonly field: ResourceField; readonly id: number };
 
 export type ListCondition = Condition<ResourceField, number, SameText>;

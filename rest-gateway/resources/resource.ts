@@ -193,7 +193,7 @@ function filterOf(resource: string, filter: Filter): Filter {
 const inBothSpellings = <Named extends { readonly name: string }>(all: readonly Named[]): ReadonlyMap<string, Named> =>
   new Map(all.flatMap((each) => [[each.name, each] as const, [camelCase(each.name), each] as const]));
 
-/** `public.articles` → `{ schema: "public", name: "articles" }` */
+/** `public.posts` → `{ schema: "public", name: "posts" }` */
 export function tableName(text: string): { readonly schema: string; readonly name: string } {
   const [schema = "", name = ""] = text.split(".");
   return { schema, name };

@@ -35,7 +35,7 @@ export type Target =
 export type Query = {
   /** All columns when there is no `select`. */
   readonly select: readonly SelectItem[];
-  /** Conditions, order and limits by path: `""` for the rows themselves, `"author.articles"` for embedded rows. */
+  /** Conditions, order and limits by path: `""` for the rows themselves, `"author.posts"` for embedded rows. */
   readonly parts: ReadonlyMap<string, QueryPart>;
   /** `columns=`: the columns that are read from the body; null for all. */
   readonly columns: readonly string[] | null;

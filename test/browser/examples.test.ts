@@ -17,7 +17,7 @@ let pages: PreviewServer;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  const options = { root: "examples", logLevel: "warn" } as const;
+  const options = { root: "demo/pages", logLevel: "warn" } as const;
   const outDir = await mkdtemp(join(tmpdir(), "examples-"));
   [service, browser] = await Promise.all([
     startTestService(),
@@ -95,7 +95,7 @@ async function logout(page: Page): Promise<void> {
   await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization: `Bearer ${own}` } });
 }
 
-describe.skipIf(!installed).each(["plain", "react"])("the example page in examples/%s", (folder) => {
+describe.skipIf(!installed).each(["plain", "react"])("the example page in demo/pages/%s", (folder) => {
   test("registers users with all faults beside their fields, signs them in, and refreshes an expired token", async () => {
     const page = await open(folder);
     const register = page.getByRole("form", { name: "Register" });

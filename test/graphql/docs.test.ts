@@ -35,7 +35,7 @@ test("docs/graphql.md and docs/realtime.md have an example of every argument", (
   const collect = ({ name }: ArgumentNode) => void shown.add(name.value);
   for (const example of [...EXAMPLES.map(([, each]) => each), ...SUBSCRIPTIONS])
     visit(parse(example), { Argument: collect });
-  const types = Object.values(buildSchema(readFileSync("docs/schema.graphql", "utf8")).getTypeMap());
+  const types = Object.values(buildSchema(readFileSync("demo/schema.graphql", "utf8")).getTypeMap());
   const fields = types
     .filter(isObjectType)
     .filter(({ name }) => !name.startsWith("__"))

@@ -4,11 +4,11 @@ import { useService } from "../support/http-client.ts";
 
 const service = useService();
 
-const ADVICE = `docs/schema.graphql is not the schema that is served. Renew it, and review its diff as a change of the API:
+const ADVICE = `demo/schema.graphql is not the schema that is served. Renew it, and review its diff as a change of the API:
   npx vitest run test/graphql/snapshot.test.ts -u`;
 
-test("docs/schema.graphql is the schema that is served", async () => {
+test("demo/schema.graphql is the schema that is served", async () => {
   const schema = buildClientSchema(await service.data(getIntrospectionQuery()));
   const printed = `${printSchema(lexicographicSortSchema(schema))}\n`;
-  await expect(printed, ADVICE).toMatchFileSnapshot("../../docs/schema.graphql");
+  await expect(printed, ADVICE).toMatchFileSnapshot("../../demo/schema.graphql");
 });

@@ -49,7 +49,7 @@ export async function makeTemplate(rootUrl: string, templateUrl: string): Promis
   await migrate(templateUrl, (level, message) => {
     if (level === "error") console.error(message);
   });
-  const seed = await readFile(new URL("../../db/seed.sql", import.meta.url), "utf8");
+  const seed = await readFile(new URL("../../demo/db/seed.sql", import.meta.url), "utf8");
   const hash = await hashCheaply("Correct-Horse-7!");
   await query(
     templateUrl,

@@ -119,7 +119,7 @@ uses as (
   cross join lateral regexp_matches(t.text,
     '(?<![\w$."])([a-z_][\w$]*)\.([a-z_][\w$]*)(?![\w$]*\s*[(.])', 'gi') as used (match)
   union
-  -- insert into articles (title, content)
+  -- insert into posts (title, content)
   select t.oid, lower(split_part('.' || inserted.match[1], '.', -1)), lower(item)
   from texts as t
   cross join lateral regexp_matches(t.text,
@@ -136,7 +136,7 @@ missing as (
     exists (
       select from pg_attribute as a where a.attrelid = r.relation and a.attname = u.column and not a.attisdropped
     )
-    -- article.summary calls summary(article).
+    -- post.summary calls summary(post).
     or exists (
       select from pg_proc as p join pg_class as c on c.oid = r.relation
       where p.proname = u.column and p.pronargs = 1 and p.proargtypes[0] = c.reltype

@@ -94,7 +94,7 @@ export function livePage(anonKey: string | null): RequestHandler {
 <body>
 <h1>Live changes</h1>
 <form data-key="${anonKey ?? ""}">
-<label>Table <input name="table" value="articles" required></label>
+<label>Table <input name="table" placeholder="posts" required></label>
 <label>Filter <input name="filter" placeholder="status=eq.DRAFT"></label>
 <label>Access token <input name="token" type="password" autocomplete="off" placeholder="for the rights of a user"></label>
 <button>Subscribe</button>

@@ -79,7 +79,7 @@ const GUIDE = `Every table and view is a collection of rows. Every function can 
 
 ## Filters
 
-\`?column=operator.value\` selects the rows that match, \`?column=not.operator.value\` the other rows: \`/articles?status=eq.PUBLISHED&title=ilike.*sql*\`.
+\`?column=operator.value\` selects the rows that match, \`?column=not.operator.value\` the other rows: \`/posts?status=eq.PUBLISHED&title=ilike.*sql*\`.
 A row must match all filters. With \`or=(a.eq.1,b.gt.2)\` it must match one of several. \`eq(any).{1,2}\` and \`like(all).{a*,*b}\` take a list.
 
 | operator | the column is |
@@ -97,7 +97,7 @@ Use \`limit\` and \`offset\`, or the header \`Range: 0-9\`. With \`Prefer: count
 
 ## Long queries
 
-If the query string is too long for a URL, send it as the body of \`QUERY /articles\`, with the type \`application/x-www-form-urlencoded\`.
+If the query string is too long for a URL, send it as the body of \`QUERY /posts\`, with the type \`application/x-www-form-urlencoded\`.
 Clients that cannot send QUERY use POST with the header \`X-HTTP-Method-Override: GET\`. \`DELETE\` and \`PATCH\` in this header delete and
 change the rows that match; for PATCH the parameter \`body\` has the JSON object of changes.
 

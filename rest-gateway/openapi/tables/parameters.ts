@@ -106,7 +106,7 @@ export const filtersOf = ({ readable }: TableAccess) => readable.filter(({ name 
 const filterKey = (visible: NamedSchema, table: Table, { name }: Column) =>
   `rowFilter.${visible.tableKey(table)}.${visible.columnKey(table, name)}`;
 
-/** `rowFilter.articles.title` and so on, for each readable column. */
+/** `rowFilter.posts.title` and so on, for each readable column. */
 export const filterParameters = (visible: NamedSchema, access: TableAccess): [string, Parameter][] =>
   filtersOf(access).map((column) => [filterKey(visible, access.table, column), filterParameter(column)]);
 

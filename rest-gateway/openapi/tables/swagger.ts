@@ -31,7 +31,7 @@ type SwaggerDocument = {
 };
 
 /**
- * Describes what a role may do in a schema, for tools made for PostgREST: they read `definitions.articles.properties` and the
+ * Describes what a role may do in a schema, for tools made for PostgREST: they read `definitions.posts.properties` and the
  * keys in the descriptions of columns. Throws PGRST106 if the schema is not served.
  */
 export function swagger(catalog: Catalog, options: DescriptionOptions): SwaggerDocument {
@@ -87,7 +87,7 @@ const ROOT = {
   },
 };
 
-/** `/articles`, with the methods that the role may use. */
+/** `/posts`, with the methods that the role may use. */
 function swaggerTablePath(access: TableAccess): [string, object] {
   const { table } = access;
   const filters = filtersOf(access).map((column) => `rowFilter.${table.name}.${column.name}`);
@@ -190,7 +190,7 @@ const SWAGGER_PARAMETERS: readonly [string, object][] = [
   ["limit", query("limit", "Limiting and Pagination")],
 ];
 
-/** `body.articles`, and `rowFilter.articles.title` for each readable column. */
+/** `body.posts`, and `rowFilter.posts.title` for each readable column. */
 function swaggerTableParameters(access: TableAccess): [string, object][] {
   const { name } = access.table;
   const schema = swaggerReference("definitions", name);
@@ -231,7 +231,7 @@ function typeOf(shape: TypeShape): { type?: string } {
   return { type: type === "boolean" || type === "integer" || type === "number" ? type : "string" };
 }
 
-/** `definitions.articles`: the columns that the role may read or write. */
+/** `definitions.posts`: the columns that the role may read or write. */
 function swaggerDefinition(visible: VisibleSchema, { table, ...access }: TableAccess): object {
   const used = new Set([...access.readable, ...access.insertable, ...access.updatable]);
   const columns = [...table.columns.values()].filter((column) => used.has(column));

@@ -6,7 +6,7 @@ import { filterReferences, keyParameter, profileParameters, RESERVED, shared } f
 import { errors, headers, rowsContent } from "./responses.ts";
 import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
 
-/** `/articles`, with the methods that the role may use. */
+/** `/posts`, with the methods that the role may use. */
 export function tablePath(visible: NamedSchema, access: TableAccess): [string, PathItem] {
   const item = {
     ...(access.isReadable && { get: readOperation(visible, access), "x-query": queryOperation(visible, access) }),

@@ -4,7 +4,7 @@ import { defaultValue, nullable, valueSchema } from "../json-schema.ts";
 import { plainText } from "../schema-parts.ts";
 import { INSERT, type NamedSchema, type TableAccess, UPDATE, type VisibleSchema } from "./visible-schema.ts";
 
-/** `articles` for rows in responses, `articles_insert` and `articles_update` for request bodies, as far as the role may use them. */
+/** `posts` for rows in responses, `posts_insert` and `posts_update` for request bodies, as far as the role may use them. */
 export function tableSchemas(visible: NamedSchema, access: TableAccess): [string, JsonSchema][] {
   const key = visible.tableKey(access.table);
   const schemas: [string, JsonSchema][] = [];
@@ -69,7 +69,7 @@ function columnSchema(visible: VisibleSchema, table: Table, column: Column, cast
 /**
  * The comment of a column and its keys, formatted as PostgREST does, because clients parse the tags:
  *
- *   The user who wrote the article.
+ *   The user who wrote the post.
  *
  *   Note:
  *   This is a Foreign Key to `users.id`.<fk table='users' column='id'/>

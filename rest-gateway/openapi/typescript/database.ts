@@ -115,7 +115,7 @@ function enumConstants({ enums }: Schema): string {
 }
 
 /**
- * Shorthands for parts of Database: `Tables<"articles">` is the Row of a table or view of the default schema,
+ * Shorthands for parts of Database: `Tables<"posts">` is the Row of a table or view of the default schema,
  * `Tables<{ schema: "sales" }, "orders">` that of another schema; TablesInsert, TablesUpdate, Enums and CompositeTypes too.
  */
 const helpers = (defaultSchema: string): string => `\

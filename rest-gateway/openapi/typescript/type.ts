@@ -108,7 +108,7 @@ function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
 export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
   byName(computedFields.values()).filter(({ name }) => !columns.has(name));
 
-/** `Database["public"]["Tables"]["articles"]["Row"]` */
+/** `Database["public"]["Tables"]["posts"]["Row"]` */
 export const rowEntry = (table: Table): string =>
   entry(table.schema, isView(table) ? "Views" : "Tables", table.name, "Row");
 

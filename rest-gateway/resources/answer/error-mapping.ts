@@ -51,7 +51,7 @@ function ofRecord(place: number, problem: Problem | null): Problem | null {
 const isUnprocessable = ({ code, status }: Problem, { operation: { kind }, style }: ResourceRequest) =>
   (kind === "create" || kind === "update") && code === "VALIDATION_ERROR" && status === 400 && style.version === 2;
 
-/** `this user still has articles: delete them first` */
+/** `this user still has posts: delete them first` */
 function keptBy(
   { schema = "", table = "" }: DatabaseErrorLike,
   { description }: Resource,

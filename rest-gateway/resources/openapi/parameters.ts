@@ -52,7 +52,7 @@ export const sharedParameters = (api: ApiVersion): Readonly<Record<string, Param
   "prefer.replace": prefer(api, "dialect=partial"),
 });
 
-/** Parameters of one resource, such as `articles.sort`. */
+/** Parameters of one resource, such as `posts.sort`. */
 export const resourceParameters = (api: ApiVersion, resource: Resource): [string, Parameter][] =>
   parametersOf(api, resource).map((parameter) => [`${resource.description.name}.${parameter.name}`, parameter]);
 

@@ -26,7 +26,7 @@ type OperationPath = {
   readonly parent: { readonly resource: Resource; readonly field: ResourceField } | null;
 };
 
-/** `/articles`, `/articles/{articleId}`, `/articles/{articleId}/publish`. */
+/** `/posts`, `/posts/{postId}`, `/posts/{postId}/publish`. */
 export function resourcePaths(api: ApiVersion, resource: Resource): [string, PathItem][] {
   const { name, actions } = resource.description;
   const own: OperationPath = { resource, ids: [], parent: null };
@@ -42,7 +42,7 @@ export function resourcePaths(api: ApiVersion, resource: Resource): [string, Pat
   ];
 }
 
-/** `/articles/{articleId}/comments`, `/articles/{articleId}/comments/{commentId}`. */
+/** `/posts/{postId}/comments`, `/posts/{postId}/comments/{commentId}`. */
 export const collectionPaths = (api: ApiVersion, resource: Resource): [string, PathItem][] =>
   collectionsOf(api, resource).flatMap((collection) => {
     const inner = collection.resource();
@@ -215,7 +215,7 @@ function operation(
   return { ...parts, tags: [resource.description.name], parameters, ...(isDeprecated && { deprecated: true }) };
 }
 
-/** `readUserArticle`, `listUserArticles` */
+/** `readUserPost`, `listUserPosts` */
 const idOf = (
   api: ApiVersion,
   { resource, parent }: OperationPath,
@@ -223,14 +223,14 @@ const idOf = (
   noun = keyOf(api, resource, "record"),
 ) => `${verb}${parent ? keyOf(api, parent.resource, "record") : ""}${noun}`;
 
-/** `Read an article of a user` */
+/** `Read a post of a user` */
 const summaryOf = (path: OperationPath, verb: string) =>
   `${verb} ${one(path.resource.description.singular)}${ofParent(path)}`;
 
 /** ` of a user` */
 const ofParent = ({ parent }: OperationPath) => (parent ? ` of ${one(parent.resource.description.singular)}` : "");
 
-/** `an article`, `a user` */
+/** `a post`, `a user` */
 const one = (singular: string) => `${/^[aeio]/i.test(singular) ? "an" : "a"} ${singular}`;
 
 const missingParent = ({ parent }: OperationPath): readonly ProblemStatus[] => (parent ? [404] : []);

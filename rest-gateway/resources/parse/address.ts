@@ -62,7 +62,7 @@ export type RouteParent = {
 };
 
 /**
- * `["articles", "7", "comments"]` → the comments of article 7. Throws Problem for unknown paths and invalid ids.
+ * `["posts", "7", "comments"]` → the comments of post 7. Throws Problem for unknown paths and invalid ids.
  */
 export function parseRoute(
   [name = "", id, more, innerId, ...rest]: readonly string[],
@@ -86,7 +86,7 @@ export function parseRoute(
   return { kind: "record", resource: inner, parent, id: parseId(innerId, inner) };
 }
 
-/** `/articles/{id}/comments` */
+/** `/posts/{id}/comments` */
 export function templateOf(route: Route): string {
   const { name } = route.resource.description;
   if (route.kind === "action") return `/${name}/{id}/${route.action}`;

@@ -200,7 +200,7 @@ function shapeOf({ resource, style, operation }: Omit<ResourceRequest, "shape">,
 const byName = (_: string, value: unknown) =>
   typeof value === "object" && value !== null && "name" in value ? value.name : value;
 
-/** Maximum relations in a name: `article.author.name` has two. */
+/** Maximum relations in a name: `post.author.name` has two. */
 const MAX_DEPTH = 3;
 
 /** Every field, and the links if the version has them. */

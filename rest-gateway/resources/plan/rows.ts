@@ -83,7 +83,7 @@ export const planKey = (resource: Resource, { id, parent }: Key): readonly Condi
   ...(parent ? [planParent(parent)] : []),
 ];
 
-/** `t."article_id" = $2`: the records of a parent. */
+/** `t."post_id" = $2`: the records of a parent. */
 export const planParent = ({ field, id }: Parent): ConditionPlan => isEqual(field, id);
 
 export function planPrecondition(resource: Resource, precondition: Precondition): ConditionPlan {

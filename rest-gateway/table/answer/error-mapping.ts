@@ -103,7 +103,7 @@ function detailsOf(
   return first.row === null && detail !== undefined ? detail : inPlace(first, detail ?? null);
 }
 
-/** `article_status must be one of DRAFT, PUBLISHED, ARCHIVED`; null for other errors. */
+/** `post_status must be one of DRAFT, PUBLISHED, ARCHIVED`; null for other errors. */
 function labelsOf({ code, message }: DatabaseError, { schemas }: Catalog): string | null {
   const [, type] = (code === "22P02" && /^invalid input value for enum (?:.*\.)?"?(.+?)"?: "/.exec(message)) || [];
   if (type === undefined) return null;

@@ -28,7 +28,7 @@ export type QueryOptions = {
 /** The filters and arguments in `query` refer to `values` by index. */
 export type ReadQuery = { readonly query: Query; readonly values: readonly string[] };
 
-/** The parsed name of a parameter. `path` is the path of an embedded relation, `"author.articles"`, or `""`. */
+/** The parsed name of a parameter. `path` is the path of an embedded relation, `"author.posts"`, or `""`. */
 type Parameter =
   | { readonly kind: "select" | "columns" | "on_conflict" }
   | { readonly kind: "order" | "limit" | "offset"; readonly path: string }

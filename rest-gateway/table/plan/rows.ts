@@ -197,7 +197,7 @@ const isAggregated = (output: Output): boolean => {
 const atMost = (limit: number | null, max: number | null): number | null =>
   limit === null ? max : max === null ? limit : Math.min(limit, max);
 
-/** The conditions, order and limits of each relation, by the paths that parameters use: `author.articles`. */
+/** The conditions, order and limits of each relation, by the paths that parameters use: `author.posts`. */
 export class Parts {
   readonly #parts: Query["parts"];
   readonly #taken = new Set<string>();
