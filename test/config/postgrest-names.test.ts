@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { ConfigError, readConfig } from "../../config/config.ts";
-import { libpqUrl } from "../../config/postgrest-names.ts";
 
 const SECRET = "reallyreallyreallyreallyverysafe";
 const PGRST_DB_URI = "postgres://authenticator:mysecretpassword@localhost:5432/shop";
@@ -150,21 +149,3 @@ describe("PGRST_JWT_SECRET", () => {
     );
   });
 });
-
-test.each([
-  ["postgres://web:secret@db:5432/shop", "postgres://web:secret@db:5432/shop"],
-  ["postgresql://web@[::1]/shop", "postgres://web@[::1]/shop"],
-  ["postgresql:///shop?host=/run/postgresql&user=web", "postgres://web@%2Frun%2Fpostgresql/shop"],
-  ["postgres://web:p%40ss%2Fword@db/shop", "postgres://web:p%40ss%2Fword@db/shop"],
-  ["postgres://web:what?@db/shop", "postgres://web:what%3F@db/shop"],
-  ["postgres://db/shop?sslmode=require", "postgres://db/shop?sslmode=require&uselibpqcompat=true"],
-  ["host=db port=5433 dbname=shop user=web", "postgres://web@db:5433/shop"],
-  ["host = /tmp user=web password='it\\'s a \\\\ secret'", "postgres://web:it's%20a%20%5C%20secret@%2Ftmp/"],
-  // A string without an equivalent URL is unchanged, and rejected later as it was written.
-  ["postgres://one:5432,two:5432/shop", "postgres://one:5432,two:5432/shop"],
-  ["host=one,two dbname=shop", "host=one,two dbname=shop"],
-  ["postgres://%zz@db/shop", "postgres://%zz@db/shop"],
-  ["postgresql://", "postgresql://"],
-  ["dbname=shop", "dbname=shop"],
-  ["host=db '", "host=db '"],
-])("libpqUrl converts %s", (text, url) => expect(libpqUrl(text)).toBe(url));
