@@ -7,7 +7,7 @@ import { readManifest } from "../config/trusted-documents.ts";
 import { setupOf } from "../db/advisor/finding.ts";
 import { buildSchema } from "../graphql/schema/schema.ts";
 import { CommandError, readService, withOwner } from "./command.ts";
-import { withSchemaOptions } from "./graphql-schema.ts";
+import { withSchemaOptions } from "./schema-options.ts";
 
 const HELP = `\
 Checks trusted documents against the GraphQL schema of the database.
