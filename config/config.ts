@@ -91,7 +91,7 @@ export function readConfig(
   const parsed = Object.fromEntries(
     Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
       const theirs = translated.filter((other) => other.name === name && other.text !== "");
-      return [camelCase(name), readSetting(name, setting, environment[name], theirs, defaults[name])];
+      return [camelCase(name.toLowerCase()), readSetting(name, setting, environment[name], theirs, defaults[name])];
     }),
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
@@ -131,7 +131,7 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
     .filter(({ text }) => text !== "")
     .map(({ from, name, text }) => {
       const { type }: Setting<unknown> = SETTINGS[name as keyof typeof SETTINGS];
-      return [camelCase(name), parseValue(from, type, text)];
+      return [camelCase(name.toLowerCase()), parseValue(from, type, text)];
     });
   const given = Object.fromEntries(changes) as Partial<Config>;
   const isDbMaxRowsSet = config.isDbMaxRowsSet || given.dbMaxRows !== undefined;
@@ -167,7 +167,7 @@ function readSettingsFile(file: string): string {
 }
 
 /** The field of a setting: `fieldOf("MAX_CONNECTIONS")` is `"maxConnections"`. */
-export const fieldOf = (name: keyof typeof SETTINGS): keyof Config => camelCase(name) as keyof Config;
+export const fieldOf = (name: keyof typeof SETTINGS): keyof Config => camelCase(name.toLowerCase()) as keyof Config;
 
 /** The value of a setting under any of its names. Throws when two names have different values. */
 function readSetting(

@@ -236,7 +236,7 @@ export type LimitFields = {
 export const limitsOf = (settings: Followed, given: Limits): LimitFields =>
   Object.fromEntries(
     Object.entries<Limit<number | "">>(LIMITS).map(([name, { of }]) => [
-      camelCase(name),
+      camelCase(name.toLowerCase()),
       given[name as keyof Limits] ?? of(settings),
     ]),
   ) as LimitFields;

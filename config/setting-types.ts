@@ -8,7 +8,8 @@ export type CamelCase<Name extends string> = Name extends `${infer First}_${infe
   ? `${Lowercase<First>}${Capitalize<CamelCase<Rest>>}`
   : Lowercase<Name>;
 
-export const camelCase = (name: string) => name.toLowerCase().replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+/** `max_depth` → `maxDepth` */
+export const camelCase = (name: string) => name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 /** An invalid setting. The message is one line that names it and the values it accepts. */
 export class ConfigError extends Error {}

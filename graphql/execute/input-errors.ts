@@ -13,6 +13,7 @@ import {
   Kind,
   type SelectionSetNode,
 } from "postgraphile/graphql";
+import { camelCase } from "../../config/setting-types.ts";
 import { type Catalog, type Table, type TableName, tableOf } from "../../db/catalog/catalog.ts";
 import { messagesFor } from "../../db/catalog/exposure.ts";
 import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
@@ -185,8 +186,6 @@ function keyOf({ primaryKey }: Table, given: readonly Given[]): Row["key"] {
 
 const fieldNameOf = (type: GraphQLInputObjectType, column: string): string =>
   Object.values(type.getFields()).find(({ extensions }) => extensions.column === column)?.name ?? camelCase(column);
-
-const camelCase = (name: string) => name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
 
 /** The field with this key of the response, in fragments too. */
 function fieldAt(key: string, { selections }: SelectionSetNode, document: DocumentNode): FieldNode | null {

@@ -1,3 +1,4 @@
+import { camelCase } from "../../config/setting-types.ts";
 import { type Catalog, type Column, type Table, tableOf } from "../../db/catalog/catalog.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type {
@@ -198,6 +199,3 @@ export function tableName(text: string): { readonly schema: string; readonly nam
   const [schema = "", name = ""] = text.split(".");
   return { schema, name };
 }
-
-/** `created_at` → `createdAt` */
-export const camelCase = (name: string) => name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());

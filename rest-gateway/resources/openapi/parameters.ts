@@ -1,10 +1,11 @@
+import { camelCase } from "../../../config/setting-types.ts";
 import { MAX_LIMIT } from "../../conventions/paging.ts";
 import { conventionParameters, countParameter, shared } from "../../openapi/conventions/parameters.ts";
 import type { Parameter, Reference } from "../../openapi/document.ts";
 import { schemaOf, textSchemaOf } from "../../openapi/json-schema.ts";
 import { headerParameter, queryParameter, refer } from "../../openapi/schema-parts.ts";
 import { nameIn } from "../request.ts";
-import { camelCase, type Filter, type Resource } from "../resource.ts";
+import type { Filter, Resource } from "../resource.ts";
 import { type ApiVersion, pascalCase, relationsOf } from "./version.ts";
 
 /** The preferences and their effects. */

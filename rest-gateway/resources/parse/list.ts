@@ -1,10 +1,11 @@
+import { camelCase } from "../../../config/setting-types.ts";
 import { filterOf } from "../../../db/filters/condition.ts";
 import { writeArray } from "../../../db/wire/array-text.ts";
 import { pagingParameters, parsePaging } from "../../conventions/paging.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import { type ListCondition, nameIn, type OperationOf, type OrderTerm, type Style, type Values } from "../request.ts";
-import { camelCase, type Filter, type Resource } from "../resource.ts";
+import type { Filter, Resource } from "../resource.ts";
 import { faultOfText } from "./values.ts";
 
 /** Characters, as in internal.check_keyword. */
