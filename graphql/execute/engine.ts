@@ -250,7 +250,7 @@ export class Engine {
       hideSuggestions: !limits.suggestions,
       contextValue: {
         withPgClient,
-        pgSettings: new OperationQueries({
+        queries: new OperationQueries({
           transactions: more.transactions ?? database.forRole(role),
           identity,
           maxRows,

@@ -145,7 +145,7 @@ function countRows(field: Buffer, max: number, before: ReadonlySet<number | unde
   return count;
 }
 
-/** How PostGraphile reaches the database. The `pgSettings` it passes are the OperationQueries of the operation. */
+/** How PostGraphile reaches the database. Instead of settings of a session, it passes `queries` of the context. */
 export const withPgClient: WithPgClient = (async (queries: unknown, callback: (client: PgClient) => unknown) =>
   callback({
     query: (query: PgClientQuery) => (queries as OperationQueries).query(query),

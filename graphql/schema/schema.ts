@@ -156,7 +156,8 @@ async function build(
       unindexedFiltersPlugin(options.unindexedFilters),
       ...options.plugins,
     ],
-    pgServices: [{ ...pgService, adaptor: introspection.adaptor(objects) }],
+    // What PostGraphile passes to `withPgClient` as settings are the queries of the operation.
+    pgServices: [{ ...pgService, pgSettingsKey: "queries" as never, adaptor: introspection.adaptor(objects) }],
     schema: {
       timeScalar: options.timeScalar,
       maxPageSize: options.maxPageSize,
