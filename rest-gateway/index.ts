@@ -179,7 +179,7 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
   const shared = {
     catalog,
     anonymousRole,
-    prepare: {
+    planning: {
       maxRows: settings.dbMaxRows || null,
       maxStreamedRows: settings.streamConnections > 0 ? settings.streamMaxRows || null : undefined,
       maxEmbeds: settings.restMaxEmbeds,

@@ -46,7 +46,7 @@ export class ResourceTaskHandler implements TaskHandler<ResourceRequest> {
     this.#options = options;
   }
 
-  prepare(stored: StoredRequest): ResourceRequest {
+  plan(stored: StoredRequest): ResourceRequest {
     const body = stored.body === null ? null : Buffer.from(stored.body);
     return parseText({ ...stored, body, isTask: true }, this.#options).request;
   }

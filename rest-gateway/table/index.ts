@@ -23,9 +23,9 @@ import { BASE, parseUrl } from "./parse/request.ts";
 import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
-import { Preparer, type PreparerOptions, type TableTransaction } from "./prepare.ts";
+import { Planner, type PlannerOptions, type TableTransaction } from "./planner.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
-import { type Prepared, RESULT, type StreamQuery } from "./query.ts";
+import { type PlannedRequest, RESULT, type StreamQuery } from "./query.ts";
 import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
@@ -39,7 +39,7 @@ import {
 } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
-export type TableOptions = PreparerOptions &
+export type TableOptions = PlannerOptions &
   DataOptions & {
     readonly database: Pick<Database, "forRole" | "budget">;
     /** The maximum size of a body in bytes. */
@@ -78,12 +78,12 @@ export class TableInterface
   implements HttpInterface
 {
   readonly #options: TableOptions;
-  readonly #preparer: Preparer;
+  readonly #planner: Planner;
 
   constructor(options: TableOptions) {
     super(options);
     this.#options = options;
-    this.#preparer = new Preparer(options);
+    this.#planner = new Planner(options);
   }
 
   /** Responds with a problem of the pipeline. */
@@ -141,7 +141,7 @@ export class TableInterface
     const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
     const text = root ?? unfoldQuery({ method, url, headers: request.headers, body });
     refuseLongStream(text);
-    const parsed = this.#preparer.parse(text);
+    const parsed = this.#planner.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
     watch?.mark("parse");
     return this.attempt<Answer | StreamedAnswer | null>(exchange, () =>
@@ -152,11 +152,11 @@ export class TableInterface
   async #stream(parsed: TableRequest, caller: Caller, exchange: Exchange): Promise<null> {
     const { streams, callerRules } = this.#options;
     const request = snapshotRequest(parsed);
-    const prepared = this.#preparer.prepare(request);
-    const { plan } = prepared;
+    const planned = this.#planner.plan(request);
+    const { plan } = planned;
     exchange.plan = plan;
     const read = async (): Promise<TableSnapshot> => {
-      const { result, mark } = await this.#run(request, prepared, caller, exchange);
+      const { result, mark } = await this.#run(request, planned, caller, exchange);
       const [row] = result.main.rows;
       const start = startAfter(mark!, row![RESULT.snapshot]!.toString());
       return { json: row![RESULT.body]!.toString(), start };
@@ -174,36 +174,36 @@ export class TableInterface
     const { database, tasks, feed } = this.#options;
     const { url, watch } = exchange;
     const { body } = text;
-    const prepared = this.#preparer.prepare(parsed);
-    exchange.plan = prepared.plan;
+    const planned = this.#planner.plan(parsed);
+    exchange.plan = planned.plan;
     watch?.mark("plan");
-    if (tasks && body && isTask(parsed, prepared, body) && tasks.isOpenTo(caller)) {
-      return acceptTask(tasks, taskOf(exchange, url, caller, body), prepared);
+    if (tasks && body && isTask(parsed, planned, body) && tasks.isOpenTo(caller)) {
+      return acceptTask(tasks, taskOf(exchange, url, caller, body), planned);
     }
     const mayStream = database.forRole(caller.role).streams && exchange.identity.trial === null;
-    const query = mayStream ? prepared.query.stream : null;
-    if (query) return this.#export(parsed, prepared, query, text.url, caller, exchange);
-    const { result, mark } = await this.#run(parsed, prepared, caller, exchange);
-    const answered = answer(prepared, result, text.url);
-    const isRead = prepared.plan.kind === "read" || prepared.plan.kind === "call";
+    const query = mayStream ? planned.query.stream : null;
+    if (query) return this.#export(parsed, planned, query, text.url, caller, exchange);
+    const { result, mark } = await this.#run(parsed, planned, caller, exchange);
+    const answered = answer(planned, result, text.url);
+    const isRead = planned.plan.kind === "read" || planned.plan.kind === "call";
     const position = positionHeader(feed, mark, isRead ? result.main.rows[0]![RESULT.snapshot] : null);
     return position.length === 0 ? answered : { ...answered, headers: [...answered.headers, ...position] };
   }
 
   #export(
     parsed: TableRequest,
-    prepared: Prepared,
+    planned: PlannedRequest,
     query: StreamQuery,
     url: RequestUrl,
     caller: Caller,
     exchange: Exchange,
   ): Promise<Answer | StreamedAnswer> {
     const { database, streamTimeout: timeout } = this.#options;
-    const transaction = this.#preparer.write(parsed, prepared, caller, this.#context(parsed, caller, exchange), query);
+    const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange), query);
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
     const onConnected = () => exchange.watch?.mark("wait");
-    const run = { prepared, query, transaction, url, timeout, signal, onConnected };
+    const run = { planned, query, transaction, url, timeout, signal, onConnected };
     const transactions = database.forRole(caller.role);
     return this.#examined(runStreamed(transactions, run), parsed, transaction, transactions, exchange);
   }
@@ -227,13 +227,13 @@ export class TableInterface
     return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
   }
 
-  async #run(parsed: TableRequest, prepared: Prepared, caller: Caller, exchange: Exchange) {
+  async #run(parsed: TableRequest, planned: PlannedRequest, caller: Caller, exchange: Exchange) {
     const { database, feed } = this.#options;
     const { response, watch } = exchange;
-    const transaction = this.#preparer.write(parsed, prepared, caller, this.#context(parsed, caller, exchange));
+    const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange));
     const { mark } = feed;
     const transactions = database.forRole(caller.role);
-    const running = run(transactions, prepared, transaction, {
+    const running = run(transactions, planned, transaction, {
       signal: new ClientGone(response),
       onConnected: () => watch?.mark("wait"),
     });

@@ -10,12 +10,12 @@ import { appliedPreferences, profileHeader, warningOf } from "./answer/headers.t
 import { BASE, parseRequest } from "./parse/request.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
-import type { Prepared, StreamQuery } from "./query.ts";
+import type { PlannedRequest, StreamQuery } from "./query.ts";
 import type { ParseLimits, RequestText, TableRequest } from "./request.ts";
 import { writeQuery } from "./write/query.ts";
 import { writeStatement } from "./write/statement.ts";
 
-export type PrepareOptions = PlanOptions & {
+export type PlanningOptions = PlanOptions & {
   /** Schemas that follow the request's schema in the search path. */
   readonly extraSearchPath: readonly string[];
   readonly txEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
@@ -23,10 +23,10 @@ export type PrepareOptions = PlanOptions & {
   readonly appSettings: readonly Setting[];
 };
 
-export type PreparerOptions = {
+export type PlannerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly limits: ParseLimits;
-  readonly prepare: PrepareOptions;
+  readonly planning: PlanningOptions;
   /** A function that is called before the statement of each request; null for none. */
   readonly preRequest: { readonly schema: string | null; readonly name: string } | null;
 };
@@ -36,17 +36,17 @@ export type TableTransaction = {
   readonly identity: Identity;
   /** In order: the call of the pre-request function, if there is one; the main statement; the estimate, if it is needed. */
   readonly statements: readonly Statement[];
-  readonly isolation: Prepared["isolation"];
+  readonly isolation: PlannedRequest["isolation"];
 };
 
 /** Turns the text of a request into its statements, for requests and for the tasks that repeat them. */
-export class Preparer {
-  readonly #options: PreparerOptions;
+export class Planner {
+  readonly #options: PlannerOptions;
   readonly #before: readonly Statement[];
   #catalog: Catalog | null = null;
   readonly #shapes = shapeCache(lengthOf);
 
-  constructor(options: PreparerOptions) {
+  constructor(options: PlannerOptions) {
     this.#options = options;
     this.#before = options.preRequest ? [callOf(options.preRequest)] : [];
   }
@@ -58,13 +58,13 @@ export class Preparer {
   }
 
   /** Plans and writes each shape once per catalog. Throws Problem. */
-  prepare(request: TableRequest): Prepared {
+  plan(request: TableRequest): PlannedRequest {
     const catalog = this.#options.catalog.current;
     if (catalog !== this.#catalog) {
       this.#catalog = catalog;
       this.#shapes.clear();
     }
-    return this.#shapes.getOrCompute(request.shape, () => prepare(request, catalog, this.#options.prepare));
+    return this.#shapes.getOrCompute(request.shape, () => planShape(request, catalog, this.#options.planning));
   }
 
   /**
@@ -73,14 +73,14 @@ export class Preparer {
    */
   write(
     request: TableRequest,
-    prepared: Prepared,
+    planned: PlannedRequest,
     caller: Caller,
     context: RequestContext,
     stream: StreamQuery | null = null,
   ): TableTransaction {
-    const { query, timezone } = prepared;
+    const { query, timezone } = planned;
     const { roles } = this.#options.catalog.current;
-    const fixed = prepared.settingsFor(roles.get(caller.role)?.settings ?? NO_SETTINGS);
+    const fixed = planned.settingsFor(roles.get(caller.role)?.settings ?? NO_SETTINGS);
     const given: readonly Setting[] = timezone === null ? NO_SETTINGS : [["timezone", timezone]];
     const main = stream
       ? [{ ...writeStatement(stream.rows, request), portal: ROWS_PORTAL }, writeStatement(stream.head, request)]
@@ -91,22 +91,22 @@ export class Preparer {
       identity: { caller, request: context, settings: { fixed, given } },
       statements,
       // The setting of a function takes precedence over the setting of the role.
-      isolation: prepared.isolation ?? isolationOf(fixed),
+      isolation: planned.isolation ?? isolationOf(fixed),
     };
   }
 }
 
 const NO_SETTINGS: readonly Setting[] = [];
 
-const lengthOf = ({ query: { main, estimate, stream } }: Prepared): number =>
+const lengthOf = ({ query: { main, estimate, stream } }: PlannedRequest): number =>
   [main, estimate, stream?.rows, stream?.head].reduce((sum, written) => sum + (written?.text.length ?? 0), 0);
 
-function callOf({ schema, name }: NonNullable<PreparerOptions["preRequest"]>): Statement {
+function callOf({ schema, name }: NonNullable<PlannerOptions["preRequest"]>): Statement {
   const call = schema === null ? sql.identifier(name) : sql.identifier(schema, name);
   return { text: finish(sql`select ${call}()`).text, values: [] };
 }
 
-export function prepare(request: TableRequest, catalog: Catalog, options: PrepareOptions): Prepared {
+export function planShape(request: TableRequest, catalog: Catalog, options: PlanningOptions): PlannedRequest {
   const plan = planRequest(request, catalog, options);
   const { tx, timezone } = plan.preferences;
   const isEndChosen = tx !== null && options.txEnd.endsWith("-allow-override");
@@ -123,7 +123,7 @@ export function prepare(request: TableRequest, catalog: Catalog, options: Prepar
   };
 }
 
-function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
+function settingsFor(own: readonly Setting[]): PlannedRequest["settingsFor"] {
   const lists = new WeakMap<readonly Setting[], readonly Setting[]>();
   return (ofRole) => {
     if (ofRole.length === 0) return own;
@@ -136,7 +136,7 @@ function settingsFor(own: readonly Setting[]): Prepared["settingsFor"] {
 /** Functions and roles may set this. It chooses the isolation level of the transaction and is not applied as a session setting. */
 const ISOLATION = "default_transaction_isolation";
 
-function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions): Setting[] {
+function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PlanningOptions): Setting[] {
   const path = [plan.schema, ...extraSearchPath].map(quoteIdentifier).join(", ");
   return [
     ["search_path", path],
@@ -150,7 +150,7 @@ function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PrepareOptions
 }
 
 /** The isolation level that the settings of a function or role choose; null for the default. */
-function isolationOf(settings: readonly Setting[]): Prepared["isolation"] {
+function isolationOf(settings: readonly Setting[]): PlannedRequest["isolation"] {
   const [, value] = settings.find(([name]) => name === ISOLATION) ?? [];
   return value === "repeatable read" || value === "serializable" ? value : null;
 }

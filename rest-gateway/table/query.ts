@@ -48,7 +48,7 @@ export const REFUSED = {
 } as const;
 
 /** A planned request without its values. All requests of one shape share it. */
-export type Prepared = {
+export type PlannedRequest = {
   readonly plan: Plan;
   readonly query: Query;
   /** The session settings of the transaction. `ofRole` are those of the role. Returns the same array for the same `ofRole`. */

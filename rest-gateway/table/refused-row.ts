@@ -6,7 +6,7 @@ import { columnsOfError, faultsOfInput, type InputFault, mayHaveMore } from "../
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue, type Read, readOf, unreadableOf } from "../../db/transaction/unreadable.ts";
 import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
-import type { TableTransaction } from "./prepare.ts";
+import type { TableTransaction } from "./planner.ts";
 import { REFUSED } from "./query.ts";
 import { readsOfQuery } from "./refused-query.ts";
 import type { TableRequest } from "./request.ts";

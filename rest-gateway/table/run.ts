@@ -4,8 +4,8 @@ import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { StreamQueue } from "../../http/limits/slow-streams.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { isRead, isReadOnly } from "./plan.ts";
-import type { TableTransaction } from "./prepare.ts";
-import { type Prepared, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
+import type { TableTransaction } from "./planner.ts";
+import { type PlannedRequest, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
 import type { RequestUrl } from "./request.ts";
 
 type RunOptions = {
@@ -16,7 +16,7 @@ type RunOptions = {
 /** Runs the transaction of a request in one round trip. */
 export async function run(
   transactions: Transactions,
-  { plan, query, isRolledBack }: Prepared,
+  { plan, query, isRolledBack }: PlannedRequest,
   { identity, statements, isolation }: TableTransaction,
   { signal, onConnected }: RunOptions,
 ): Promise<QueryResult> {
@@ -36,7 +36,7 @@ export type StreamedAnswer = {
 };
 
 export type StreamedRun = {
-  readonly prepared: Prepared;
+  readonly planned: PlannedRequest;
   readonly query: StreamQuery;
   readonly transaction: TableTransaction;
   /** The URL of the request, with the parameters in its body. */
@@ -52,13 +52,13 @@ const MAX_WHOLE_BYTES = 262_144;
 
 /** Begins to read a result of any size. A small one is returned as a whole. */
 export async function runStreamed(transactions: Transactions, run: StreamedRun): Promise<Answer | StreamedAnswer> {
-  const { prepared, query, transaction, url, timeout, signal, onConnected } = run;
+  const { planned, query, transaction, url, timeout, signal, onConnected } = run;
   const { isolation } = transaction;
   // The total must match the rows.
-  const counts = prepared.plan.kind === "read" && prepared.plan.count !== null;
+  const counts = planned.plan.kind === "read" && planned.plan.count !== null;
   const options = {
     isolation: isolation ?? (counts ? ("repeatable read" as const) : null),
-    rollback: prepared.isRolledBack,
+    rollback: planned.isRolledBack,
     timeout,
     signal,
     onConnected,
@@ -67,9 +67,9 @@ export async function runStreamed(transactions: Transactions, run: StreamedRun):
   try {
     const first = await firstRows(stream);
     const body = Buffer.concat([Buffer.from(query.start), ...first.parts]);
-    if (first.isComplete) return wholeAnswer(prepared, headOf(prepared, results), body, stream.rows, url);
+    if (first.isComplete) return wholeAnswer(planned, headOf(planned, results), body, stream.rows, url);
     return {
-      answer: openAnswer(prepared, headOf(prepared, results), url),
+      answer: openAnswer(planned, headOf(planned, results), url),
       parts: partsOf(body, stream),
       queue: transactions,
       close: () => stream.close(),
@@ -101,32 +101,32 @@ async function* partsOf(first: Buffer, stream: RowStream): AsyncGenerator<Buffer
 type Head = { readonly head: Result; readonly estimate: Result | null };
 
 /** The results of the statements that follow the one with the rows. */
-function headOf({ query }: Prepared, results: OpenedStream["results"]): Head {
+function headOf({ query }: PlannedRequest, results: OpenedStream["results"]): Head {
   return query.estimate
     ? { head: results.at(-2)!, estimate: results.at(-1)! }
     : { head: results.at(-1)!, estimate: null };
 }
 
 function wholeAnswer(
-  prepared: Prepared,
+  planned: PlannedRequest,
   { head, estimate }: Head,
   body: Buffer,
   rows: number,
   url: RequestUrl,
 ): Answer {
-  return answer(prepared, { main: withRows(head, body, rows), estimate }, url);
+  return answer(planned, { main: withRows(head, body, rows), estimate }, url);
 }
 
 /** The range is known if the client asked for an exact total: the rows are read from the same snapshot. */
-function openAnswer(prepared: Prepared, { head, estimate }: Head, url: RequestUrl): Answer {
-  const { plan } = prepared;
+function openAnswer(planned: PlannedRequest, { head, estimate }: Head, url: RequestUrl): Answer {
+  const { plan } = planned;
   if (plan.kind === "read" && plan.count?.kind === "exact") {
     const { limit, offset } = plan.rows;
     const total = Number(head.rows[0]![RESULT.total]!.toString());
     const rows = Math.min(limit ?? total, total - offset);
-    return answer(prepared, { main: withRows(head, null, rows), estimate }, url);
+    return answer(planned, { main: withRows(head, null, rows), estimate }, url);
   }
-  const uncounted = { ...prepared, plan: { ...plan, count: null } } as Prepared;
+  const uncounted = { ...planned, plan: { ...plan, count: null } } as PlannedRequest;
   const { headers, ...rest } = answer(uncounted, { main: withRows(head, null, 1), estimate: null }, url);
   return { ...rest, headers: headers.filter(([name]) => name !== "Content-Range") };
 }

@@ -18,8 +18,8 @@ import type { Answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { parseUrl } from "./parse/request.ts";
 import type { Format } from "./plan.ts";
-import { Preparer, type PreparerOptions } from "./prepare.ts";
-import type { Prepared } from "./query.ts";
+import { Planner, type PlannerOptions } from "./planner.ts";
+import type { PlannedRequest } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
 import { problemBody, type Verbosity } from "./send.ts";
 
@@ -30,7 +30,11 @@ const JSON_FORMATS: ReadonlySet<Format["kind"]> = new Set(["array", "object", "g
  * Whether the request becomes a task: it calls a function, the client prefers `respond-async`, the result is JSON, which can
  * be stored, and the transaction is not rolled back.
  */
-export function isTask({ method, preferences }: TableRequest, { plan, isRolledBack }: Prepared, body: Buffer): boolean {
+export function isTask(
+  { method, preferences }: TableRequest,
+  { plan, isRolledBack }: PlannedRequest,
+  body: Buffer,
+): boolean {
   if (!preferences.respondsAsync || method !== "POST" || plan.kind !== "call") return false;
   return JSON_FORMATS.has(plan.format.kind) && plan.format.explain === null && !isRolledBack && isUtf8(body);
 }
@@ -49,9 +53,9 @@ export function taskOf(
 }
 
 /** Queues the task. The answer is 202. Throws Problem if the caller has too many tasks. */
-export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prepared): Promise<Answer> {
+export async function acceptTask(tasks: TaskQueue, task: NewTask, planned: PlannedRequest): Promise<Answer> {
   const { status, headers, body } = await tasks.accept(task, "");
-  const applied = [prepared.appliedPreferences, "respond-async"].filter((text) => text !== "").join(", ");
+  const applied = [planned.appliedPreferences, "respond-async"].filter((text) => text !== "").join(", ");
   const others = headers.filter(([name]) => name !== APPLIED);
   return { status, headers: [JSON_TYPE, ...others, [APPLIED, applied]], body };
 }
@@ -59,34 +63,34 @@ export async function acceptTask(tasks: TaskQueue, task: NewTask, prepared: Prep
 const APPLIED = "Preference-Applied";
 const JSON_TYPE = ["Content-Type", "application/json; charset=utf-8"] as const;
 
-type TaskHandlerOptions = PreparerOptions & {
+type TaskHandlerOptions = PlannerOptions & {
   readonly anonymousRole: string;
   readonly errorVerbosity: Verbosity;
 };
 
-/** A stored `POST /rest/v1/rpc/<function>`, parsed and prepared. */
-type PreparedCall = { readonly request: TableRequest; readonly prepared: Prepared };
+/** A stored `POST /rest/v1/rpc/<function>`, parsed and planned. */
+type PlannedCall = { readonly request: TableRequest; readonly planned: PlannedRequest };
 
 /** Repeats `POST /rest/v1/rpc/<function>` as a task. */
-export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
+export class FunctionTaskHandler implements TaskHandler<PlannedCall> {
   readonly #options: TaskHandlerOptions;
-  readonly #preparer: Preparer;
+  readonly #planner: Planner;
 
   constructor(options: TaskHandlerOptions) {
     this.#options = options;
     // The result of a task has its own limit.
-    this.#preparer = new Preparer({ ...options, prepare: { ...options.prepare, maxBytes: null } });
+    this.#planner = new Planner({ ...options, planning: { ...options.planning, maxBytes: null } });
   }
 
-  prepare({ method, url, headers, body }: StoredRequest): PreparedCall {
+  plan({ method, url, headers, body }: StoredRequest): PlannedCall {
     const bytes = body === null ? null : Buffer.from(body);
-    const request = this.#preparer.parse({ method, url: parseUrl(url), headers, body: bytes });
-    return { request, prepared: this.#preparer.prepare(request) };
+    const request = this.#planner.parse({ method, url: parseUrl(url), headers, body: bytes });
+    return { request, planned: this.#planner.plan(request) };
   }
 
-  write({ request, prepared }: PreparedCall, { id, caller, request: stored }: Task): TaskTransaction {
+  write({ request, planned }: PlannedCall, { id, caller, request: stored }: Task): TaskTransaction {
     const context = contextOf(stored, parseUrl(stored.url).path);
-    const { identity, statements, isolation } = this.#preparer.write(request, prepared, caller, context);
+    const { identity, statements, isolation } = this.#planner.write(request, planned, caller, context);
     const { fixed, given } = identity.settings!;
     const all = [...statements.slice(0, -1), storingResult(statements.at(-1)!, id)];
     return {
@@ -96,10 +100,10 @@ export class FunctionTaskHandler implements TaskHandler<PreparedCall> {
     };
   }
 
-  formatError(error: unknown, call: PreparedCall | null, { id, caller }: Task): ErrorResponse {
+  formatError(error: unknown, call: PlannedCall | null, { id, caller }: Task): ErrorResponse {
     const { catalog, anonymousRole, errorVerbosity } = this.#options;
     const { role } = caller;
-    const context = { isAnonymous: role === anonymousRole, role, plan: call?.prepared.plan ?? null };
+    const context = { isAnonymous: role === anonymousRole, role, plan: call?.planned.plan ?? null };
     const problem = problemOf(error, { ...context, refused: [], catalog: catalog.current }) ?? internalProblem(id);
     return { status: problem.status, body: problemBody(problem, errorVerbosity) };
   }

@@ -22,8 +22,8 @@ export type RunnerOptions = {
 /** Maximum attempts at a task after errors that its client has not caused. */
 const MAX_ATTEMPTS = 4;
 
-/** `prepared` is the result of the handler's `prepare`; null before the call, or if it threw. */
-type PreparedAttempt = Attempt & { prepared: unknown };
+/** `planned` is the result of the handler's `plan`; null before the call, or if it threw. */
+type PlannedAttempt = Attempt & { planned: unknown };
 
 /** Handles tasks. A task may need several attempts, of which only one takes effect. */
 export class TaskRunner {
@@ -46,7 +46,7 @@ export class TaskRunner {
     const begun = await this.#options.repository.begin(id);
     // Null: the task was cancelled, or an earlier attempt has committed without receiving the confirmation.
     if (begun === null) return;
-    const attempt: PreparedAttempt = { ...begun, prepared: null };
+    const attempt: PlannedAttempt = { ...begun, planned: null };
     if (attempt.counted > MAX_ATTEMPTS) {
       return this.#giveUp(attempt, new Error("the service ended during each attempt at this task"));
     }
@@ -67,7 +67,7 @@ export class TaskRunner {
     await this.#fail(attempt, responseOf(problem("task caller changed"), attempt));
   }
 
-  async #work(attempt: PreparedAttempt, stopping: AbortSignal): Promise<void> {
+  async #work(attempt: PlannedAttempt, stopping: AbortSignal): Promise<void> {
     const ending = new AbortController();
     const stop = () => ending.abort(new Error("the attempt was stopped"));
     const monitor = new AttemptMonitor(this.#options.repository, attempt, stop);
@@ -97,11 +97,11 @@ export class TaskRunner {
   }
 
   /** One transaction contains the work and the end of the task, so that both take effect or neither. */
-  async #commit(attempt: PreparedAttempt, transactions: CallerTransactions, monitor: AttemptMonitor): Promise<void> {
+  async #commit(attempt: PlannedAttempt, transactions: CallerTransactions, monitor: AttemptMonitor): Promise<void> {
     const { task } = attempt;
     const handler = this.#handlerOf(attempt);
-    attempt.prepared = handler.prepare(task.request);
-    const { identity, steps, isolation = null } = await handler.write(attempt.prepared, task, transactions);
+    attempt.planned = handler.plan(task.request);
+    const { identity, steps, isolation = null } = await handler.write(attempt.planned, task, transactions);
     await monitor.begin(steps);
     const statements = [...steps.map(({ statement }) => statement), finishStatement(attempt)];
     const onCompleted = (index: number) => monitor.completed(index);
@@ -109,7 +109,7 @@ export class TaskRunner {
   }
 
   /** Decides what follows an error. First checks the state of the task, because the transaction may have committed nevertheless. */
-  async #settle(attempt: PreparedAttempt, error: unknown, stopping: AbortSignal): Promise<void> {
+  async #settle(attempt: PlannedAttempt, error: unknown, stopping: AbortSignal): Promise<void> {
     const { repository, log } = this.#options;
     const { task, counted } = attempt;
     const details = { taskId: task.id, attempts: counted, err: error };
@@ -124,7 +124,7 @@ export class TaskRunner {
     await repository.putBack(attempt, 2 ** counted, true);
   }
 
-  async #giveUp(attempt: PreparedAttempt, error: unknown): Promise<void> {
+  async #giveUp(attempt: PlannedAttempt, error: unknown): Promise<void> {
     this.#options.log.error({ taskId: attempt.task.id, err: error }, "a task has failed");
     // The log has the details under the id of the task.
     const response = await this.#errorResponse(attempt, error);
@@ -140,10 +140,10 @@ export class TaskRunner {
     this.ended.failed++;
   }
 
-  async #errorResponse(attempt: PreparedAttempt, error: unknown): Promise<ErrorResponse | null> {
-    const { task, prepared } = attempt;
+  async #errorResponse(attempt: PlannedAttempt, error: unknown): Promise<ErrorResponse | null> {
+    const { task, planned } = attempt;
     const handler = this.#options.handlers.get(task.kind);
-    return (await handler?.formatError(error, prepared, task, this.#transactionsOf(attempt))) ?? null;
+    return (await handler?.formatError(error, planned, task, this.#transactionsOf(attempt))) ?? null;
   }
 
   /** The transactions of the caller, with the session settings of tasks. */

@@ -10,7 +10,7 @@ export const KINDS = { resource: ["import", "export"], function: ["function"] } 
 export type TaskKind = (typeof KINDS)[keyof typeof KINDS][number];
 
 /**
- * The text of a request, without credentials: everything that a task handler needs to prepare it again.
+ * The text of a request, without credentials: everything that a task handler needs to plan it again.
  *
  *   { method: "POST", url: "/rest/v1/rpc/search", headers: { "content-type": "application/json" }, body: "{…}" }
  */
@@ -76,21 +76,21 @@ export type CallerTransactions = Pick<Transactions, "run">;
 export type ErrorResponse = { readonly status: number; readonly body: object };
 
 /**
- * How an interface repeats one of its requests as a task: stored request → prepared request → statements.
- * `Prepared` is the result of the function with which the interface also prepares the requests of its clients.
+ * How an interface repeats one of its requests as a task: stored request → planned request → statements.
+ * `Planned` is the result of the function with which the interface also plans the requests of its clients.
  */
-export type TaskHandler<Prepared> = {
+export type TaskHandler<Planned> = {
   /** Parses and plans the request. Throws the errors of the interface, which fail the task. */
-  prepare(request: StoredRequest): Prepared;
+  plan(request: StoredRequest): Planned;
   /** Writes the statements. They take effect once or not at all, even if this process is killed. */
-  write(prepared: Prepared, task: Task, transactions: CallerTransactions): TaskTransaction | Promise<TaskTransaction>;
+  write(planned: Planned, task: Task, transactions: CallerTransactions): TaskTransaction | Promise<TaskTransaction>;
   /**
    * The error as the interface formats it; null for an internal error, whose details the client must not see.
-   * `prepared` is null if `prepare` threw.
+   * `planned` is null if `plan` threw.
    */
   formatError(
     error: unknown,
-    prepared: Prepared | null,
+    planned: Planned | null,
     task: Task,
     transactions: CallerTransactions,
   ): ErrorResponse | null | Promise<ErrorResponse | null>;

@@ -1,7 +1,7 @@
 import type { Header } from "../../conventions/endpoint.ts";
 import { type CallPlan, isChange, isPut, type Plan, type ReadPlan } from "../plan.ts";
 import { notSingular } from "../problem.ts";
-import { type Prepared, type QueryResult, RESULT } from "../query.ts";
+import { type PlannedRequest, type QueryResult, RESULT } from "../query.ts";
 import type { RequestUrl } from "../request.ts";
 import {
   type ContentRange,
@@ -25,8 +25,8 @@ export type Answer = {
 };
 
 /** Turns the row of the main statement into a response. Throws Problem if the request does not allow the result. */
-export function answer(prepared: Prepared, result: QueryResult, url: RequestUrl): Answer {
-  const { plan, profile, appliedPreferences, warning } = prepared;
+export function answer(planned: PlannedRequest, result: QueryResult, url: RequestUrl): Answer {
+  const { plan, profile, appliedPreferences, warning } = planned;
   if (plan.format.explain) return explanation(plan, result);
   const row = result.main.rows[0]!;
   const text = (column: number) => row[column]?.toString() ?? null;

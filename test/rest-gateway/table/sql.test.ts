@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import type { Parameter, Written } from "../../../db/sql.ts";
-import { type PrepareOptions, prepare } from "../../../rest-gateway/table/prepare.ts";
+import { type PlanningOptions, planShape } from "../../../rest-gateway/table/planner.ts";
 import type { TableRequest } from "../../../rest-gateway/table/request.ts";
 import { useCatalog } from "../../support/catalog.ts";
 import { LIBRARY } from "./library.ts";
@@ -9,7 +9,7 @@ import { parse } from "./parse/parse.ts";
 
 const library = useCatalog(LIBRARY, { schemas: ["library"], extraSearchPath: ["public"] });
 
-const OPTIONS: PrepareOptions = {
+const OPTIONS: PlanningOptions = {
   maxRows: 1000,
   allowsAggregates: true,
   maxEmbeds: 500,
@@ -98,7 +98,7 @@ test("typical requests have the SQL of the snapshot, which is read in review", a
 function described(url: string, sent: Sent, catalog: Catalog): string {
   const { method = "GET", headers = {}, body } = sent;
   const request = parse(url, sent);
-  const { main, estimate } = prepare(request, catalog, OPTIONS).query;
+  const { main, estimate } = planShape(request, catalog, OPTIONS).query;
   const head = [`${method} /${url}`, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)];
   const http = [...head, ...(body === undefined ? [] : ["", body])].join("\n");
   const statements = [main, ...(estimate ? [estimate] : [])].map((written) => statement(written, request));

@@ -14,7 +14,7 @@ export const requestOf = (steps: readonly SqlStep[]): StoredRequest => ({
 
 /** Runs the SQL of the request with the caller's identity. */
 export const sqlTaskHandler: TaskHandler<readonly SqlStep[]> = {
-  prepare: ({ body }) => JSON.parse(body!),
+  plan: ({ body }) => JSON.parse(body!),
   write: (steps, { id, caller }) => ({
     identity: { caller, request: { method: "POST", path: "/sql", headers: "{}", cookies: "{}" } },
     steps: steps.map(
