@@ -4,7 +4,7 @@ import { type Configured, configure } from "./app/configured.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
 import { ConfigError, helpText } from "./config/config.ts";
-import { embeddedPrograms, MissingServer } from "./db/cluster/embedded.ts";
+import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
 import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
 import { serveAsWorker, startWorkers } from "./http/process/workers.ts";

