@@ -83,7 +83,7 @@ test("docs/metrics.md lists every field of the log", () => {
 
 test.each(["architecture", "changes", "glossary", "tour"])("docs/%s.md names only files that exist", (page) => {
   const files = globSync(
-    "{*,{app,bench,cache,cli,config,console,db,demo,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
+    "{*,{app,bench,build,cache,cli,config,console,db,demo,deploy,graphql,http,identity,pages,plugins,realtime,rest-gateway,service,telemetry,test}/**/*}.ts",
   );
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
   expect(named.length).toBeGreaterThan(15);

