@@ -12,6 +12,7 @@ import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
 import { openConfigured } from "./service/app.ts";
 import { leaveRoot } from "./service/leave-root.ts";
+import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Started, startService } from "./service/start.ts";
 import { takeOver } from "./service/takeover.ts";
@@ -29,6 +30,7 @@ async function main(): Promise<void> {
   let configured: Configured;
   try {
     configured = await configure({ folder });
+    refuseClashes(configured.application);
     if (configured.config.embedded) await embeddedPrograms();
   } catch (error) {
     if (error instanceof ConfigError || error instanceof MissingServer) return refuse(error.message);

@@ -1,8 +1,10 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
+import type { Router } from "express";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError, parseValue } from "../config/setting-types.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
+import type { Route } from "../rest-gateway/routes/route.ts";
 import type { Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
 import type { Definition } from "./load.ts";
 import { originOf } from "./origin.ts";
@@ -13,6 +15,7 @@ export type Application = {
   readonly folder: string | null;
   readonly resources: readonly Description[];
   readonly dialects: readonly Dialect[];
+  readonly routes: readonly (Route | Router)[];
   /** Its db/seed.sql, for SEED=demo; null if there is none. */
   readonly seedFile: string | null;
   /** The accounts of db/seed.sql, as a text for people. */
@@ -54,15 +57,18 @@ export function applicationOf(
     );
   const environment = valuesOf(config.environment ?? {}, settings.declared);
   const deployment: Deployment = { embedded: settings.embedded };
-  const { resources: given = [], dialects = [], graphql } = config;
-  const resources = typeof given === "function" ? given(environment, deployment) : given;
+  const { graphql } = config;
+  const chosen = <T>(given: T | ((...values: [typeof environment, Deployment]) => T)): T =>
+    given instanceof Function ? given(environment, deployment) : given;
+  const resources = chosen(config.resources ?? []);
   refuseDuplicates(resources, folder);
   return {
     folder,
     seedFile: seedIn(folder),
     seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
-    dialects: typeof dialects === "function" ? dialects(environment, deployment) : dialects,
+    dialects: chosen(config.dialects ?? []),
+    routes: chosen(config.routes ?? []),
     plugins: async () => (graphql ? (await graphql(environment)).plugins : []),
   };
 }

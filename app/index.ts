@@ -1,10 +1,14 @@
 // What applications import as "content-service".
+import type { Router } from "express";
 import type { z } from "zod";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
+import type { Route } from "../rest-gateway/routes/route.ts";
 import { withOrigin } from "./origin.ts";
 
 export { z } from "zod";
+export type { Db, Query } from "../db/queries.ts";
 export { DIALECTS } from "../rest-gateway/resources/description.ts";
+export type { Context, Method, Route, RouteHandler } from "../rest-gateway/routes/route.ts";
 
 /** Own environment variables by name, each with the zod type of its text. An unset variable is undefined. */
 export type EnvironmentTypes = Readonly<Record<string, z.ZodType<unknown, any>>>;
@@ -33,6 +37,8 @@ export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
   readonly resources?: OfEnvironment<readonly Resource[], Types>;
   /** Response formats of the resources for clients that name none in the header Prefer. */
   readonly dialects?: OfEnvironment<readonly Dialect[], Types>;
+  /** Own paths, after those of the service: routes, or routers of Express. */
+  readonly routes?: OfEnvironment<readonly (Route | Router)[], Types>;
   /**
    * Loads plugins of PostGraphile, which follow those of the service. A function with `import()`, because only GraphQL needs them:
    *
@@ -43,5 +49,7 @@ export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
 
 export const defineConfig = <const Types extends EnvironmentTypes = EnvironmentTypes>(config: Config<Types>) =>
   withOrigin(config, defineConfig);
+
+export const defineRoute = (route: Route): Route => withOrigin(route, defineRoute);
 
 export const defineResource = (resource: Resource): Resource => withOrigin(resource, defineResource);

@@ -23,6 +23,7 @@ const MEMBERS: Readonly<Record<keyof Config, true>> = {
   seedAccounts: true,
   resources: true,
   dialects: true,
+  routes: true,
   graphql: true,
 };
 

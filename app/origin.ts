@@ -7,7 +7,7 @@ const ORIGIN = Symbol.for("content-service.origin");
 export function withOrigin<T extends object>(value: T, define: (...args: never[]) => unknown): T {
   const trace = { stack: "" };
   Error.captureStackTrace(trace, define);
-  return Object.defineProperty({ ...value }, ORIGIN, { value: lineIn(trace.stack) });
+  return { ...value, [ORIGIN]: lineIn(trace.stack) };
 }
 
 /** `resources/notes.ts:3`, for a value of a `define…` function; null for others. */

@@ -29,6 +29,7 @@ import { DescriptionEndpoint } from "./resources/openapi/openapi.ts";
 import { PreferenceParser } from "./resources/parse/headers.ts";
 import { signUpOf } from "./resources/sign-up.ts";
 import { ResourceTaskHandler } from "./resources/task.ts";
+import { applicationRouters, type Route, routesOf } from "./routes/route.ts";
 import { TableInterface } from "./table/index.ts";
 import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task.ts";
@@ -74,8 +75,12 @@ type RestSettings = Pick<
 
 type RestOptions = {
   readonly settings: RestSettings;
-  /** The resources of the application, and their usual response formats. */
-  readonly application: { readonly resources: readonly Description[]; readonly dialects: readonly Dialect[] };
+  readonly application: {
+    readonly resources: readonly Description[];
+    /** The usual response formats of the resources. */
+    readonly dialects: readonly Dialect[];
+    readonly routes: readonly (Route | Router)[];
+  };
   readonly database: Database;
   readonly tokens: Tokens;
   /** Null when the service has no accounts. */
@@ -104,6 +109,8 @@ type RestInterface = {
   readonly reference: readonly RequestHandler[];
   /** `/auth/…` */
   readonly auth: readonly RequestHandler[];
+  /** The paths of the application, if it has any. */
+  readonly application: readonly RequestHandler[];
   /** Applies changed settings to the table interface. */
   follow(settings: RestSettings): void;
 };
@@ -152,6 +159,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       ...(auth && ofResources ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
       supabaseAuthRouter(),
     ],
+    application: applicationRouters({ ...options, catalog }),
   };
 }
 
@@ -255,6 +263,7 @@ function createResources(
   const description = new DescriptionEndpoint({
     ...shared,
     baseUrl,
+    routes: routesOf(application),
     hasTasks: tasks !== null,
     maxRecords: records,
     isOff: settings.openapi === "off",

@@ -125,6 +125,7 @@ export async function createApp(options: AppOptions) {
         explorer: pagesOf(explorer),
         reference: pagesOf(rest.reference),
         auth: pagesOf(rest.auth, context.auth?.refusal),
+        application: pagesOf(rest.application),
       },
       close,
     };

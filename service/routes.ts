@@ -1,7 +1,9 @@
-import type { Application } from "../app/application.ts";
+import { type Application, placeOf } from "../app/application.ts";
+import { ConfigError } from "../config/config.ts";
 import { Routes } from "../http/pipeline/routes.ts";
 import { CONSOLE } from "../pages/html.ts";
 import { BUNDLE_PATH } from "../rest-gateway/openapi/reference/page.ts";
+import { isRouter } from "../rest-gateway/routes/route.ts";
 
 type InterfaceName =
   | ("tables" | "graphql" | "explorer" | "broadcasts" | "resources" | "auth")
@@ -44,6 +46,35 @@ const SOCKETS: Readonly<Record<string, SocketName>> = {
   "/graphql": "graphql",
   "/realtime/v1/websocket": "realtime",
 };
+
+/** Throws ConfigError for a path of the application that is taken: by the service, by a resource, or by another path of the application. */
+export function refuseClashes({ folder, resources, routes }: Application): void {
+  const ofService = new Routes<string | null>(
+    Object.keys(HTTP).map((path) => [path, `the service serves ${path}`]),
+    null,
+  );
+  const refuse = (what: string, value: object, reason: string | null | undefined): void => {
+    if (reason)
+      throw new ConfigError(`${placeOf(value, folder)}: ${what} is taken, because ${reason}: choose another path`);
+  };
+  for (const resource of resources)
+    refuse(`the path /${resource.name} of a resource`, resource, ofService.find(`/${resource.name}`));
+  const own = new Map<string, string>();
+  for (const route of routes) {
+    for (const path of pathsOf(route)) {
+      const resource = resources.find(({ name }) => path === `/${name}` || path.startsWith(`/${name}/`));
+      const reason = resource && `the resource ${resource.name} serves it`;
+      refuse(`the path ${path}`, route, ofService.find(path) ?? reason ?? own.get(path));
+      own.set(path, `${placeOf(route, folder)} serves it`);
+    }
+  }
+}
+
+/** The paths of a route. Of a router, those that it names itself. */
+const pathsOf = (route: Application["routes"][number]): readonly string[] =>
+  isRouter(route)
+    ? route.stack.flatMap(({ route: layer }) => (typeof layer?.path === "string" ? [layer.path] : []))
+    : [route.path];
 
 /**
  * The table with these interfaces. One that is absent or null has no rows; `rest` is for every other path. `resources` are those of the

@@ -41,7 +41,7 @@ import { createApp, openConfigured } from "./app.ts";
 import { createConsole } from "./console.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { reloadSettings } from "./reload-settings.ts";
-import { httpRoutes, socketRoutes } from "./routes.ts";
+import { httpRoutes, refuseClashes, socketRoutes } from "./routes.ts";
 
 /** The service, in this process or in worker processes. */
 export type Started = Running & { readonly tokens: Tokens };
@@ -82,6 +82,7 @@ export type StartOptions = {
 export async function startService(config: Config, log: Logger, options: StartOptions = {}): Promise<Service> {
   const { application = applicationOf(NO_APPLICATION, config), clock = Date.now, hashPassword } = options;
   const { open = () => openConfigured({ config, application }, log) } = options;
+  refuseClashes(application);
   const isShared = config.takeover !== "";
   const listensLast = isShared || options.listensLast === true;
   let app: Awaited<ReturnType<typeof createApp>> | null = null;
@@ -202,7 +203,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const { tables, resources } = rest;
   const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
   const served = { ...data, ...pages, site, ...(!admin && ofOperators) };
-  const routes = httpRoutes<HttpInterface>(served, nothing, application.resources);
+  const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources);
   const refuses = (identity: RequestIdentity) => isRefused(database, identity);
   pipeline.open(routes, { callers, refuses, budget: database.budget });
   let { logLevel } = config;

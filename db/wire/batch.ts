@@ -13,15 +13,25 @@ export type Statement = {
   readonly binary?: boolean;
   /** Fetches the first rows only. The others are fetched from the portal, which exists until the transaction ends. */
   readonly portal?: Portal;
+  /** Requests the columns of the result. */
+  readonly isDescribed?: boolean;
 };
 
 type Portal = { readonly name: string; readonly rows: number };
 
 /**
  * `rowCount` is the count in the command tag: rows selected, inserted, updated or deleted. `isSuspended`: the portal may have
- * more rows.
+ * more rows. `columns` are those of a statement that asks for them and returns rows.
  */
-export type Result = { readonly rows: RawRow[]; rowCount: number; isSuspended?: true };
+export type Result = {
+  readonly rows: RawRow[];
+  rowCount: number;
+  isSuspended?: true;
+  columns?: readonly ResultColumn[];
+};
+
+/** `type` is the OID of its type. */
+export type ResultColumn = { readonly name: string; readonly type: number };
 
 /** A statement and the name that it is prepared as; a statement with the name "" is not kept. */
 export type NamedStatement = Statement & { readonly name: string };
@@ -164,6 +174,7 @@ export class Batch {
         this.#undo.push(prepared.prepare(name, statement.text, preparation.max));
         const { portal } = statement;
         messages.bind(name, statement.values, statement.binary === true, portal?.name);
+        if (statement.isDescribed) messages.describe(portal?.name);
         messages.execute(portal?.name, portal?.rows);
         // Without a Flush Postgres sends its messages only after the Sync.
         if (reportsEach) messages.flush();
@@ -212,7 +223,9 @@ export class Batch {
     wire.stream.destroy();
   }
 
-  handleRowDescription(): void {}
+  handleRowDescription({ fields }: { readonly fields: readonly { name: string; dataTypeID: number }[] }): void {
+    this.results[this.#current]!.columns = fields.map(({ name, dataTypeID }) => ({ name, type: dataTypeID }));
+  }
   handleCopyData(): void {}
 
   handlePortalSuspended(): void {

@@ -1,10 +1,12 @@
 const PARSE = 0x50; // "P"
 const BIND = 0x42; // "B"
+const DESCRIBE = 0x44; // "D"
 const EXECUTE = 0x45; // "E"
 const CLOSE = 0x43; // "C"
 const FLUSH = 0x48; // "H"
 const SYNC = 0x53; // "S"
-const STATEMENT = 0x53; // "S", not a portal
+const STATEMENT = 0x53; // "S"
+const PORTAL = 0x50; // "P"
 
 /** The length of a null value. */
 const NULL = -1;
@@ -42,6 +44,14 @@ export class MessageWriter {
     for (const value of values) this.#value(value);
     this.#int16(1);
     this.#int16(binary ? 1 : 0);
+    this.#end(start);
+  }
+
+  /** Asks for the names and types of the columns of a bound statement. */
+  describe(portal = ""): void {
+    const start = this.#begin(DESCRIBE);
+    this.#byte(PORTAL);
+    this.#cString(portal);
     this.#end(start);
   }
 

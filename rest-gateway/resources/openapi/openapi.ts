@@ -10,6 +10,7 @@ import { HEADERS, PROBLEM_SCHEMA, problemResponses } from "../../openapi/convent
 import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
+import { APPLICATION_TAG, routePaths } from "../../routes/openapi.ts";
 import type { CurrentResources } from "../current.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
 import { collectionPaths, resourcePaths } from "./paths.ts";
@@ -62,7 +63,7 @@ export class DescriptionEndpoint implements Endpoint {
 
 /** OpenAPI 3.1 of the resources in one version. */
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
-  const { version, resources, hasTasks, baseUrl } = api;
+  const { version, resources, routes, hasTasks, baseUrl } = api;
   const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
   const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
@@ -71,10 +72,11 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
     info: { title: `Resources, version ${version}`, description: guideOf(api), version: String(version) },
     servers: [{ url: `${root}${version === 2 ? "/api/v2" : ""}` }],
     security: SECURITY,
-    tags: [...tags, ...(hasTasks ? [TASKS_TAG] : []), AUTH_TAG],
+    tags: [...tags, ...(routes.length > 0 ? [APPLICATION_TAG] : []), ...(hasTasks ? [TASKS_TAG] : []), AUTH_TAG],
     paths: {
       ...Object.fromEntries(all.flatMap((resource) => resourcePaths(api, resource))),
       ...Object.fromEntries(all.flatMap((resource) => collectionPaths(api, resource))),
+      ...routePaths(routes, version === 2 ? root : null),
       ...(hasTasks && TASK_PATHS),
       ...authPaths(version === 2 ? root : null),
     },

@@ -4,6 +4,7 @@ import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
 import { componentKeys } from "../../openapi/schema-parts.ts";
+import type { Route } from "../../routes/route.ts";
 import type { Description } from "../description.ts";
 import type { Collection, Relation, Resource, Resources } from "../resource.ts";
 
@@ -12,6 +13,8 @@ export type ApiOptions = {
   /** The URL of the service. */
   readonly baseUrl: string;
   readonly anonymousRole: string;
+  /** The paths of the application. */
+  readonly routes: readonly Route[];
   readonly hasTasks: boolean;
   /** Maximum records of one POST. */
   readonly maxRecords: number;

@@ -1,0 +1,161 @@
+import { readFileSync } from "node:fs";
+import { Writable } from "node:stream";
+import pino from "pino";
+import { beforeAll, describe, expect, test } from "vitest";
+import { applicationOf } from "../../app/application.ts";
+import { type Config, defineResource, defineRoute } from "../../app/index.ts";
+import { loadApplication } from "../../app/load.ts";
+import { readConfig } from "../../config/config.ts";
+import { refuseClashes } from "../../service/routes.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { type ApiSent, sendTo } from "../support/resource-client.ts";
+import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+
+const FOLDER = "test/applications/notes";
+const definition = await loadApplication(FOLDER);
+
+const lines: any[] = [];
+let service: TestService;
+beforeAll(async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(readFileSync(`${FOLDER}/db/schema.sql`, "utf8"));
+  const log = pino(new Writable({ write: (line, _, done) => done(void lines.push(JSON.parse(String(line)))) }));
+  const settings = { APP_REPORT_LIMIT: "7", TASK_CONCURRENCY: "1" };
+  service = await startTestService(settings, database, log, undefined, { definition });
+  return () => service.stop();
+});
+
+const send = (request: string, { as, ...sent }: Omit<ApiSent, "as"> & { readonly as?: DemoUser } = {}) =>
+  sendTo(service.url, request, {
+    ...sent,
+    headers: { ...sent.headers, ...(as && { authorization: `Bearer ${service.token(as)}` }) },
+  });
+const codeOf = async (request: string, sent?: Parameters<typeof send>[1]) => {
+  const { status, json } = await send(request, sent);
+  return [status, json?.error?.code, json?.error?.message];
+};
+
+describe("a resource", () => {
+  test("of an application is served, and those of the demo are not", async () => {
+    expect((await send("POST /notes", { as: "ada", body: { text: "Buy milk" } })).status).toBe(201);
+    expect((await send("/notes")).json.data).toMatchObject([{ author_id: 1, text: "Buy milk" }]);
+    expect((await send("/users")).status).toBe(404);
+    expect((await send("POST /auth/register", { body: {} })).status).toBe(404);
+    expect((await send("/notes?keyword=milk")).status).toBe(400);
+  });
+});
+
+describe("a route", () => {
+  test("returns JSON from the database, with the rights of its caller", async () => {
+    const { status, json } = await send("/reports/2", { as: "bob" });
+    expect([status, json]).toEqual([200, { notes: 0, latest: null, ids: null, limit: 7, role: "authenticated" }]);
+    expect((await send("/reports/2")).json.role).toBe("anon");
+  });
+
+  test("writes several statements in one transaction, and logs with the id of the request", async () => {
+    const headers = { "x-request-id": "report-1" };
+    const body = { text: "Call Ada", tags: ["phone", 'a "quoted" tag'] };
+    const { status, json } = await send("POST /reports/new", { as: "bob", body, headers });
+    expect([status, json]).toMatchObject([201, body]);
+    expect(lines).toContainEqual(expect.objectContaining({ requestId: "report-1", msg: "a note was added" }));
+    const [row] = (await service.database.owner.query("select author_id, tags from notes where id = $1", [json.id]))
+      .rows;
+    expect(row).toEqual({ author_id: "2", tags: body.tags });
+  });
+
+  test("without a value is 204", async () => {
+    expect((await send("DELETE /reports/999", { as: "ada" })).status).toBe(204);
+  });
+
+  test.each([
+    ["no permission", "POST /reports/new", { body: { text: "x" } }, [401, "AUTH_REQUIRED"]],
+    [
+      "a check",
+      "POST /reports/new",
+      { as: "ada", body: { text: "x".repeat(101) } },
+      [400, "VALIDATION_ERROR", "text must have at most 100 characters"],
+    ],
+    ["a value", "/reports/seven", {}, [400, "VALIDATION_ERROR"]],
+    ["a body", "POST /reports/new", { as: "ada", body: "{" }, [400, "VALIDATION_ERROR"]],
+    [
+      "a method",
+      "PUT /reports/2",
+      {},
+      [405, "VALIDATION_ERROR", "PUT is not allowed here: use GET, HEAD, POST, DELETE, OPTIONS"],
+    ],
+    ["a router", "/feed/broken", { as: "ada" }, [400, "VALIDATION_ERROR", "text must have at most 100 characters"]],
+  ] as const)("has the same errors as every interface: %s", async (_what, request, sent, expected) => {
+    expect((await codeOf(request, sent as never)).slice(0, expected.length)).toEqual(expected);
+  });
+
+  test("hides the details of its own faults", async () => {
+    const [status, code, message] = await codeOf("POST /reports/new", { as: "ada", body: { text: 7 } });
+    expect([status, code]).toEqual([500, "INTERNAL_ERROR"]);
+    expect(message).not.toContain("text");
+  });
+
+  test("is described in /openapi.json, in both versions", async () => {
+    const { paths, tags } = (await send("/openapi.json")).json;
+    expect(tags).toContainEqual({ name: "application", description: "Paths of the application." });
+    expect(paths["/reports/{author}"].get).toMatchObject({
+      summary: "How many notes a user has.",
+      operationId: "readReport",
+      parameters: [{ name: "author", in: "path" }],
+    });
+    expect(paths["/reports/{author}"].post.operationId).toBe("postReportsAuthor");
+    const second = (await send("/api/v2/openapi.json")).json.paths["/reports/{author}"].get;
+    expect(second.servers).toEqual([{ url: service.url }]);
+  });
+});
+
+test("a router of Express has the context of the request", async () => {
+  const { status, text } = await send("/feed.txt");
+  expect([status, text]).toEqual([200, expect.stringContaining("Buy milk\n")]);
+  expect((await send("/feed/none", { headers: { authorization: "Bearer x" } })).status).toBe(404);
+});
+
+test("a GraphQL plugin adds a field to a type of the service", async () => {
+  const { data } = await service.gql("{ notes(first: 1) { edges { node { text wordCount } } } }");
+  expect(data.notes.edges[0].node).toEqual({ text: "Buy milk", wordCount: 2 });
+});
+
+describe("a path that is taken stops the start", () => {
+  const GET = () => ({});
+  const refused = (config: Config<any>) =>
+    refuseClashes(applicationOf({ folder: process.cwd(), config }, readConfig({})));
+  const resource = (name: string) =>
+    defineResource({ name, singular: "x", about: "", table: "public.x", fields: { id: {} } });
+
+  test.each<[string, Config, string]>([
+    [
+      "by the service",
+      { routes: [defineRoute({ path: "/graphql", methods: { GET } })] },
+      "the path /graphql is taken, because the service serves /graphql: choose another path",
+    ],
+    [
+      "below a path of the service",
+      { routes: [defineRoute({ path: "/auth/saml2", methods: { GET } })] },
+      "the path /auth/saml2 is taken, because the service serves /auth/*: choose another path",
+    ],
+    [
+      "by a resource",
+      { resources: [resource("notes")], routes: [defineRoute({ path: "/notes/latest", methods: { GET } })] },
+      "the path /notes/latest is taken, because the resource notes serves it: choose another path",
+    ],
+    [
+      "by the service, for a resource",
+      { resources: [resource("tasks")] },
+      "the path /tasks of a resource is taken, because the service serves /tasks/*: choose another path",
+    ],
+  ])("%s", (_by, config, message) => {
+    expect(() => refused(config)).toThrow(message);
+    expect(() => refused(config)).toThrow(/^test\/app\/extension-points\.test\.ts:\d+: /);
+  });
+
+  test("by another route, whose line the error has", () => {
+    const route = { path: "/x", methods: { GET } };
+    expect(() => refused({ routes: [defineRoute(route), defineRoute(route)] })).toThrow(
+      /because test\/app\/extension-points\.test\.ts:\d+ serves it/,
+    );
+  });
+});
