@@ -37,11 +37,27 @@ const PARAMETER = /\$(\d+)::((?:"[^"]+"|\w+)(?:\.(?:"[^"]+"|\w+))?(?:\[\])*)/g;
 /** Reads each parameter as its type, under its number. */
 function readsOf({ text, values }: Statement): readonly Read[] {
   const types = new Map([...text.matchAll(PARAMETER)].map(([, number, type]) => [number!, type!]));
-  return [...types].map(([number, type]) => ({
-    column: number,
-    statement: { text: `select $1::${type}`, values: [values[Number(number) - 1]!] },
-  }));
+  return [...types].map(([number, type]) => {
+    const text = values[Number(number) - 1]!;
+    const name = type.replaceAll('"', "");
+    return {
+      ...{ column: number, statement: { text: `select $1::${type}`, values: [text] } },
+      value: typeof text === "string" ? { type: NAMES[name] ?? name, text } : null,
+    };
+  });
 }
+
+/** Types that Postgres names differently in its messages. */
+const NAMES: Readonly<Record<string, string>> = {
+  int2: "smallint",
+  int4: "integer",
+  int8: "bigint",
+  float4: "real",
+  float8: "double precision",
+  bool: "boolean",
+  timestamptz: "timestamp with time zone",
+  timetz: "time with time zone",
+};
 
 /** Why a text is refused: as a parameter, or as an item of a list that is a parameter, which the message quotes. Null if it is not. */
 function messageFor(text: string, values: Statement["values"], refused: ReadonlyMap<number, string>): string | null {

@@ -1,3 +1,5 @@
+import type { Filter } from "../../db/filters/condition.ts";
+import { OPERATORS } from "../../db/filters/operators.ts";
 import { finish, type Sql, sql } from "../../db/sql.ts";
 import type { Read } from "../../db/transaction/unreadable.ts";
 import type { ConditionPlan, FieldPlan, Plan, RowSource, RowsPlan } from "./plan.ts";
@@ -8,16 +10,26 @@ import { Aliases, type From, fromTable } from "./write/scope.ts";
 import { writeStatement } from "./write/statement.ts";
 
 /** What reads one value of a request: the name of an argument, or the path of a column, such as `tasks.due`. */
-type Part = { readonly column: string; readonly query: Sql };
+type Part = {
+  readonly column: string;
+  readonly query: Sql;
+  /** If the value is a single one: its index in the request, and its type. */
+  readonly value: { readonly index: number; readonly type: string } | null;
+};
 
 /** Reads the value of each argument of a function and of each filter, apart from the others. They return no rows. */
 export function readsOfQuery(plan: Plan, request: TableRequest): readonly Read[] {
   const parts = [...argumentsOf(plan), ...filtersOf(plan)];
-  return parts.map(({ column, query }) => ({ column, statement: writeStatement(finish(query), request) }));
+  return parts.map(({ column, query, value }) => ({
+    ...{ column, statement: writeStatement(finish(query), request) },
+    value: value && { type: value.type, text: request.values[value.index]! },
+  }));
 }
 
 const argumentsOf = (plan: Plan): readonly Part[] =>
-  plan.kind === "call" ? writeArgumentsApart(plan.arguments).map(([column, query]) => ({ column, query })) : [];
+  plan.kind === "call"
+    ? writeArgumentsApart(plan.arguments).map(([column, query]) => ({ column, query, value: null }))
+    : [];
 
 function filtersOf(plan: Plan): readonly Part[] {
   if (plan.kind === "read" || plan.kind === "call") return plan.rows ? filtersIn(plan.rows, []) : [];
@@ -44,8 +56,20 @@ const filtersAmong = (
   conditions.flatMap((condition) => {
     if (condition.kind === "logic") return filtersAmong(condition.conditions, source, path);
     if (condition.kind !== "filter" || condition.keyword !== null) return [];
-    return [{ column: [...path, nameOf(condition.field)].join("."), query: writeApart(condition, source) }];
+    return [
+      {
+        ...{ column: [...path, nameOf(condition.field)].join("."), query: writeApart(condition, source) },
+        value: comparedValue(condition),
+      },
+    ];
   });
+
+/** The value of an operator that compares it with the column. */
+function comparedValue({ field, operator, quantifier, value }: Filter<FieldPlan>): Part["value"] {
+  const { origin, path } = field;
+  const isCompared = "compare" in OPERATORS[operator] && quantifier === null && path.length === 0;
+  return isCompared && origin.kind === "column" ? { index: value, type: origin.column.type } : null;
+}
 
 const nameOf = ({ origin }: FieldPlan): string =>
   origin.kind === "column" ? origin.column.name : origin.computed.name;

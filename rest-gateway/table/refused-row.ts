@@ -234,7 +234,8 @@ function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }
     const text = JSON.stringify(body.isArray ? [row] : row);
     const cast = sql`${sql.trusted(casts.fromJson)}(b.${sql.identifier(name)})`;
     const read = finish(sql`select ${cast} from ${writeBodyRows({ ...body, columns: [column] })}`);
-    return [{ column: name, statement: writeStatement(read, { ...request, body: { kind: "json", text } }) }];
+    const statement = writeStatement(read, { ...request, body: { kind: "json", text } });
+    return [{ column: name, statement, value: null }];
   });
 }
 

@@ -29,6 +29,10 @@ const { rest, rows, service, sql } = useRest(
   create policy "counts plannings" on counted using (planned());
   grant select, insert, update on counted to anon, authenticated;
 
+  do $$ begin
+    execute (select format('create table wide (%s)', string_agg(format('c%s date', to_char(n, 'fm000')), ', ')) from generate_series(1, 120) as n);
+  end $$;
+  grant insert on wide to anon;
   create table late (id int primary key, other int references late deferrable initially deferred);
   grant select, insert on late to anon;
   grant execute on function before_each(), prepared(), add(int, int), last_articles(int), exactly(), flush_statistics(), planned()
@@ -83,10 +87,36 @@ describe("a request makes one round trip to the database", () => {
     }
   });
 
-  test("and one more to name a value that the database rejects because it is invalid for its type", async () => {
+  test.each([
+    ["articles?id=eq.x", "in id"],
+    ["articles?id=eq.x&title=eq.y&author_id=gt.1", "in id"],
+    ["articles?created_at=gt.2026-02-30", "in created_at"],
+  ])("even if the database rejects it because of a value that is certain: %s", async (path, details) => {
     const before = waits();
-    const { status, json } = await rest("articles?id=eq.x");
-    expect([status, json.details, waits() - before]).toEqual([400, "in id", 2]);
+    const { status, json } = await rest(path);
+    expect([status, json.details, waits() - before]).toEqual([400, details, 1]);
+  });
+
+  test.each([
+    ["articles?id=in.(1,x)", "in id", 1],
+    // The second one begins after the first value.
+    ["articles?id=eq.x&created_at=gt.2026-01-01", "in id", 2],
+  ])("and more to find which value the database rejects: %s", async (path, details, more) => {
+    const before = waits();
+    const { status, json } = await rest(path);
+    expect([status, json.details, waits() - before]).toEqual([400, details, 1 + more]);
+  });
+
+  test.each([
+    ["c100", "in c100"],
+    ["c101", null],
+  ])("and reads at most 100 values for this: %s", async (column, details) => {
+    const dates = Object.fromEntries(
+      Array.from({ length: 120 }, (_, i) => [`c${String(i + 1).padStart(3, "0")}`, "2026-01-01"]),
+    );
+    const before = waits();
+    const { status, json } = await rest("wide", { body: { ...dates, [column]: "soon" } });
+    expect([status, json.details, waits() - before]).toEqual([400, details, 2]);
   });
 
   test.each<[what: string, path: string, status: number, sent?: RestSent]>([
