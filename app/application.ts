@@ -5,6 +5,7 @@ import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError, parseValue } from "../config/setting-types.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
+import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
 import type { Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
 import type { Definition } from "./load.ts";
 import { originOf } from "./origin.ts";
@@ -16,6 +17,7 @@ export type Application = {
   readonly resources: readonly Description[];
   readonly dialects: readonly Dialect[];
   readonly routes: readonly (Route | Router)[];
+  readonly tasks: readonly OwnTask[];
   /** Its db/seed.sql, for SEED=demo; null if there is none. */
   readonly seedFile: string | null;
   /** The accounts of db/seed.sql, as a text for people. */
@@ -62,6 +64,8 @@ export function applicationOf(
     given instanceof Function ? given(environment, deployment) : given;
   const resources = chosen(config.resources ?? []);
   refuseDuplicates(resources, folder);
+  const tasks = chosen(config.tasks ?? []);
+  refuseTasks(tasks, folder);
   return {
     folder,
     seedFile: seedIn(folder),
@@ -69,6 +73,7 @@ export function applicationOf(
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
     dialects: chosen(config.dialects ?? []),
     routes: chosen(config.routes ?? []),
+    tasks,
     plugins: async () => (graphql ? (await graphql(environment)).plugins : []),
   };
 }
@@ -98,6 +103,18 @@ function refuseDuplicates(resources: readonly Resource[], folder: string | null)
     throw new ConfigError(
       `${placeOf(second, folder)}: only one resource may have accounts, and ${first!.name} has them: remove hasAccount from one of them`,
     );
+}
+
+function refuseTasks(tasks: readonly OwnTask[], folder: string | null): void {
+  const byName = new Map<string, OwnTask>();
+  for (const task of tasks) {
+    const other = byName.get(task.name);
+    const fault = other
+      ? `there is another task named ${task.name}, ${placeOf(other, folder)}: rename one of them`
+      : faultOf(task);
+    if (fault !== null) throw new ConfigError(`${placeOf(task, folder)}: ${fault}`);
+    byName.set(task.name, task);
+  }
 }
 
 /** `resources/notes.ts:3`, below the folder of the application. */

@@ -3,12 +3,14 @@ import type { Router } from "express";
 import type { z } from "zod";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
+import type { OwnTask as Task } from "../rest-gateway/tasks/own-task.ts";
 import { withOrigin } from "./origin.ts";
 
 export { z } from "zod";
 export type { Db, Query } from "../db/queries.ts";
 export { DIALECTS } from "../rest-gateway/resources/description.ts";
 export type { Context, Method, Route, RouteHandler } from "../rest-gateway/routes/route.ts";
+export type { OwnTask as Task, TaskContext } from "../rest-gateway/tasks/own-task.ts";
 
 /** Own environment variables by name, each with the zod type of its text. An unset variable is undefined. */
 export type EnvironmentTypes = Readonly<Record<string, z.ZodType<unknown, any>>>;
@@ -39,6 +41,7 @@ export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
   readonly dialects?: OfEnvironment<readonly Dialect[], Types>;
   /** Own paths, after those of the service: routes, or routers of Express. */
   readonly routes?: OfEnvironment<readonly (Route | Router)[], Types>;
+  readonly tasks?: OfEnvironment<readonly Task[], Types>;
   /**
    * Loads plugins of PostGraphile, which follow those of the service. A function with `import()`, because only GraphQL needs them:
    *
@@ -51,5 +54,7 @@ export const defineConfig = <const Types extends EnvironmentTypes = EnvironmentT
   withOrigin(config, defineConfig);
 
 export const defineRoute = (route: Route): Route => withOrigin(route, defineRoute);
+
+export const defineTask = <Payload = unknown>(task: Task<Payload>): Task<Payload> => withOrigin(task, defineTask);
 
 export const defineResource = (resource: Resource): Resource => withOrigin(resource, defineResource);

@@ -24,6 +24,7 @@ const MEMBERS: Readonly<Record<keyof Config, true>> = {
   resources: true,
   dialects: true,
   routes: true,
+  tasks: true,
   graphql: true,
 };
 

@@ -201,7 +201,10 @@ function createContext(
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const addressKey = deriveKey(secret, "addresses of tasks");
   const shared = { database, addressOf, isStillCaller, log, onConnectionError };
-  const tasks = tasksUrl === null ? null : createTasks({ settings: config, url: tasksUrl, addressKey, ...shared });
+  const forTasks = { settings: config, own: application.tasks, addressKey, ...shared };
+  const tasks = tasksUrl === null ? null : createTasks({ ...forTasks, url: tasksUrl });
+  if (tasks === null && application.tasks.length > 0)
+    log.warn("the tasks of the application are not run: they require MIGRATE=on");
   callers.registerMetrics(metrics);
   tasks?.registerMetrics(metrics);
   const follow = (changed: Config) => {

@@ -1,3 +1,3 @@
 -- Alter the shape here, with statements that may run twice, and include the topic files that changed:
---   alter table public.articles add column if not exists subtitle text;
---   --!include content/articles/functions.sql
+--   alter table public.posts add column if not exists subtitle text;
+--   --!include content/posts/functions.sql

@@ -11,6 +11,7 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import { answerOf, type Endpoint } from "../conventions/endpoint.ts";
 import { prefixOf } from "../conventions/version.ts";
 import { acceptedBody, TaskEndpoint, taskUrl } from "./endpoint.ts";
+import { cronItemsOf, handlersOf, type OwnTask } from "./own-task.ts";
 import { ownStorageFull, storageFull, tooManyTasks } from "./problem.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
 import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
@@ -23,6 +24,8 @@ export type TaskSettings = TaskLimits &
 
 type TaskOptions = {
   readonly settings: TaskSettings;
+  /** The tasks of the application. */
+  readonly own: readonly OwnTask[];
   readonly database: Pick<Database, "forRole" | "forTask">;
   /** A direct connection string of a login that may become tasks_owner. */
   readonly url: string;
@@ -89,7 +92,8 @@ function createWorker(
   const transactionsFor = (role: string) => database.forTask(role);
   const runner = new TaskRunner({ repository, handlers, transactionsFor, isStillCaller, log });
   const times = { retention, anonymousRetention, drainTimeout };
-  const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, log });
+  const ofApplication = { handlers: handlersOf(options.own, { database, log }), cronItems: cronItemsOf(options.own) };
+  const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, ...ofApplication, log });
   return {
     registerMetrics: (metrics) => runner.registerMetrics(metrics),
     countWaiting: () => repository.countWaiting(),

@@ -1,6 +1,13 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseCronItems, type Runner, run, type TaskList, type WorkerEvents } from "graphile-worker";
+import {
+  type ParsedCronItem,
+  parseCronItems,
+  type Runner,
+  run,
+  type TaskList,
+  type WorkerEvents,
+} from "graphile-worker";
 import type pg from "pg";
 import type { Logger } from "pino";
 import { QUEUE_SCHEMA, queueLogger } from "../../db/cluster/queue.ts";
@@ -20,6 +27,9 @@ type WorkerOptions = {
   readonly anonymousRetention: number;
   /** Milliseconds that running tasks have to end when the service stops. */
   readonly drainTimeout: number;
+  /** The tasks of the application, and when they run by themselves. */
+  readonly handlers: TaskList;
+  readonly cronItems: ParsedCronItem[];
   readonly log: Logger;
 };
 
@@ -74,7 +84,7 @@ export class TaskWorker {
       logger: queueLogger((level, message) => this.#log(level, message)),
       taskList: this.#taskList(),
       events: this.#events(),
-      parsedCronItems: CRON_ITEMS,
+      parsedCronItems: [...CRON_ITEMS, ...this.#options.cronItems],
       preset: this.#preset(),
     });
     // #supervise handles the rejection; it attaches its handler later.
@@ -112,6 +122,7 @@ export class TaskWorker {
   #taskList(): TaskList {
     const { runner, repository, retention, anonymousRetention } = this.#options;
     return {
+      ...this.#options.handlers,
       perform: async (payload, { job, abortSignal }) => {
         const { task } = payload as { readonly task: string };
         await runner.run(task, abortSignal);

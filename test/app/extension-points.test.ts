@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import pino from "pino";
 import { beforeAll, describe, expect, test } from "vitest";
 import { applicationOf } from "../../app/application.ts";
-import { type Config, defineResource, defineRoute } from "../../app/index.ts";
+import { type Config, defineResource, defineRoute, defineTask } from "../../app/index.ts";
 import { loadApplication } from "../../app/load.ts";
 import { readConfig } from "../../config/config.ts";
 import { refuseClashes } from "../../service/routes.ts";
@@ -117,6 +117,60 @@ test("a router of Express has the context of the request", async () => {
 test("a GraphQL plugin adds a field to a type of the service", async () => {
   const { data } = await service.gql("{ notes(first: 1) { edges { node { text wordCount } } } }");
   expect(data.notes.edges[0].node).toEqual({ text: "Buy milk", wordCount: 2 });
+});
+
+describe("a task", () => {
+  const sql = async (text: string, ...values: unknown[]) => (await service.database.owner.query(text, values)).rows;
+  const run = (payload: object) => sql("select tasks.run('digest', $1)", JSON.stringify(payload));
+  const jobs = () => sql("select task_identifier from graphile_worker.jobs where task_identifier like 'app:%'");
+
+  test("that SQL has added runs with the role service_role, after the commit", async () => {
+    await sql("begin");
+    await sql("insert into notes (author_id, text) values (2, 'Pay the rent')");
+    await run({ author: 2 });
+    await sql("commit");
+    const digests = () => sql("select text from notes where author_id = 2 and text like 'You have%'");
+    await expect.poll(digests).toEqual([{ text: expect.stringMatching(/^You have [12] notes$/) }]);
+    expect(lines).toContainEqual(expect.objectContaining({ task: "digest", msg: expect.stringMatching(/^You have/) }));
+    await expect.poll(jobs).toEqual([]);
+  });
+
+  test("that fails at its last attempt is dropped, and the log has the error", async () => {
+    await run({ fails: true });
+    const logged = () => lines.filter(({ msg }) => msg === "a task of the application has failed");
+    await expect.poll(logged).toMatchObject([{ task: "digest", attempts: 1, err: { message: "no digest today" } }]);
+    await expect.poll(jobs).toEqual([]);
+  });
+
+  test("runs at its times: of all processes, one adds the job", async () => {
+    const known = () =>
+      sql("select identifier from graphile_worker._private_known_crontabs where identifier like 'app:%'");
+    await expect.poll(known).toEqual([{ identifier: "app:digest" }]);
+  });
+
+  test("cannot be added by callers, unless a function allows it", async () => {
+    await sql("create function public.ask() returns void language sql as $$select tasks.run('digest')$$");
+    await sql("grant execute on function public.ask() to authenticated");
+    await sql("notify pgrst, 'reload schema'");
+    const headers = { apikey: service.service.tokens.issueKey("anon") };
+    const ask = async () => (await send("POST /rest/v1/rpc/ask", { as: "ada", body: {}, headers })).status;
+    await expect.poll(ask).toBe(403);
+    await sql("alter function public.ask() security definer");
+    await expect.poll(ask).toBe(204);
+  });
+
+  test.each<[string, object, string]>([
+    ["a name with a colon", { name: "app:x" }, 'the name "app:x" may have only letters, digits, - and _'],
+    ["no time", { name: "x", cron: "every day" }, "the cron of x is invalid: write minute, hour, day of the month"],
+  ])("with %s stops the start", (_what, task, message) => {
+    const made = () =>
+      applicationOf(
+        { folder: process.cwd(), config: { tasks: [defineTask({ run: async () => {}, ...task } as never)] } },
+        readConfig({}),
+      );
+    expect(made).toThrow(message);
+    expect(made).toThrow(/^test\/app\/extension-points\.test\.ts:\d+: /);
+  });
 });
 
 describe("a path that is taken stops the start", () => {

@@ -15,3 +15,4 @@ grant execute on function
   tasks.keep_result(uuid, json),
   tasks.finish(uuid, integer)
   to anon, authenticated, service_role;
+grant execute on function tasks.run(text, json) to service_role;

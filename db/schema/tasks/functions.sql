@@ -252,3 +252,15 @@ comment on function tasks.finish(uuid, integer) is $$
 Ends a task of the caller, in the transaction of its work. Raises 55000 if the task was cancelled or a later attempt has
 begun, so that the work is rolled back.
 $$;
+
+-- Security definer: only the owner of the queue may add jobs. The name cannot be that of a job of the service.
+create or replace function tasks.run(name text, payload json default '{}') returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform graphile_worker.add_job('app:' || name, payload);
+end $$;
+
+comment on function tasks.run(text, json) is $$
+Adds a task of the application, which runs after the transaction is committed. Roles other than service_role need a
+grant, or call it in a function that is security definer.
+$$;

@@ -27,6 +27,7 @@ const database = new Database({
 const log = pino({ level: "silent" });
 const isStillCaller = async () => true;
 const tasks = createTasks({
+  own: [],
   ...{ settings, database, url: logins.tasks, isStillCaller, log, onConnectionError },
   addressOf: addressReader([]),
   addressKey: Buffer.alloc(32),

@@ -109,6 +109,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
       onConnectionError,
     });
     const tasks = createTasks({
+      own: [],
       settings: { ...SETTINGS, ...settings },
       database,
       url: logins.tasks,
