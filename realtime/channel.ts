@@ -1,5 +1,5 @@
 import type { Start } from "../db/changes/position.ts";
-import { FeedGap } from "../db/changes/reader.ts";
+import { isFeedGap } from "../db/changes/reader.ts";
 import { WatchEnded } from "../db/changes/watch-group.ts";
 import { type Problem, problem } from "../db/problems/problem.ts";
 import { IntervalCount } from "../http/limits/clients.ts";
@@ -107,7 +107,7 @@ export class Channel implements Member {
 
   /** Closes the channel because its changes have ended. After a gap, it cannot be resumed. */
   endChanges(error: Error): void {
-    if (!(error instanceof FeedGap)) {
+    if (!isFeedGap(error)) {
       const reason = error instanceof WatchEnded ? notPossible(error.message) : internal("changes have ended");
       this.fail("postgres_changes", channelReason(reason));
       return;

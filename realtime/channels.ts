@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import type { Holding } from "../db/admission/byte-budget.ts";
 import type { Caller } from "../db/caller.ts";
 import { comparePositions } from "../db/changes/change.ts";
-import { type ChangeFeed, FeedUnavailable } from "../db/changes/feed.ts";
+import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
-import { FeedGap } from "../db/changes/reader.ts";
+import { isFeedGap } from "../db/changes/reader.ts";
 import { problem } from "../db/problems/problem.ts";
 import { claimsBytes, filterBytes } from "../db/rights/filter-size.ts";
 import type { SocketCallers } from "../identity/socket-caller.ts";
@@ -12,7 +12,7 @@ import type { Binding, Bindings } from "./bindings.ts";
 import { Channel } from "./channel.ts";
 import { type JoinRequest, parseJoin } from "./join.ts";
 import { type ChannelRights, type PrivateChannels, PUBLIC } from "./private-channels.ts";
-import { badToken, channelReason, malformed } from "./problem.ts";
+import { badToken, channelReason, malformed, notKept } from "./problem.ts";
 import type { ChannelIdentity, Resumption } from "./resumption.ts";
 import type { ChangeRouter } from "./router.ts";
 import type { ClientMessage } from "./serializer.ts";
@@ -133,11 +133,7 @@ export class Channels {
 
   async #watches(subscription: Subscription | null, bindings: readonly Binding[], caller: Caller) {
     if (!subscription) return [];
-    try {
-      await this.#options.router.open();
-    } catch (error) {
-      throw error instanceof FeedUnavailable ? problem("changes unavailable", { message: error.message }) : error;
-    }
+    await this.#options.router.open();
     return this.#options.bindings.watches(bindings, caller, subscription);
   }
 
@@ -169,8 +165,8 @@ export class Channels {
     try {
       return { position: subscription.start(watches, start), isResumed: start !== undefined, isGap: false };
     } catch (error) {
-      if (!(error instanceof FeedGap)) throw error;
-      if (given !== null) throw problem("changes missed");
+      if (!isFeedGap(error)) throw error;
+      if (given !== null) throw notKept();
       return { position: subscription.start(watches), isResumed: false, isGap: true };
     }
   }
@@ -182,8 +178,7 @@ export class Channels {
     if (channel.receivesPresence && rights.presence.read)
       topics.open(request.topic, request.isPrivate).sendPresences(channel);
     if (!begun) return;
-    if (begun.isGap)
-      channel.system("postgres_changes", "error", channelReason(problem("changes missed")), { gap: true });
+    if (begun.isGap) channel.system("postgres_changes", "error", channelReason(notKept()), { gap: true });
     const position = feed.textOf(begun.position);
     channel.system("postgres_changes", "ok", "Subscribed to PostgreSQL", { position, resumed: begun.isResumed });
     for (const lost of channel.subscription?.losses ?? [])

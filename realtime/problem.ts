@@ -57,5 +57,9 @@ export const channelReason = (problem: Problem): string => `${channelCode(proble
 export const malformed = (message: string) => problem("malformed join", { message });
 export const notPossible = (message: string) => problem("channel not possible", { message });
 export const badToken = (message: string) => problem("invalid channel token", { message });
+export const notKept = () =>
+  problem("changes missed", {
+    message: "the changes since this position are no longer kept: reload the data and subscribe without it",
+  });
 export const internal = (message: string) => problem("channel failed", { message });
 export const mayNotSee = (message: string) => problem("may not see", { message });

@@ -35,7 +35,7 @@ export class ChangeRouter {
     return this.#delivery.size;
   }
 
-  /** Resolves when changes can be received. Rejects with FeedUnavailable. */
+  /** Resolves when changes can be received. Rejects with Problem. */
   open(): Promise<void> {
     return this.#delivery.open();
   }

@@ -1,6 +1,6 @@
 import { comparePositions, laterOf } from "../db/changes/change.ts";
 import type { Start } from "../db/changes/position.ts";
-import { FeedGap } from "../db/changes/reader.ts";
+import { isFeedGap } from "../db/changes/reader.ts";
 import type { VisibleChange } from "../db/rights/watches.ts";
 import { type ChangeWatch, type Subscriber, wantsDeletes } from "./bindings.ts";
 import type { ChangesOptions } from "./join.ts";
@@ -19,7 +19,7 @@ export type SubscriptionOptions = {
   onFailure(message: string): void;
   /** The data of the client is no longer up to date. */
   onGap(message: string): void;
-  /** No further changes are received, for the reason in the message. A FeedGap if changes have been missed. */
+  /** No further changes are received, for the reason in the message. `feedGap` if changes have been missed. */
   onEnd(error: Error): void;
 };
 
@@ -44,7 +44,7 @@ export class Subscription implements Subscriber {
     this.#options = options;
   }
 
-  /** Receives the changes after `since`; without it, those after the position that is returned. Throws FeedGap. */
+  /** Receives the changes after `since`; without it, those after the position that is returned. Throws `feedGap`. */
   start(watches: readonly ChangeWatch[], since?: Start): Start {
     const start = this.#options.router.start(watches, since);
     this.#watches = watches;
@@ -161,7 +161,7 @@ export class Subscription implements Subscriber {
     try {
       this.#options.router.start(this.#watches, position);
     } catch (error) {
-      if (!(error instanceof FeedGap)) throw error;
+      if (!isFeedGap(error)) throw error;
       this.#end = position;
       this.#options.socket.closeSlow();
     }

@@ -231,7 +231,7 @@ test("no source file has more than 300 lines but the table of settings", () => {
 
 /** Errors that no client gets: they are caught and become a Problem or another answer, or end a command. */
 const INTERNAL_ERRORS = [
-  ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FeedGap", "FeedUnavailable", "FilterError"],
+  ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FilterError"],
   ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
   ...[
     "NameConflict",

@@ -46,8 +46,8 @@ export class Delivery<W extends Watch> {
   }
 
   /**
-   * Resolves when every later commit, or every change after `since`, will be delivered. Rejects with FeedGap if those after
-   * `since` are no longer kept, and with FeedUnavailable.
+   * Resolves when every later commit, or every change after `since`, will be delivered. Rejects with `feedGap` if those after
+   * `since` are no longer kept, and with Problem if the feed is not available.
    */
   async add(watch: W, since?: Start): Promise<void> {
     this.#groups.set(watch, null);
@@ -60,12 +60,12 @@ export class Delivery<W extends Watch> {
     }
   }
 
-  /** Resolves when watches can be started. Rejects with FeedUnavailable. */
+  /** Resolves when watches can be started. Rejects with Problem. */
   open(): Promise<void> {
     return this.#feed.open();
   }
 
-  /** The same as `add` for several watches, while the feed is open. They get every change after the result. Throws FeedGap. */
+  /** The same as `add` for several watches, while the feed is open. They get every change after the result. Throws `feedGap`. */
   start(watches: readonly W[], since?: Start): Start {
     const reader = this.#feed.read(since && { since, mayFallBehind: true });
     const start = since ?? reader.position;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TableName } from "../catalog/catalog.ts";
+import { problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
 import { parseStart, type Start, startAfter, textOfStart } from "./position.ts";
@@ -9,8 +10,7 @@ import { ORIGIN, Ring } from "./ring.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import { type FoundSource, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
 
-/** Changes cannot be read at the moment. */
-export class FeedUnavailable extends Error {}
+const unavailable = (message: string) => problem("changes unavailable", { message });
 
 export type ChangeFeedOptions = {
   /** Null if changes cannot be read. */
@@ -136,9 +136,9 @@ export class ChangeFeed implements ChangeSink {
   knownLosses: Publication["knownLosses"] = (...of) => this.#publication?.knownLosses(...of) ?? NOTHING_LOST;
   onLosses = (listener: () => void) => void this.#lossListeners.push(listener);
 
-  /** Resolves when every later commit will be received. Rejects with FeedUnavailable if that takes too long. */
+  /** Resolves when every later commit will be received. Rejects with Problem if that takes too long. */
   async open(): Promise<void> {
-    if (!this.#source) throw new FeedUnavailable(this.#missing());
+    if (!this.#source) throw unavailable(this.#missing());
     if (!this.#isOpen) {
       this.#isOpen = true;
       this.#source.open(this);
@@ -149,12 +149,12 @@ export class ChangeFeed implements ChangeSink {
     const waiting = new AbortController();
     const tooLate = sleep(this.#openTimeout, "too late", { signal: waiting.signal, ref: false }).catch(() => null);
     const result = await Promise.race([this.#beginning.promise, tooLate]).finally(() => waiting.abort());
-    if (result === "too late") throw new FeedUnavailable("changes are not available at the moment: try again");
+    if (result === "too late") throw unavailable("changes are not available at the moment: try again");
   }
 
-  /** A new reader. The feed must be open. Throws FeedGap if changes since then are no longer kept. */
+  /** A new reader. The feed must be open. Throws `feedGap` if changes since then are no longer kept. */
   read({ since, mayFallBehind = false }: ReadOptions = {}): ChangeReader {
-    if (!this.#isOpen) throw new FeedUnavailable("changes are not read at the moment");
+    if (!this.#isOpen) throw unavailable("changes are not read at the moment");
     const reader = new ChangeReader(this.#ring, {
       since: since ?? laterOf<Start>(this.#live, this.#ring.end),
       mayFallBehind,

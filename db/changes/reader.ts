@@ -1,13 +1,12 @@
+import { Problem, problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";
 import type { Ring } from "./ring.ts";
 
 /** Changes have been missed, or the feed does not keep them any longer. */
-export class FeedGap extends Error {
-  constructor() {
-    super("changes have been missed: subscribe again and reload the data");
-  }
-}
+export const feedGap = () => problem("changes missed");
+export const isFeedGap = (error: unknown): error is Problem =>
+  error instanceof Problem && error.reason === "changes missed";
 
 /** Maximum number of changes that `take` returns by default. */
 const BATCH = 256;
@@ -15,13 +14,13 @@ const BATCH = 256;
 export type ReadOptions = {
   /** By default, the changes that are committed from now on are read. */
   readonly since?: Start | undefined;
-  /** For the reader of one client: instead of holding back the stream when it reads slowly, it gets a FeedGap. */
+  /** For the reader of one client: instead of holding back the stream when it reads slowly, it gets a `feedGap`. */
   readonly mayFallBehind?: boolean;
 };
 
 export type ReaderOptions = {
   readonly since: Start;
-  /** Whether changes may be dropped before it has taken them: then it gets a FeedGap. Otherwise it holds back the stream. */
+  /** Whether changes may be dropped before it has taken them: then it gets a `feedGap`. Otherwise it holds back the stream. */
   readonly mayFallBehind: boolean;
   /** Called after each `take`, and at the end. */
   onTaken(reader: ChangeReader): void;
@@ -39,9 +38,9 @@ export class ChangeReader {
   #position: Position;
   #waiting: PromiseWithResolvers<void> | null = null;
 
-  /** Throws FeedGap if the ring has dropped changes after `since`. */
+  /** Throws `feedGap` if the ring has dropped changes after `since`. */
   constructor(ring: Ring, { since, mayFallBehind, onTaken }: ReaderOptions) {
-    if (comparePositions(since, ring.start) < 0) throw new FeedGap();
+    if (comparePositions(since, ring.start) < 0) throw feedGap();
     this.mayFallBehind = mayFallBehind;
     this.#ring = ring;
     this.#onTaken = onTaken;
@@ -67,7 +66,7 @@ export class ChangeReader {
     return this.#ring.bytesFrom(this.#next);
   }
 
-  /** The next changes, in order; none if there are no more at the moment. Throws FeedGap. */
+  /** The next changes, in order; none if there are no more at the moment. Throws `feedGap`. */
   take(max = BATCH): Change[] {
     const taken: Change[] = [];
     if (this.isClosed) return taken;
@@ -83,7 +82,7 @@ export class ChangeReader {
     return taken;
   }
 
-  /** Resolves when there are changes, when the reader is closed, or when `signal` is aborted. Rejects with FeedGap. */
+  /** Resolves when there are changes, when the reader is closed, or when `signal` is aborted. Rejects with `feedGap`. */
   async wait(signal?: AbortSignal): Promise<void> {
     this.#refuseGap();
     if (this.isClosed || signal?.aborted || this.#next < this.#ring.next) return;
@@ -113,6 +112,6 @@ export class ChangeReader {
   }
 
   #refuseGap(): void {
-    if (!this.isClosed && this.#next < this.#ring.oldest) throw new FeedGap();
+    if (!this.isClosed && this.#next < this.#ring.oldest) throw feedGap();
   }
 }

@@ -16,7 +16,7 @@ export type DeliveryHandler<W extends Watch> = {
    */
   deliver(results: readonly ChangeVisibility<W>[], attempt: Attempt<W>): Promise<void> | void;
   /**
-   * The watch has ended: a FeedGap if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
+   * The watch has ended: `feedGap` if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
    * change up to `position`.
    */
   end(watch: W, error: Error, position: Start): void;

@@ -26,11 +26,7 @@ export const CHANNELS = {
     "the clients of this network make the service hold too much: try again later",
   ],
   "changes unavailable": [503, "INTERNAL_ERROR", "{message}"],
-  "changes missed": [
-    409,
-    "RESOURCE_CONFLICT",
-    "the changes since this position are no longer kept: reload the data and subscribe without it",
-  ],
+  "changes missed": [409, "RESOURCE_CONFLICT", "changes have been missed: subscribe again and reload the data"],
   "channel failed": [503, "INTERNAL_ERROR", "{message}"],
   /** The grants or policies of the database do not allow what the join requests. */
   "may not see": [403, "PERMISSION_DENIED", "{message}"],

@@ -64,7 +64,6 @@ export const TABLES = {
   // Streams of changes.
   "stream not possible": [400, "VALIDATION_ERROR", "{message}"],
   "stream refused": [403, "PERMISSION_DENIED", "{message}"],
-  "stream unavailable": [503, "INTERNAL_ERROR", "{message}"],
   "bad event id": [
     400,
     "VALIDATION_ERROR",

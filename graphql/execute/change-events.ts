@@ -8,7 +8,7 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
 import type { LostChanges } from "../../db/changes/lost-changes.ts";
 import type { Start } from "../../db/changes/position.ts";
-import { FeedGap } from "../../db/changes/reader.ts";
+import { feedGap } from "../../db/changes/reader.ts";
 import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import { problem } from "../../db/problems/problem.ts";
@@ -148,12 +148,12 @@ export class Subscriptions {
     const { watch, event, left } = seen;
     const { operations, isWhole } = watch.wanted;
     if (change.operation === "TRUNCATE") {
-      if (operations.includes("DELETE")) watch.end(new FeedGap());
+      if (operations.includes("DELETE")) watch.end(feedGap());
       return false;
     }
     if (!operations.includes(event) || (left !== null && !isWhole)) return false;
     watch.push({ event: this.#eventOf(change, seen), position: this.#delivery.positionAfter(watch, change) });
-    if (watch.waiting > MAX_WAITING) watch.end(new FeedGap());
+    if (watch.waiting > MAX_WAITING) watch.end(feedGap());
     return !watch.hasEnded;
   }
 

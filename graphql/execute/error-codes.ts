@@ -16,4 +16,8 @@ const CODES: Readonly<Record<Exclude<RestCode, Code>, Code>> = {
   MFA_REQUIRED: "AUTH_REQUIRED",
 };
 
-export const codeOf = ({ code }: Problem): Code => CODES[code as keyof typeof CODES] ?? code;
+/** Reason → code, of the subscriptions. */
+const OF_REASON = { "changes missed": "CHANGES_MISSED", "changes unavailable": "CHANGES_UNAVAILABLE" } as const;
+
+export const codeOf = ({ reason, code }: Problem): Code | (typeof OF_REASON)[keyof typeof OF_REASON] =>
+  OF_REASON[reason as keyof typeof OF_REASON] ?? CODES[code as keyof typeof CODES] ?? code;

@@ -1,7 +1,5 @@
 import { isSafeError } from "postgraphile/grafast";
 import { GraphQLError, type GraphQLFormattedError } from "postgraphile/graphql";
-import { FeedUnavailable } from "../../db/changes/feed.ts";
-import { FeedGap } from "../../db/changes/reader.ts";
 import { type ErrorContext, problemOf } from "../../db/errors.ts";
 import { Problem } from "../../db/problems/problem.ts";
 import { REASONS } from "../../db/problems/reasons.ts";
@@ -37,8 +35,6 @@ function withCode(error: GraphQLError, format: ErrorFormat): GraphQLFormattedErr
   // A problem that was raised is known, and needs no line in the log.
   if (found?.code === "INTERNAL_ERROR" && found !== cause) return internal(error, found.message, cause, format);
   if (found) return ofProblem(error, found);
-  if (cause instanceof FeedGap) return formatted(error, cause.message, "CHANGES_MISSED");
-  if (cause instanceof FeedUnavailable) return formatted(error, cause.message, "CHANGES_UNAVAILABLE");
   // Errors of Grafast and of plugins/ whose message is meant for clients: "Invalid cursor", "first must be from 0 to 1000".
   if (isSafeError(cause)) return formatted(error, cause.message, "VALIDATION_ERROR", cause.extensions);
   return internal(error, REASONS["internal error"][2], cause, format);

@@ -2,7 +2,7 @@ import type { ExecutionResult } from "postgraphile/graphql";
 import type { Caller } from "../../db/caller.ts";
 import { laterOf } from "../../db/changes/change.ts";
 import type { Start } from "../../db/changes/position.ts";
-import { FeedGap } from "../../db/changes/reader.ts";
+import { feedGap } from "../../db/changes/reader.ts";
 import type { EventStream, EventStreams } from "../../http/pipeline/event-stream.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
 import { recipientOf } from "../../http/pipeline/recipient.ts";
@@ -146,7 +146,7 @@ export class SubscriptionEvents implements AsyncIterableIterator<ExecutionResult
     for (;;) {
       const result = await this.#nextResult();
       // Grafast reports an error only if next() is already waiting; otherwise the results just end.
-      if (result.done && !this.#returned) throw this.#changes.error ?? new FeedGap();
+      if (result.done && !this.#returned) throw this.#changes.error ?? feedGap();
       if (result.done) return result;
       // There is one result for each change, in order.
       this.#last = this.#changes.positions.shift() ?? this.#last;

@@ -79,7 +79,7 @@ export const TABLE_CODES: Readonly<
   "max affected needs set": "PGRST128",
   "stream not possible": "0A000",
   "stream refused": "42501",
-  "stream unavailable": "PGRST000",
+  "changes unavailable": "PGRST000",
   "bad event id": "22023",
   "not singular": "PGRST116",
   "too many affected": "PGRST124",
@@ -256,7 +256,6 @@ export const unfiltered = (command: "UPDATE" | "DELETE") =>
 
 export const streamNotPossible = (message: string) => problem("stream not possible", { message });
 export const streamRefused = (message: string) => problem("stream refused", { message });
-export const streamUnavailable = (message: string) => problem("stream unavailable", { message });
 
 // Results.
 

@@ -1,12 +1,12 @@
 import type { Caller } from "../../../db/caller.ts";
 import type { Change } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
-import { type ChangeFeed, FeedUnavailable } from "../../../db/changes/feed.ts";
+import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
-import { FeedGap } from "../../../db/changes/reader.ts";
+import { isFeedGap } from "../../../db/changes/reader.ts";
 import type { Attempt } from "../../../db/changes/watch-group.ts";
 import { allOf } from "../../../db/filters/condition.ts";
-import { problem } from "../../../db/problems/problem.ts";
+import { Problem, problem } from "../../../db/problems/problem.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
@@ -18,7 +18,7 @@ import type { SocketCallers } from "../../../identity/socket-caller.ts";
 import { parseAccept } from "../../conventions/headers.ts";
 import { shapeOf } from "../parse/request.ts";
 import type { Plan, ReadPlan } from "../plan.ts";
-import { streamNotPossible, streamRefused, streamUnavailable } from "../problem.ts";
+import { streamNotPossible, streamRefused } from "../problem.ts";
 import type { RequestText, TableRequest } from "../request.ts";
 import { ChangeEvent } from "./change-event.ts";
 
@@ -138,7 +138,7 @@ export class TableStreams {
     try {
       await this.#add(watch, since);
     } catch (error) {
-      if (!(error instanceof FeedGap)) throw error;
+      if (!isFeedGap(error)) throw error;
       await this.#restart(watch);
     }
   }
@@ -189,7 +189,7 @@ export class TableStreams {
   #end(watch: TableWatch, error: Error): void {
     this.#delivery.delete(watch);
     try {
-      if (!(error instanceof FeedGap || error instanceof FeedUnavailable)) sendProblem(watch, error.message);
+      if (!isExpected(error)) sendProblem(watch, error.message);
     } finally {
       watch.stream.end();
     }
@@ -198,12 +198,7 @@ export class TableStreams {
   /** Null without the header: the client gets the rows first. */
   async #sinceOf({ request }: Exchange): Promise<Start | null> {
     const { feed } = this.#options;
-    try {
-      await feed.open();
-    } catch (error) {
-      if (error instanceof FeedUnavailable) throw streamUnavailable(error.message);
-      throw error;
-    }
+    await feed.open();
     const text = request.headers["last-event-id"];
     if (text === undefined || text === "") return null;
     const since = typeof text === "string" ? feed.startOf(text) : null;
@@ -273,4 +268,5 @@ function selectedColumns({ rows }: ReadPlan): ReadonlySet<string> | null {
 const sendProblem = ({ stream }: TableWatch, message: string) =>
   stream.send({ event: "problem", data: JSON.stringify({ message }) });
 
-const isExpected = (error: unknown): error is Error => error instanceof FeedGap || error instanceof FeedUnavailable;
+const isExpected = (error: unknown): error is Problem =>
+  isFeedGap(error) || (error instanceof Problem && error.reason === "changes unavailable");
