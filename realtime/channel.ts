@@ -10,7 +10,7 @@ import type { ChannelRights } from "./private-channels.ts";
 import { channelReason, internal, isChannelProblem, notPossible } from "./problem.ts";
 import { type ClientMessage, isObject, writeText } from "./serializer.ts";
 import type { ChannelSocket } from "./socket.ts";
-import type { Subscription } from "./subscription.ts";
+import type { Subscription, SubscriptionListener } from "./subscription.ts";
 import type { Member, Topic } from "./topic.ts";
 
 export type ChannelOptions = {
@@ -23,9 +23,9 @@ export type ChannelOptions = {
   readonly topic: Topic;
   textOf(position: Start): string;
   /** Gives the channel the rights of a new token. Rejects with Problem. */
-  authorize(token: string): Promise<void>;
+  authorize(channel: Channel, token: string): Promise<void>;
   /** Stores the position, so that the channel can be resumed: the connection was lost, or the channel has failed. */
-  keep(): void;
+  keep(channel: Channel): void;
   onClosed(): void;
 };
 
@@ -36,7 +36,7 @@ const MAX_PRESENCE_MESSAGES = 10;
 type Extension = "postgres_changes" | "presence" | "broadcast" | "system";
 
 /** A channel that a client has joined. */
-export class Channel implements Member {
+export class Channel implements Member, SubscriptionListener {
   readonly joinRef: string;
   readonly request: JoinRequest;
   readonly socket: ChannelSocket;
@@ -96,11 +96,19 @@ export class Channel implements Member {
     this.send("system", JSON.stringify({ extension, status, message, channel: this.request.name, ...more }));
   }
 
+  sendFailure(message: string): void {
+    this.system("postgres_changes", "error", message);
+  }
+
+  sendGap(message: string): void {
+    this.system("postgres_changes", "error", message, { gap: true });
+  }
+
   /** Closes the channel with an error. The client then joins again. */
   fail(extension: Extension, reason: string): void {
     if (!this.#isOpen) return;
     this.system(extension, "error", reason);
-    this.#options.keep();
+    this.#options.keep(this);
     this.#close();
     this.#sendWithRef("phx_error");
   }
@@ -113,7 +121,7 @@ export class Channel implements Member {
       return;
     }
     if (!this.#isOpen) return;
-    this.system("postgres_changes", "error", error.message, { gap: true });
+    this.sendGap(error.message);
     this.#close();
     this.#sendWithRef("phx_error");
   }
@@ -121,7 +129,7 @@ export class Channel implements Member {
   /** The socket is closed. */
   disconnect(code: number): void {
     if (!this.#isOpen) return;
-    if (code !== GOING_AWAY) this.#options.keep();
+    if (code !== GOING_AWAY) this.#options.keep(this);
     this.#close();
   }
 
@@ -163,7 +171,7 @@ export class Channel implements Member {
     const token = parseToken(payload.access_token);
     if (token === null) return;
     try {
-      await this.#options.authorize(token);
+      await this.#options.authorize(this, token);
     } catch (error) {
       if (!isChannelProblem(error)) throw error;
       this.fail("system", channelReason(error));

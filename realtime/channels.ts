@@ -38,7 +38,7 @@ const MAX_BINDINGS = 100;
 const CHANNEL_BYTES = 8192;
 
 /** Where the changes of a channel start. */
-type Beginning = {
+type ChannelStart = {
   readonly position: Start;
   readonly isResumed: boolean;
   /** Whether changes since the connection was lost are missing. */
@@ -61,7 +61,7 @@ export class Channels {
     const caller = await socket.callerOf(request.token);
     const rights = await this.#rightsOf(caller, request);
     const numbered = bindings.number(request.bindings);
-    const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request, () => channel);
+    const subscription = numbered.length === 0 ? null : this.#subscribe(socket, request);
     const watches = await this.#watches(subscription, numbered, caller);
     const identity = identityOf(socket, request, caller);
     const replaced = socket.channels.get(request.topic);
@@ -83,13 +83,14 @@ export class Channels {
     const channel = new Channel({
       ...{ socket, joinRef, request, rights, subscription, topic },
       textOf: (position) => this.#options.feed.textOf(position),
-      authorize: (token) => this.#authorize(channel, token),
-      keep: () => this.#keep(channel),
+      authorize: (opened, token) => this.#authorize(opened, token),
+      keep: (opened) => this.#keep(opened),
       onClosed: () => {
         held.close();
         leave();
       },
     });
+    if (subscription) subscription.listener = channel;
     this.#identify(channel, caller, request.token);
     topic.add(channel);
     socket.channels.set(request.topic, channel);
@@ -97,14 +98,8 @@ export class Channels {
     this.#greet(channel, begun, caller);
   }
 
-  #subscribe(socket: ChannelSocket, { topic, options }: JoinRequest, channel: () => Channel): Subscription {
-    return new Subscription({
-      ...{ topic, socket, options, router: this.#options.router },
-      onPosition: () => channel().sendPosition(),
-      onFailure: (text) => channel().system("postgres_changes", "error", text),
-      onGap: (text) => channel().system("postgres_changes", "error", text, { gap: true }),
-      onEnd: (error) => channel().endChanges(error),
-    });
+  #subscribe(socket: ChannelSocket, { topic, options }: JoinRequest): Subscription {
+    return new Subscription({ topic, socket, options, router: this.#options.router });
   }
 
   /** The caller is checked when the credentials expire, or the rights of the user change. */
@@ -155,7 +150,7 @@ export class Channels {
     { options: { since } }: JoinRequest,
     watches: Awaited<ReturnType<Bindings["watches"]>>,
     lost: Start | undefined,
-  ): Beginning {
+  ): ChannelStart {
     const { feed } = this.#options;
     const given = since === null ? null : feed.startOf(since);
     if (since !== null && given === null) throw malformed("postgres_changes_options.since is not a position");
@@ -172,13 +167,13 @@ export class Channels {
   }
 
   /** What follows the reply. */
-  #greet(channel: Channel, begun: Beginning | null, caller: Caller): void {
+  #greet(channel: Channel, begun: ChannelStart | null, caller: Caller): void {
     const { topics, anonymousRole, feed } = this.#options;
     const { request, rights } = channel;
     if (channel.receivesPresence && rights.presence.read)
       topics.open(request.topic, request.isPrivate).sendPresences(channel);
     if (!begun) return;
-    if (begun.isGap) channel.system("postgres_changes", "error", channelReason(notKept()), { gap: true });
+    if (begun.isGap) channel.sendGap(channelReason(notKept()));
     const position = feed.textOf(begun.position);
     channel.system("postgres_changes", "ok", "Subscribed to PostgreSQL", { position, resumed: begun.isResumed });
     for (const lost of channel.subscription?.losses ?? [])

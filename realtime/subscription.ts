@@ -13,14 +13,17 @@ export type SubscriptionOptions = {
   readonly socket: ChannelSocket;
   readonly router: ChangeRouter;
   readonly options: ChangesOptions;
-  /** Sends the position to the client. */
-  onPosition(position: Start): void;
+};
+
+/** The channel of a subscription. */
+export type SubscriptionListener = {
+  sendPosition(): void;
   /** A policy has raised an error. */
-  onFailure(message: string): void;
+  sendFailure(message: string): void;
   /** The data of the client is no longer up to date. */
-  onGap(message: string): void;
+  sendGap(message: string): void;
   /** No further changes are received, for the reason in the message. `feedGap` if changes have been missed. */
-  onEnd(error: Error): void;
+  endChanges(error: Error): void;
 };
 
 /** Milliseconds between two messages about errors of policies. */
@@ -28,6 +31,8 @@ const FAILURES = 1000;
 
 /** The changes that a channel receives, and how far its client has received them. */
 export class Subscription implements Subscriber {
+  /** Set before the first change is received. */
+  listener!: SubscriptionListener;
   readonly #options: SubscriptionOptions;
   #watches: readonly ChangeWatch[] = [];
   /** Where the client continues after it has fallen behind; null if it has not. */
@@ -99,7 +104,7 @@ export class Subscription implements Subscriber {
     }
     if (messages.change.operation === "TRUNCATE") {
       const { schema, name } = messages.change.table;
-      this.#options.onGap(`the table ${schema}.${name} was truncated: load the data again`);
+      this.listener.sendGap(`the table ${schema}.${name} was truncated: load the data again`);
       return;
     }
     const [first] = wanted;
@@ -113,7 +118,7 @@ export class Subscription implements Subscriber {
   fail({ table }: ChangeWatch, error: Error): void {
     if (Date.now() - this.#failedAt < FAILURES) return;
     this.#failedAt = Date.now();
-    this.#options.onFailure(
+    this.listener.sendFailure(
       `a policy of ${table.schema}.${table.name} failed, so changes are not sent: ${error.message}`,
     );
   }
@@ -122,14 +127,14 @@ export class Subscription implements Subscriber {
     if (this.#end !== null) return;
     this.#end = position;
     this.stop();
-    this.#options.onEnd(error);
+    this.listener.endChanges(error);
   }
 
   /** A ping follows the messages so far. */
   ping(): void {
     this.#pinged = this.#unpinged;
     this.#unpinged = null;
-    if (this.#options.options.positions && this.#end === null) this.#options.onPosition(this.sent);
+    if (this.#options.options.positions && this.#end === null) this.listener.sendPosition();
   }
 
   /** The client has answered the ping. */
