@@ -1,22 +1,25 @@
 import { z } from "zod";
 import type { Config } from "../config/config.ts";
 import type { Caller } from "../db/caller.ts";
-import type { Catalog } from "../db/catalog/catalog.ts";
 import { problem } from "../db/problems/problem.ts";
 import { parseJson, parseShape, readBytes } from "../http/pipeline/body.ts";
 import { type Exchange, setHead } from "../http/pipeline/exchange.ts";
-import type { HttpInterface } from "../http/pipeline/pipeline.ts";
-import { internalProblem, problemOf } from "../rest-gateway/table/answer/error-mapping.ts";
-import { sendTableProblem, TABLES } from "../rest-gateway/table/send.ts";
+import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
 import { PREFIX } from "./join.ts";
 import { type ChannelRights, PUBLIC } from "./private-channels.ts";
 import { channelCode, isChannelProblem } from "./problem.ts";
 import { type Body, type Version, writeBinary, writeText } from "./serializer.ts";
 import type { Topics } from "./topic.ts";
 
+/** The form of errors of the interface that clients of channels use beside them. */
+export type ErrorForm = HttpEnvelope & {
+  /** Sends an error; `code` replaces that of a Problem. Returns whether it is internal. */
+  sendError(exchange: Exchange, error: unknown, code: string | null): boolean;
+};
+
 export type BroadcastEndpointOptions = {
   readonly topics: Topics;
-  readonly catalog: { readonly current: Catalog };
+  readonly errors: ErrorForm;
   readonly needsKey: boolean;
   readonly limits: Pick<Config, "bodyLimit" | "wsMaxMessageBytes" | "jsonMaxDepth">;
   /** Rejects with Problem. */
@@ -56,11 +59,12 @@ const POSTED = z.object(
  * Responds with 202.
  */
 export class BroadcastEndpoint implements HttpInterface {
-  readonly reject = TABLES.reject;
+  readonly reject: HttpEnvelope["reject"];
   readonly #options: BroadcastEndpointOptions;
 
   constructor(options: BroadcastEndpointOptions) {
     this.#options = options;
+    this.reject = options.errors.reject;
   }
 
   async handle(exchange: Exchange): Promise<void> {
@@ -73,9 +77,8 @@ export class BroadcastEndpoint implements HttpInterface {
       response.writeHead(202, { "Content-Length": "0" }).end();
     } catch (error) {
       if (response.destroyed) return;
-      const problem = this.#problemOf(error);
-      if (problem === null || problem.status === 500) this.#options.onInternalError(error, head.requestId);
-      sendTableProblem(exchange, problem ?? internalProblem(head.requestId));
+      const code = isChannelProblem(error) ? channelCode(error) : null;
+      if (this.#options.errors.sendError(exchange, error, code)) this.#options.onInternalError(error, head.requestId);
     }
   }
 
@@ -119,12 +122,6 @@ export class BroadcastEndpoint implements HttpInterface {
     if (posted.broadcast.body.bytes.length > wsMaxMessageBytes)
       throw problem("payload too large", { max: wsMaxMessageBytes });
     return posted;
-  }
-
-  #problemOf(error: unknown) {
-    if (isChannelProblem(error)) return { status: error.status, code: channelCode(error), message: error.message };
-    const catalog = this.#options.catalog.current;
-    return problemOf(error, { isAnonymous: false, role: null, plan: null, refused: [], catalog });
   }
 }
 

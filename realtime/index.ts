@@ -1,6 +1,5 @@
 import type { Pool } from "pg";
 import type { Config } from "../config/config.ts";
-import type { LiveCatalog } from "../db/catalog/live.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
 import type { IdentityChange } from "../db/follow/notifications.ts";
@@ -11,7 +10,7 @@ import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import { peersOf } from "../http/process/workers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
-import { BroadcastEndpoint, type BroadcastEndpointOptions } from "./broadcast.ts";
+import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast.ts";
 import { Channels } from "./channels.ts";
 import type { JoinLimitSettings } from "./join.ts";
 import { PrivateChannels } from "./private-channels.ts";
@@ -31,7 +30,7 @@ export type RealtimeSettings = ChannelSocketOptions["limits"] &
 export type RealtimeOptions = {
   readonly settings: RealtimeSettings;
   readonly database: Pick<Database, "budget" | "forRole">;
-  readonly catalog: LiveCatalog;
+  readonly errors: ErrorForm;
   readonly changes: ChangeFeed;
   readonly rights: Rights;
   /** Calls back when the rights of a user, session or key have changed. */
@@ -87,7 +86,7 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     close: async () => lostChannels?.close(),
     broadcasts: new BroadcastEndpoint({
       topics,
-      catalog: options.catalog,
+      errors: options.errors,
       needsKey,
       limits: settings,
       rightsOf: (caller, name) => privateChannels.rightsOf(caller, name),

@@ -29,6 +29,7 @@ import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { createRest } from "../rest-gateway/index.ts";
+import { tableErrors } from "../rest-gateway/table/send.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
@@ -82,7 +83,10 @@ export async function createApp(options: AppOptions) {
     const { rights } = rest;
     const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
-    const realtime = createRealtime({ ...shared, onIdentityChange, changesPool: context.changesPool });
+    const realtime = createRealtime({
+      ...{ ...shared, onIdentityChange, changesPool: context.changesPool },
+      errors: tableErrors(rest.catalog),
+    });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
     const { tracer } = options;
     const { plugins } = application;

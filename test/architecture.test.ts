@@ -16,7 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   plugins: ["db"],
   graphql: ["plugins", "http", "identity", "db", "cache", "telemetry", "config"],
   "rest-gateway": ["http", "identity", "db", "cache", "telemetry", "config"],
-  realtime: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
+  realtime: ["http", "identity", "db", "telemetry", "config"],
   app: ["plugins", "rest-gateway", "db", "config"],
   cli: ["app", "graphql", "rest-gateway", "identity", "db", "config"],
   pages: ["rest-gateway", "http", "identity", "db", "telemetry", "config"],
@@ -166,10 +166,8 @@ test("db/filters has the one list of operators and the one type of conditions", 
   expect(containing(/^(export )?(type|interface) Condition\b/m)).toEqual(["db/filters/condition.ts"]);
 });
 
-test("conditions are parsed in db/filters, and of realtime/ only the HTTP endpoint of broadcasts uses the gateway", () => {
+test("conditions are parsed in db/filters", () => {
   expect(containing(/^export function parseLogic\b/m)).toEqual(["db/filters/parse.ts"]);
-  const users = sources.filter((file) => importsOf(file).some((path) => folderOf(path) === "rest-gateway"));
-  expect(users.filter((file) => folderOf(file) === "realtime")).toEqual(["realtime/broadcast.ts"]);
 });
 
 test("one skeleton tries requests for tables and resources again", () => {

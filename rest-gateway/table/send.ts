@@ -1,5 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { ByteBudget } from "../../db/admission/byte-budget.ts";
+import type { Catalog } from "../../db/catalog/catalog.ts";
+import { Problem } from "../../db/problems/problem.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import type { Destination as HttpDestination } from "../../http/pipeline/exchange.ts";
 import type { HttpEnvelope } from "../../http/pipeline/pipeline.ts";
@@ -9,6 +11,7 @@ import type { Span } from "../../telemetry/span.ts";
 import { contentTag, isNotModified } from "../conventions/conditional.ts";
 import type { Header } from "../conventions/endpoint.ts";
 import type { Answer } from "./answer/answer.ts";
+import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
 import type { StreamedAnswer } from "./run.ts";
 
@@ -179,6 +182,20 @@ export function sendTableProblem(
   // The unread rest of the body would block the next request on the connection.
   if (!request.complete) request.resume();
 }
+
+/** Errors of another interface in the form of the table interface. */
+export const tableErrors = (catalog: { readonly current: Catalog }) => ({
+  ...TABLES,
+  /** `code` replaces that of a Problem. Returns whether the error is internal. */
+  sendError(destination: Destination, error: unknown, code: string | null): boolean {
+    const problem =
+      code !== null && error instanceof Problem
+        ? { status: error.status, code, message: error.message }
+        : problemOf(error, { isAnonymous: false, role: null, plan: null, refused: [], catalog: catalog.current });
+    sendTableProblem(destination, problem ?? internalProblem(destination.head.requestId));
+    return problem === null || problem.status === 500;
+  },
+});
 
 /** The code that a function raises may contain any character; a header may not. */
 const tokenOf = (code: string) => code.replace(/[^\w!#$%&'*+.^`|~-]/g, "_");
