@@ -1,6 +1,6 @@
 import { allOf, type Filter, filterOf, negated } from "../db/filters/condition.ts";
 import { isKeyword, isOperator, KEYWORDS, OPERATORS, type Operator } from "../db/filters/operators.ts";
-import { type Operation, parseLogic } from "../db/filters/parse.ts";
+import { type Comparison, parseLogic } from "../db/filters/parse.ts";
 import { Problem } from "../db/problems/problem.ts";
 import { FilterError, type FilterRequest, filterRequestOf } from "../db/rights/filter.ts";
 import { writeArray } from "../db/wire/array-text.ts";
@@ -82,7 +82,7 @@ const unquoted = (value: string): string =>
 function parseList(kind: "and" | "or", isNegated: boolean, list: string): FilterRequest {
   const values: (string | null)[] = [];
   try {
-    const addValue = ({ operator, text }: Operation) => values.push(isNull(operator, text) ? null : text) - 1;
+    const addValue = ({ operator, text }: Comparison) => values.push(isNull(operator, text) ? null : text) - 1;
     return filterRequestOf(parseLogic(kind, isNegated, list, { maxDepth: MAX_DEPTH, addValue }), values);
   } catch (error) {
     if (error instanceof Problem) throw new FilterError(`${error.message}: ${error.more.details ?? ""}`);

@@ -3,7 +3,14 @@ import type pg from "pg";
 import type { Position } from "./change.ts";
 import { streamName } from "./position.ts";
 import { ReplicationConnection } from "./replication.ts";
-import { Acknowledgement, Instances, openSlot, readSlot, type Slot, type SlotState } from "./slot.ts";
+import {
+  Acknowledgement,
+  Instances,
+  openSlot,
+  type ReplicationSlot,
+  readSlot,
+  type SlotState,
+} from "./replication-slot.ts";
 import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import { StreamDecoder } from "./stream-decoder.ts";
 import type { LoggedTable } from "./types.ts";
@@ -23,7 +30,7 @@ export type LogicalSourceOptions = {
   readonly connectionString: string;
   /** Connections of the same login (`changesPool`). */
   readonly pool: pg.Pool;
-  readonly slot: Slot;
+  readonly slot: ReplicationSlot;
   readonly publication: string;
   /** Whether the database has the table changes.instances. */
   readonly hasInstances: boolean;
@@ -224,7 +231,10 @@ export class LogicalSource implements ChangeSource {
 }
 
 /** Where the stream of the slot begins. */
-async function readBeginning(connection: ReplicationConnection, slot: Slot): Promise<Omit<Beginning, "stream">> {
+async function readBeginning(
+  connection: ReplicationConnection,
+  slot: ReplicationSlot,
+): Promise<Omit<Beginning, "stream">> {
   const [log] = await connection.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
   const start = await openSlot(connection, slot);
   return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(log!.end), index: 0 } };

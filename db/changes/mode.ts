@@ -9,7 +9,7 @@ import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
 import { creationOf, serverVersion, type TableState, tablesQuery } from "./publication-plan.ts";
-import { slotOf } from "./slot.ts";
+import { slotOf } from "./replication-slot.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */

@@ -6,32 +6,32 @@ import { type IsKeyword, isKeyword, isOperator, OPERATORS, type Operator } from 
 import { Scanner } from "./scanner.ts";
 
 /** A filter without its field: `not.ilike(any).{*sql*}`. `text` becomes one of the request's values. */
-export type Operation = Omit<Filter<Field>, "kind" | "field" | "value"> & { readonly text: string };
+export type Comparison = Omit<Filter<Field>, "kind" | "field" | "value"> & { readonly text: string };
 
 const OPERATOR = `(?:${Object.keys(OPERATORS).join("|")})[.(]`;
 const FILTER_START = new RegExp(`^(?:not\\.)?${OPERATOR}`);
 const OPERATOR_AT = new RegExp(OPERATOR, "y");
 
-export function filterOf(field: Field, operation: Operation, value: number): Filter<Field> {
-  const { isNegated, operator, quantifier, language, keyword } = operation;
+export function filterOf(field: Field, comparison: Comparison, value: number): Filter<Field> {
+  const { isNegated, operator, quantifier, language, keyword } = comparison;
   return { kind: "filter", field, isNegated, operator, quantifier, language, value, keyword };
 }
 
 /** Parses the value of `column=`. Throws PGRST100. */
-export function parseOperation(text: string): Operation {
+export function parseComparison(text: string): Comparison {
   const scanner = new Scanner("filter", text);
-  const operation = readOperation(scanner, (rest) => rest.takeRest());
+  const comparison = readComparison(scanner, (rest) => rest.takeRest());
   scanner.expectEnd();
-  return operation;
+  return comparison;
 }
 
 export const beginsLikeFilter = (text: string): boolean => FILTER_START.test(text);
 
 /** Null if the text is not a filter. It is then the argument of a function. */
-export function tryOperation(text: string): Operation | null {
+export function tryComparison(text: string): Comparison | null {
   if (!beginsLikeFilter(text)) return null;
   try {
-    return parseOperation(text);
+    return parseComparison(text);
   } catch (error) {
     if (error instanceof Problem) return null;
     throw error;
@@ -39,7 +39,7 @@ export function tryOperation(text: string): Operation | null {
 }
 
 /** `readText` reads the value of operators that accept any text. */
-function readOperation(scanner: Scanner, readText: (scanner: Scanner) => string): Operation {
+function readComparison(scanner: Scanner, readText: (scanner: Scanner) => string): Comparison {
   const isNegated = scanner.takes("not.");
   const operator = readOperator(scanner);
   const { syntax } = OPERATORS[operator];
@@ -65,7 +65,7 @@ function readOperator(scanner: Scanner): Operator {
   throw scanner.error(start === 0 ? '"not" or an operator (eq, gt, ...)' : "an operator (eq, gt, ...)");
 }
 
-function readQuantifier(scanner: Scanner): Operation["quantifier"] {
+function readQuantifier(scanner: Scanner): Comparison["quantifier"] {
   if (scanner.takes("(any)")) return "any";
   if (scanner.takes("(all)")) return "all";
   if (scanner.sees("(")) throw scanner.error('"(any)", "(all)" or "."');
@@ -130,8 +130,8 @@ export const tooDeep = (what: string, max: number) =>
 export type LogicOptions = {
   /** Levels of `and` and `or`. */
   readonly maxDepth: number;
-  /** Adds the text of an operation to the request's values and returns its index. */
-  readonly addValue: (operation: Operation) => number;
+  /** Adds the text of a comparison to the request's values and returns its index. */
+  readonly addValue: (comparison: Comparison) => number;
 };
 
 /**
@@ -185,10 +185,10 @@ class LogicReader {
     const scanner = this.#scanner;
     const field = readField(scanner);
     scanner.expect(".");
-    const operation = readOperation(scanner, readText);
+    const comparison = readComparison(scanner, readText);
     scanner.skipSpace();
-    const value = this.#options.addValue(operation);
-    return filterOf(field, { ...operation, isNegated: operation.isNegated !== isNegated }, value);
+    const value = this.#options.addValue(comparison);
+    return filterOf(field, { ...comparison, isNegated: comparison.isNegated !== isNegated }, value);
   }
 
   /** In `not.eq.1`, `not` is the name of a column. */

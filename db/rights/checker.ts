@@ -98,10 +98,10 @@ export class Inquiry {
 /** Runs the queries of policies, in the role of callers. They wait as long as the database is not available. */
 export class Checker {
   readonly #options: CheckerOptions;
-  readonly #slots: Readonly<Record<Manner, Slots>> = {
-    together: new Slots(SLOTS.together),
-    alone: new Slots(SLOTS.alone),
-    "at length": new Slots(SLOTS["at length"]),
+  readonly #slots: Readonly<Record<Manner, Semaphore>> = {
+    together: new Semaphore(SLOTS.together),
+    alone: new Semaphore(SLOTS.alone),
+    "at length": new Semaphore(SLOTS["at length"]),
   };
   /** The session settings of each role. */
   readonly #settings = new WeakMap<Catalog, Map<string, readonly Setting[]>>();
@@ -243,7 +243,7 @@ function checkErrorOf(error: DatabaseError | Problem): Error {
 }
 
 /** A limit on what runs at the same time. The others wait in order. */
-class Slots {
+class Semaphore {
   #free: number;
   readonly #waiting: (() => void)[] = [];
 

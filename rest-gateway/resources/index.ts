@@ -1,7 +1,7 @@
 import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
-import type { Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
+import type { Exchange } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
@@ -12,7 +12,7 @@ import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoin
 import { positionHeader } from "../conventions/headers.ts";
 import { methodNotAllowed, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { answer, type Exchange, sendAnswer, sendProblem } from "./answer/answer.ts";
+import { answer, type ResourceExchange, sendAnswer, sendProblem } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
 import { decodeSegments, methodsOf, parseRoute, parseTarget, type Route, templateOf } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
@@ -43,7 +43,7 @@ const templateOfEndpoint = ([name, id, action]: readonly string[]) =>
   `/${name}${id === undefined ? "" : "/{id}"}${action === undefined ? "" : "/{action}"}`;
 
 /** `/users`, `/posts`, `/comments` and every other description: credential → parse → plan → write → run → answer. */
-export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Problem> implements HttpInterface {
+export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswer, Problem> implements HttpInterface {
   readonly reject = rejectRest;
   readonly #options: ResourceOptions;
   readonly #runner: Runner;
@@ -54,7 +54,7 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
     this.#runner = new Runner(options);
   }
 
-  protected open({ request, response, head, identity }: HttpExchange): Exchange {
+  protected open({ request, response, head, identity }: Exchange): ResourceExchange {
     return {
       request,
       response,
@@ -68,11 +68,11 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
     };
   }
 
-  protected send(exchange: Exchange, answered: RestAnswer): void {
+  protected send(exchange: ResourceExchange, answered: RestAnswer): void {
     sendAnswer(exchange, answered, this.#options.lifecycle);
   }
 
-  protected async answer(exchange: Exchange): Promise<RestAnswer> {
+  protected async answer(exchange: ResourceExchange): Promise<RestAnswer> {
     const { endpoints, resources, lifecycle } = this.#options;
     const { headers, method = "GET", url = "/" } = exchange.request;
     const target = parseTarget(url, headers, exchange.preferences, lifecycle.supported);
@@ -97,7 +97,7 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
     return endpoint!.answer({ method, segments, parameters, caller, request, ...style });
   }
 
-  async #serve(exchange: Exchange, target: Target, route: Route): Promise<RestAnswer> {
+  async #serve(exchange: ResourceExchange, target: Target, route: Route): Promise<RestAnswer> {
     const { limits, resources } = this.#options;
     const { request } = exchange;
     const body = hasBody(request.method!, route) ? await readBytes(request, limits.size) : null;
@@ -108,7 +108,7 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
     });
   }
 
-  async #run(exchange: Exchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
+  async #run(exchange: ResourceExchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
     const { auth, tasks } = this.#options;
     const { request: sent } = exchange;
     const { path, preferences, style } = target;
@@ -139,7 +139,7 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
   }
 
   /** Rejects with every fault of an invalid body, including those that only the database finds. */
-  async #parse(incoming: Incoming, exchange: Exchange): Promise<Parsed> {
+  async #parse(incoming: Incoming, exchange: ResourceExchange): Promise<Parsed> {
     try {
       return traced(exchange.head.notes.span, "parse", () => parseRequest(incoming, this.#options.limits));
     } catch (error) {
@@ -150,11 +150,11 @@ export class ResourceInterface extends DataInterface<Exchange, RestAnswer, Probl
     }
   }
 
-  protected problemOf(error: unknown, { parsed: request }: Exchange, reader: Reader): Problem | null {
+  protected problemOf(error: unknown, { parsed: request }: ResourceExchange, reader: Reader): Problem | null {
     return resourceProblem(error, { ...reader, request });
   }
 
-  protected sendProblem(exchange: Exchange, found: Problem | null): void {
+  protected sendProblem(exchange: ResourceExchange, found: Problem | null): void {
     sendProblem(exchange, found ?? problem("internal error"), this.#options.lifecycle);
   }
 }

@@ -15,7 +15,7 @@ import type {
   TaskHandler,
   TaskTransaction,
 } from "../tasks/task-handler.ts";
-import { type Exchange, errorDialect } from "./answer/answer.ts";
+import { errorDialect, type ResourceExchange } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
 import { type ParseOptions, parseText } from "./parse/request.ts";
 import { planInsert, planList } from "./plan/request.ts";
@@ -93,7 +93,10 @@ export function mayBeTask({ operation }: ResourceRequest): boolean {
 /** Headers that change the response. */
 const STORED_HEADERS = ["accept", "content-type", "prefer", "x-api-version", "accept-version"];
 
-export function newTask({ request, response, identity, caller, parsed }: Exchange, body: Buffer | null): NewTask {
+export function newTask(
+  { request, response, identity, caller, parsed }: ResourceExchange,
+  body: Buffer | null,
+): NewTask {
   const { method = "GET", url = "/", headers } = request;
   const stored = STORED_HEADERS.flatMap((name) => (headers[name] === undefined ? [] : [[name, String(headers[name])]]));
   const isImport = parsed!.operation.kind === "create";

@@ -9,7 +9,7 @@ import type { Problem } from "../../db/problems/problem.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
-import type { Destination, Exchange as HttpExchange } from "../../http/pipeline/exchange.ts";
+import type { Destination, Exchange } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
@@ -62,9 +62,9 @@ export type TableOptions = PlannerOptions &
     document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   };
 
-type Exchange = DataExchange & {
+type TableExchange = DataExchange & {
   readonly url: RequestUrl;
-  readonly watch: Stopwatch | null;
+  readonly stopwatch: Stopwatch | null;
   plan: Plan | null;
   /** The values in the body that the database has refused. */
   refused: readonly RefusedValue[];
@@ -74,7 +74,7 @@ type Exchange = DataExchange & {
 
 /** `/rest/v1`: credential → parse → plan → write → run → answer. */
 export class TableInterface
-  extends DataInterface<Exchange, Answer | StreamedAnswer | null, TableProblem>
+  extends DataInterface<TableExchange, Answer | StreamedAnswer | null, TableProblem>
   implements HttpInterface
 {
   readonly #options: TableOptions;
@@ -96,10 +96,10 @@ export class TableInterface
     return url.includes("api_key=") ? parseUrl(url).apiKey : null;
   }
 
-  protected open({ request, response, head, identity }: HttpExchange): Exchange {
+  protected open({ request, response, head, identity }: Exchange): TableExchange {
     const { span } = head.notes;
     const { showsTiming } = this.#options;
-    const watch = showsTiming || span ? new Stopwatch(showsTiming, span) : null;
+    const stopwatch = showsTiming || span ? new Stopwatch(showsTiming, span) : null;
     const url = parseUrl(request.url!);
     head.notes.route = routeOf(url.path);
     return {
@@ -108,7 +108,7 @@ export class TableInterface
       head,
       identity,
       url,
-      watch,
+      stopwatch,
       caller: null,
       isWritten: false,
       plan: null,
@@ -117,8 +117,8 @@ export class TableInterface
     };
   }
 
-  protected async send(exchange: Exchange, answered: Answer | StreamedAnswer | null): Promise<void> {
-    exchange.watch?.mark("response");
+  protected async send(exchange: TableExchange, answered: Answer | StreamedAnswer | null): Promise<void> {
+    exchange.stopwatch?.mark("response");
     if (answered === null) return;
     if (!("parts" in answered)) return sendAnswer(exchange, answered);
     const { database, slowStreams } = this.#options;
@@ -127,13 +127,13 @@ export class TableInterface
   }
 
   /** Null if the response is a stream of changes, which has begun. */
-  protected async answer(exchange: Exchange): Promise<Answer | StreamedAnswer | null> {
+  protected async answer(exchange: TableExchange): Promise<Answer | StreamedAnswer | null> {
     const { maxBodySize, catalog, rootSpec } = this.#options;
-    const { request, url, watch } = exchange;
+    const { request, url, stopwatch } = exchange;
     const method = request.method!;
     const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
-    watch?.mark("jwt");
+    stopwatch?.mark("jwt");
     const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
     const document = root ? null : this.#options.document(pathOf(url), request, caller, catalog.current);
     if (document) return document;
@@ -143,13 +143,13 @@ export class TableInterface
     refuseLongStream(text);
     const parsed = this.#planner.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
-    watch?.mark("parse");
+    stopwatch?.mark("parse");
     return this.attempt<Answer | StreamedAnswer | null>(exchange, () =>
       wantsStream(parsed) ? this.#stream(parsed, caller, exchange) : this.#serve(parsed, text, caller, exchange),
     );
   }
 
-  async #stream(parsed: TableRequest, caller: Caller, exchange: Exchange): Promise<null> {
+  async #stream(parsed: TableRequest, caller: Caller, exchange: TableExchange): Promise<null> {
     const { streams, callerRules } = this.#options;
     const request = snapshotRequest(parsed);
     const planned = this.#planner.plan(request);
@@ -169,14 +169,14 @@ export class TableInterface
     parsed: TableRequest,
     text: RequestText,
     caller: Caller,
-    exchange: Exchange,
+    exchange: TableExchange,
   ): Promise<Answer | StreamedAnswer> {
     const { database, tasks, feed } = this.#options;
-    const { url, watch } = exchange;
+    const { url, stopwatch } = exchange;
     const { body } = text;
     const planned = this.#planner.plan(parsed);
     exchange.plan = planned.plan;
-    watch?.mark("plan");
+    stopwatch?.mark("plan");
     if (tasks && body && isTask(parsed, planned, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), planned);
     }
@@ -196,13 +196,13 @@ export class TableInterface
     query: StreamQuery,
     url: RequestUrl,
     caller: Caller,
-    exchange: Exchange,
+    exchange: TableExchange,
   ): Promise<Answer | StreamedAnswer> {
     const { database, streamTimeout: timeout } = this.#options;
     const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange), query);
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
-    const onConnected = () => exchange.watch?.mark("wait");
+    const onConnected = () => exchange.stopwatch?.mark("wait");
     const run = { planned, query, transaction, url, timeout, signal, onConnected };
     const transactions = database.forRole(caller.role);
     return this.#examined(runStreamed(transactions, run), parsed, transaction, transactions, exchange);
@@ -214,7 +214,7 @@ export class TableInterface
     request: TableRequest,
     { identity }: TableTransaction,
     transactions: Transactions,
-    exchange: Exchange,
+    exchange: TableExchange,
   ): Promise<T> {
     return running.catch(async (error) => {
       const write = { request, plan: exchange.plan!, identity, transactions, catalog: this.#options.catalog.current };
@@ -223,30 +223,30 @@ export class TableInterface
     });
   }
 
-  #context(parsed: TableRequest, caller: Caller, exchange: Exchange) {
+  #context(parsed: TableRequest, caller: Caller, exchange: TableExchange) {
     return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
   }
 
-  async #run(parsed: TableRequest, planned: PlannedRequest, caller: Caller, exchange: Exchange) {
+  async #run(parsed: TableRequest, planned: PlannedRequest, caller: Caller, exchange: TableExchange) {
     const { database, feed } = this.#options;
-    const { response, watch } = exchange;
+    const { response, stopwatch } = exchange;
     const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange));
     const { mark } = feed;
     const transactions = database.forRole(caller.role);
     const running = run(transactions, planned, transaction, {
       signal: new ClientGone(response),
-      onConnected: () => watch?.mark("wait"),
+      onConnected: () => stopwatch?.mark("wait"),
     });
     const result = await this.#examined(running, parsed, transaction, transactions, exchange);
-    watch?.mark("transaction");
+    stopwatch?.mark("transaction");
     return { result, mark };
   }
 
-  protected problemOf(error: unknown, { plan, refused }: Exchange, reader: Reader): TableProblem | null {
+  protected problemOf(error: unknown, { plan, refused }: TableExchange, reader: Reader): TableProblem | null {
     return problemOf(error, { ...reader, plan, refused });
   }
 
-  protected sendProblem({ request, response, head }: Exchange, problem: TableProblem | null): void {
+  protected sendProblem({ request, response, head }: TableExchange, problem: TableProblem | null): void {
     const { errorVerbosity } = this.#options;
     sendTableProblem({ request, response, head }, problem ?? internalProblem(head.requestId), errorVerbosity);
   }
@@ -266,7 +266,7 @@ const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);
 const HAS_BODY = new Set(["POST", "PATCH", "PUT", "QUERY"]);
 
 /** The method as SQL sees it: QUERY, or the one that overrides POST. */
-const methodOf = ({ request }: Exchange, parsed: TableRequest) =>
+const methodOf = ({ request }: TableExchange, parsed: TableRequest) =>
   request.method === "POST" ? parsed.method : request.method!;
 
 /** The types of bodies of QUERY. Source: RFC 10008, "Accept-Query". */

@@ -20,7 +20,7 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const VARY = "Origin, Accept, Prefer, Range, Authorization, apikey, Accept-Profile, X-API-Key, Cookie";
 
 /** Where a response is sent. */
-export type Destination = HttpDestination & { readonly watch?: Stopwatch | null };
+export type Destination = HttpDestination & { readonly stopwatch?: Stopwatch | null };
 
 /** The form of the errors of the table interface. */
 export const TABLES: HttpEnvelope = {
@@ -28,7 +28,7 @@ export const TABLES: HttpEnvelope = {
 };
 
 /** Sends an answer, or 304 if the client already has it. */
-export function sendAnswer({ request, response, head, watch }: Destination, answered: Answer): void {
+export function sendAnswer({ request, response, head, stopwatch }: Destination, answered: Answer): void {
   const etag = tagOf(request.method!, answered);
   const isKnown = etag !== null && isNotModified(request.headers, { etag, lastModified: null });
   const sent = isKnown ? notModified(answered) : answered;
@@ -37,7 +37,7 @@ export function sendAnswer({ request, response, head, watch }: Destination, answ
   const isBodiless = hasNoBody(request, sent.status);
   const more = etag === null ? [] : ["ETag", etag];
   if (!isBodiless) more.push("Content-Length", String(body?.length ?? 0));
-  writeHead(response, sent, common, more, watch);
+  writeHead(response, sent, common, more, stopwatch);
   if (isBodiless || body === null) response.end();
   else if (answered.isDisposable) endAndFree(response, body);
   else endWith(response, body);
@@ -49,12 +49,12 @@ function writeHead(
   { status, headers, given }: Omit<Answer, "body">,
   common: readonly string[],
   more: readonly string[],
-  watch: Destination["watch"],
+  stopwatch: Destination["stopwatch"],
 ): void {
   const all = [...common, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headers) all.push(name, value);
   all.push(...more);
-  if (watch?.isShown) all.push("Server-Timing", watch.text);
+  if (stopwatch?.isShown) all.push("Server-Timing", stopwatch.text);
   response.writeHead(status, given ? replaced(all, given) : all);
 }
 
@@ -67,11 +67,11 @@ export async function sendStream(
   { answer, parts, queue, close }: StreamedAnswer,
   { gone, network, budget, slowStreams }: StreamSending,
 ): Promise<void> {
-  const { response, head, watch } = destination;
+  const { response, head, stopwatch } = destination;
   const unread = budget.hold(network, "streams", response);
   const unwatch = slowStreams.watch({ response, network, queue });
   try {
-    writeHead(response, answer, head.headers, [], watch);
+    writeHead(response, answer, head.headers, [], stopwatch);
     for await (const part of parts) {
       unread.add(part.length);
       const release = () => unread.give(part.length);
@@ -150,7 +150,7 @@ function replaced(all: readonly string[], given: readonly Header[]): string[] {
 export type Verbosity = "verbose" | "minimal";
 
 /** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */
-export const problemBody = ({ code, message, details, hint }: TableProblem, verbosity: Verbosity): object => ({
+export const tableProblemBody = ({ code, message, details, hint }: TableProblem, verbosity: Verbosity): object => ({
   code,
   message,
   ...(verbosity === "verbose" && { details: details ?? null, hint: hint ?? null }),
@@ -165,7 +165,7 @@ export function sendTableProblem(
   const { status, statusText, code, headers = {} } = problem;
   head.notes.code = code;
   const isBodiless = hasNoBody(request, status);
-  const body = Buffer.from(JSON.stringify(problemBody(problem, verbosity)));
+  const body = Buffer.from(JSON.stringify(tableProblemBody(problem, verbosity)));
   const all = [
     ...head.headers,
     ...["Content-Type", JSON_TYPE, "Cache-Control", "no-store"],

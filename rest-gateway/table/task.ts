@@ -21,7 +21,7 @@ import type { Format } from "./plan.ts";
 import { Planner, type PlannerOptions } from "./planner.ts";
 import type { PlannedRequest } from "./query.ts";
 import type { RequestUrl, TableRequest } from "./request.ts";
-import { problemBody, type Verbosity } from "./send.ts";
+import { tableProblemBody, type Verbosity } from "./send.ts";
 
 /** The formats whose bodies are JSON. */
 const JSON_FORMATS: ReadonlySet<Format["kind"]> = new Set(["array", "object", "geojson", "scalar"]);
@@ -105,7 +105,7 @@ export class FunctionTaskHandler implements TaskHandler<PlannedCall> {
     const { role } = caller;
     const context = { isAnonymous: role === anonymousRole, role, plan: call?.planned.plan ?? null };
     const problem = problemOf(error, { ...context, refused: [], catalog: catalog.current }) ?? internalProblem(id);
-    return { status: problem.status, body: problemBody(problem, errorVerbosity) };
+    return { status: problem.status, body: tableProblemBody(problem, errorVerbosity) };
   }
 }
 

@@ -7,7 +7,7 @@ import { type ChangeMode, changesPool, PUBLICATION } from "../../db/changes/mode
 import { OutboxSource } from "../../db/changes/outbox.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { ChangeReader } from "../../db/changes/reader.ts";
-import { type Slot, slotOf } from "../../db/changes/slot.ts";
+import { type ReplicationSlot, slotOf } from "../../db/changes/replication-slot.ts";
 import type { TestDatabase } from "./database.ts";
 
 export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string };
@@ -37,7 +37,7 @@ export function poolOf(url: string): pg.Pool {
   return pool;
 }
 
-export const logicalSource = ({ url }: Pick<TestDatabase, "url">, slot: Slot): LogicalSource =>
+export const logicalSource = ({ url }: Pick<TestDatabase, "url">, slot: ReplicationSlot): LogicalSource =>
   new LogicalSource({
     ...{ connectionString: url, pool: poolOf(url) },
     slot,

@@ -62,14 +62,14 @@ function etagOf({ style, selection }: ResourceRequest, version: string | null, b
 
 const VARY = "Origin, Accept, Prefer, X-API-Version, Accept-Version, Authorization, apikey, X-API-Key, Cookie";
 
-export type Exchange = DataExchange & {
+export type ResourceExchange = DataExchange & {
   readonly preferences: Preferences;
   target: Target | null;
   parsed: ResourceRequest | null;
 };
 
 /** Sends an answer, or 304 if the client has it already. */
-export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lifecycle): void {
+export function sendAnswer(exchange: ResourceExchange, given: RestAnswer, lifecycle: Lifecycle): void {
   const { request, response, head } = exchange;
   const { version, contentType } = exchange.target!.chosen;
   const answer = lifecycle.isDeprecated(version) ? withDeprecation(given, lifecycle.block) : given;
@@ -93,7 +93,7 @@ export function sendAnswer(exchange: Exchange, given: RestAnswer, lifecycle: Lif
 }
 
 /** Sends a problem in the dialect that the client prefers. */
-export function sendProblem(exchange: Exchange, problem: Problem, lifecycle: Lifecycle): void {
+export function sendProblem(exchange: ResourceExchange, problem: Problem, lifecycle: Lifecycle): void {
   const { request, response, head } = exchange;
   head.notes.code = problem.code;
   const answered = restAnswer(problem);
@@ -111,7 +111,7 @@ function finishReading(request: IncomingMessage): void {
 }
 
 /** Headers of every response to the request, whether it fails or not. */
-function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
+function headersOf(exchange: ResourceExchange, lifecycle: Lifecycle, isProblem: boolean): Header[] {
   const { target } = exchange;
   const headers: Header[] = [];
   if (target) headers.push(["X-API-Version", String(target.chosen.version)]);
@@ -124,7 +124,7 @@ function headersOf(exchange: Exchange, lifecycle: Lifecycle, isProblem: boolean)
   return headers;
 }
 
-type Applies = (exchange: Exchange, isProblem: boolean) => boolean;
+type Applies = (exchange: ResourceExchange, isProblem: boolean) => boolean;
 
 /** Whether a dialect that the client names has an effect on the response. */
 const APPLIES: Readonly<Record<NamedDialect, Applies>> = {
@@ -138,7 +138,7 @@ const APPLIES: Readonly<Record<NamedDialect, Applies>> = {
 };
 
 /** The header Preference-Applied; "" for none. */
-function appliedPreferences(exchange: Exchange, isProblem: boolean): string {
+function appliedPreferences(exchange: ResourceExchange, isProblem: boolean): string {
   const { named, handling } = exchange.preferences;
   const dialects = [...named].filter((name) => APPLIES[name](exchange, isProblem)).map((name) => `dialect=${name}`);
   return [...dialects, ...(handling === null ? [] : [`handling=${handling}`])].join(", ");

@@ -1,5 +1,5 @@
 import { OPERATORS } from "../../../db/filters/operators.ts";
-import type { Operation } from "../../../db/filters/parse.ts";
+import type { Comparison } from "../../../db/filters/parse.ts";
 import { ConditionCounter, PatternError } from "../../../db/filters/patterns.ts";
 import type { Problem } from "../../../db/problems/problem.ts";
 import { expensivePattern, patternTooLong, tooMany, tooManyRepetitions } from "../problem.ts";
@@ -14,7 +14,7 @@ export class OperationCounter {
   }
 
   /** Throws if a condition exceeds a limit. */
-  count({ operator, quantifier, text }: Operation): void {
+  count({ operator, quantifier, text }: Comparison): void {
     const { pattern } = OPERATORS[operator];
     const patterns = pattern === undefined ? [] : quantifier === null ? [text] : elementsOf(text);
     try {

@@ -4,11 +4,11 @@ import type { Condition, Logic } from "../../../db/filters/condition.ts";
 import { type Field, readName, readPath } from "../../../db/filters/field.ts";
 import {
   beginsLikeFilter,
+  type Comparison,
   filterOf,
-  type Operation,
+  parseComparison,
   parseLogic,
-  parseOperation,
-  tryOperation,
+  tryComparison,
 } from "../../../db/filters/parse.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
 import { Problem } from "../../../db/problems/problem.ts";
@@ -125,13 +125,13 @@ class QueryReader {
   }
 
   #filterOrArgument(name: string, parameter: FilterParameter | null, value: string): void {
-    const operation = this.#options.hasArguments ? tryOperation(value) : filterNamed(name, value);
-    if (operation === null) this.#argument(parameter ? argumentOf(parameter, name) : name, value);
-    else this.#filter((parameter ?? parseParameter(name)) as FilterParameter, operation);
+    const comparison = this.#options.hasArguments ? tryComparison(value) : filterNamed(name, value);
+    if (comparison === null) this.#argument(parameter ? argumentOf(parameter, name) : name, value);
+    else this.#filter((parameter ?? parseParameter(name)) as FilterParameter, comparison);
   }
 
-  #filter({ path, field }: FilterParameter, operation: Operation): void {
-    this.#partAt(path).conditions.push(filterOf(field, operation, this.#addOperand(operation)));
+  #filter({ path, field }: FilterParameter, comparison: Comparison): void {
+    this.#partAt(path).conditions.push(filterOf(field, comparison, this.#addOperand(comparison)));
   }
 
   #argument(name: string, value: string): void {
@@ -141,9 +141,9 @@ class QueryReader {
     else this.#arguments.set(name, [index]);
   }
 
-  readonly #addOperand = (operation: Operation): number => {
-    this.#counter.count(operation);
-    return this.#values.push(operation.text) - 1;
+  readonly #addOperand = (comparison: Comparison): number => {
+    this.#counter.count(comparison);
+    return this.#values.push(comparison.text) - 1;
   };
 
   #partAt(path: string): OpenPart {
@@ -243,9 +243,9 @@ function parseRowCount(parameter: "limit" | "offset", text: string): number {
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
 
 /** Throws PGRST100, with a hint for `limt=3` and for `status=PUBLISHED`. */
-function filterNamed(name: string, text: string): Operation {
+function filterNamed(name: string, text: string): Comparison {
   try {
-    return parseOperation(text);
+    return parseComparison(text);
   } catch (error) {
     if (!(error instanceof Problem) || beginsLikeFilter(text)) throw error;
     throw notFilter(name, text, similarTo(name, RESERVED_NAMES), error);

@@ -3,8 +3,8 @@ import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "v
 import type { Change } from "../../../db/changes/change.ts";
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { parseSnapshot } from "../../../db/changes/position.ts";
+import { slotOf } from "../../../db/changes/replication-slot.ts";
 import { Ring } from "../../../db/changes/ring.ts";
-import { slotOf } from "../../../db/changes/slot.ts";
 import { logicalSource, rowOf, startFeed, subscribe, titles } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 

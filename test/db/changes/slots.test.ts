@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/logical.ts";
 import { PUBLICATION } from "../../../db/changes/mode.ts";
-import { Acknowledgement, Instances, slotOf } from "../../../db/changes/slot.ts";
+import { Acknowledgement, Instances, slotOf } from "../../../db/changes/replication-slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
 import { Changes, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";

@@ -3,7 +3,7 @@ import pg from "pg";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** A replication slot. The server keeps the write-ahead log that it has not acknowledged. */
-export type Slot = {
+export type ReplicationSlot = {
   readonly name: string;
   /** Whether the server drops it at the end of the connection. */
   readonly isTemporary: boolean;
@@ -15,7 +15,7 @@ const PREFIX = "content";
 const MAX_NAME = 63;
 
 /** The slot of an instance, or a temporary one if the instance has no name. `database` is the OID of the database. */
-export function slotOf(database: number, instance: string): Slot {
+export function slotOf(database: number, instance: string): ReplicationSlot {
   if (instance !== "") return { name: `${PREFIX}_${database}_${instance}`.slice(0, MAX_NAME), isTemporary: false };
   const unique = `${process.pid}_${randomBytes(6).toString("hex")}`;
   return { name: `${PREFIX}_${database}_t_${unique}`, isTemporary: true };
@@ -28,7 +28,7 @@ export function slotOf(database: number, instance: string): Slot {
  */
 export async function openSlot(
   connection: ReplicationConnection,
-  { name, isTemporary }: Slot,
+  { name, isTemporary }: ReplicationSlot,
   isUseless = false,
 ): Promise<bigint> {
   const [existing] = await connection.query<{ acknowledged: string; is_lost: boolean; is_taken: boolean | null }>(
@@ -137,7 +137,7 @@ export class Instances {
 }
 
 /** A position that the stream had reached. `at` is milliseconds since 1970. */
-type Mark = { readonly lsn: bigint; readonly at: number };
+type Sample = { readonly lsn: bigint; readonly at: number };
 
 type AcknowledgementLimits = {
   /** Milliseconds. */
@@ -158,7 +158,7 @@ const MOVE_MILLISECONDS = 15_000;
  */
 export class Acknowledgement {
   readonly #limits: AcknowledgementLimits;
-  #marks: Mark[] = [];
+  #samples: Sample[] = [];
   #movedAt = Number.NEGATIVE_INFINITY;
 
   constructor(limits: AcknowledgementLimits) {
@@ -168,11 +168,11 @@ export class Acknowledgement {
   /** The stream has reached this position, which may precede an earlier one. Returns the position to acknowledge, or 0. */
   reach(lsn: bigint, now = Date.now()): bigint {
     const { maxAge, maxBytes } = this.#limits;
-    this.#marks.push({ lsn, at: now });
-    const isPast = ({ lsn: mark, at }: Mark) => now - at > maxAge || lsn - mark > maxBytes;
+    this.#samples.push({ lsn, at: now });
+    const isPast = ({ lsn: sampled, at }: Sample) => now - at > maxAge || lsn - sampled > maxBytes;
     // Keeps the newest mark that is past: its position may be acknowledged.
-    while (this.#marks[1] && isPast(this.#marks[1])) this.#marks.shift();
-    const [oldest] = this.#marks;
+    while (this.#samples[1] && isPast(this.#samples[1])) this.#samples.shift();
+    const [oldest] = this.#samples;
     if (!isPast(oldest!)) return 0n;
     return oldest!.lsn < lsn ? oldest!.lsn : lsn;
   }
