@@ -1,15 +1,14 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { Router } from "express";
-import { COMMAND } from "../config/command.ts";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError, parseValue } from "../config/setting-types.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
-import type { Config, Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
+import type { Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
 import type { Definition } from "./load.ts";
-import { lineIn, originOf } from "./origin.ts";
+import { originOf } from "./origin.ts";
 
 /** An application in one environment, as the service uses it. */
 export type Application = {
@@ -19,6 +18,8 @@ export type Application = {
   readonly dialects: readonly Dialect[];
   readonly routes: readonly (Route | Router)[];
   readonly tasks: readonly OwnTask[];
+  /** Its db/migrations; null if there is none. */
+  readonly migrationsFolder: string | null;
   /** Its db/seed.sql, for SEED=demo; null if there is none. */
   readonly seedFile: string | null;
   /** The accounts of db/seed.sql, as a text for people. */
@@ -45,33 +46,19 @@ const DEFAULTS = {
   hasAccount: false,
 } as const satisfies Omit<Description, keyof Pick<Description, "name" | "singular" | "about" | "table" | "fields">>;
 
-/** What the settings of the service depend on. Throws ConfigError for settings that do not belong into the file. */
-export function settingsOf({ folder, config }: Definition) {
-  const { environment = {}, settings = {} } = config;
-  const refuse = (reason: string): never => {
-    throw new ConfigError(`${placeOf(config, folder)}: ${reason}`);
-  };
-  for (const name of Object.keys(environment))
-    if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`);
-  for (const [name, value] of Object.entries(settings)) {
-    if (!isSetting(name)) refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
-    if (/(SECRET|KEY)$/.test(name) || hasPassword(String(value)))
-      refuse(`${name} is a secret, which does not belong into a file of the application: set it in the environment`);
-  }
-  return { declared: Object.keys(environment), settings };
-}
-
-const hasPassword = (value: string) => URL.parse(value)?.password || false;
-
-/** The environment variables that an application declares, for people. */
-export const describeOwn = ({ config }: Definition) =>
-  Object.entries(config.environment ?? {}).map(([name, type]) => ({ name, about: type.description ?? "" }));
+/** Names of the environment variables that an application declares. */
+export const declaredNames = ({ config }: Definition): readonly string[] => Object.keys(config.environment ?? {});
 
 /** The application with the values of these settings. Throws ConfigError, which names the file, its line and what to do. */
 export function applicationOf(
   { folder, config }: Definition,
   settings: Pick<Settings, "declared" | "embedded">,
 ): Application {
+  const taken = Object.keys(config.environment ?? {}).find((name) => isSetting(name));
+  if (taken !== undefined)
+    throw new ConfigError(
+      `${placeOf(config, folder)}: ${taken} is a setting of the service: use another name, such as APP_${taken}`,
+    );
   const environment = valuesOf(config.environment ?? {}, settings.declared);
   const deployment: Deployment = { embedded: settings.embedded };
   const { graphql } = config;
@@ -83,29 +70,23 @@ export function applicationOf(
   refuseTasks(tasks, folder);
   return {
     folder,
-    seedFile: seedIn(folder),
+    migrationsFolder: existingIn(folder, MIGRATIONS),
+    seedFile: existingIn(folder, "db/seed.sql"),
     seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
     dialects: chosen(config.dialects ?? []),
     routes: chosen(config.routes ?? []),
     tasks,
-    plugins: async () => (graphql ? loadPlugins(() => graphql(environment), folder) : []),
+    plugins: async () => (graphql ? (await graphql(environment)).plugins : []),
   };
 }
 
-/** Rejects with ConfigError, which names the line. */
-async function loadPlugins(load: () => ReturnType<NonNullable<Config["graphql"]>>, folder: string | null) {
-  const loaded = await load().catch((error: Error) => {
-    const line = lineIn(error.stack ?? "", folder ?? "/") ?? "graphql of content-service.config.ts";
-    throw new ConfigError(`${line}: ${error.message}`, { cause: error });
-  });
-  if (Array.isArray(loaded.plugins)) return loaded.plugins;
-  throw new ConfigError("graphql of content-service.config.ts must return { plugins: […] }");
-}
+/** Where the migrations of an application are. */
+export const MIGRATIONS = "db/migrations";
 
-function seedIn(folder: string | null): string | null {
-  const file = folder && join(folder, "db/seed.sql");
-  return file && existsSync(file) ? file : null;
+function existingIn(folder: string | null, name: string): string | null {
+  const path = folder && join(folder, name);
+  return path && existsSync(path) ? path : null;
 }
 
 function valuesOf(types: EnvironmentTypes, declared: Settings["declared"]): Values<EnvironmentTypes> {

@@ -19,7 +19,6 @@ export const NO_APPLICATION: Definition = { folder: null, config: {} };
 
 /** The members of `Config`. */
 const MEMBERS: Readonly<Record<keyof Config, true>> = {
-  settings: true,
   environment: true,
   seedAccounts: true,
   resources: true,

@@ -34,7 +34,7 @@ export async function createDatabase(more = "", afterFill = ""): Promise<BenchDa
   stack.defer(() => cluster.remove());
   await withClient(cluster.url("postgres"), (client) => client.query(`create database ${NAME}`));
   const ownerUrl = cluster.url(NAME);
-  await migrate(ownerUrl, () => {});
+  await migrate(ownerUrl, () => {}, "demo/db/migrations");
   const { data: dataUrl } = await provisionLogins(ownerUrl, ownerUrl, SECRET);
 
   const owner = new pg.Client({ connectionString: ownerUrl, application_name: "bench" });
@@ -67,7 +67,8 @@ const FILL = `
   from generate_series(1, ${USERS}) as n;
 
   -- Their tokens are valid; no password matches.
-  insert into auth_private.accounts (user_id, password_hash) select n, '$argon2id$' from generate_series(1, ${USERS}) as n;
+  insert into auth_private.accounts (user_id, name, password_hash)
+  select n, 'User number ' || n, '$argon2id$' from generate_series(1, ${USERS}) as n;
 
   -- 7919 is prime to the number of users: each has written as many, spread over the whole time.
   insert into public.articles (id, author_id, title, content, status, tags, created_at) overriding system value

@@ -49,12 +49,7 @@ export class AccountRepository {
 
   /** Changes the e-mail that the account signs in with, and the e-mail of the user. Rejects with the errors of the database. */
   async setEmail(id: string, email: string): Promise<void> {
-    await this.#rows("select auth_private.release_email($1)", email);
-    await this.#rows("update public.users set email = $2 where id = $1", id, email);
-    await this.#rows(
-      "select auth_private.set_login_email($1, $2, $3, 'operator')",
-      ...[id, email, emailSkeleton(email)],
-    );
+    await this.#rows("select auth_private.change_email($1, $2, $3, 'operator')", id, email, emailSkeleton(email));
   }
 
   async setPassword(id: string, hash: string): Promise<void> {

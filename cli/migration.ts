@@ -3,16 +3,18 @@ import { watch } from "node:fs";
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
+import { MIGRATIONS } from "../app/application.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { sentenceOf } from "../db/advisor/finding.ts";
-import { type Comparison, compareSchema, fixForNotIncluded } from "../db/cluster/compare.ts";
+import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import { applyCurrent, commitMigration, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
+import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
-import { hasCurrent, MIGRATIONS_FOLDER } from "../db/cluster/migrations-folder.ts";
-import { CommandError, cannotUseDatabase, ownerUrl, readSettings } from "./command.ts";
+import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { CommandError, cannotUseDatabase, ownerUrl, readService, readSettings } from "./command.ts";
 
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
@@ -30,6 +32,7 @@ commit and check need no running database: they use a temporary one.
 
 export type MigrationOptions = {
   readonly environment?: Environment;
+  /** The folder of the migrations; without it, that of the application. */
   readonly folder?: string;
   /** Starts an empty cluster, in which migrations are tried. */
   readonly startScratch?: () => Promise<Cluster & { remove(): Promise<void> }>;
@@ -61,13 +64,22 @@ export async function migrationCommand(
   });
 }
 
+async function folderOf({ folder, environment }: MigrationOptions): Promise<string> {
+  if (folder !== undefined) return folder;
+  const { migrationsFolder } = (await readService(environment)).application;
+  if (migrationsFolder === null)
+    throw new CommandError(2, `there is no application with ${MIGRATIONS} here: run the command in its folder`);
+  return migrationsFolder;
+}
+
 const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
   error instanceof pg.DatabaseError ||
   error instanceof AggregateError ||
   /^(connect|getaddrinfo)$/.test(error.syscall ?? "");
 
 async function apply(args: string[], options: MigrationOptions): Promise<string> {
-  const { environment, folder = MIGRATIONS_FOLDER } = options;
+  const { environment } = options;
+  const folder = await folderOf(options);
   const url = ownerUrl(await readSettings(environment));
   return args.includes("--watch") ? watchFiles(url, folder, options) : applyOnce(url, folder);
 }
@@ -102,23 +114,21 @@ const SETTLED = 200;
 const toStdout = (text: string): void => void process.stdout.write(text);
 
 async function applyOnce(url: string, folder: string): Promise<string> {
+  await installModules(url, () => {});
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
   await applyCurrent(url, () => {}, folder);
   return `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
 }
 
-async function commit(
-  [message = ""]: string[],
-  { folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions,
-): Promise<string> {
+async function commit([message = ""]: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
+  const folder = await folderOf(options);
   if (message.trim() === "") throw new CommandError(2, `usage: ${COMMAND} migrate commit "what the migration does"`);
   if (!(await hasCurrent(folder))) throw new CommandError(1, "db/migrations/current.sql has no statements to commit");
   return inScratchCluster(startScratch, async (cluster) => {
     const comparison = await compareSchema(cluster, { withCurrent: true, folder });
     if (comparison.differences.length + comparison.notIncluded.length > 0)
       throw new CommandError(1, refusalOf(comparison));
-    await createDatabase(cluster);
-    await commitMigration(urlsIn(cluster), message, () => {}, folder);
+    await withModules(cluster, () => commitMigration(urlsIn(cluster), message, () => {}, folder));
     const committed = join(folder, "committed");
     const files = (await readdir(committed)).sort();
     // graphile-migrate lets only the owner read a migration, but another user may start the service.
@@ -128,7 +138,8 @@ async function commit(
 }
 
 /** Compares `db/schema/` with the committed migrations. */
-async function check(_args: string[], { folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions): Promise<string> {
+async function check(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
+  const folder = await folderOf(options);
   const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
     compareSchema(cluster, { withCurrent: false, folder }),
   );
@@ -168,19 +179,17 @@ function refusalOf({ differences, notIncluded }: Comparison): string {
   ].join("\n");
 }
 
-async function uncommit(
-  _args: string[],
-  { environment, folder = MIGRATIONS_FOLDER, startScratch }: MigrationOptions,
-): Promise<string> {
+async function uncommit(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
+  const { environment } = options;
+  const folder = await folderOf(options);
   const config = await readSettings(environment);
   if (await hasCurrent(folder))
     throw new CommandError(1, "db/migrations/current.sql is not empty: commit it first, or move it elsewhere");
   const last = (await readdir(join(folder, "committed"))).sort().at(-1);
   if (last === undefined) throw new CommandError(1, "there is no committed migration");
-  await inScratchCluster(startScratch, async (cluster) => {
-    await createDatabase(cluster);
-    await uncommitMigration(urlsIn(cluster), () => {}, folder);
-  });
+  await inScratchCluster(startScratch, (cluster) =>
+    withModules(cluster, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
+  );
   const url = config.databaseUrl || runningUrl(config.dataDir);
   const forgotten = url !== null && (await deleteMigrationRecord(url, last));
   const again = forgotten ? ` ${COMMAND} migrate apply runs it on the database again.` : "";
@@ -217,14 +226,6 @@ async function inScratchCluster<Result>(
   } finally {
     await cluster.remove();
   }
-}
-
-async function createDatabase(cluster: Cluster): Promise<void> {
-  const root = new pg.Client({ connectionString: cluster.url("postgres") });
-  await root.connect();
-  await root.query("drop database if exists content");
-  await root.query("create database content");
-  await root.end();
 }
 
 const urlsIn = (cluster: Cluster) => ({

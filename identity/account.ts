@@ -22,6 +22,8 @@ export type Account = {
   readonly epoch: number;
   /** Whether a second factor is enabled. */
   readonly hasFactor: boolean;
+  /** What the hook of the application adds to the claims; null without the hook. */
+  readonly claims: Readonly<Record<string, unknown>> | null;
 };
 
 /** The state that a token must match; null for an account that is disabled or deleted. */
@@ -48,11 +50,19 @@ export type FoundKey = {
  * A caller with the claims that a token of the account would have. `signedInAt` is when the user proved the password, in
  * milliseconds since 1970; null for an API key, which proves no password.
  */
-export const callerOfAccount = ({ id, name, role, permissions }: Account, signedInAt: number | null): Caller => ({
-  role,
-  claims: { sub: id, name, role, permissions, ...(signedInAt !== null && { auth_time: toSeconds(signedInAt) }) },
+export const callerOfAccount = (account: Account, signedInAt: number | null): Caller => ({
+  role: account.role,
+  claims: { ...claimsOf(account), ...(signedInAt !== null && { auth_time: toSeconds(signedInAt) }) },
   expiresAt: null,
   refused: null,
+});
+
+const claimsOf = ({ id, name, role, permissions, claims }: Account) => ({
+  ...claims,
+  sub: id,
+  name,
+  role,
+  permissions,
 });
 
 /**

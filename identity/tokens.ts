@@ -55,6 +55,8 @@ export type TokenUser = {
   readonly permissions: readonly string[];
   /** The epoch of the account; 0 if missing. */
   readonly epoch?: number;
+  /** Further claims, of the application. */
+  readonly claims?: Readonly<Record<string, unknown>> | null;
 };
 
 /** The part of a pair that links it to the previous pairs of the same sign-in. */
@@ -139,7 +141,7 @@ export class Tokens implements Verifier {
     const { name, role, permissions, epoch = 0 } = user;
     const { family: sid, signedInAt, refreshToken } = of;
     const auth_time = signedInAt === undefined ? undefined : toSeconds(signedInAt);
-    const claims = { name, role, permissions, epoch, sid, auth_time };
+    const claims = { ...user.claims, name, role, permissions, epoch, sid, auth_time };
     return {
       accessToken: this.#sign({ ...claims, type: "access" }, this.#accessSeconds, user.id),
       refreshToken,

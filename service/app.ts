@@ -266,7 +266,7 @@ export async function openConfigured(
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
   const editors = editorsOf(application);
-  const { seedFile } = application;
-  const own = { editors, seedFile, secret, afterMigrations };
+  const { migrationsFolder, seedFile } = application;
+  const own = { editors, migrationsFolder, seedFile, secret, afterMigrations };
   return openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
 }

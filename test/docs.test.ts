@@ -7,6 +7,7 @@ import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
 import { SQLSTATES } from "../db/errors.ts";
+import { MODULES } from "../db/modules/modules.ts";
 import type { Reason } from "../db/problems/reasons.ts";
 import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
@@ -62,9 +63,10 @@ test("docs/advisor.md lists every rule with its level and reason", async () => {
 });
 
 test("docs/dba-guide.md lists every schema of the service", () => {
-  const schemas = readFileSync("db/schema/schemas.sql", "utf8").matchAll(/create schema if not exists (\w+)/g);
+  const own = readFileSync("demo/db/schema/public.sql", "utf8").matchAll(/create schema if not exists (\w+)/g);
+  const schemas = [...[...own].map(([, name]) => name!), ...MODULES.flatMap((module) => module.schemas)];
   const documented = tableRows("docs/dba-guide.md", "### Schemas of the service").map(([name]) => name);
-  expect(documented.sort()).toEqual(["public", "graphile_migrate", ...[...schemas].map(([, name]) => name)].sort());
+  expect(documented.sort()).toEqual(["public", "content_service", "graphile_migrate", ...schemas].sort());
 });
 
 test("docs/metrics.md lists every field of the log", () => {

@@ -26,7 +26,7 @@ const RUN_UNNAMED_CODE =
   "^(pg_input_(is_valid|error_info)|(array|domain|record|range|multirange)_(in|recv)|satisfies_hash_partition|.*_to_xml.*)$";
 
 /** Functions of the service, such as those of its triggers. Whether their writes run code follows from the tables that they name. */
-const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'changes')
+const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'auth_api', 'changes')
   and p.prosqlbody is null and p.prolang in (select oid from pg_language where lanname in ('sql', 'plpgsql'))`;
 
 /**
@@ -190,8 +190,9 @@ export const EXECUTORS = `
       l.lanname not in ('sql', 'plpgsql', 'c', 'internal')
       or p.prosrc ~* '\\m(execute|prepare|deallocate|discard)\\M'
     )
-    and n.nspname not in ('graphile_worker', 'changes')
-    and (n.nspname, p.proname) not in (('internal', 'field_errors'), ('internal', 'add_user'))
+    and n.nspname not in ('graphile_worker', 'changes', 'auth_private')
+    and (n.nspname, p.proname) not in (
+      ('internal', 'field_errors'), ('internal', 'add_user'), ('auth', 'use_hook'), ('auth', 'use_users'))
     and not exists (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )

@@ -5,9 +5,10 @@ import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { applyCurrent, compileSchema, rerunCurrent } from "./graphile-migrate.ts";
 import { notIncluded } from "./includes.ts";
-import { migrate } from "./migrate.ts";
+import { installModules, migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
-import { MIGRATIONS_FOLDER, schemaOf } from "./migrations-folder.ts";
+import { schemaOf } from "./migrations-folder.ts";
+import { removeModules } from "./modules.ts";
 
 const DROP_ROLES = `
   do $$
@@ -32,25 +33,25 @@ export type Comparison = {
 export type CompareOptions = {
   /** Whether `current.sql` counts as a migration, which must be able to run twice. */
   readonly withCurrent: boolean;
-  readonly folder?: string;
+  /** The migrations of the application. */
+  readonly folder: string;
 };
 
 /**
  * Compares the database that the migrations create with that of `db/schema/`, on a cluster without other databases. Rejects
  * with MigrationFailure.
  */
-export async function compareSchema(
-  cluster: Cluster,
-  { withCurrent, folder = MIGRATIONS_FOLDER }: CompareOptions,
-): Promise<Comparison> {
+export async function compareSchema(cluster: Cluster, { withCurrent, folder }: CompareOptions): Promise<Comparison> {
   const unused = await notIncluded(schemaOf(folder));
   const migrated = await describeNew(cluster, "migrated", async (url) => {
     if (!withCurrent) return migrate(url, () => {}, folder);
+    await installModules(url, () => {});
     await applyCurrent(url, () => {}, folder);
     await rerunCurrent(url, folder);
   });
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
+    await installModules(url, () => {});
     const text = await compileSchema(url, folder);
     await query(url, text).catch(async (error) => {
       throw await explainFailure(error, url, { file: "db/schema/schema.sql", text });
@@ -72,6 +73,23 @@ async function describeNew(
     return await connected(cluster.url(name), describeDatabase);
   } finally {
     await query(cluster.url("postgres"), `drop database ${name}`);
+    await query(cluster.url("postgres"), DROP_ROLES);
+  }
+}
+
+/**
+ * Calls back while new databases of the cluster have the modules of the service, as graphile-migrate expects them for the
+ * migrations of an application. Drops the databases `content` and `shadow` afterwards.
+ */
+export async function withModules<T>(cluster: Cluster, work: () => Promise<T>): Promise<T> {
+  const template = cluster.url("template1");
+  await installModules(template, () => {});
+  try {
+    await query(cluster.url("postgres"), "create database content");
+    return await work();
+  } finally {
+    for (const name of ["content", "shadow"]) await query(cluster.url("postgres"), `drop database if exists ${name}`);
+    await connected(template, removeModules);
     await query(cluster.url("postgres"), DROP_ROLES);
   }
 }

@@ -3,7 +3,7 @@ import type { ClientBase } from "pg";
 /**
  * Describes a database, one sorted entry per object: `column public.users.age: 4 integer, …`. The text of a function or
  * comment may span several lines. Two databases with the same description serve the same API.
- * Not described: system schemas, the tables of graphile-migrate and graphile-worker, members of extensions, data, and
+ * Not described: system schemas, the tables of graphile-migrate and graphile-worker, the record of the modules, members of extensions, data, and
  * login roles. Empties the connection's search_path, so that every name is written with its schema.
  */
 export async function describeDatabase(client: ClientBase): Promise<string[]> {
@@ -36,7 +36,7 @@ const ROLES = `(select rolname, oid from pg_roles where not rolcanlogin and roln
 
 /** Whether an object belongs to this project; `oid` is its number in the catalog `catalog`. */
 const isOurs = (namespace: string, catalog: string, oid: string) => `
-  ${namespace}::regnamespace::text !~ '^(pg_.*|information_schema|graphile_migrate|graphile_worker)$'
+  ${namespace}::regnamespace::text !~ '^(pg_.*|information_schema|content_service|graphile_migrate|graphile_worker)$'
   and not exists (
     select from pg_depend as member
     where member.classid = '${catalog}'::regclass and member.objid = ${oid} and member.deptype = 'e')`;
@@ -212,7 +212,7 @@ const QUERIES: Readonly<Record<string, string>> = {
       and not exists (
         select from pg_depend as member
         where member.classid = d.classid and member.objid = d.objid and member.deptype = 'e')
-      and coalesce(o.schema, '') not in ('graphile_migrate', 'graphile_worker')`,
+      and coalesce(o.schema, '') not in ('content_service', 'graphile_migrate', 'graphile_worker')`,
 
   // Oids below 16384 are objects of initdb, which have comments themselves; of these only public gets our comment.
   "comment on": `
@@ -221,7 +221,7 @@ const QUERIES: Readonly<Record<string, string>> = {
       pg_identify_object(d.classoid, d.objoid, d.objsubid) as o,
       pg_identify_object_as_address(d.classoid, d.objoid, d.objsubid) as address
     where (d.objoid >= 16384 or d.objoid = 'public'::regnamespace)
-      and address.object_names[1] !~ '^graphile_(migrate|worker)(\\.|$)'
+      and address.object_names[1] !~ '^(content_service|graphile_migrate|graphile_worker)(\\.|$)'
       and not exists (
         select from pg_depend as member
         where member.classid = d.classoid and member.objid = d.objoid and member.deptype = 'e')`,

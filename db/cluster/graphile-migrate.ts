@@ -7,7 +7,7 @@ import type { PoolClient } from "pg";
 import pg from "pg";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
-import { CURRENT, MIGRATIONS_FOLDER, schemaOf } from "./migrations-folder.ts";
+import { CURRENT, schemaOf } from "./migrations-folder.ts";
 
 /** Receives the log of graphile-migrate; `level` is its severity. */
 export type MigrationLog = (level: string, message: string) => void;
@@ -15,7 +15,7 @@ export type MigrationLog = (level: string, message: string) => void;
 const BLANK_MIGRATION = `\
 -- Alter the shape here, with statements that may run twice, and include the topic files that changed:
 --   alter table public.posts add column if not exists subtitle text;
---   --!include content/posts/functions.sql
+--   --!include posts/functions.sql
 `;
 
 /** Runs the committed migrations that are new to the database. Rejects with MigrationFailure. */
@@ -29,7 +29,7 @@ export async function runCommitted(databaseUrl: string, log: MigrationLog, folde
 }
 
 /** Runs the committed migrations, and then `current.sql`. Rejects with MigrationFailure. */
-export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
+export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder: string): Promise<void> {
   await checkIncludes({ path: join(folder, CURRENT), name: CURRENT }, schemaOf(folder));
   const running = new RunningFile(log);
   await watch(settings(databaseUrl, running.log, folder), true)
@@ -43,7 +43,7 @@ export async function applyCurrent(databaseUrl: string, log: MigrationLog, folde
  * Runs `current.sql` a second time on a database. The first start after its commit does the same where `migrate apply` has tried it.
  * Rejects with MigrationFailure.
  */
-export async function rerunCurrent(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<void> {
+export async function rerunCurrent(databaseUrl: string, folder: string): Promise<void> {
   const written = await readFile(join(folder, CURRENT), "utf8");
   // Its statements cannot run together.
   if (NO_TRANSACTION.test(written)) return;
@@ -70,19 +70,14 @@ type Urls = { readonly database: string; readonly shadow: string; readonly root:
  * Commits `current.sql` as the next migration, after all migrations have succeeded on the empty database `shadow`. The login
  * of `root` may drop and create that database.
  */
-export async function commitMigration(
-  urls: Urls,
-  message: string,
-  log: MigrationLog,
-  folder = MIGRATIONS_FOLDER,
-): Promise<void> {
+export async function commitMigration(urls: Urls, message: string, log: MigrationLog, folder: string): Promise<void> {
   await commit(withShadow(urls, log, folder), message)
     .catch(throwExplained)
     .finally(() => closePools(urls.database, urls.shadow, urls.root));
 }
 
 /** Moves the latest committed migration back to `current.sql`, which must be empty. Rejects with MigrationFailure. */
-export async function uncommitMigration(urls: Urls, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
+export async function uncommitMigration(urls: Urls, log: MigrationLog, folder: string): Promise<void> {
   await migrate(settings(urls.database, log, folder))
     .then(() => uncommit(withShadow(urls, log, folder)))
     .catch(throwExplained)
@@ -90,7 +85,7 @@ export async function uncommitMigration(urls: Urls, log: MigrationLog, folder = 
 }
 
 /** The SQL of `schema/schema.sql` with its includes expanded: the whole database without its history. Rejects with MigrationFailure. */
-export async function compileSchema(databaseUrl: string, folder = MIGRATIONS_FOLDER): Promise<string> {
+export async function compileSchema(databaseUrl: string, folder: string): Promise<string> {
   await includedBySchema(schemaOf(folder));
   return expanded(await readFile(join(schemaOf(folder), "schema.sql"), "utf8"), databaseUrl, folder);
 }

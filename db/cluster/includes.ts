@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { similarTo } from "../catalog/similar.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 
-/** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include content/posts/access.sql` */
+/** A line that includes a file of `db/schema/`, as graphile-migrate reads it: `--!include posts/access.sql` */
 const INCLUDE = /^--![ \t]*include[ \t]+(.*\.sql)[ \t]*$/;
 /** A line that looks like one. graphile-migrate skips some as comments, and throws for others. */
 const ALMOST = /^--[ \t]*![ \t]*(?:include|(?:End)?Included)\b/i;
@@ -14,7 +14,7 @@ const SCHEMA = "schema.sql";
 export const includedBySchema = (schema: string): Promise<ReadonlySet<string>> =>
   checkIncludes({ path: join(schema, SCHEMA), name: `db/schema/${SCHEMA}` }, schema);
 
-/** The files of `db/schema/` that `schema.sql` does not include: `["content/bookmarks/access.sql"]` */
+/** The files of `db/schema/` that `schema.sql` does not include: `["bookmarks/access.sql"]` */
 export async function notIncluded(schema: string): Promise<readonly string[]> {
   const [files, included] = await Promise.all([filesIn(schema), includedBySchema(schema)]);
   return files.filter((file) => file !== SCHEMA && !included.has(file));
@@ -36,9 +36,7 @@ export async function checkIncludes(source: Source, schema: string): Promise<Rea
       const fail = (reason: string) => new MigrationFailure(`${name}, line ${i + 1}: ${reason}\n    ${line}`);
       const [, file] = INCLUDE.exec(line) ?? [];
       if (file === undefined && ALMOST.test(line))
-        throw fail(
-          "this includes nothing: write --!include and a file of db/schema/, such as content/users/access.sql",
-        );
+        throw fail("this includes nothing: write --!include and a file of db/schema/, such as users/access.sql");
       if (file === undefined) continue;
       if (!files.includes(file)) throw fail(`db/schema/${file} does not exist. ${fixFor(file, files)}`);
       if (within.includes(file)) throw fail(`db/schema/${file} includes itself: remove one of the lines`);
@@ -50,7 +48,7 @@ export async function checkIncludes(source: Source, schema: string): Promise<Rea
 }
 
 function fixFor(file: string, files: readonly string[]): string {
-  // `bookmarks/access.sql` is the end of `content/bookmarks/access.sql`.
+  // `access.sql` is the end of `bookmarks/access.sql`.
   const sameEnd = files.filter((each) => each.endsWith(`/${file}`));
   const meant = similarTo(file, files) ?? (sameEnd.length === 1 ? sameEnd[0] : null);
   return meant ? `Did you mean ${meant}?` : "Create the file, or correct its name, which begins below db/schema/.";

@@ -1,20 +1,22 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
+import { COMMAND } from "../../config/command.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
-import { committedIn, MIGRATIONS_FOLDER } from "./migrations-folder.ts";
+import { MigrationFailure } from "./migration-failure.ts";
+import { committedIn } from "./migrations-folder.ts";
+import { removeModules, updateModules } from "./modules.ts";
 import { migrateQueue } from "./queue.ts";
 
 /**
- * Runs the committed migrations that are new to the database, and those of the task queue. Services that start at the same time
- * migrate one after the other. Rejects with MigrationFailure.
+ * Brings the modules of the service up to date, and runs the committed migrations of the application that are new to the database;
+ * `folder` is null if it has none.
+ * Services that start at the same time migrate one after the other. A database that is refused stays as it was. Rejects with
+ * MigrationFailure.
  */
-export async function migrate(databaseUrl: string, log: MigrationLog, folder = MIGRATIONS_FOLDER): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "content-service migrations" });
-  // If the connection is lost while it is idle, the next statement fails.
-  client.on("error", () => {});
-  await client.connect();
-  try {
-    await waitForTurn(client, log);
+export async function migrate(databaseUrl: string, log: MigrationLog, folder: string | null): Promise<void> {
+  await alone(databaseUrl, log, async (client) => {
+    const isNew = await migrateModules(client, databaseUrl, log);
+    if (folder === null) return;
     const [committed, applied] = await Promise.all([committedIn(folder), appliedTo(client)]);
     // Otherwise graphile-migrate runs what is new, or says why the files do not follow from what was applied.
     const isUpToDate = committed.every((name, i) => name === applied[i]);
@@ -22,17 +24,55 @@ export async function migrate(databaseUrl: string, log: MigrationLog, folder = M
       // Loaded only here: most starts have nothing to migrate.
       const { runCommitted } = await import("./graphile-migrate.ts");
       await runCommitted(databaseUrl, log, folder).catch(async (error) => {
-        if (applied.length === 0) await forget(client);
+        if (applied.length === 0) await forget(client, isNew);
         throw error;
       });
     }
-    await migrateQueue(databaseUrl, log);
     const missing = applied.filter((name) => !committed.includes(name));
-    if (missing.length > 0) log("warning", `${NEWER} ${missing.join(", ")}`);
+    if (missing.length > 0) log("warning", `${NEWER_MIGRATIONS} ${missing.join(", ")}`);
+  });
+}
+
+/** Brings only the modules of the service up to date. Rejects with MigrationFailure. */
+export const installModules = (databaseUrl: string, log: MigrationLog): Promise<void> =>
+  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log)));
+
+/** Calls back with a connection while no other service migrates the database. */
+async function alone(
+  databaseUrl: string,
+  log: MigrationLog,
+  work: (client: pg.Client) => Promise<void>,
+): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl, application_name: "content-service migrations" });
+  // If the connection is lost while it is idle, the next statement fails.
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    await waitForTurn(client, log);
+    await work(client);
   } finally {
     await client.end();
   }
 }
+
+/** Returns whether the database had no modules before. */
+async function migrateModules(client: pg.Client, databaseUrl: string, log: MigrationLog): Promise<boolean> {
+  await refuseOldDatabase(client);
+  const { isNew, newerVersion } = await updateModules(client);
+  await migrateQueue(databaseUrl, log);
+  if (newerVersion !== null) log("warning", `${NEWER_MODULES} ${newerVersion}`);
+  return isNew;
+}
+
+async function refuseOldDatabase(client: pg.Client): Promise<void> {
+  const { rows } = await client.query(`
+    select to_regclass('auth_private.accounts') is not null and to_regclass('content_service.modules') is null as "isOld"`);
+  if (rows[0].isOld) throw new MigrationFailure(MADE_BEFORE);
+}
+
+const MADE_BEFORE =
+  "this database was made before 1.0 and cannot be upgraded. Use an empty database; for the embedded one, " +
+  `${COMMAND} reset --yes deletes it with all its data, and the next start makes a new one.`;
 
 /** The migrations of the database in order: `["000001.sql", …]` */
 async function appliedTo(client: pg.Client): Promise<readonly string[]> {
@@ -44,9 +84,11 @@ async function appliedTo(client: pg.Client): Promise<readonly string[]> {
   return rows.map(({ filename }) => filename);
 }
 
-/** A database that was refused stays as it was: graphile-migrate has created its tables before the first migration. */
-async function forget(client: pg.Client): Promise<void> {
-  if ((await appliedTo(client)).length === 0) await client.query("drop schema if exists graphile_migrate cascade");
+/** A database that was refused stays as it was: the modules and the tables of graphile-migrate came before the first migration. */
+async function forget(client: pg.Client, hasNewModules: boolean): Promise<void> {
+  if ((await appliedTo(client)).length > 0) return;
+  await client.query("drop schema if exists graphile_migrate cascade");
+  if (hasNewModules) await removeModules(client);
 }
 
 /** Held by the service that migrates. graphile-migrate's own lock does not wait, and does not cover the queue. */
@@ -67,5 +109,7 @@ async function waitForTurn(client: pg.Client, log: MigrationLog): Promise<void> 
 const POLL_MILLISECONDS = 200;
 
 /** A newer version has migrated the database. This one serves it: a version only adds to what the previous one uses. */
-const NEWER =
+const NEWER_MIGRATIONS =
   "a newer version of the service has migrated this database. This version serves it without the features of these migrations:";
+const NEWER_MODULES =
+  "a newer version of the service has migrated this database. This version serves it as it is; the newer one is";

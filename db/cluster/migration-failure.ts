@@ -47,7 +47,12 @@ const hasOddQuotes = (sql: string) => (sql.replace(/--.*$/gm, "").match(/'/g) ??
 const ODD_QUOTES =
   "an unpaired apostrophe. graphile-migrate needs an even number of them, also between $$ and $$: rephrase it, or write ’.";
 
+/** A statement of a migration, and why it has failed. */
 type Failed = { readonly statement: SqlStatement; readonly error: pg.DatabaseError };
+
+/** The failure of one statement. */
+export const statementFailure = (failed: Failed, migration: MigrationText): MigrationFailure =>
+  new MigrationFailure(describe(failed, migration), { cause: failed.error });
 
 async function firstFailure(client: pg.Client, statements: readonly SqlStatement[]): Promise<Failed | null> {
   await client.query("begin");
@@ -69,7 +74,7 @@ function describe({ statement, error }: Failed, { file, text }: MigrationText): 
   const at = statement.at + Math.max(Number(error.position ?? 1) - 1, 0);
   // Files that a committed migration has included may have moved since.
   const before = text.slice(0, at);
-  const place = COMMITTED.test(file) ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
+  const place = SHIPPED.test(file) ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
   const shown = statement.text.length > MAX_SHOWN ? `${statement.text.slice(0, MAX_SHOWN)} …` : statement.text;
   return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...helpFor(error, file)].join(
     "\n",
@@ -82,11 +87,11 @@ const summarize = (error: pg.DatabaseError, { file }: MigrationText): string =>
 
 /** What Postgres adds to the message, and how to fix it. */
 function helpFor({ code = "", message, detail, hint }: pg.DatabaseError, file: string): readonly string[] {
-  const fix = COMMITTED.test(file) ? committedAdvice(code, message, file) : ADVICE[code];
+  const fix = SHIPPED.test(file) ? committedAdvice(code, message, file) : ADVICE[code];
   return [detail, hint, fix].filter((line) => line !== undefined);
 }
 
-/** The reader of an error in a committed migration has not written it. */
+/** The reader of an error in a committed migration or a module has not written it. */
 function committedAdvice(code: string, message: string, file: string): string | undefined {
   const advice = ADVICE[code];
   if (advice === EXISTS) return existsFor(file);
@@ -109,7 +114,7 @@ const RIGHT_MISSING =
 
 const MAX_SHOWN = 400;
 
-/** `current.sql, line 3`, or `db/schema/content/posts/access.sql, line 7, included by current.sql` */
+/** `current.sql, line 3`, or `db/schema/posts/access.sql, line 7, included by current.sql` */
 function placeOf(before: string, file: string): string {
   const open = [{ name: file, line: 0 }];
   for (const line of before.split("\n")) {
@@ -126,7 +131,8 @@ function placeOf(before: string, file: string): string {
   return `${name}, line ${line}${includer ? `, included by ${includer.name}` : ""}`;
 }
 
-const COMMITTED = /^\d{6}/;
+/** Committed migrations and modules. */
+const SHIPPED = /^(\d{6}|db\/modules\/)/;
 
 const EXISTS =
   "It exists already, perhaps from an experiment in psql. Adopt it with a statement that may run twice (create table if not " +

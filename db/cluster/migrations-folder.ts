@@ -1,15 +1,11 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { statementsOf } from "./statements.ts";
-
-/** `committed/`, `current.sql`, and `fixtures`, a link to the folder of the schema. */
-export const MIGRATIONS_FOLDER = fileURLToPath(new URL("../migrations", import.meta.url));
 
 /** The migration that is being written. */
 export const CURRENT = "current.sql";
 
-/** The folder `db/schema/`. */
+/** The folder `db/schema/` of an application. A folder of migrations has `committed/`, `current.sql`, and `fixtures`, a link to that. */
 export const schemaOf = (folder: string): string => join(folder, "fixtures");
 
 /** The committed migrations in order, as graphile-migrate stores them: `000014-posts-have-subtitles.sql` → `000014.sql` */
@@ -20,7 +16,7 @@ export async function committedIn(folder: string): Promise<readonly string[]> {
 }
 
 /** Whether `current.sql` has statements, which no start runs. */
-export async function hasCurrent(folder = MIGRATIONS_FOLDER): Promise<boolean> {
+export async function hasCurrent(folder: string): Promise<boolean> {
   return (
     statementsOf(await readFile(join(folder, CURRENT), "utf8").catch(() => "")).length > 0 || (await includes(folder))
   );

@@ -28,11 +28,13 @@ export type OpenOptions = Pick<
   /** The role of anonymous callers; "" when they are not allowed. */
   readonly anonymousRole: string;
   readonly editors: readonly Editor[];
+  /** The migrations of the application; null if there are none. */
+  readonly migrationsFolder: string | null;
   /** The SQL of SEED=demo; null if there is none. */
   readonly seedFile: string | null;
   /** The schemas that are served. */
   readonly schemas: readonly string[];
-  /** Runs as the owner after the migrations. */
+  /** Runs as the owner after the migrations and the seed. */
   readonly afterMigrations: (owner: pg.Client) => Promise<void>;
   readonly log: MigrationLog;
 };
@@ -82,16 +84,17 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
     return { logins, listenUrl: directUrl, tasksUrl: null, changes };
   }
-  await migrate(directUrl, options.log);
-  if (await hasCurrent()) options.log("warning", UNCOMMITTED);
+  const { migrationsFolder } = options;
+  await migrate(directUrl, options.log, migrationsFolder);
+  if (migrationsFolder !== null && (await hasCurrent(migrationsFolder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
   const logins = await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn);
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {
-    await options.afterMigrations(owner);
     if (options.seed === "demo" && options.seedFile !== null)
       await owner.query(await readFile(options.seedFile, "utf8"));
+    await options.afterMigrations(owner);
     return prepareChanges(owner, changesUrl);
   });
   return {

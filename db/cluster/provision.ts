@@ -62,7 +62,7 @@ export async function provisionLogins(
 /** Stores a setting that functions of the database read. */
 const storeSetting = (client: pg.Client, name: string, value: number) =>
   client.query(
-    `insert into internal.settings as s values ($1, $2)
+    `insert into auth_private.settings as s values ($1, $2)
      on conflict (name) do update set value = excluded.value where s.value <> excluded.value`,
     [name, value],
   );

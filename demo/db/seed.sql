@@ -18,11 +18,10 @@ begin
   insert into public.users (name, email) values ('Administrator', 'admin@example.com') returning id into admin;
   insert into public.users (name, email) values ('Carol Shaw', 'carol@example.com') returning id into carol;
 
-  insert into auth_private.accounts (user_id, username, username_skeleton, password_hash, role, disabled_at) values
-    (ada, 'ada', 'ada', password, 'authenticated', null),
-    (bob, 'bob', 'bob', password, 'authenticated', null),
-    (admin, 'admin', 'adrnin', password, 'admin', null),
-    (carol, 'carol', 'carol', password, 'authenticated', now());
+  perform auth.add_account(ada, 'Ada Lovelace', 'ada@example.com', 'ada', password);
+  perform auth.add_account(bob, 'Bob Kahn', 'bob@example.com', 'bob', password);
+  perform auth.add_account(admin, 'Administrator', 'admin@example.com', 'admin', password, role => 'admin');
+  perform auth.add_account(carol, 'Carol Shaw', 'carol@example.com', 'carol', password, disabled_at => now());
 
   insert into public.articles (author_id, title, content, status, tags, created_at) values
     (ada, 'Notes on the Analytical Engine',

@@ -54,13 +54,14 @@ export class Registration {
   }
 }
 
-/** Users are inserted as auth_owner. If it lacks a grant, signing in does not help: the error becomes an internal one. */
+/** Hooks run as auth_owner. If it lacks a grant, signing in does not help: the error becomes an internal one. */
 function withMissingGrant(error: unknown, { columns }: NewUser): unknown {
-  const { code, routine } = error as DatabaseErrorLike;
+  const { code, routine, message } = error as DatabaseErrorLike;
   if (code !== "42501" || routine !== "aclcheck_error") return error;
   const names = Object.keys(columns).join(", ");
   return new Error(
-    `sign-up inserts ${names} as auth_owner, which lacks a privilege: grant insert (${names}) on public.users to auth_owner;`,
+    `the hook new_user gets ${names} and runs as auth_owner, which lacks a privilege (${message}): grant it to auth_owner, ` +
+      "or make the function security definer",
     { cause: error },
   );
 }

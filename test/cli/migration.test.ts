@@ -23,8 +23,8 @@ let scratch: Awaited<ReturnType<typeof startScratchCluster>>;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "migrations-"));
   folder = join(home, "migrations");
-  await cp(join(PROJECT, "db/migrations"), folder, { recursive: true, verbatimSymlinks: true });
-  await cp(join(PROJECT, "db/schema"), join(home, "schema"), { recursive: true });
+  await cp(join(PROJECT, "demo/db/migrations"), folder, { recursive: true, verbatimSymlinks: true });
+  await cp(join(PROJECT, "demo/db/schema"), join(home, "schema"), { recursive: true });
   [database, scratch] = await Promise.all([createTestDatabase(), startScratchCluster()]);
 });
 afterAll(async () => {
@@ -160,7 +160,7 @@ describe("migrate apply", () => {
 
   test("names the included file and its line", async () => {
     await writeFile(join(home, "schema/broken.sql"), "select 1;\nselect nothing\nfrom public.users;\n");
-    await current("--!include content/users/access.sql\n--!include broken.sql\n");
+    await current("--!include users/access.sql\n--!include broken.sql\n");
     expect((await run("apply")).stderr).toMatch(
       /^db\/schema\/broken\.sql, line 2, included by current\.sql: column "nothing" does not exist \(42703\)/,
     );
@@ -169,12 +169,12 @@ describe("migrate apply", () => {
 
   test.each([
     [
-      "content/user/access.sql",
-      "current.sql, line 2: db/schema/content/user/access.sql does not exist. Did you mean content/users/access.sql?",
+      "user/access.sql",
+      "current.sql, line 2: db/schema/user/access.sql does not exist. Did you mean users/access.sql?",
     ],
     ["access.sql", "current.sql, line 2: db/schema/access.sql does not exist. Create the file, or correct its name, "],
     ["../migrations/current.sql", "current.sql, line 2: db/schema/../migrations/current.sql does not exist. "],
-    ["content/users/access", "current.sql, line 2: this includes nothing: write --!include and a file of db/schema/, "],
+    ["users/access", "current.sql, line 2: this includes nothing: write --!include and a file of db/schema/, "],
     ["outer.sql", "db/schema/outer.sql, line 1: db/schema/outer.sql includes itself: remove one of the lines"],
   ])("with --!include %s names file and line, and what to do", async (file, expected) => {
     await writeFile(join(home, "schema/outer.sql"), "--!include outer.sql\n");
@@ -257,15 +257,15 @@ test("migrate commit refuses when db/schema/ lacks what the migration makes, and
   );
   expect(await committed()).not.toContainEqual(expect.stringContaining("nicknames"));
 
-  const file = join(home, "schema/content/users/nicknames.sql");
+  const file = join(home, "schema/users/nicknames.sql");
   await writeFile(file, "alter table public.users add column if not exists nickname text;\n");
-  await current("--!include content/users/nicknames.sql\n");
+  await current("--!include users/nicknames.sql\n");
   expect((await run("commit", "users have nicknames")).stderr).toContain(
-    "db/schema/schema.sql does not include these files. Add a line for each, or delete the file:\n  --!include content/users/nicknames.sql\n",
+    "db/schema/schema.sql does not include these files. Add a line for each, or delete the file:\n  --!include users/nicknames.sql\n",
   );
   const list = join(home, "schema/schema.sql");
   const schema = await readFile(list, "utf8");
-  await writeFile(list, `${schema}--!include content/users/nicknames.sql\nselect nothing;\n`);
+  await writeFile(list, `${schema}--!include users/nicknames.sql\nselect nothing;\n`);
   expect((await run("commit", "users have nicknames")).stderr).toMatch(
     /^db\/schema\/schema\.sql, line \d+: column "nothing" does not exist \(42703\)/,
   );
@@ -307,7 +307,7 @@ test("migrate commit refuses statements that cannot run twice: a start runs them
 test("migrate commit writes the next migration, and uncommit makes it current.sql again, also in the database", async () => {
   const before = await committed();
   const sql = "comment on table public.comments is 'What readers say.';";
-  const file = join(home, "schema/content/comments/functions.sql");
+  const file = join(home, "schema/comments/functions.sql");
   const schema = await readFile(file, "utf8");
   await writeFile(file, `${schema}\n${sql}\n`);
   await current(`${sql}\n`);
@@ -359,7 +359,7 @@ test("docs/from-psql-to-a-migration.md: each step does what the page says", asyn
   const results = (await owner.query(asBob!)) as unknown as { rows: any[] }[];
   expect(results.at(-2)!.rows).toEqual([{ count: "0" }]);
 
-  const topic = join(home, "schema/content/bookmarks");
+  const topic = join(home, "schema/bookmarks");
   await mkdir(topic);
   await writeFile(
     join(topic, "access.sql"),

@@ -36,7 +36,7 @@ test("find_account returns null for a user without an account", () =>
 test("find_account finds an account without a username by the e-mail that the user had when it was created", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
-    await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
+    await db.addAccount(dora!);
     const find = (login: string) => db.owner.call("auth_api.find_account", login);
     const account = { id: String(dora!.id), username: "dora@test.example" };
     expect(await find("Dora@test.example")).toMatchObject(account);
@@ -51,8 +51,8 @@ test("find_account uses the indexes", () =>
   inTransaction(async (db) => {
     await db.owner.rows(
       `with made as (insert into users (name, email) select 'U', 'u' || i || '@test.example' from generate_series(1, 5000) as i
-         returning id)
-       insert into auth_private.accounts (user_id, username, password_hash) select id, 'u' || id, $1 from made`,
+         returning id, email)
+       select auth.add_account(id, 'U', email, 'u' || id, $1) from made`,
       HASH,
     );
     await db.owner.rows("analyze users, auth_private.accounts, auth_private.login_emails");
@@ -173,7 +173,7 @@ test("change_password replaces the hash only if the caller knows it, and returns
 test("deleting a user deletes their account and its tokens", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
-    await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
+    await db.addAccount(dora!);
     await db.owner.call(
       "auth_api.start_tokens",
       dora!.id,
@@ -202,13 +202,14 @@ test.each([
     const [dora] = await db.users("Dora");
     const account = {
       user_id: dora!.id,
+      name: "Dora",
       username: "dora",
       password_hash: HASH,
       role: "authenticated",
       [column]: value,
     };
-    const text = `insert into auth_private.accounts (user_id, username, password_hash, role)
-      select user_id, username, password_hash, role from jsonb_populate_record(null::auth_private.accounts, $1)`;
+    const text = `insert into auth_private.accounts (user_id, name, username, password_hash, role)
+      select user_id, name, username, password_hash, role from jsonb_populate_record(null::auth_private.accounts, $1)`;
     await expect(db.owner.rows(text, account)).rejects.toMatchObject(error);
   }),
 );

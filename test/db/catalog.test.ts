@@ -23,9 +23,11 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     ["open"],
   ],
   [
-    "every view reads with the privileges of the caller",
+    "every view reads with the privileges of the caller, except that of security events, which only the service may read",
     `select c.oid::regclass as name from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
-     where n.nspname in ${OURS} and c.relkind in ('v', 'm') and not exists (
+     where n.nspname in ${OURS} and c.relkind in ('v', 'm')
+       and not (c.oid = 'public.security_events'::regclass and c.relacl::text ~ '^{postgres=\\w+/postgres,service_role=r/postgres}$')
+       and not exists (
        select from pg_options_to_table(c.reloptions) where option_name = 'security_invoker' and option_value::boolean)`,
     `create view public.all_users as select * from users;
      create view public.own_users with (security_invoker) as select * from users;
@@ -99,7 +101,7 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
      where granted.grantee = 'users_editor'::regrole and c.oid <> 'public.users'::regclass
      union all
      select p.oid::regprocedure::text from pg_proc as p, aclexplode(p.proacl) as granted
-     where granted.grantee = 'users_editor'::regrole and p.oid <> all (array['internal.user_text(text, text)', 'internal.is_email(text)',
+     where granted.grantee = 'users_editor'::regrole and p.oid <> all (array['internal.user_text(text, text)', 'auth.is_email(text)',
        'internal.has_text(text)']::regprocedure[])
      union all
      select m.member::regrole::text from pg_auth_members as m
@@ -111,7 +113,6 @@ const RULES: readonly (readonly [rule: string, exceptions: string, breach: strin
     "no role of the API has privileges in auth_private or on seeds",
     `select c.oid::regclass as name from pg_class as c, aclexplode(c.relacl) as granted
      where c.relnamespace in ('auth_private'::regnamespace, 'internal'::regnamespace)
-       and not (c.oid = 'internal.settings'::regclass and granted.privilege_type = 'SELECT')
        and granted.grantee::regrole::text not in ('auth_owner', 'postgres')`,
     "grant select on auth_private.accounts to service_role",
     ["auth_private.accounts"],

@@ -2,6 +2,8 @@ import pg from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
 import { describeDatabase, differences } from "../../db/cluster/describe.ts";
 import { compileSchema } from "../../db/cluster/graphile-migrate.ts";
+import { installModules } from "../../db/cluster/migrate.ts";
+import { MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -35,7 +37,8 @@ test("db/schema and db/migrations create the same database", async () => {
   const client = new pg.Client(url);
   await client.connect();
   try {
-    await client.query(await compileSchema(url));
+    await installModules(url, () => {});
+    await client.query(await compileSchema(url, MIGRATIONS_FOLDER));
     expect(differences(migrated, await described(client))).toEqual([]);
   } finally {
     await client.end();
@@ -182,7 +185,7 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
     "an event trigger",
     "drop event trigger announce_schema_drop",
     [
-      "- event trigger announce_schema_drop: on sql_drop, calls internal.announce_schema_change, owner postgres, enabled O",
+      "- event trigger announce_schema_drop: on sql_drop, calls changes.announce_schema_change, owner postgres, enabled O",
     ],
   ],
   [

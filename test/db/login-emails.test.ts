@@ -129,7 +129,7 @@ test("an e-mail with characters other than ASCII changes at POST /auth/email onl
 test("deleting a user frees the e-mails of the account", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
-    await db.owner.rows("insert into auth_private.accounts (user_id, password_hash) values ($1, $2)", dora!.id, HASH);
+    await db.addAccount(dora!);
     await move(await signedIn(db, dora!), "other@test.example", dora!.id);
     await db.owner.rows("delete from users where id = $1", dora!.id);
     for (const email of ["dora@test.example", "other@test.example"])

@@ -6,7 +6,7 @@ import pg from "pg";
 import { beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
-import { MIGRATIONS_FOLDER } from "../../db/cluster/migrations-folder.ts";
+import { MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 /** The warnings so far, and the end of the migrations. */
 function start() {
   const warnings: string[] = [];
-  const ended = migrate(database.url, (level, line) => level === "warning" && warnings.push(line));
+  const ended = migrate(database.url, (level, line) => level === "warning" && warnings.push(line), MIGRATIONS_FOLDER);
   return { warnings, ended };
 }
 
@@ -33,7 +33,7 @@ test("services that start at the same time migrate one after the other", async (
 
 test("a database that has all migrations is left as it is", async () => {
   const lines: string[] = [];
-  await migrate(database.url, (_, line) => void lines.push(line));
+  await migrate(database.url, (_, line) => void lines.push(line), MIGRATIONS_FOLDER);
   expect(lines).toEqual([]);
 });
 
@@ -65,7 +65,7 @@ async function refusalAfter(sql: string) {
   await foreign.owner.query(sql);
   const schemas = async () => (await foreign.owner.query("select nspname from pg_namespace order by 1")).rows;
   const before = await schemas();
-  const message = await migrate(foreign.url, () => {}).then(
+  const message = await migrate(foreign.url, () => {}, MIGRATIONS_FOLDER).then(
     () => "",
     (error: Error) => error.message,
   );
@@ -102,7 +102,7 @@ test("an owner who is not a superuser learns which preparation is missing", asyn
   await root.query("create database plain owner plain");
   const login = (database: string, username: string, password: string) =>
     Object.assign(new URL(cluster.url(database)), { username, password }).href;
-  await expect(migrate(login("plain", "plain", "plain"), () => {})).rejects.toThrow(
+  await expect(migrate(login("plain", "plain", "plain"), () => {}, MIGRATIONS_FOLDER)).rejects.toThrow(
     /a superuser must create them first: docs\/configuration\.md#your-own-database/,
   );
 
@@ -112,7 +112,9 @@ test("an owner who is not a superuser learns which preparation is missing", asyn
   await content.query(`create schema extensions authorization content_owner; create extension pg_trgm schema extensions;
     revoke execute on all functions in schema extensions from public`);
   await content.end();
-  await expect(migrate(login("content", "content_owner", encodeURIComponent("change me")), () => {})).rejects.toThrow(
+  await expect(
+    migrate(login("content", "content_owner", encodeURIComponent("change me")), () => {}, MIGRATIONS_FOLDER),
+  ).rejects.toThrow(
     /permission denied for function[\s\S]*The login of DATABASE_URL lacks this right: the owner of the object/,
   );
 });

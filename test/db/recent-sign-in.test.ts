@@ -21,7 +21,7 @@ describe("auth.has_recent_sign_in()", () => {
     inTransaction(async (db) => {
       // As the owner, who has no claims.
       await db.client.query("select set_config('request.jwt.claims', $1, true)", [JSON.stringify(claims)]);
-      await db.client.query("update internal.settings set value = $1 where name = 'recent_sign_in'", [seconds]);
+      await db.client.query("update auth_private.settings set value = $1 where name = 'recent_sign_in'", [seconds]);
       const { rows } = await db.client.query("select auth.has_recent_sign_in() as recent");
       expect(rows).toEqual([{ recent: expected }]);
     }),

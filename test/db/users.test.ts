@@ -142,8 +142,7 @@ test("an update by an editor sets updated_at and is subject to the constraints",
 test("a user whom an editor deletes loses their account, and cannot be deleted while they have articles", () =>
   inTransaction(async (db) => {
     const [dora] = await db.users("Dora");
-    const account = "insert into auth_private.accounts (user_id, password_hash) values ($1, '$argon2id$')";
-    await db.owner.rows(account, dora!.id);
+    await db.addAccount(dora!);
     expect(await db.editor.rows("delete from users where id = $1 returning id", dora!.id)).toHaveLength(1);
     expect(await db.owner.rows("select from auth_private.accounts where user_id = $1", dora!.id)).toEqual([]);
     // 23001 since PostgreSQL 18, 23503 before.
@@ -394,11 +393,7 @@ test.each(["articles", "comments"])("a user with %s cannot be deleted", (kind) =
 test("deleting a user deletes their account and its tokens", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
-    await db.owner.rows(
-      "insert into auth_private.accounts (user_id, username, password_hash) values ($1, 'a', $2)",
-      ada!.id,
-      "$argon2id$",
-    );
+    await db.addAccount(ada!);
     await db.owner.rows("select auth_api.start_tokens($1, 0, sha256('token'), now(), now() + '1 day')", ada!.id);
     await db.as(ada!).rows("delete from users where id = $1", ada!.id);
     const left =

@@ -12,12 +12,17 @@ import type { TestDatabase } from "./database.ts";
 
 export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string };
 
-/** A feed of the committed changes of `database`, read as the owner. The publication stays as it is. */
+/** A service publishes what callers may read; without one, this publishes articles and comments. */
+export const PUBLISH =
+  "select changes.publish_table(name) from unnest(array['public.articles', 'public.comments']::regclass[]) as name";
+
+/** A feed of the committed changes of articles, comments, and what else is published in `database`, read as the owner. */
 export async function startFeed(
   database: TestDatabase,
   mode: Exclude<ChangeMode, "none">,
   { maxBytes = 1_000_000, instance = "" }: FeedOptions = {},
 ): Promise<ChangeFeed> {
+  await database.owner.query(PUBLISH);
   await database.owner.query("select changes.use_outbox($1)", [mode === "outbox"]);
   const { rows } = await database.owner.query("select oid from pg_database where datname = current_database()");
   const source =

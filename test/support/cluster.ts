@@ -1,13 +1,20 @@
 import { chmod, mkdtemp, readFile, rm, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import pg from "pg";
+import { pino } from "pino";
 import type { TestProject } from "vitest/node";
+import { withClient } from "../../db/cluster/client.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
+import { fillSkeletons } from "../../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
 
 export const TEMPLATE = "content_template";
+
+/** The migrations of the demo, which is the application of most tests. */
+export const MIGRATIONS_FOLDER = fileURLToPath(new URL("../../demo/db/migrations", import.meta.url));
 
 /** A file system in memory. On a disk a third of PostgreSQL's CPU time is spent on creating and deleting files. */
 const MEMORY_FOLDER = "/dev/shm";
@@ -46,15 +53,19 @@ async function findTemporaryFolder(): Promise<string> {
 /** Creates the database of `templateUrl`, migrated and seeded. */
 export async function makeTemplate(rootUrl: string, templateUrl: string): Promise<void> {
   await query(rootUrl, `create database ${TEMPLATE}`);
-  await migrate(templateUrl, (level, message) => {
-    if (level === "error") console.error(message);
-  });
+  await migrate(
+    templateUrl,
+    (level, message) => {
+      if (level === "error") console.error(message);
+    },
+    MIGRATIONS_FOLDER,
+  );
   const seed = await readFile(new URL("../../demo/db/seed.sql", import.meta.url), "utf8");
   const hash = await hashCheaply("Correct-Horse-7!");
-  await query(
-    templateUrl,
-    seed.replace(/\$argon2id\$[^']+/, () => hash),
-  );
+  await withClient(templateUrl, async (owner) => {
+    await owner.query(seed.replace(/\$argon2id\$[^']+/, () => hash));
+    await fillSkeletons(owner, pino({ enabled: false }));
+  });
 }
 
 /** With a thirtieth of the real cost, which would be a tenth of the CPU time of the tests that sign in. */

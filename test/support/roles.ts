@@ -135,6 +135,12 @@ export class TestTransaction {
     return users;
   }
 
+  /** The user can sign in with the e-mail, but has no known password. */
+  async addAccount({ id }: Row): Promise<void> {
+    const text = "select auth.add_account(id, name, email, null, '$argon2id$') from users where id = $1";
+    await this.owner.rows(text, id);
+  }
+
   async article(given: {
     author: Row;
     title?: string;

@@ -60,7 +60,7 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}): Fac
   };
   beforeEach(async () => {
     tokens.clear();
-    for (const table of ["auth_private.factors", "auth_private.attempts", "public.security_events"])
+    for (const table of ["auth_private.factors", "auth_private.attempts", "auth_private.security_events"])
       await sql(`delete from ${table}`);
   });
   const api = async (request: string, { as, headers, body }: Sent = {}) => {

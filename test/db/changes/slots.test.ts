@@ -5,7 +5,7 @@ import { LogicalSource, type LogicalSourceOptions } from "../../../db/changes/lo
 import { PUBLICATION } from "../../../db/changes/mode.ts";
 import { Acknowledgement, Instances, slotOf } from "../../../db/changes/replication-slot.ts";
 import { type ScratchCluster, startCluster, startScratchCluster } from "../../../db/cluster/embedded.ts";
-import { Changes, poolOf, titles } from "../../support/changes.ts";
+import { Changes, PUBLISH, poolOf, titles } from "../../support/changes.ts";
 import { makeTemplate, TEMPLATE } from "../../support/cluster.ts";
 
 const MISSED = expect.objectContaining({ reason: "changes missed" });
@@ -20,6 +20,7 @@ beforeAll(async () => {
   await makeTemplate(cluster.url("postgres"), cluster.url(TEMPLATE));
   url = cluster.url(TEMPLATE);
   owner = await connected();
+  await dba(PUBLISH);
 });
 afterAll(async () => {
   await owner.end();

@@ -178,8 +178,8 @@ test("at start existing look-alikes keep their usernames and sign-ins, and the l
   for (const name of names)
     await client.sql(
       `with made as (insert into users (name, email) values ('Zoe', $1) returning id)
-       insert into auth_private.accounts (user_id, username, password_hash)
-       select id, $2, (select password_hash from auth_private.accounts where user_id = 1) from made`,
+       select auth.add_account(made.id, 'Zoe', $1, $2, a.password_hash)
+       from made, auth_private.accounts as a where a.user_id = 1`,
       ...[`zoe${names.indexOf(name)}@test.example`, name],
     );
   const lines: any[] = [];

@@ -232,6 +232,10 @@ test.each([
     const restore =
       "insert into auth_private.accounts select * from jsonb_populate_record(null::auth_private.accounts, $1)";
     await sql(restore, account!.account);
+    await sql(
+      `insert into auth_private.login_emails (user_id, email) select id, email from users where id = 2
+       on conflict do nothing`,
+    );
   }
 });
 

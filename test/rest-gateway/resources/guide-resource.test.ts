@@ -114,11 +114,12 @@ test("the field of a user in docs/dba-guide.md is taken and returned by every in
   expect(schemas.Registration).toMatchObject({ required: ["name", "email", "password"] });
 });
 
-test("a field without the grant of sign-up is an internal error, and the log has the grant", async () => {
+test("a field without the grant of sign-up is an internal error, and the log says which role lacks it", async () => {
   await service.database.owner.query("revoke insert (locale) on public.users from auth_owner");
   const body = { name: "Dora", email: "no-grant@test.example", locale: "fr", password: "Correct-Horse-8!" };
   for (const path of ["/auth/register", "/users"])
     expect((await sendTo(service.url, `POST ${path}`, { body })).status).toBe(500);
-  const grant = "grant insert (name, email, locale) on public.users to auth_owner;";
+  const grant =
+    "the hook new_user gets name, email, locale and runs as auth_owner, which lacks a privilege (permission denied for table users)";
   await expect.poll(() => lines.filter((line) => line.includes(grant))).toHaveLength(2);
 });

@@ -11,7 +11,7 @@ const user = userMaker(client);
 /** A user who can sign in: other users have no valid tokens. */
 async function userWithAccount(): Promise<User> {
   const made = await user();
-  await sql("insert into auth_private.accounts (user_id, password_hash) values ($1, '$argon2id$')", made.id);
+  await sql("select auth.add_account(id, name, email, null, '$argon2id$') from users where id = $1", made.id);
   return made;
 }
 

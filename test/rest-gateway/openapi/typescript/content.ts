@@ -125,37 +125,6 @@ export type Database = {
           },
         ]
       }
-      security_events: {
-        Row: {
-          address: string | null
-          at: string
-          detail: NonNullable<Json>
-          event: string
-          id: number
-          operator: string | null
-          user_id: number | null
-        }
-        ComputedFields: never
-        Insert: {
-          address?: string | null
-          at?: string
-          detail?: NonNullable<Json>
-          event: string
-          id?: never
-          operator?: string | null
-          user_id?: number | null
-        }
-        Update: {
-          address?: string | null
-          at?: string
-          detail?: NonNullable<Json>
-          event?: string
-          id?: never
-          operator?: string | null
-          user_id?: number | null
-        }
-        Relationships: []
-      }
       users: {
         Row: {
           age: number | null
@@ -189,7 +158,37 @@ export type Database = {
       }
     }
     Views: {
-      [_ in never]: never
+      security_events: {
+        Row: {
+          address: string | null
+          at: string
+          detail: NonNullable<Json>
+          event: string
+          id: number
+          operator: string | null
+          user_id: number | null
+        }
+        ComputedFields: never
+        Insert: {
+          address?: string | null
+          at?: string
+          detail?: NonNullable<Json>
+          event?: string
+          id?: never
+          operator?: string | null
+          user_id?: number | null
+        }
+        Update: {
+          address?: string | null
+          at?: string
+          detail?: NonNullable<Json>
+          event?: string
+          id?: never
+          operator?: string | null
+          user_id?: number | null
+        }
+        Relationships: []
+      }
     }
     Functions: {
       articles_related_articles: {

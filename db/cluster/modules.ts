@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type pg from "pg";
+import { MODULES, type Module } from "../modules/modules.ts";
+import { quoteIdentifier } from "../sql.ts";
+import { type MigrationText, statementFailure } from "./migration-failure.ts";
+import { statementsOf } from "./statements.ts";
+
+/** The folder with a folder for each module. */
+export const MODULES_FOLDER = fileURLToPath(new URL("../modules", import.meta.url));
+const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+
+/** What a module has in a database: the hash of its code, the version of the service that wrote it, and its migrations. */
+type Installed = { readonly code: string; readonly version: string; readonly migrations: readonly string[] };
+type Ledger = ReadonlyMap<string, Installed>;
+
+export type ModuleChanges = {
+  /** Whether the database had no modules before. */
+  readonly isNew: boolean;
+  /** The version of a newer service, which has changed the modules; null if there is none. */
+  readonly newerVersion: string | null;
+};
+
+/**
+ * Installs the modules, or brings them up to date: their new migrations, and their code if it has changed. All in one
+ * transaction, which gives up if it has to wait for a lock. The caller lets no other service migrate. Rejects with
+ * MigrationFailure.
+ */
+export async function updateModules(client: pg.Client, folder = MODULES_FOLDER): Promise<ModuleChanges> {
+  const ledger = await readLedger(client);
+  const newerVersion = [...(ledger?.values() ?? [])].map(({ version }) => version).find(isNewer) ?? null;
+  // The code of a newer version stays: it serves this one too.
+  const steps =
+    newerVersion === null ? MODULES.flatMap((module) => stepsFor(folder, module, ledger?.get(module.name))) : [];
+  if (steps.length > 0) await inTransaction(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps));
+  return { isNew: ledger === null, newerVersion };
+}
+
+/** Removes the modules with everything in their schemas, from a database whose application has nothing in them. */
+export async function removeModules(client: pg.Client): Promise<void> {
+  const schemas = ["content_service", ...MODULES.flatMap(({ schemas }) => schemas)];
+  await inTransaction(client, async () => {
+    const { rows } = await client.query<{ name: string }>(
+      "select evtname as name from pg_event_trigger where evtname = any ($1)",
+      [EVENT_TRIGGERS],
+    );
+    for (const { name } of rows) await client.query(`drop event trigger ${quoteIdentifier(name)}`);
+    await client.query("drop publication if exists content_changes");
+    await client.query(`drop schema if exists ${schemas.map(quoteIdentifier).join(", ")} cascade`);
+  });
+}
+
+const EVENT_TRIGGERS = ["announce_schema_change", "announce_schema_drop", "protect_published_writes"];
+
+/** SQL to execute, and the statement that records it. */
+type Step = MigrationText & { readonly record: { readonly text: string; readonly values: readonly unknown[] } | null };
+
+const LEDGER: Step = {
+  file: "the ledger",
+  text: `
+    create schema content_service;
+    comment on schema content_service is 'The modules of the service in this database.';
+    create table content_service.modules (
+      module          text primary key,
+      code_hash       text not null,
+      product_version text not null,
+      updated_at      timestamptz not null default now()
+    );
+    create table content_service.migrations (
+      module text not null references content_service.modules on delete cascade,
+      number text not null,
+      run_at timestamptz not null default now(),
+
+      primary key (module, number)
+    );`,
+  record: null,
+};
+
+/** A new module needs no migrations: `tables.sql` has the tables as they are. */
+function stepsFor(folder: string, module: Module, installed: Installed | undefined): readonly Step[] {
+  const home = join(folder, module.name);
+  const readText = (file: string): MigrationText => ({
+    file: `db/modules/${module.name}/${file}`,
+    text: readFileSync(join(home, file), "utf8"),
+  });
+  const migrations = migrationsIn(home);
+  const pending = migrations.filter(({ number }) => !installed?.migrations.includes(number));
+  const code = module.code.map(readText);
+  const hash = createHash("sha256")
+    .update(code.map(({ text }) => text).join("\0"))
+    .digest("hex");
+  const recorded = { text: RECORD_CODE, values: [module.name, hash, VERSION] };
+  const written: readonly Step[] = code.map((text, i) => ({
+    ...text,
+    record: i === code.length - 1 ? recorded : null,
+  }));
+  const note = (number: string) => ({ text: RECORD_MIGRATION, values: [module.name, number] });
+  if (installed === undefined) {
+    const known = pending.map(({ number }) => ({ file: number, text: "", record: note(number) }));
+    return [{ ...readText("tables.sql"), record: null }, ...written, ...known];
+  }
+  const run = pending.map(({ number, file }) => ({ ...readText(`migrations/${file}`), record: note(number) }));
+  return run.length > 0 || installed.code !== hash ? [...run, ...written] : [];
+}
+
+const RECORD_CODE = `
+  insert into content_service.modules as m values ($1, $2, $3)
+  on conflict (module) do update
+  set code_hash = excluded.code_hash, product_version = excluded.product_version, updated_at = now()`;
+const RECORD_MIGRATION = "insert into content_service.migrations (module, number) values ($1, $2)";
+
+async function run(client: pg.Client, steps: readonly Step[]): Promise<void> {
+  // What needs a table would wait behind a statement that waits for it.
+  await client.query("set local lock_timeout = '3s'");
+  for (const { record, ...migration } of steps) {
+    for (const statement of statementsOf(migration.text))
+      await client.query(statement.text).catch((error: pg.DatabaseError) => {
+        throw statementFailure({ statement, error }, migration);
+      });
+    if (record !== null) await client.query(record.text, [...record.values]);
+  }
+}
+
+async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
+  await client.query("begin");
+  try {
+    await work();
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback");
+    throw error;
+  }
+}
+
+/** `001-a-column-more.sql` → `{ number: "001", file: "001-a-column-more.sql" }`, in order. */
+function migrationsIn(home: string): readonly { readonly number: string; readonly file: string }[] {
+  const files = existsSync(join(home, "migrations")) ? readdirSync(join(home, "migrations")) : [];
+  return files.sort().map((file) => ({ number: file.slice(0, 3), file }));
+}
+
+/** Null if the database has no modules. */
+async function readLedger(client: pg.Client): Promise<Ledger | null> {
+  const { rows: found } = await client.query("select to_regclass('content_service.modules') as ledger");
+  if (found[0].ledger === null) return null;
+  const { rows } = await client.query<Installed & { module: string }>(`
+    select m.module, m.code_hash as code, m.product_version as version,
+      array(select g.number from content_service.migrations as g where g.module = m.module) as migrations
+    from content_service.modules as m`);
+  return new Map(rows.map(({ module, ...installed }) => [module, installed]));
+}
+
+/** Whether this version, such as 1.10.0, is newer than that of the running service. */
+function isNewer(version: string): boolean {
+  const [other, own] = [version, VERSION].map((text) => text.split(/[.-]/).slice(0, 3).map(Number));
+  const place = other!.findIndex((part, i) => part !== own![i]);
+  return place >= 0 && other![place]! > own![place]!;
+}

@@ -1,3 +1,0 @@
--- Alter the shape here, with statements that may run twice, and include the topic files that changed:
---   alter table public.posts add column if not exists subtitle text;
---   --!include content/posts/functions.sql

@@ -1,0 +1,246 @@
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.account_of(user_id bigint) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'id', a.user_id::text,
+    'username', coalesce(a.username, e.email),
+    'name', a.name,
+    'role', a.role,
+    'permissions', a.permissions,
+    'passwordHash', a.password_hash,
+    'isDisabled', a.disabled_at is not null,
+    'epoch', a.epoch,
+    'hasFactor', coalesce(f.enabled_at is not null, false),
+    'claims', auth_private.claims_of(a))
+  from auth_private.accounts as a
+  join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+  left join auth_private.factors as f on f.user_id = a.user_id
+  where a.user_id = account_of.user_id
+$$;
+
+comment on function auth_api.account_of(bigint) is $$
+The account of a user: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor, claims}; null
+if the user has none. The username is the e-mail that the account signs in with if it has no username. The claims are
+those that the application adds; null without the hook.
+$$;
+
+create or replace function auth_api.find_account(login text) returns json
+language sql stable security definer set search_path = '' as $$
+  -- A username has no @, and an e-mail has one. Old usernames were not normalized, and two of them may have the same
+  -- normalized form. So the login is first looked up as it was sent.
+  select auth_api.account_of(coalesce(
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(login)),
+    (select a.user_id from auth_private.accounts as a where lower(a.username) = lower(normalize(login, nfkc))),
+    (
+      select e.user_id from auth_private.login_emails as e
+      where lower(e.email) = lower(login)
+        and e.released_at is null
+    )))
+$$;
+
+comment on function auth_api.find_account(text) is
+  'The account that signs in with this username or e-mail, as account_of returns it; null if there is none.';
+
+create or replace function auth_api.has_account(user_id bigint) returns boolean
+language sql stable security definer set search_path = '' as $$
+  select exists (select from auth_private.accounts as a where a.user_id = has_account.user_id)
+$$;
+
+comment on function auth_api.has_account(bigint) is 'Whether a user has an account.';
+
+create or replace function auth.add_account(
+  user_id bigint, name text, email text, username text default null, password_hash text default null,
+  role text default 'authenticated', disabled_at timestamptz default null,
+  email_skeleton text default null, username_skeleton text default null)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  has_username constant boolean := lower(add_account.username) <> lower(add_account.email);
+begin
+  insert into auth_private.accounts (user_id, name, username, username_skeleton, password_hash, role, disabled_at)
+  values (
+    add_account.user_id,
+    add_account.name,
+    case when has_username then add_account.username end,
+    case when has_username then add_account.username_skeleton end,
+    add_account.password_hash,
+    add_account.role,
+    add_account.disabled_at);
+
+  insert into auth_private.login_emails (user_id, email, skeleton)
+  values (add_account.user_id, add_account.email, add_account.email_skeleton);
+end $$;
+
+comment on function auth.add_account(bigint, text, text, text, text, text, timestamptz, text, text) is $$
+For seeds and imports of the application: a user who exists can sign in from now on. If the username is null or the
+e-mail, the user signs in with the e-mail. The password is an argon2id hash as a PHC string; without one, the user signs
+in with an identity of a provider. Texts that look alike have the same skeleton, which the service computes.
+$$;
+
+revoke all on function auth.add_account(bigint, text, text, text, text, text, timestamptz, text, text) from public;
+grant execute on function auth.add_account(bigint, text, text, text, text, text, timestamptz, text, text)
+  to auth_owner;
+
+create or replace function auth_private.sign_up(
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
+returns bigint
+language plpgsql volatile set search_path = '' as $$
+declare
+  accepted constant jsonb := auth_private.before_sign_up(fields);
+  new_id constant bigint := auth_private.new_user(accepted);
+begin
+  perform auth.add_account(
+    new_id,
+    accepted ->> 'name',
+    accepted ->> 'email',
+    sign_up.username,
+    sign_up.password_hash,
+    email_skeleton => sign_up.email_skeleton,
+    username_skeleton => sign_up.username_skeleton);
+  perform auth_private.after_sign_up(new_id, accepted);
+  return new_id;
+end $$;
+
+comment on function auth_private.sign_up(jsonb, text, text, text, text) is $$
+Creates a user with an account, as add_account does, and returns the id. The fields are those of the request; the hooks
+of the application say what they mean.
+$$;
+
+create or replace function auth_api.register(
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
+returns bigint
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  if register.password_hash is null then
+    raise not_null_violation using
+      message = 'password must not be null',
+      schema = 'auth_private',
+      table = 'accounts',
+      column = 'password_hash';
+  end if;
+  return auth_private.sign_up(
+    register.fields,
+    register.email_skeleton,
+    register.username,
+    register.username_skeleton,
+    register.password_hash);
+end $$;
+
+comment on function auth_api.register(jsonb, text, text, text, text) is
+  'Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id.';
+
+-- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
+create or replace function auth_private.begin_epoch() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.epoch := old.epoch + 1;
+  return new;
+end $$;
+
+comment on function auth_private.begin_epoch() is
+  'Ends what was issued to an account when its role, permissions or password change, or it is disabled or enabled.';
+
+create or replace trigger _200_epoch before update on auth_private.accounts
+  for each row when (
+    old.role is distinct from new.role
+    or old.permissions is distinct from new.permissions
+    or old.password_hash is distinct from new.password_hash
+    or old.disabled_at is distinct from new.disabled_at
+  ) execute function auth_private.begin_epoch();
+
+create or replace function auth_private.announce_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform pg_notify('accounts', json_build_object('user', old.user_id)::text);
+  return null;
+end $$;
+
+comment on function auth_private.announce_account() is $$
+Notifies the channel "accounts" that an account or its credentials have changed or were deleted.
+$$;
+
+create or replace trigger _500_announce after update or delete on auth_private.accounts
+  for each row execute function auth_private.announce_account();
+
+create or replace function auth_api.end_epoch(user_id bigint) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.accounts as a
+  set epoch = a.epoch + 1
+  where a.user_id = end_epoch.user_id
+$$;
+
+comment on function auth_api.end_epoch(bigint) is $$
+Revokes all tokens of a user and ends the session. API keys remain valid.
+$$;
+
+create or replace function auth_private.lock_account(user_id bigint, password_hash text) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  -- Locked before the attempts and the factor, here and elsewhere, so that there are no deadlocks.
+  perform from auth_private.accounts as a
+  where a.user_id = lock_account.user_id
+    and a.password_hash is not distinct from lock_account.password_hash
+    and a.disabled_at is null
+  for no key update;
+  return found;
+end $$;
+
+comment on function auth_private.lock_account(bigint, text) is $$
+Locks an account whose password was verified; false if the password has changed since, or the account is disabled.
+$$;
+
+create or replace function auth_api.change_password(
+  user_id bigint, old_hash text, password_hash text, sent jsonb, address inet)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare tried json;
+begin
+  if not auth_private.lock_account(change_password.user_id, old_hash) then
+    return json_build_object('outcome', 'changed');
+  end if;
+  tried := auth_private.require_code(change_password.user_id, sent);
+  if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+
+  -- Read by note_account_change.
+  perform set_config('request.address', coalesce(host(change_password.address), ''), true);
+  update auth_private.accounts as a
+  set password_hash = change_password.password_hash
+  where a.user_id = change_password.user_id;
+  return json_build_object('outcome', 'accepted', 'account', auth_api.account_of(change_password.user_id));
+end $$;
+
+comment on function auth_api.change_password(bigint, text, text, jsonb, inet) is $$
+Sets another password, which ends what was issued to the user: {outcome, account}, with the account as it is then. The
+outcome is "changed" if the old password has changed since or the account is disabled; otherwise as require_code.
+$$;
+
+create or replace function auth_private.note_account_change() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare
+  client constant inet := nullif(current_setting('request.address', true), '')::inet;
+  happened text;
+begin
+  foreach happened in array array_remove(array[
+    case when old.password_hash is distinct from new.password_hash then 'password_changed' end,
+    case when old.disabled_at is null and new.disabled_at is not null then 'account_disabled' end,
+    case when old.disabled_at is not null and new.disabled_at is null then 'account_enabled' end,
+    case when old.permissions is distinct from new.permissions then 'permissions_changed' end,
+    case when old.role is distinct from new.role then 'role_changed' end
+  ], null) loop
+    insert into auth_private.security_events (event, user_id, address, detail)
+    values (
+      happened,
+      new.user_id,
+      client,
+      case
+        when happened = 'role_changed' then jsonb_build_object('from', old.role, 'to', new.role)
+        else '{}'
+      end);
+  end loop;
+  return null;
+end $$;
+
+comment on function auth_private.note_account_change() is 'Records each change of an account as a security event.';
+
+create or replace trigger _600_events after update on auth_private.accounts
+  for each row execute function auth_private.note_account_change();

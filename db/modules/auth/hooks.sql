@@ -1,0 +1,168 @@
+-- Hooks run as auth_owner: an application lets it execute the function, and do what the function does.
+create or replace function auth.use_hook(point text, function regprocedure) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  -- Arguments and result.
+  expected constant text := case point
+    when 'before_sign_up' then '(jsonb) returns jsonb'
+    when 'new_user' then '(jsonb) returns bigint'
+    when 'after_sign_up' then '(bigint, jsonb) returns void'
+    when 'new_email' then '(bigint, text) returns void'
+    when 'claims' then '(bigint, jsonb) returns jsonb'
+  end;
+  found_signature text;
+  home name;
+begin
+  if function is null then
+    delete from auth_private.hooks as h
+    where h.point = use_hook.point;
+    return;
+  end if;
+  if expected is null then
+    raise invalid_parameter_value using
+      message = format('there is no hook %L', point),
+      hint = 'The hooks are before_sign_up, new_user, after_sign_up, new_email and claims.';
+  end if;
+
+  select format('(%s) returns %s', oidvectortypes(p.proargtypes), format_type(p.prorettype, null)), n.nspname
+  into found_signature, home
+  from pg_proc as p
+  join pg_namespace as n on n.oid = p.pronamespace
+  where p.oid = function;
+  if found_signature <> expected then
+    raise invalid_function_definition using
+      message = format('the hook %s must be a function %s, but %s is %s', point, expected, function, found_signature);
+  end if;
+  if not has_schema_privilege('auth_owner', home, 'usage')
+    or not has_function_privilege('auth_owner', function, 'execute')
+  then
+    raise insufficient_privilege using
+      message = format('hooks run as auth_owner, which may not execute %s', function),
+      hint = format(
+        'grant usage on schema %I to auth_owner; grant execute on function %s to auth_owner;', home, function);
+  end if;
+
+  insert into auth_private.hooks as h (point, function)
+  values (use_hook.point, use_hook.function::text)
+  on conflict on constraint hooks_pkey do update
+  set function = excluded.function;
+end $$;
+
+comment on function auth.use_hook(text, regprocedure) is $$
+For migrations of the application: names its function that sign-up or sign-in calls at this point; null removes the
+hook. Raises an error if the function has another signature, or if auth_owner may not execute it.
+$$;
+
+create or replace function auth_private.hook(point text) returns text
+language plpgsql stable set search_path = '' as $$
+declare
+  signature text;
+  name text;
+begin
+  select h.function
+  into signature
+  from auth_private.hooks as h
+  where h.point = hook.point;
+  if not found then return null; end if;
+
+  select format('%I.%I', n.nspname, p.proname)
+  into name
+  from pg_proc as p
+  join pg_namespace as n on n.oid = p.pronamespace
+  where p.oid = to_regprocedure(signature);
+  if found then return name; end if;
+  raise undefined_function using
+    message = format('the function %s of the hook %s does not exist', signature, point);
+end $$;
+
+comment on function auth_private.hook(text) is 'The name of the function of a hook; null without one.';
+
+create or replace function auth_private.before_sign_up(fields jsonb) returns jsonb
+language plpgsql volatile set search_path = '' as $$
+declare
+  hook constant text := auth_private.hook('before_sign_up');
+  accepted jsonb;
+begin
+  if hook is null then return fields; end if;
+  execute format('select %s($1)', hook) into accepted using fields;
+  -- The service has computed how the e-mail looks.
+  if accepted ->> 'email' is distinct from fields ->> 'email' then
+    raise invalid_parameter_value using message = 'the hook before_sign_up must not change the e-mail';
+  end if;
+  return accepted;
+end $$;
+
+comment on function auth_private.before_sign_up(jsonb) is
+  'The fields of a new user, as the hook before_sign_up changes them. The hook may raise an error.';
+
+create or replace function auth_private.new_user(fields jsonb) returns bigint
+language plpgsql volatile set search_path = '' as $$
+declare new_id bigint;
+begin
+  execute format('select %s($1)', auth_private.hook('new_user')) into new_id using fields;
+  return new_id;
+end $$;
+
+comment on function auth_private.new_user(jsonb) is 'Creates the row of a new user by the hook new_user: its id.';
+
+create or replace function auth_private.after_sign_up(user_id bigint, fields jsonb) returns void
+language plpgsql volatile set search_path = '' as $$
+declare hook constant text := auth_private.hook('after_sign_up');
+begin
+  if hook is null then return; end if;
+  execute format('select %s($1, $2)', hook) using user_id, fields;
+end $$;
+
+comment on function auth_private.after_sign_up(bigint, jsonb) is
+  'Calls the hook after_sign_up, in the transaction of the sign-up.';
+
+create or replace function auth_private.new_email(user_id bigint, email text) returns void
+language plpgsql volatile set search_path = '' as $$
+declare hook constant text := auth_private.hook('new_email');
+begin
+  if hook is null then return; end if;
+  execute format('select %s($1, $2)', hook) using user_id, email;
+end $$;
+
+comment on function auth_private.new_email(bigint, text) is
+  'Calls the hook new_email before an account signs in with another e-mail.';
+
+create or replace function auth_private.claims_of(account auth_private.accounts) returns jsonb
+language plpgsql stable set search_path = '' as $$
+declare
+  hook constant text := auth_private.hook('claims');
+  added jsonb;
+begin
+  if hook is null then return null; end if;
+  execute format('select %s($1, $2)', hook) into added using
+    account.user_id,
+    jsonb_build_object('name', account.name, 'role', account.role, 'permissions', account.permissions);
+  if jsonb_typeof(added) = 'object' then
+    -- What the service says itself.
+    return added - array[
+      'sub', 'name', 'role', 'permissions', 'type', 'identity', 'iss', 'aud', 'iat', 'nbf', 'exp', 'jti',
+      'auth_time', 'sid', 'session_id', 'epoch', 'amr', 'acr', 'aal', 'mfa'];
+  end if;
+  raise invalid_parameter_value using message = 'the hook claims must return a JSON object';
+end $$;
+
+comment on function auth_private.claims_of(auth_private.accounts) is
+  'The claims that the hook claims adds to those of an account, which it cannot change; null without the hook.';
+
+create or replace function auth.use_users(users regclass) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  alter table auth_private.accounts drop constraint if exists accounts_user_id_fkey;
+  if users is null then return; end if;
+  execute format(
+    'alter table auth_private.accounts add constraint accounts_user_id_fkey
+       foreign key (user_id) references %s on delete cascade',
+    users);
+end $$;
+
+comment on function auth.use_users(regclass) is $$
+For migrations of the application: accounts belong to rows of this table, and are deleted with them. The table has a
+primary key of the type of the ids.
+$$;
+
+revoke all on function auth.use_hook(text, regprocedure), auth.use_users(regclass) from public;

@@ -1,0 +1,180 @@
+-- Trigger functions for the table of users of the application, whose arguments name columns. They are security definer:
+-- callers who may change users may not read accounts.
+create or replace function auth_api.refuse_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  changed constant jsonb := to_jsonb(new);
+begin
+  -- After the row is written: an insert that has waited for a concurrent change sees what the change has reserved.
+  perform from auth_private.login_emails as e
+  where lower(e.email) = lower(changed ->> tg_argv[1])
+    and e.user_id <> (changed ->> tg_argv[0])::bigint;
+  if not found then return null; end if;
+  raise unique_violation using
+    message = 'email already registered',
+    schema = tg_table_schema,
+    table = tg_table_name,
+    constraint = tg_argv[2];
+end $$;
+
+comment on function auth_api.refuse_email() is $$
+Raises 23505 for the e-mail of a user if another account signs in with it, or it is reserved for another account. The
+arguments are the columns of the id and the e-mail, and the name of the unique index that the error names.
+$$;
+
+create or replace function auth_private.set_login_email(user_id bigint, email text, skeleton text, by text)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare previous text;
+begin
+  -- Changes of one account wait for each other.
+  perform from auth_private.accounts as a
+  where a.user_id = set_login_email.user_id
+  for no key update;
+
+  select e.email
+  into previous
+  from auth_private.login_emails as e
+  where e.user_id = set_login_email.user_id
+    and e.released_at is null;
+  if previous is null or previous = set_login_email.email then return; end if;
+
+  update auth_private.login_emails as e
+  set released_at = now()
+  where e.email = previous;
+
+  insert into auth_private.login_emails as e (email, user_id, skeleton)
+  values (set_login_email.email, set_login_email.user_id, set_login_email.skeleton)
+  on conflict ((lower(e.email))) do update
+  set email = excluded.email,
+    released_at = null
+  where e.user_id = excluded.user_id;
+  if not found then
+    raise unique_violation using
+      message = 'email already registered',
+      schema = 'auth_private',
+      table = 'login_emails',
+      constraint = 'login_emails_email_key';
+  end if;
+
+  perform from auth_private.login_emails as e
+  where e.user_id = set_login_email.user_id
+    and e.released_at is not null
+  offset 20;
+  if found then
+    raise program_limit_exceeded using
+      message = 'the e-mail was changed 20 times, and the earlier ones are still reserved: '
+        'go back to one of them, or try again later';
+  end if;
+
+  insert into auth_private.security_events (event, user_id, address, detail)
+  values (
+    'login_email_changed',
+    set_login_email.user_id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_build_object('from', previous, 'to', set_login_email.email, 'by', set_login_email.by));
+  perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
+end $$;
+
+comment on function auth_private.set_login_email(bigint, text, text, text) is $$
+Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without
+an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
+$$;
+
+create or replace function auth_api.follow_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  id constant bigint := (to_jsonb(new) ->> tg_argv[0])::bigint;
+  previous constant text := to_jsonb(old) ->> tg_argv[1];
+  email constant text := to_jsonb(new) ->> tg_argv[1];
+begin
+  insert into auth_private.security_events (event, user_id, address, detail)
+  values (
+    'email_changed',
+    id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_strip_nulls(jsonb_build_object(
+      'from', previous,
+      'to', email,
+      'role', coalesce(auth.claims() ->> 'role', session_user),
+      'user', auth.uid())));
+
+  -- An e-mail with other characters needs the skeleton that the service computes for POST /auth/email.
+  if id = auth.uid() and auth.has_recent_sign_in() and email ~ '^[[:ascii:]]+$' then
+    perform auth_private.set_login_email(id, email, null, 'owner');
+  end if;
+  return null;
+end $$;
+
+comment on function auth_api.follow_email() is $$
+Records each change of the e-mail of a user as a security event. If the user has made it with a recent sign-in, the user
+also signs in with the new e-mail; after a change by an API key, an admin or anyone else the user signs in as before.
+The arguments are the columns of the id and the e-mail.
+$$;
+
+create or replace function auth_api.follow_name() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set name = to_jsonb(new) ->> tg_argv[1]
+  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::bigint;
+  return null;
+end $$;
+
+comment on function auth_api.follow_name() is
+  'Changes the name of an account with that of its user. The arguments are the columns of the id and the name.';
+
+create or replace function auth_private.store_skeleton(login text, skeleton text) returns boolean
+language plpgsql volatile set search_path = '' as $$
+begin
+  if position('@' in login) > 0 then
+    update auth_private.login_emails as e
+    set skeleton = store_skeleton.skeleton
+    where lower(e.email) = lower(login);
+  else
+    update auth_private.accounts as a
+    set username_skeleton = store_skeleton.skeleton
+    where lower(a.username) = lower(login);
+  end if;
+  return true;
+exception when unique_violation then
+  return false;
+end $$;
+
+comment on function auth_private.store_skeleton(text, text) is $$
+Stores the skeleton of a username or e-mail. False if it looks like that of another account: both accounts keep what
+they sign in with.
+$$;
+
+create or replace function auth_private.change_email(user_id bigint, email text, skeleton text, by text) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform auth_private.new_email(change_email.user_id, change_email.email);
+  perform auth_private.set_login_email(
+    change_email.user_id, change_email.email, change_email.skeleton, change_email.by);
+end $$;
+
+comment on function auth_private.change_email(bigint, text, text, text) is
+  'Changes the e-mail that an account signs in with, and that of its user by the hook new_email.';
+
+create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- The triggers of the application read these settings, so that the change counts as made by the user.
+  perform set_config('request.address', coalesce(host(change_email.address), ''), true),
+    set_config('request.jwt.claims', json_build_object('sub', a.user_id::text, 'role', a.role)::text, true)
+  from auth_private.accounts as a
+  where a.user_id = change_email.user_id;
+
+  perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
+  return 'changed';
+exception
+  when unique_violation then return 'taken';
+  when check_violation then return 'malformed';
+  when program_limit_exceeded then return 'too often';
+end $$;
+
+comment on function auth_api.change_email(bigint, text, text, inet) is $$
+Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
+"taken" or reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
+$$;

@@ -1,0 +1,311 @@
+-- Accounts and tokens. No role of the API may read them.
+create schema auth_private;
+alter schema auth_private owner to auth_owner;
+comment on schema auth_private is 'Accounts and tokens; only auth_owner may read them.';
+
+-- The functions that the gateway calls to sign users in.
+create schema auth_api;
+alter schema auth_api owner to auth_owner;
+comment on schema auth_api is 'Functions that the gateway calls to sign users in.';
+
+-- owner.sql gives the tables of auth_private to auth_owner and turns on their row-level security.
+
+-- Accepts the unambiguous part of the forms that mail servers allow: no quotes, comments or invisible characters.
+create function auth.is_email(email text) returns boolean
+language sql immutable parallel safe
+return pg_catalog.char_length(email) <= 254
+  and email !~ '[\s[:cntrl:]\u0080-\u00a0\u00ad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]'
+  -- The local part: 1 to 64 characters, dots only in between.
+  and email ~ '^(?=[^@]{1,64}@)[^][()<>:;,@"\\.]+(\.[^][()<>:;,@"\\.]+)*@[^@]+$'
+  -- The domain: labels of 1 to 63 letters and digits, hyphens only in between; the last label is not a number.
+  and email ~ '@((?!-)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)\.)+'
+    '(?!-|[0-9]+$)[-A-Za-z0-9\u00c0-\U0010ffff]{1,63}(?<!-)$';
+
+revoke all on function auth.is_email(text) from public;
+grant execute on function auth.is_email(text) to anon, authenticated, service_role, auth_owner;
+
+comment on function auth.is_email(text) is 'Whether a text is an e-mail that accounts may have.';
+
+-- How a user signs in. A user without an account can be read but cannot sign in.
+create table auth_private.accounts (
+  user_id       bigint primary key, -- a row of the application's users, if there are any (auth.use_users)
+  username      text, -- null: signs in with the e-mail alone (login_emails)
+  password_hash text, -- argon2id, as a PHC string; null: signs in with an identity of a provider alone
+  role          text not null default 'authenticated',
+  permissions   text[] not null default '{}',
+  disabled_at   timestamptz, -- null while the account may sign in
+  created_at    timestamptz not null default now(),
+  epoch         integer not null default 0, -- tokens and sessions of an earlier epoch are not valid
+  -- The look-alike form of the username (rest-gateway/auth/login-names.ts). Null: not computed yet, or another account
+  -- already has it.
+  username_skeleton text,
+  name          text not null, -- of the user, for claims
+
+  -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
+  constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
+  constraint accounts_role_known check (role in ('authenticated', 'admin')),
+  constraint accounts_password_hash_format check (password_hash like '$argon2id$%'),
+  constraint accounts_name_length check (name ~ '\S' and char_length(name) <= 200)
+);
+-- Looking up the account of a login.
+create unique index accounts_username_key on auth_private.accounts (lower(username));
+-- Two accounts never have usernames that look alike.
+create unique index accounts_username_skeleton_key
+  on auth_private.accounts (coalesce(username_skeleton, lower(username)));
+
+comment on index auth_private.accounts_username_key is 'username already taken';
+comment on index auth_private.accounts_username_skeleton_key is 'username already taken';
+comment on constraint accounts_username_format on auth_private.accounts is
+  'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
+comment on constraint accounts_name_length on auth_private.accounts is 'name must have 1 to 200 characters';
+
+-- The e-mails that accounts sign in with, and those that accounts have signed in with before: they stay reserved for a
+-- time. The e-mail that the application shows may differ: other callers may change that one.
+create table auth_private.login_emails (
+  user_id     bigint not null references auth_private.accounts on delete cascade,
+  email       text not null,
+  skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as lower(email)
+  released_at timestamptz, -- null while the account signs in with it
+
+  primary key (user_id, email),
+  constraint login_emails_email_format check (auth.is_email(email))
+);
+-- Looking up the account of a login.
+create unique index login_emails_email_key on auth_private.login_emails (lower(email));
+-- Two accounts never have e-mails that look alike.
+create unique index login_emails_skeleton_key on auth_private.login_emails (coalesce(skeleton, lower(email)));
+-- An account signs in with one e-mail.
+create unique index login_emails_user_id_key on auth_private.login_emails (user_id) where released_at is null;
+-- Deleting those whose reservation has ended.
+create index login_emails_released_at_idx on auth_private.login_emails (released_at) where released_at is not null;
+
+comment on table auth_private.login_emails is
+  'The e-mails that accounts sign in with, and those that are reserved for them.';
+comment on index auth_private.login_emails_email_key is 'email already registered';
+comment on index auth_private.login_emails_skeleton_key is 'email already registered';
+comment on constraint login_emails_email_format on auth_private.login_emails is 'email must be a valid address';
+
+-- The second factor of an account. The service encrypts secrets with a key that is not in this database.
+create table auth_private.factors (
+  user_id       bigint primary key references auth_private.accounts on delete cascade,
+  secret        bytea, -- null until it is enabled
+  pending       bytea, -- null unless an enrolment is pending
+  pending_until timestamptz,
+  enabled_at    timestamptz, -- null until it is enabled
+  last_step     bigint not null default 0, -- the last 30 s step whose code was accepted: a code is accepted once
+
+  constraint factors_secret_known check ((secret is null) = (enabled_at is null)),
+  constraint factors_pending_known check ((pending is null) = (pending_until is null))
+);
+
+-- Codes for users who have lost their app, as keyed hashes; each is valid once.
+create table auth_private.backup_codes (
+  user_id   bigint not null references auth_private.factors on delete cascade,
+  code_hash bytea not null,
+  used_at   timestamptz, -- null while it is valid
+
+  primary key (user_id, code_hash),
+  constraint backup_codes_code_hash_length check (octet_length(code_hash) = 32)
+);
+
+comment on table auth_private.factors is 'The second factor of an account; secrets are encrypted.';
+comment on table auth_private.backup_codes is 'Codes in place of a second factor, as keyed hashes.';
+
+-- One sign-in and its refresh tokens, each of which replaced the one before. Access tokens name the family as `sid`.
+create table auth_private.token_families (
+  id         uuid primary key default gen_random_uuid(),
+  user_id    bigint not null references auth_private.accounts on delete cascade,
+  epoch      integer not null, -- the epoch of the account at sign-in
+  started_at timestamptz not null default now(),
+  revoked_at timestamptz, -- null while it is valid
+  kept_at    timestamptz -- when it was moved to a new epoch: its access tokens of the previous epoch stay valid
+);
+-- Revoking all tokens of a user.
+create index token_families_user_id_idx on auth_private.token_families (user_id);
+-- The revoked families that a user's access tokens must not name.
+create index token_families_revoked_at_idx on auth_private.token_families (user_id, revoked_at)
+  where revoked_at is not null;
+-- The families whose access tokens may be of an earlier epoch.
+create index token_families_kept_at_idx on auth_private.token_families (user_id, kept_at)
+  where kept_at is not null;
+
+-- Refresh tokens that were issued, by their SHA-256: a token that is not in this table is not valid.
+create table auth_private.refresh_tokens (
+  token_hash bytea primary key,
+  family_id  uuid not null references auth_private.token_families on delete cascade,
+  issued_at  timestamptz not null default now(),
+  expires_at timestamptz not null,
+  spent_at   timestamptz, -- null until it was used
+
+  constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
+);
+-- The tokens of a family.
+create index refresh_tokens_family_id_idx on auth_private.refresh_tokens (family_id);
+-- Deleting expired tokens.
+create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
+
+-- Challenges of second factors that a login has completed, until they expire.
+create table auth_private.spent_challenges (
+  id       uuid primary key, -- its jti
+  spent_at timestamptz not null
+);
+
+comment on table auth_private.token_families is 'One sign-in and its refresh tokens.';
+comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
+comment on table auth_private.spent_challenges is 'Challenges of second factors that a login has completed.';
+
+-- Sessions by the SHA-256 of their id, one per user.
+create table auth_private.sessions (
+  id_hash    bytea primary key,
+  user_id    bigint not null references auth_private.accounts on delete cascade,
+  epoch      integer not null, -- the epoch of the account at sign-in
+  started_at timestamptz not null,
+  seen_at    timestamptz not null,
+  expires_at timestamptz not null, -- the end of its maximum duration
+
+  constraint sessions_id_hash_length check (octet_length(id_hash) = 32)
+);
+-- A user has at most one session.
+create unique index sessions_user_id_key on auth_private.sessions (user_id);
+
+comment on table auth_private.sessions is 'Sessions by the SHA-256 of their id.';
+
+-- Keys for programs, by their SHA-256. A user's key identifies the user; anon and service keys identify their role.
+create table auth_private.api_keys (
+  id           uuid primary key default gen_random_uuid(),
+  kind         text not null,
+  user_id      bigint references auth_private.accounts on delete cascade,
+  name         text not null,
+  prefix       text not null, -- the first characters, to recognize the key by
+  key_hash     bytea not null,
+  created_at   timestamptz not null default now(),
+  expires_at   timestamptz, -- null if it never does
+  revoked_at   timestamptz, -- null while it is valid
+  last_used_at timestamptz, -- to the minute
+
+  constraint api_keys_kind_known check (kind in ('user', 'anon', 'service')),
+  constraint api_keys_user_id_known check ((kind = 'user') = (user_id is not null)),
+  constraint api_keys_name_length check (name ~ '\S' and char_length(name) <= 100),
+  constraint api_keys_key_hash_length check (octet_length(key_hash) = 32)
+);
+-- Looking up the key of a request.
+create unique index api_keys_key_hash_key on auth_private.api_keys (key_hash);
+-- The keys of a user, newest first.
+create index api_keys_user_id_created_at_idx on auth_private.api_keys (user_id, created_at desc);
+
+comment on table auth_private.api_keys is 'Keys for programs, by their SHA-256.';
+comment on constraint api_keys_name_length on auth_private.api_keys is 'name must have 1 to 100 characters';
+
+-- What may be used once: sign-ins at a provider that have begun, sign-in codes, SAML assertions.
+create table auth_private.one_time_values (
+  kind       text not null, -- rest-gateway/auth/federated/identity-repository.ts lists them
+  key        bytea not null, -- SHA-256 of what the client or the provider must send
+  data       jsonb not null default '{}',
+  expires_at timestamptz not null,
+
+  primary key (kind, key),
+  constraint one_time_values_key_length check (octet_length(key) = 32)
+);
+-- Deleting expired values.
+create index one_time_values_expires_at_idx on auth_private.one_time_values (expires_at);
+
+comment on table auth_private.one_time_values is 'What may be used once, by the SHA-256 of its secret.';
+
+-- Identity providers beside those of the file AUTH_PROVIDERS. The owner of the database writes this table; the service
+-- follows its changes.
+create table auth_private.providers (
+  name       text primary key, -- in the URLs of the provider: /auth/oidc/<name>
+  definition jsonb not null, -- an entry of the file without its name; docs/federated-sign-in.md
+
+  constraint providers_name_format check (name ~ '^[a-z0-9][a-z0-9-]{0,49}$'),
+  constraint providers_definition_object check (jsonb_typeof(definition) = 'object'),
+  constraint providers_secrets_elsewhere check (
+    jsonb_typeof(coalesce(definition -> 'clientSecret', '{}')) = 'object'
+    and definition::text not like '%PRIVATE KEY%')
+);
+
+comment on table auth_private.providers is
+  'Identity providers beside those of the file AUTH_PROVIDERS, in the same format.';
+comment on constraint providers_secrets_elsewhere on auth_private.providers is
+  'a secret is not stored here: name an environment variable, {"env": "AUTH_SECRET_…"}';
+
+-- Identities at other providers that accounts sign in with. An identity is an issuer and a subject; an e-mail is not.
+create table auth_private.identities (
+  id        uuid primary key default gen_random_uuid(),
+  user_id   bigint not null references auth_private.accounts on delete cascade,
+  provider  text not null, -- its name when the identity was last used, for people
+  issuer    text not null,
+  subject   text not null,
+  email     text, -- as the provider gave it last, for people; it identifies nothing
+  linked_at timestamptz not null,
+  used_at   timestamptz, -- the last sign-in
+  sign_in   bytea, -- what the provider needs to end the last sign-in, encrypted; null if there is nothing
+
+  constraint identities_issuer_length check (char_length(issuer) between 1 and 500),
+  constraint identities_subject_length check (char_length(subject) between 1 and 500)
+);
+-- The account that an identity signs in to.
+create unique index identities_issuer_subject_key on auth_private.identities (issuer, subject);
+-- The identities of an account.
+create index identities_user_id_idx on auth_private.identities (user_id);
+
+comment on table auth_private.identities is
+  'Identities at other providers that accounts sign in with, by issuer and subject.';
+comment on index auth_private.identities_issuer_subject_key is 'this identity already belongs to an account';
+
+-- Failed and undecided attempts, such as logins, which limit the guessing of credentials.
+create table auth_private.attempts (
+  id     bigint generated always as identity primary key,
+  key    bytea not null, -- auth_private.attempt_key: a user at an address, an address, a user's second factor
+  at     timestamptz not null,
+  counts boolean not null default false, -- false until it is decided
+
+  constraint attempts_key_length check (octet_length(key) = 32)
+);
+-- Attempts within the window.
+create index attempts_key_at_idx on auth_private.attempts (key, at);
+-- Deleting old attempts.
+create index attempts_at_idx on auth_private.attempts (at);
+
+comment on table auth_private.attempts is
+  'Attempts that count, such as failed logins, and undecided ones.';
+
+-- Sign-ins, failures and changes of accounts.
+create table auth_private.security_events (
+  id      bigint generated always as identity primary key,
+  at      timestamptz not null default now(),
+  event   text not null,
+  user_id bigint, -- null if unknown; no foreign key: events outlive users
+  address inet, -- null if no client caused it
+  detail  jsonb not null default '{}',
+  operator text -- null if the user acted
+);
+-- Events of a user, newest first.
+create index security_events_user_id_at_idx on auth_private.security_events (user_id, at desc);
+-- Events, newest first, and deleting old ones.
+create index security_events_at_idx on auth_private.security_events (at desc);
+
+comment on table auth_private.security_events is 'Sign-ins, failures and changes of accounts.';
+
+-- Settings of the service that functions read.
+create table auth_private.settings (
+  name  text primary key,
+  value text not null
+);
+insert into auth_private.settings
+values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds');
+
+comment on table auth_private.settings is
+  'Settings of the service that functions read. The service writes them at each start.';
+
+-- Functions of the application that sign-up and sign-in call.
+create table auth_private.hooks (
+  point    text primary key,
+  function text not null, -- its signature: pg_upgrade refuses tables with columns of type regprocedure
+
+  constraint hooks_point_known check (
+    point in ('before_sign_up', 'new_user', 'after_sign_up', 'new_email', 'claims'))
+);
+
+comment on table auth_private.hooks is
+  'Functions of the application that sign-up and sign-in call, set with auth.use_hook.';

@@ -1,0 +1,66 @@
+-- The tables whose changes the service sends to subscribers. It adds the tables that callers may read, and removes
+-- those that they may no longer read (db/changes/publication.ts).
+do $$
+begin
+  if not exists (select from pg_publication where pubname = 'content_changes') then
+    create publication content_changes;
+  end if;
+  alter publication content_changes
+    set (publish = 'insert, update, delete, truncate', publish_via_partition_root = true);
+  -- Otherwise a stored generated column in one of the tables would make its updates and deletes fail.
+  if current_setting('server_version_num')::integer >= 180000 then
+    alter publication content_changes set (publish_generated_columns = 'stored');
+  end if;
+end $$;
+
+-- The service calls these functions. As their owner: its login owns no tables. They give up soon when a table is
+-- locked, because everything that needs the table would wait behind them.
+create or replace function changes.set_identity(relation regclass, identity text) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  execute format('alter table %s replica identity %s', relation, case identity when 'f' then 'full' else 'default' end);
+end $$;
+
+comment on function changes.set_identity(regclass, text) is
+  'Sets what is logged of the old row with each change: f for the whole row, d for the primary key.';
+
+create or replace function changes.publish_table(relation regclass) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  -- Services start at the same time.
+  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
+  if exists (
+    select from pg_publication_rel as r
+    join pg_publication as p on p.oid = r.prpubid
+    where p.pubname = 'content_changes' and r.prrelid = relation
+  ) then return; end if;
+  execute format('alter publication content_changes add table %s', relation);
+end $$;
+
+comment on function changes.publish_table(regclass) is 'Adds the table to the publication of the service.';
+
+create or replace function changes.unpublish_table(relation regclass) returns void
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
+begin
+  perform pg_advisory_xact_lock(hashtext('content-service:publication'));
+  if exists (
+    select from pg_publication_rel as r
+    join pg_publication as p on p.oid = r.prpubid
+    where p.pubname = 'content_changes' and r.prrelid = relation
+  ) then
+    execute format('alter publication content_changes drop table %s', relation);
+  end if;
+end $$;
+
+comment on function changes.unpublish_table(regclass) is 'Removes the table from the publication of the service.';
+
+revoke execute on function
+  changes.set_identity(regclass, text),
+  changes.publish_table(regclass),
+  changes.unpublish_table(regclass)
+  from public;
+grant execute on function
+  changes.set_identity(regclass, text),
+  changes.publish_table(regclass),
+  changes.unpublish_table(regclass)
+  to changes_owner;

@@ -1,0 +1,63 @@
+-- Committed changes of rows, for subscribers.
+create schema changes;
+alter schema changes owner to changes_owner;
+comment on schema changes is 'Committed changes of rows, for subscribers; not served.';
+
+-- Where the server does not decode its write-ahead log (wal_level is not logical), triggers record changes here.
+create table changes.outbox (
+  id          bigint generated always as identity primary key,
+  transaction xid8 not null default pg_current_xact_id(),
+  recorded_at timestamptz not null default clock_timestamp(),
+  relation    oid not null,
+  operation   text not null,
+  old_row     text,
+  new_row     text
+);
+-- Changes are read in the order of their transactions.
+create index outbox_transaction_id_idx on changes.outbox (transaction, id);
+comment on table changes.outbox is $$
+Committed changes for subscribers, used without logical decoding. Rows are in the text form of their row type. The
+service deletes them after about a minute.
+$$;
+alter table changes.outbox enable row level security;
+alter table changes.outbox owner to changes_owner;
+
+create table changes.outbox_horizon (
+  transaction xid8 not null
+);
+create unique index outbox_horizon_key on changes.outbox_horizon ((true));
+comment on table changes.outbox_horizon is
+  'The changes of transactions below this one have been deleted from changes.outbox.';
+alter table changes.outbox_horizon enable row level security;
+alter table changes.outbox_horizon owner to changes_owner;
+insert into changes.outbox_horizon
+select pg_snapshot_xmin(pg_current_snapshot())
+where not exists (select from changes.outbox_horizon);
+
+-- The services that read changes from a replication slot of their own.
+create table changes.instances (
+  slot    text primary key,
+  seen_at timestamptz not null default now()
+);
+comment on table changes.instances is $$
+The replication slots of the services. A service renews its row each minute. Another one drops the slot of a service
+that has not done so for 10 minutes, because the server keeps the write-ahead log for it.
+$$;
+alter table changes.instances enable row level security;
+alter table changes.instances owner to changes_owner;
+
+-- How far clients had received changes when they lost their connections.
+create table changes.lost_channels (
+  identity   text not null,
+  position   text not null,
+  last_ref   bigint not null,
+  expires_at timestamptz not null
+);
+create index lost_channels_identity_idx on changes.lost_channels (identity);
+create index lost_channels_expires_at_idx on changes.lost_channels (expires_at);
+comment on table changes.lost_channels is $$
+The channels of realtime clients that have lost their connections. A client that connects again, perhaps to another
+process, continues at its position. The service deletes the rows after a minute. The identity is a digest.
+$$;
+alter table changes.lost_channels enable row level security;
+alter table changes.lost_channels owner to changes_owner;

@@ -1,0 +1,44 @@
+/** A part of the service in the database. Its folder has `tables.sql`, the tables as they are, and `migrations/`, which change older ones. */
+export type Module = {
+  readonly name: "caller" | "auth" | "tasks" | "feed" | "channels";
+  /** The schemas that it creates. */
+  readonly schemas: readonly string[];
+  /** Files of functions, triggers, policies and grants, in this order. When one has changed, all are executed again. */
+  readonly code: readonly string[];
+};
+
+/** The modules in the order in which they are installed. */
+export const MODULES: readonly Module[] = [
+  { name: "caller", schemas: ["auth"], code: ["roles.sql", "functions.sql"] },
+  {
+    name: "auth",
+    schemas: ["auth_private", "auth_api"],
+    code: [
+      "hooks.sql",
+      "accounts.sql",
+      "tokens.sql",
+      "sessions.sql",
+      "keys.sql",
+      "security_events.sql",
+      "recent_sign_in.sql",
+      "login_emails.sql",
+      "federated.sql",
+      "attempts.sql",
+      "added_users.sql",
+      "factors.sql",
+      "act_as.sql",
+      "owner.sql",
+    ],
+  },
+  {
+    name: "tasks",
+    schemas: ["tasks", "graphile_worker"],
+    code: ["limits.sql", "functions.sql", "workers.sql", "access.sql"],
+  },
+  {
+    name: "feed",
+    schemas: ["changes"],
+    code: ["announcements.sql", "outbox.sql", "publication.sql", "protected-writes.sql"],
+  },
+  { name: "channels", schemas: ["realtime"], code: ["functions.sql"] },
+];

@@ -1,0 +1,18 @@
+-- The whole application, in order of creation. Migrations include the same files.
+--!include roles.sql
+--!include public.sql
+--!include functions.sql
+--!include users/table.sql
+--!include users/functions.sql
+--!include users/added.sql
+--!include users/access.sql
+--!include users/sign_up.sql
+--!include users/events.sql
+--!include articles/table.sql
+--!include articles/access.sql
+--!include translations/table.sql
+--!include translations/access.sql
+--!include comments/table.sql
+--!include comments/functions.sql
+--!include comments/access.sql
+--!include articles/functions.sql
