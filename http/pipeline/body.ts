@@ -101,6 +101,7 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
       request.removeAllListeners("data");
       chunks.length = 0;
       holding?.close();
+      request.on("data", () => readLater(request));
       request.resume();
       reject(error);
     };
@@ -112,6 +113,7 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
       else {
         if (size <= SMALL) holding?.add(chunk.length);
         chunks.push(chunk);
+        if (size > SMALL) readLater(request);
       }
     });
     request.on("end", () => {
@@ -122,6 +124,12 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
     });
     request.on("error", reject);
   });
+}
+
+/** Reads on after other work. Otherwise all that a fast client has sent, some megabytes, would be read in one turn of the event loop. */
+function readLater(request: IncomingMessage): void {
+  request.pause();
+  setImmediate(() => request.resume());
 }
 
 const QUOTE = 0x22;

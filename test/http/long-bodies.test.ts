@@ -1,0 +1,59 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
+import { expect, onTestFinished, test } from "vitest";
+import { readBytes } from "../../http/pipeline/body.ts";
+import { POLL } from "../support/graphql-client.ts";
+
+/** As much as the kernel keeps for a server that does not read yet. */
+const BYTES = 2_000_000;
+
+/** What a server reads of a body in each turn of the event loop, if all of it was sent before. */
+async function readingOf(maxBytes: number) {
+  const turns: number[] = [];
+  const received: Promise<Buffer>[] = [];
+  const listener = (request: IncomingMessage) => {
+    const { socket } = request;
+    let before = socket.bytesRead;
+    const note = () => {
+      turns.push(socket.bytesRead - before);
+      before = socket.bytesRead;
+      if (!socket.destroyed) setImmediate(note);
+    };
+    note();
+    received.push(readBytes(request, maxBytes));
+    received.at(-1)!.catch(() => {});
+  };
+  const server = createServer(listener).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  await once(socket, "connect");
+  socket.write("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+  await expect.poll(() => received.length, POLL).toBe(1);
+  socket.write(`${BYTES.toString(16)}\r\n`);
+  socket.write(Buffer.alloc(BYTES, "a"));
+  socket.end("\r\n0\r\n\r\n");
+  return { turns, body: received[0]! };
+}
+
+const sum = (numbers: readonly number[]) => numbers.reduce((all, each) => all + each, 0);
+
+test("a long body is read in parts, so that other work is done between them", async () => {
+  const { turns, body } = await readingOf(BYTES);
+  expect((await body).equals(Buffer.alloc(BYTES, "a"))).toBe(true);
+  await turn();
+  expect(sum(turns)).toBeGreaterThanOrEqual(BYTES);
+  expect(Math.max(...turns)).toBeLessThanOrEqual(262_144);
+});
+
+test("and so is the rest of one that is too long", async () => {
+  const { turns, body } = await readingOf(100_000);
+  await expect(body).rejects.toMatchObject({ reason: "body too large" });
+  await expect.poll(() => sum(turns), POLL).toBeGreaterThanOrEqual(BYTES);
+  expect(Math.max(...turns)).toBeLessThanOrEqual(262_144);
+});
