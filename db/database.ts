@@ -208,7 +208,7 @@ export class Database {
     const trips = "Round trips to the database, one per transaction. Each read that shares a round trip counts as one.";
     metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
     const shared = "Reads that were sent on one connection together with others.";
-    metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.shared) });
+    metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.sharedReads.count) });
     const cancelled = "Statements that exceeded their statement timeout.";
     metrics.counter({ name: "db_statement_timeouts_total", about: cancelled, ...perPool((each) => each.cancelled) });
     metrics.gauge({
@@ -234,6 +234,11 @@ export class Database {
   /** The transactions of a task of this role. */
   forTask(role: string): Transactions {
     return this.#tasks[this.loginOf(role)];
+  }
+
+  /** Sends the reads that wait for others to share a connection with. */
+  sendReads(): void {
+    for (const { sharedReads } of [this.#data, this.#admin, this.#service]) sharedReads.send();
   }
 
   /** Transactions of callers that wait for a connection. */

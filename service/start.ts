@@ -120,7 +120,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     });
   const site = siteOf(config.console && !admin);
   const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
-  const turns = new Turns({ time: config.maxQueueTime, patience });
+  const turns = new Turns({ time: config.maxQueueTime, patience, onPause: () => app?.database.sendReads() });
   const waiting = () => turns.waiting + (app?.database.waiting ?? 0);
   const intake = new Intake({ waiting, isBusy: () => patience.isBusy() });
   const pipeline = new Pipeline({

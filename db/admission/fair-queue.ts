@@ -76,8 +76,14 @@ export class FairQueue<T> {
     this.#removeAt(line, line.items.indexOf(item));
   }
 
-  /** Takes the first item of the client with the next turn. A client whose first item may not go keeps its turn. */
-  take(mayGo: (item: T) => boolean = () => true): { readonly client: string; readonly item: T } | null {
+  /**
+   * Takes the first item of the client with the next turn. A client whose first item may not go keeps its turn, unless later ones may
+   * overtake it.
+   */
+  take(
+    mayGo: (item: T) => boolean = () => true,
+    mayOvertake = false,
+  ): { readonly client: string; readonly item: T } | null {
     for (let i = this.#order.length - 1; i >= 0; i--) {
       const line = this.#order[i]!;
       // Other networks of the same site have been served meanwhile.
@@ -86,10 +92,10 @@ export class FairQueue<T> {
         i = this.#order.length;
         continue;
       }
-      const item = line.items[0]!;
-      if (!mayGo(item)) continue;
+      const index = mayOvertake ? line.items.findIndex(mayGo) : mayGo(line.items[0]!) ? 0 : -1;
+      if (index < 0) continue;
       this.#position = Math.max(this.#position, line.position);
-      this.#removeAt(line, 0);
+      const item = this.#removeAt(line, index);
       // Of clients that have used the same, this one is now the last.
       if (line.items.length > 0) this.#move(line);
       return { client: line.client, item };

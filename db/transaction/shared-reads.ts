@@ -25,10 +25,13 @@ export class SharedReads {
     this.#options = options;
   }
 
-  /** Resolves and rejects as `Transactions.run` does. The reads of a slot that come in one turn of the event loop are sent together. */
+  /**
+   * Resolves and rejects as `Transactions.run` does. The reads of a slot that come before the next `send` are sent together, in this turn
+   * of the event loop or the next.
+   */
   run(work: Work, slot: Slot, asked: number): Promise<Result[]> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) setImmediate(() => this.#send());
+      if (this.#waiting.length === 0) setImmediate(() => this.send());
       const read = { work, asked, resolve, reject };
       const group = this.#waiting.find((each) => each.slot === slot);
       if (group === undefined) this.#waiting.push({ slot, reads: [read] });
@@ -36,7 +39,8 @@ export class SharedReads {
     });
   }
 
-  #send(): void {
+  /** Sends the reads that wait for others. */
+  send(): void {
     const groups = this.#waiting;
     this.#waiting = [];
     for (const { slot } of groups) slot.places = 0;

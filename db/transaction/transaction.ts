@@ -60,13 +60,13 @@ export class Transactions {
   syncs = 0;
   /** Transactions with a statement that has exceeded its time. */
   cancelled = 0;
+  readonly sharedReads: SharedReads;
   readonly #pool: ConnectionPool;
   readonly #options: TransactionOptions;
   readonly #preparation: Preparation;
   readonly #planner: TransactionPlanner;
   readonly #cleaning: Cleaning;
   readonly #execution: ExecutionOptions;
-  readonly #sharedReads: SharedReads;
 
   /** `owner` has the connections, if these transactions have none of their own. */
   constructor(options: TransactionOptions, owner: Transactions | null = null) {
@@ -89,7 +89,7 @@ export class Transactions {
       },
       release: (connection, slot, broken) => this.#release(connection, slot, broken),
     };
-    this.#sharedReads = new SharedReads({
+    this.sharedReads = new SharedReads({
       ...this.#execution,
       limit: options.sharedReads ?? 0,
       connect: (slot) => this.#takeClean() ?? this.#connect(slot),
@@ -134,7 +134,7 @@ export class Transactions {
       const { admission, sharedReads = 0 } = this.#options;
       if (work.pace !== null && work.pace.milliseconds < sharedReads) {
         const slot = admission.enter(recipient, true);
-        const share = (given: Slot) => this.#sharedReads.run(work, given, asked);
+        const share = (given: Slot) => this.sharedReads.run(work, given, asked);
         return slot instanceof Promise ? slot.then(share) : share(slot);
       }
       const slot = admission.enter(recipient);
@@ -144,11 +144,6 @@ export class Transactions {
     } catch (error) {
       return Promise.reject(error);
     }
-  }
-
-  /** Reads that were sent on one connection together with others. */
-  get shared(): number {
-    return this.#sharedReads.count;
   }
 
   /** Whether results may be streamed. */

@@ -7,22 +7,27 @@ export type TurnsOptions = {
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
   readonly patience: Patience;
+  /** Called at the end of a turn, and before a message for which requests would wait: what they send together is sent then. */
+  onPause?(): void;
 };
 
 /** What a client makes the process do: a request, the body of one, or a message on a socket. */
 export type Work = {
   /** The name of the client: a known caller, or else a network. */
   client(): string;
-  /** Patient work may return a promise that resolves when it is done. */
-  run(hasWaited: boolean): unknown;
+  /** A message may return a promise that resolves when it has been handled. */
+  run(): unknown;
   /** Called instead of `run` if too much waits. Absent for work that is never refused. */
   refuse?(): void;
-  /** Whether it can wait while the process is busy: the messages of a socket, from which no more is read meanwhile. */
-  readonly isPatient?: boolean;
+  /** Bytes of a message. It can wait for requests: no more is read from its socket meanwhile. */
+  readonly message?: number;
 };
 
 /** Milliseconds of a turn. After it, the event loop does other work, such as reading the responses of the database. */
 const TURN = 2;
+
+/** That of messages while requests come: requests wait for them in each step, from the first byte to the response. */
+const TURN_OF_MESSAGES = 0.5;
 
 /** Milliseconds. Work that was done at once is counted if it took longer: then something else may have waited for it. */
 const COUNTED = 1;
@@ -45,18 +50,21 @@ export class Turns {
   readonly #limit: QueueLimit;
   readonly #now: () => number;
   readonly #patience: Patience;
+  readonly #onPause: () => void;
   /** Requests that have been started. */
   #handled = 0;
-  /** Set while only patient work is left that must wait. */
+  /** Set while only messages are left that must wait. */
   #sleep: NodeJS.Timeout | null = null;
+  #isScheduled = false;
   /** When the present turn is over; null before its first work. */
   #end: number | null = null;
   /** The work of the present moment. `client` is null if it has not waited. */
   #running: { readonly work: Work; readonly client: string | null; readonly start: number } | null = null;
 
-  constructor({ time, patience, now = () => performance.now() }: TurnsOptions) {
+  constructor({ time, patience, now = () => performance.now(), onPause = () => {} }: TurnsOptions) {
     this.#now = now;
     this.#patience = patience;
+    this.#onPause = onPause;
     this.#limit = new QueueLimit({ least: time && LEAST, time, now });
   }
 
@@ -70,9 +78,10 @@ export class Turns {
     const now = this.#now();
     if (this.#end === null) {
       this.#end = now + TURN;
-      setImmediate(this.#nextTurn);
+      this.#schedule();
     }
-    const isFree = this.#running === null && this.#queue.size === 0 && now < this.#end;
+    const isNext = this.#running === null && (this.#queue.size === 0 || this.#sleep !== null) && now < this.#end;
+    const isFree = isNext && (work.message === undefined || !this.#patience.isNeeded(now));
     if (isFree) this.#run(work, null, now);
     else this.#wait(work);
     return isFree;
@@ -92,43 +101,63 @@ export class Turns {
     this.#running = { work, client, start };
     // Continues after the promises of this work that are already settled: their callbacks are part of it.
     queueMicrotask(() => process.nextTick(this.#continueTurn));
-    const done = work.run(client !== null);
-    if (work.isPatient) this.#patience.noteMessage(start, done, this.#wake);
+    const done = work.run();
+    if (work.message !== undefined) this.#patience.noteMessage(start, done, this.#wake);
   }
 
   readonly #wake = (): void => {
     if (this.#sleep === null) return;
     clearTimeout(this.#sleep);
     this.#sleep = null;
-    setImmediate(this.#nextTurn);
+    this.#schedule();
   };
 
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(this.#nextTurn);
+  }
+
   readonly #nextTurn = (): void => {
+    this.#isScheduled = false;
     this.#end = null;
+    if (this.#sleep !== null) clearTimeout(this.#sleep);
     this.#sleep = null;
     if (this.#queue.size === 0) return;
     const now = this.#now();
     this.#end = now + TURN;
-    if (this.#running !== null || this.#runNext(now)) setImmediate(this.#nextTurn);
-    // Only patient work is left: the process must be idle to find out that it is not busy.
-    else this.#sleep = setTimeout(this.#nextTurn, PAUSE);
+    if (this.#running !== null || this.#runNext(now)) this.#schedule();
+    else this.#rest();
   };
+
+  /** Only messages are left: the process must be idle to find out that it is not busy. */
+  #rest(): void {
+    this.#end = null;
+    this.#sleep = setTimeout(this.#nextTurn, PAUSE);
+  }
 
   readonly #continueTurn = (): void => {
     const now = this.#now();
     const { work, client, start } = this.#running!;
     this.#running = null;
     const used = now - start;
-    if (work.isPatient) this.#patience.use(used);
+    if (work.message !== undefined) this.#patience.use(now, used);
     if (client !== null || used >= COUNTED) this.#queue.use(client ?? work.client(), used);
-    if (this.#end !== null && now < this.#end) this.#runNext(now);
+    // Done at once: other work of this turn may follow.
+    if (client === null && (this.#queue.size === 0 || this.#sleep !== null)) return;
+    if (this.#end === null || now >= this.#end || !this.#runNext(now)) this.#onPause();
   };
 
   /** Returns whether there was work. */
   #runNext(now: number): boolean {
-    const next = this.#patience.mayRun(now) ? this.#queue.take() : this.#queue.take(({ isPatient }) => !isPatient);
+    const limit = this.#patience.limit(now);
+    const next = this.#queue.take(({ message }) => message === undefined || message < limit, true);
     if (next === null) return false;
     if (next.item.refuse) this.#limit.decreased(this.#queue.counted);
+    if (next.item.message !== undefined && this.#patience.isNeeded(now)) {
+      this.#onPause();
+      this.#end = Math.min(this.#end!, now + TURN_OF_MESSAGES);
+    }
     this.#run(next.item, next.client, now);
     return true;
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 import type { Config } from "../../config/config.ts";
 import { networkOf } from "../../db/network.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
@@ -12,6 +12,7 @@ import type { Routes } from "../pipeline/routes.ts";
 import { type Client, type Clients, IntervalCount } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 import type { RateLimit } from "./rate-limit.ts";
+import { type MessageListener, receiveMessages } from "./socket-messages.ts";
 import { spreadOut } from "./spread.ts";
 import type { Turns } from "./turns.ts";
 
@@ -26,9 +27,6 @@ export type UpgradeRequest = {
   readonly requestId: string;
   readonly identity: RequestIdentity;
 };
-
-/** May return a promise that resolves when the message has been handled. */
-type MessageListener = (data: RawData, isBinary: boolean) => unknown;
 
 /** The same when the socket is open. */
 export type SocketExchange = UpgradeRequest & {
@@ -85,8 +83,6 @@ const HEARTBEAT = 30_000;
 const SERVICE_RESTART = 1012;
 const TOO_MANY_MESSAGES = 4429;
 const MINUTE = 60_000;
-/** Bytes of messages that may wait before no more is read from their socket. */
-const MAX_WAITING = 16_384;
 /** Operations of a socket that may be refused within a minute. */
 const MAX_REFUSED = 100;
 
@@ -184,23 +180,10 @@ export class UpgradeGate {
       this.#limit(websocket, client);
       const countOperation = this.#operationCounter(websocket, client);
       const ping = (payload: string) => this.#ping(websocket, payload);
-      const onMessage: SocketExchange["onMessage"] = (listener) => this.#receive(websocket, client, listener);
+      const { turns } = this.#options;
+      const onMessage: SocketExchange["onMessage"] = (listener) =>
+        receiveMessages(websocket, { network: client.name, turns }, listener);
       route.accept(websocket, { ...upgrade, client, countOperation, onMessage, ping });
-    });
-  }
-
-  #receive(websocket: WebSocket, { name: network }: Client, listener: MessageListener): void {
-    let waiting = 0;
-    websocket.on("message", (data, isBinary) => {
-      const bytes = (data as Buffer).length;
-      const run = (hasWaited: boolean) => {
-        if (hasWaited) waiting -= bytes;
-        if (hasWaited && waiting <= MAX_WAITING) websocket.resume();
-        return listener(data, isBinary);
-      };
-      if (this.#options.turns.add({ client: () => network, run, isPatient: true })) return;
-      waiting += bytes;
-      if (waiting > MAX_WAITING) websocket.pause();
     });
   }
 

@@ -6,6 +6,8 @@ import { Turns } from "../../http/limits/turns.ts";
 class Process {
   /** What happens, in order: `ada 1`, or `ada 2 refused`. */
   readonly events: string[] = [];
+  /** The same with the pauses, in which is sent what requests send together. */
+  readonly steps: string[] = [];
   /** Milliseconds. */
   now = 0;
   utilization = 0;
@@ -14,8 +16,9 @@ class Process {
   constructor(time = 0) {
     this.#turns = new Turns({
       time,
-      patience: new Patience({ running: 2, utilization: () => this.utilization }),
+      patience: new Patience({ running: 2, utilization: () => this.utilization, now: () => this.now }),
       now: () => this.now,
+      onPause: () => this.steps.push("pause"),
     });
   }
 
@@ -32,19 +35,22 @@ class Process {
   }
 
   /** `done` resolves when the message has been handled. */
-  message(name: string, { milliseconds = 3, done }: { milliseconds?: number; done?: Promise<void> } = {}): void {
+  message(name: string, { milliseconds = 3, bytes = 1, done }: MessageOptions = {}): void {
     const run = () => {
       this.#work(name, milliseconds);
       return done;
     };
-    this.#turns.add({ client: () => clientOf(name), run, isPatient: true });
+    this.#turns.add({ client: () => clientOf(name), run, message: bytes });
   }
 
   #work(name: string, milliseconds: number): void {
     this.now += milliseconds;
     this.events.push(name);
+    this.steps.push(name);
   }
 }
+
+type MessageOptions = { milliseconds?: number; bytes?: number; done?: Promise<void> };
 
 const clientOf = (name: string) => name.split(" ")[0]!;
 const turnOfLoop = () => new Promise((resolve) => setImmediate(resolve));
@@ -84,6 +90,16 @@ test("all work that a request has at once is done before the next request", asyn
     });
   const expected = ["first", "second", "third"].flatMap((name) => [1, 2, 3].map((i) => `${name}, step ${i}`));
   await expect.poll(() => steps).toEqual(expected);
+});
+
+test("there is a pause before a message and at the end of a turn", async () => {
+  const process = new Process();
+  process.request("ada 1", 0);
+  process.message("eve 1", { milliseconds: 0 });
+  process.request("ada 2", 0);
+  process.request("ada 3", 0);
+  await expect.poll(() => process.events).toContain("eve 1");
+  expect(process.steps).toEqual(["ada 1", "pause", "eve 1", "ada 2", "ada 3", "pause"]);
 });
 
 test("clients that use the same time take turns", async () => {
@@ -170,6 +186,24 @@ describe("messages of sockets", () => {
     await expect.poll(() => process.events).toContain("eve 4");
   });
 
+  test("are handled for a quarter of the time, two at a time, while requests come", async () => {
+    const process = new Process();
+    const first = Promise.withResolvers<void>();
+    process.request("bob 1");
+    process.message("eve 1", { milliseconds: 0, done: first.promise });
+    await expect.poll(() => process.events).toContain("eve 1");
+    // Twenty of them were saved. The others are half of 160.
+    process.now += 100;
+    first.resolve();
+    await turnOfLoop();
+    process.message("eve 2", { milliseconds: 0 });
+    process.now += 50;
+    for (let i = 0; i < 5; i++) await turnOfLoop();
+    expect(process.events).not.toContain("eve 2");
+    process.now += 10;
+    await expect.poll(() => process.events).toContain("eve 2");
+  });
+
   test("wait while the process is busy, requests come, and messages have used their quarter of the time", async () => {
     const process = new Process();
     process.utilization = 0.9;
@@ -183,6 +217,53 @@ describe("messages of sockets", () => {
     await expect.poll(() => process.events).toContain("bob 2");
     process.now += 60;
     await expect.poll(() => process.events).toContain("eve 2");
+  });
+
+  test("of 4 kB wait for a hundred times what one has taken beyond two milliseconds, and shorter ones overtake them", async () => {
+    const process = new Process();
+    process.request("bob 1");
+    process.message("eve 1", { milliseconds: 5, bytes: 4096 });
+    await expect.poll(() => process.events).toEqual(["bob 1", "eve 1"]);
+    process.message("eve 2", { milliseconds: 0, bytes: 4096 });
+    process.message("eve 3", { milliseconds: 0, bytes: 4095 });
+    await expect.poll(() => process.events).toEqual(["bob 1", "eve 1", "eve 3"]);
+    process.now += 270;
+    process.request("bob 2");
+    for (let i = 0; i < 5; i++) await turnOfLoop();
+    expect(process.events).not.toContain("eve 2");
+    process.now += 60;
+    await expect.poll(() => process.events).toContain("eve 2");
+  });
+
+  test("are not counted as long if no request waited for them", async () => {
+    const process = new Process();
+    process.message("eve 1", { milliseconds: 50, bytes: 4096 });
+    process.request("bob 1");
+    process.message("eve 2", { bytes: 4096 });
+    await expect.poll(() => process.events).toEqual(["eve 1", "bob 1", "eve 2"]);
+  });
+
+  test("that wait do not delay a request", async () => {
+    const process = new Process();
+    process.utilization = 0.9;
+    process.request("bob 1");
+    process.message("eve 1", { milliseconds: 30 });
+    process.message("eve 2", { milliseconds: 0 });
+    await expect.poll(() => process.events).toEqual(["bob 1", "eve 1"]);
+    for (let i = 0; i < 5; i++) await turnOfLoop();
+    process.request("bob 2", 0);
+    expect(process.events).toEqual(["bob 1", "eve 1", "bob 2"]);
+    process.now += 60;
+    await expect.poll(() => process.events).toContain("eve 2");
+  });
+
+  test("have a turn of half a millisecond while requests come", async () => {
+    const process = new Process();
+    process.request("bob 1", 0);
+    for (const name of named("eve", 1, 6)) process.message(name, { milliseconds: 0.25 });
+    await turnOfLoop();
+    expect(process.events.length).toBeLessThan(7);
+    await expect.poll(() => process.events).toEqual(["bob 1", ...named("eve", 1, 6)]);
   });
 
   test("do not wait if no request came within a second", async () => {
