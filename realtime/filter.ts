@@ -2,7 +2,7 @@ import { allOf, type Filter, filterOf, negated } from "../db/filters/condition.t
 import { isKeyword, isOperator, KEYWORDS, OPERATORS, type Operator } from "../db/filters/operators.ts";
 import { type Comparison, parseLogic } from "../db/filters/parse.ts";
 import { Problem } from "../db/problems/problem.ts";
-import { FilterError, type FilterRequest, filterRequestOf } from "../db/rights/filter.ts";
+import { FilterError, type FilterRequest, filterRequestOf, refuseLongLists } from "../db/rights/filter.ts";
 import { writeArray } from "../db/wire/array-text.ts";
 
 /** Levels of `and(…)` and `or(…)`. */
@@ -59,7 +59,9 @@ function operandOf(operator: Operator, value: string, text: string): Partial<Fil
       const list = /^\((.*)\)$/s.exec(value.trim());
       if (!list) throw unreadable(text, `${operator} requires a list in brackets: ${operator}.(a,b)`);
       const isEmpty = list[1]!.trim() === "";
-      return { value: writeArray(isEmpty ? [] : splitTop(list[1]!).map((each) => unquoted(each.trim()))) };
+      const values = isEmpty ? [] : splitTop(list[1]!);
+      refuseLongLists(values.length);
+      return { value: writeArray(values.map((each) => unquoted(each.trim()))) };
     }
     case "keyword": {
       const keyword = value.trim().toLowerCase();

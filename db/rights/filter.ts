@@ -40,6 +40,12 @@ export const MAX_FILTER_VALUES = 1000;
 /** A filter that cannot be applied. The message is for the developer of the client. */
 export class FilterError extends Error {}
 
+/** `values` are those of the lists that have been read. Throws FilterError. */
+export function refuseLongLists(values: number): void {
+  if (values > MAX_FILTER_VALUES)
+    throw new FilterError(`the lists of a filter on changes can have at most ${MAX_FILTER_VALUES} values`);
+}
+
 /**
  * Checks the names and values of a filter, and converts the values to the text that Postgres writes for them. Returns a promise only
  * if Postgres must read a value. Throws, or rejects with, FilterError.
@@ -118,8 +124,7 @@ class FilterReader {
     const type = typeOf(column);
     const values = elementsOf(array) as readonly string[];
     this.#values += values.length;
-    if (this.#values > MAX_FILTER_VALUES)
-      throw new FilterError(`the lists of a filter on changes can have at most ${MAX_FILTER_VALUES} values`);
+    refuseLongLists(this.#values);
     const texts = values.map((value) => textOf(value, column));
     const term = this.#add(texts as readonly string[], `${type}[]`);
     const write = (parameter: string) => `(${parameter}::${type}[])::pg_catalog.text`;

@@ -230,6 +230,10 @@ const REFUSALS = [
   [{ filter: "id=about.1" }, 'MalformedJoin: the filter "id=about.1" is not valid: unknown operator about'],
   [{ filter: "id" }, 'MalformedJoin: the filter "id" is not valid: a condition is column=operator.value'],
   [{ filter: 'body=eq."a' }, `MalformedJoin: the filter "body=eq."a" is not valid: a quote is not closed`],
+  [
+    { filter: `id=in.(${Array.from({ length: 1001 }, (_, i) => i)})` },
+    "MalformedJoin: the lists of a filter on changes can have at most 1000 values",
+  ],
   [{ filter: "id=eq.x" }, 'MalformedJoin: invalid input syntax for type bigint: "x"'],
   [{ filter: "body=match.(" }, "MalformedJoin: invalid regular expression: parentheses () not balanced"],
   [{ select: ["nothing"] }, 'MalformedJoin: public.notes has no column "nothing" to select'],
