@@ -14,6 +14,7 @@ const MIN_NODE = [24, 2];
 /** The options of Node for the service. */
 const NODE_OPTIONS = [
   `--require=${siblingOf("early-signals")}`,
+  "--v8-pool-size=0",
   "--max-semi-space-size=16",
   "--heap-growing-percent=40",
   "--no-memory-reducer-favors-memory",
