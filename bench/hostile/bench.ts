@@ -193,7 +193,8 @@ function report(
     list(CASES),
     `Rounds: ${options.rounds}, ${options.seconds} s each, by ${ABOUT_NETWORKS}. Another network sends ${READ_RATE} reads of one row per ` +
       `second by ${USERS} users, and has ${SUBSCRIBERS} subscribers, each of which receives a change every ${WRITE_PAUSE} ms. The attackers ` +
-      "share the cores with the service, at a lower priority: the clients of a real service run on other machines.",
+      "run on the same machine, but only while a core is free (SCHED_IDLE): those of a real service are other machines. How often they " +
+      "try is the last column.",
     "### Goals",
     goalsTable(measured.flatMap(goalsOf)),
     "### All numbers",

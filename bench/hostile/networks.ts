@@ -1,6 +1,5 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ATTACKS } from "./attacks.ts";
@@ -15,15 +14,19 @@ const PAUSE = 200;
 
 export const ABOUT_NETWORKS = `${NETWORKS} networks with ${ADDRESSES} IP addresses each`;
 
+/**
+ * The attackers of a real service are other machines. Here they run only while the service, the database and the measured client leave
+ * a core free: otherwise a read would also wait for the work of the attackers. Source: sched(7), SCHED_IDLE.
+ */
+const IDLE = { execPath: "chrt", execArgv: ["--idle", "0", process.execPath] };
+
 /** Lets all networks attack from a child process, each with the attack of this name, or with all. */
 export async function startNetworks(address: string, name: string | null): Promise<{ stop(): Promise<Tries> }> {
-  const child = fork(fileURLToPath(import.meta.url));
+  const child = fork(fileURLToPath(import.meta.url), IDLE);
   const kill = () => child.kill("SIGKILL");
   process.once("exit", kill);
   child.once("exit", () => process.off("exit", kill));
   await once(child, "spawn");
-  // The clients of a real service run on other machines.
-  setPriority(child.pid!, 10);
   child.send({ address, name } satisfies Order);
   return {
     async stop() {
