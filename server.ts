@@ -1,9 +1,11 @@
 import cluster from "node:cluster";
 import type { Logger } from "pino";
+import { describeOwn } from "./app/application.ts";
 import { type Configured, configure } from "./app/configured.ts";
+import { loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
-import { ConfigError, helpText } from "./config/config.ts";
+import { ConfigError, folderIn, helpText } from "./config/config.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
 import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
@@ -21,7 +23,8 @@ export { type Service, startService } from "./service/start.ts";
 
 async function main(): Promise<void> {
   const given = process.argv.slice(2);
-  if (given.includes("--help") || given.includes("-h")) return void process.stdout.write(helpText());
+  if (given.includes("--help") || given.includes("-h"))
+    return void process.stdout.write(helpText(await ownSettings(given.find((argument) => !argument.startsWith("-")))));
   const [folder, ...more] = given;
   const unknown = folder?.startsWith("-") ? folder : more[0];
   if (unknown !== undefined)
@@ -101,6 +104,9 @@ async function startInProcesses(configured: Configured, log: Logger): Promise<St
   const options = { count, environment, instanceId, stopTimeout, open: () => openConfigured(configured, log), log };
   return { tokens, ...(await startWorkers(options)) };
 }
+
+/** The settings of the application, if it can be read. */
+const ownSettings = (folder = folderIn()) => loadApplication(folder).then(describeOwn, () => []);
 
 const refuse = (message: string): void => {
   process.stderr.write(`${message}\n`);

@@ -1,14 +1,15 @@
 import { existsSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { Router } from "express";
+import { COMMAND } from "../config/command.ts";
 import { isSetting, type Config as Settings } from "../config/config.ts";
 import { ConfigError, parseValue } from "../config/setting-types.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
-import type { Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
+import type { Config, Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
 import type { Definition } from "./load.ts";
-import { originOf } from "./origin.ts";
+import { lineIn, originOf } from "./origin.ts";
 
 /** An application in one environment, as the service uses it. */
 export type Application = {
@@ -46,19 +47,33 @@ const DEFAULTS = {
   hasAccount: false,
 } as const satisfies Omit<Description, keyof Pick<Description, "name" | "singular" | "about" | "table" | "fields">>;
 
-/** Names of the environment variables that an application declares. */
-export const declaredNames = ({ config }: Definition): readonly string[] => Object.keys(config.environment ?? {});
+/** What the settings of the service depend on. Throws ConfigError for settings that do not belong into the file. */
+export function settingsOf({ folder, config }: Definition) {
+  const { environment = {}, settings = {} } = config;
+  const refuse = (reason: string): never => {
+    throw new ConfigError(`${placeOf(config, folder)}: ${reason}`);
+  };
+  for (const name of Object.keys(environment))
+    if (isSetting(name)) refuse(`${name} is a setting of the service: use another name, such as APP_${name}`);
+  for (const [name, value] of Object.entries(settings)) {
+    if (!isSetting(name)) refuse(`${name} is not a setting of the service; ${COMMAND} start --help lists all settings`);
+    if (/(SECRET|KEY)$/.test(name) || hasPassword(String(value)))
+      refuse(`${name} is a secret, which does not belong into a file of the application: set it in the environment`);
+  }
+  return { declared: Object.keys(environment), settings };
+}
+
+const hasPassword = (value: string) => URL.parse(value)?.password || false;
+
+/** The environment variables that an application declares, for people. */
+export const describeOwn = ({ config }: Definition) =>
+  Object.entries(config.environment ?? {}).map(([name, type]) => ({ name, about: type.description ?? "" }));
 
 /** The application with the values of these settings. Throws ConfigError, which names the file, its line and what to do. */
 export function applicationOf(
   { folder, config }: Definition,
   settings: Pick<Settings, "declared" | "embedded">,
 ): Application {
-  const taken = Object.keys(config.environment ?? {}).find((name) => isSetting(name));
-  if (taken !== undefined)
-    throw new ConfigError(
-      `${placeOf(config, folder)}: ${taken} is a setting of the service: use another name, such as APP_${taken}`,
-    );
   const environment = valuesOf(config.environment ?? {}, settings.declared);
   const deployment: Deployment = { embedded: settings.embedded };
   const { graphql } = config;
@@ -77,8 +92,18 @@ export function applicationOf(
     dialects: chosen(config.dialects ?? []),
     routes: chosen(config.routes ?? []),
     tasks,
-    plugins: async () => (graphql ? (await graphql(environment)).plugins : []),
+    plugins: async () => (graphql ? loadPlugins(() => graphql(environment), folder) : []),
   };
+}
+
+/** Rejects with ConfigError, which names the line. */
+async function loadPlugins(load: () => ReturnType<NonNullable<Config["graphql"]>>, folder: string | null) {
+  const loaded = await load().catch((error: Error) => {
+    const line = lineIn(error.stack ?? "", folder ?? "/") ?? "graphql of content-service.config.ts";
+    throw new ConfigError(`${line}: ${error.message}`, { cause: error });
+  });
+  if (Array.isArray(loaded.plugins)) return loaded.plugins;
+  throw new ConfigError("graphql of content-service.config.ts must return { plugins: […] }");
 }
 
 /** Where the migrations of an application are. */

@@ -1,5 +1,5 @@
 import { type Config, type Environment, folderIn, readConfig } from "../config/config.ts";
-import { type Application, applicationOf, declaredNames } from "./application.ts";
+import { type Application, applicationOf, settingsOf } from "./application.ts";
 import { loadApplication } from "./load.ts";
 
 /** The settings and the application of a service. */
@@ -22,8 +22,8 @@ type Options = {
 /** Reads the settings and the application. Throws ConfigError. */
 export async function configure({ folder, environment, needsKeys = true }: Options): Promise<Configured> {
   const definition = await loadApplication(folder ?? folderIn(environment));
-  const declared = declaredNames(definition);
-  const reread = () => readConfig(environment, { needsKeys, declared });
+  const ofApplication = settingsOf(definition);
+  const reread = () => readConfig(environment, { needsKeys, ...ofApplication });
   const config = reread();
   return { config, application: applicationOf(definition, config), reread };
 }

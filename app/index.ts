@@ -1,6 +1,7 @@
 // What applications import as "content-service".
 import type { Router } from "express";
 import type { z } from "zod";
+import type { SettingName } from "../config/config.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import type { OwnTask as Task } from "../rest-gateway/tasks/own-task.ts";
@@ -32,6 +33,8 @@ export type Resource = Pick<Description, "name" | "singular" | "about" | "table"
 
 /** An application: what `content-service.config.ts` exports. Tables, policies and functions are not here: they are SQL. */
 export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
+  /** Settings of the service for every deployment. The environment and SETTINGS_FILE come first. Secrets are refused. */
+  readonly settings?: Readonly<Partial<Record<SettingName, string | number | boolean>>>;
   /** Environment variables of the application. They are checked at the start; names that begin with APP_ stay free of settings of the service. */
   readonly environment?: Types;
   /** The accounts that db/seed.sql creates, which the start prints: `ada, password …` */

@@ -19,6 +19,7 @@ export const NO_APPLICATION: Definition = { folder: null, config: {} };
 
 /** The members of `Config`. */
 const MEMBERS: Readonly<Record<keyof Config, true>> = {
+  settings: true,
   environment: true,
   seedAccounts: true,
   resources: true,

@@ -64,7 +64,14 @@ type UnsetByDefault =
   | "taskAnonymous"
   | "jwtIssuers";
 
-type ReadOptions = { readonly needsKeys?: boolean; readonly declared?: readonly string[]; readonly limits?: Limits };
+type ReadOptions = {
+  readonly needsKeys?: boolean;
+  readonly declared?: readonly string[];
+  readonly settings?: Readonly<Partial<Record<SettingName, string | number | boolean>>>;
+  readonly limits?: Limits;
+};
+
+export type SettingName = keyof typeof SETTINGS;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -73,8 +80,8 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|L
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
- * key for tokens is required unless the service can run without one. `declared` are the names that the application declares. Tests
- * replace limits by `limits`. Throws ConfigError.
+ * key for tokens is required unless the service can run without one. `declared` are the names that the application declares, and
+ * `settings` those that it sets, unless the environment does. Tests replace limits by `limits`. Throws ConfigError.
  *
  *   readConfig({ PORT: "8080" }).port               // 8080
  *   readConfig({ PGRST_SERVER_PORT: "8080" }).port  // 8080
@@ -82,7 +89,7 @@ const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|L
  */
 export function readConfig(
   given: Environment = process.env,
-  { needsKeys = true, declared = [], limits = {} }: ReadOptions = {},
+  { needsKeys = true, declared = [], settings = {}, limits = {} }: ReadOptions = {},
 ): Config {
   const environment = withFile(given, declared);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
@@ -91,7 +98,10 @@ export function readConfig(
   const parsed = Object.fromEntries(
     Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
       const theirs = translated.filter((other) => other.name === name && other.text !== "");
-      return [camelCase(name.toLowerCase()), readSetting(name, setting, environment[name], theirs, defaults[name])];
+      return [
+        camelCase(name.toLowerCase()),
+        readSetting(name, setting, environment[name], theirs, settings[name as SettingName], defaults[name]),
+      ];
     }),
   ) as Parsed;
   const embedded = parsed.databaseUrl === "";
@@ -175,10 +185,13 @@ function readSetting(
   { type, fallback }: Setting<unknown>,
   own: string | undefined,
   translated: readonly Translated[],
+  ofApplication: string | number | boolean | undefined,
   postgrestDefault: string | undefined,
 ): unknown {
   const given = [...(own ? [{ from: name, text: own }] : []), ...translated];
   const [first, ...others] = given.map(({ from, text }) => ({ from, value: parseValue(from, type, text) }));
+  if (first === undefined && ofApplication !== undefined)
+    return parseValue(`${name} of the application`, type, String(ofApplication));
   if (first === undefined) return parseValue(name, type, postgrestDefault ?? fallback);
   const other = others.find(({ value }) => JSON.stringify(value) !== JSON.stringify(first.value));
   if (other) throw new ConfigError(`${first.from} and ${other.from} have different values; set only one of them`);
@@ -257,13 +270,14 @@ function rejectInvalidKeys(jwks: string): void {
 export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
   Object.entries(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));
 
-/** The output of `content-service start --help`. */
-export function helpText(): string {
-  const width = Math.max(...describeSettings().map(({ name }) => name.length)) + 2;
-  const lines = describeSettings().map(({ name, fallback, about }) => {
-    const shown = fallback === "" ? "" : ` Default: ${fallback}.`;
-    return `  ${name.padEnd(width)}${about}${shown}`;
-  });
+/** The output of `content-service start --help`. `own` are the settings of the application. */
+export function helpText(own: readonly { readonly name: string; readonly about: string }[] = []): string {
+  const width = Math.max(...[...describeSettings(), ...own].map(({ name }) => name.length)) + 2;
+  const lineOf = (name: string, about: string) => `  ${name.padEnd(width)}${about}`.trimEnd();
+  const lines = describeSettings().map(({ name, fallback, about }) =>
+    lineOf(name, fallback === "" ? about : `${about} Default: ${fallback}.`),
+  );
+  const ofApplication = own.map(({ name, about }) => lineOf(name, about));
   return [
     "Content Service turns a PostgreSQL database into an API.",
     "",
@@ -272,6 +286,7 @@ export function helpText(): string {
     "",
     "Settings (environment variables):",
     ...lines,
+    ...(ofApplication.length > 0 ? ["", "Settings of the application:", ...ofApplication] : []),
     "",
     "The settings of PostgREST (PGRST_…) are accepted as well, see docs/configuration.md.",
     "",

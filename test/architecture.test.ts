@@ -192,7 +192,7 @@ test("every dependency has an exact version", () => {
 test("the install scripts that run are approved by name", () => {
   const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
   const withScripts = Object.entries<any>(lock.packages)
-    .filter(([, entry]) => entry.hasInstallScript)
+    .filter(([path, entry]) => path !== "" && entry.hasInstallScript)
     .map(([path]) => path.replace(/^.*node_modules\//, ""));
   const { allowScripts } = JSON.parse(readFileSync("package.json", "utf8"));
   const isApproved = (name: string) => name in allowScripts || name === "fsevents";

@@ -62,6 +62,7 @@ describe("the command line", () => {
     const command = npmStart({ dataDir, args: ["--help"] });
     expect(await command.exited()).toBe(0);
     for (const { name } of describeSettings()) expect(command.stdout).toMatch(new RegExp(`^ {2}${name} `, "m"));
+    expect(command.stdout).toMatch(/^Settings of the application:\n {2}USERS_WRITE +Who may change/m);
     expect(command.stderr).toBe("");
   });
 

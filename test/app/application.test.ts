@@ -2,7 +2,7 @@ import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { applicationOf, declaredNames } from "../../app/application.ts";
+import { applicationOf, settingsOf } from "../../app/application.ts";
 import { configure } from "../../app/configured.ts";
 import { type Config, defineConfig, defineResource, z } from "../../app/index.ts";
 import { loadApplication } from "../../app/load.ts";
@@ -14,7 +14,7 @@ const OWN = { DATABASE_URL: "postgres://o@db/shop", JWT_SECRET: "a secret of the
 /** The application in this environment. */
 const made = (config: Config<any>, environment: Environment = {}) => {
   const definition = { folder: null, config };
-  return applicationOf(definition, readConfig(environment, { declared: declaredNames(definition) }));
+  return applicationOf(definition, readConfig(environment, settingsOf(definition)));
 };
 
 const demo = (environment: Environment) => made(DEMO.config, environment);
@@ -87,6 +87,36 @@ describe("the environment of an application", () => {
   });
 });
 
+describe("the settings of an application", () => {
+  const read = (settings: Config["settings"], environment: Environment = {}) =>
+    readConfig(environment, settingsOf({ folder: null, config: { settings: settings! } }));
+
+  test("apply unless the environment or its names of PostgREST say otherwise", () => {
+    expect(read({ GRAPHQL_MAX_DEPTH: 20, DB_SCHEMAS: "shop", GRAPHIQL: false })).toMatchObject({
+      ...{ graphqlMaxDepth: 20, dbSchemas: ["shop"], graphiql: false },
+    });
+    expect(read({ GRAPHQL_MAX_DEPTH: 20 }, { GRAPHQL_MAX_DEPTH: "9" }).graphqlMaxDepth).toBe(9);
+    expect(read({ GRAPHQL_MAX_DEPTH: 20 }, { GRAPHQL_MAX_DEPTH: "" }).graphqlMaxDepth).toBe(20);
+    expect(read({ DB_SCHEMAS: "shop" }, { PGRST_DB_SCHEMAS: "api", ...OWN }).dbSchemas).toEqual(["api"]);
+  });
+
+  test.each<[Record<string, string | number>, string]>([
+    [{ GRAPHQL_MAX_DEPTH: "deep" }, 'GRAPHQL_MAX_DEPTH of the application must be a whole number (is "deep")'],
+    [{ MAX_DEPTH: 3 }, "content-service.config.ts: MAX_DEPTH is not a setting of the service; "],
+    [{ JWT_SECRET: "x".repeat(32) }, "content-service.config.ts: JWT_SECRET is a secret, which does not belong into"],
+    [{ DATABASE_URL: "postgres://o:pw@db/shop" }, "content-service.config.ts: DATABASE_URL is a secret, which does"],
+  ])("%j are refused", (settings, message) => expect(() => read(settings as never)).toThrow(message));
+});
+
+test("a plugin that cannot be loaded is an error with its line", async () => {
+  const broken = async () => {
+    throw new Error("no plugin");
+  };
+  await expect(made({ graphql: broken }).plugins()).rejects.toThrow(/application\.test\.ts:\d+: no plugin$/);
+  const none = async () => ({}) as never;
+  await expect(made({ graphql: none }).plugins()).rejects.toThrow("must return { plugins: […] }");
+});
+
 describe("resources", () => {
   test("have defaults for what they leave out", () => {
     const [notes] = made({ resources: [NOTES] }).resources;
@@ -118,7 +148,10 @@ describe("content-service.config.ts", () => {
   test.each([
     [null, /is not an application: it has no content-service\.config\.ts$/],
     ["export const config = {};", /content-service\.config\.ts: it has no default export: write export default/],
-    ["export default { resource: [] };", /config\.ts: resource is not a member of defineConfig; it has environment, /],
+    [
+      "export default { resource: [] };",
+      /config\.ts: resource is not a member of defineConfig; it has settings, environment, /,
+    ],
     ['import "./missing.ts";\nexport default {};', /config\.ts(:\d+)?: Cannot find module .*missing\.ts/],
     ["\nthrow new Error('no notes');", /config\.ts:2: no notes$/],
   ])("%j is refused with the file, the line and what to do", async (text, message) => {

@@ -1,4 +1,4 @@
-import { applicationOf, declaredNames } from "../../app/application.ts";
+import { applicationOf, settingsOf } from "../../app/application.ts";
 import { type Definition, loadApplication } from "../../app/load.ts";
 import { readConfig } from "../../config/config.ts";
 import type { Description } from "../../rest-gateway/resources/description.ts";
@@ -7,7 +7,4 @@ import type { Description } from "../../rest-gateway/resources/description.ts";
 export const DEMO: Definition = await loadApplication("demo");
 
 /** Its resources: users, articles and comments. */
-export const DESCRIPTIONS: readonly Description[] = applicationOf(
-  DEMO,
-  readConfig({}, { declared: declaredNames(DEMO) }),
-).resources;
+export const DESCRIPTIONS: readonly Description[] = applicationOf(DEMO, readConfig({}, settingsOf(DEMO))).resources;

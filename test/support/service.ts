@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { applicationOf, declaredNames } from "../../app/application.ts";
+import { applicationOf, settingsOf } from "../../app/application.ts";
 import { type Definition, NO_APPLICATION } from "../../app/load.ts";
 import { type Config, readConfig } from "../../config/config.ts";
 import { LIMITS } from "../../config/limits.ts";
@@ -53,7 +53,7 @@ export function readTestConfig(settings: Readonly<Record<string, string>>, defin
   const limits = Object.entries(settings).filter(isLimit);
   const environment = Object.entries(settings).filter((entry) => !isLimit(entry));
   return readConfig(Object.fromEntries(environment), {
-    declared: declaredNames(definition),
+    ...settingsOf(definition),
     limits: Object.fromEntries(limits.map(([name, value]) => [name, Number(value)])),
   });
 }
