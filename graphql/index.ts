@@ -13,7 +13,7 @@ import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { Subscriptions } from "./execute/change-events.ts";
-import { type DocumentLimits, DocumentStore } from "./execute/document.ts";
+import { DocumentStore } from "./execute/document.ts";
 import { Engine } from "./execute/engine.ts";
 import type { OperationMetrics } from "./execute/operation-metrics.ts";
 import { SubscriptionMemory } from "./execute/subscription-memory.ts";
@@ -95,11 +95,9 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
       relations: () => catalog.current,
       readRelations: () => catalog.refreshed(),
     },
-    limits: limitsOf(settings),
+    limits: settings,
     documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
     introspection: settings.graphqlIntrospection,
-    maxRows: settings.graphqlMaxRows,
-    maxTables: settings.graphqlMaxTables,
     readDatabase: () => catalog.refreshIfStale(),
     catalog,
     metrics: options.metrics,
@@ -138,21 +136,10 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     socket,
     reload,
     example: () => exampleOperation(engine.schema),
-    follow: (changed) => engine.limitTo(limitsOf(changed)),
+    follow: (changed) => engine.limitTo(changed),
     countSubscriptions: () => subscriptions.size,
   };
 }
-
-const limitsOf = (settings: GraphQLSettings): DocumentLimits => ({
-  depth: settings.graphqlMaxDepth,
-  complexity: settings.graphqlMaxComplexity,
-  searches: settings.graphqlMaxSearches,
-  patterns: settings.restMaxPatterns,
-  patternLength: settings.restMaxPatternLength,
-  tokens: settings.graphqlMaxTokens,
-  brackets: settings.jsonMaxDepth,
-  suggestions: settings.embedded,
-});
 
 const reloadLog = (log: Logger, onBuilt: () => void): ReloadLog => ({
   onRebuilt: (milliseconds) => log.info({ milliseconds }, "the schema has changed and the new one is served"),

@@ -6,16 +6,14 @@ import {
   type SelectionSetNode,
   valueFromASTUntyped,
 } from "postgraphile/graphql";
+import type { Config } from "../../config/config.ts";
 import { type Counts, countLiteral, countValue, invalid, NONE, sum, type VariableUse } from "./conditions.ts";
 
-export type SizeLimits = {
-  /** Maximum levels of fields. */ readonly depth: number;
-  /** Maximum number of fields, those of filters included, with fragments expanded. */ readonly complexity: number;
-  /** Maximum number of fields that search by a keyword, with fragments expanded. */ readonly searches: number;
-  /** Maximum number of patterns in filters, with fragments expanded. */ readonly patterns: number;
-  /** Maximum characters of a pattern; in a regular expression with its repetitions written out. */
-  readonly patternLength: number;
-};
+/** Fields of fragments count once for each use. */
+export type SizeLimits = Pick<
+  Config,
+  "graphqlMaxDepth" | "graphqlMaxComplexity" | "graphqlMaxSearches" | "restMaxPatterns" | "restMaxPatternLength"
+>;
 
 type Size = Counts & {
   /** Levels of fields. */ readonly depth: number;
@@ -60,7 +58,7 @@ export function refuseDeepBrackets(text: string, max: number): void {
 
 /** Throws a GraphQLError if an operation exceeds the limits, whatever its variables. Returns the sizes of the operations. */
 export function refuseLargeOperations({ definitions }: DocumentNode, limits: SizeLimits): OperationSizes {
-  const measure = new SizeMeasure(definitions, limits.patternLength);
+  const measure = new SizeMeasure(definitions, limits.restMaxPatternLength);
   const sizes = new Map<OperationDefinitionNode, OperationSize>();
   for (const definition of definitions) {
     if (!("selectionSet" in definition)) continue;
@@ -84,7 +82,7 @@ export function refuseLargeVariables(
   const countOf = ({ variable, operator }: VariableUse): Counts => {
     const key = `${variable} ${operator}`;
     const value = variable in values ? values[variable] : defaults.get(variable);
-    const counts = counted.get(key) ?? countValue(value, operator, limits.patternLength);
+    const counts = counted.get(key) ?? countValue(value, operator, limits.restMaxPatternLength);
     counted.set(key, counts);
     return counts;
   };
@@ -92,13 +90,13 @@ export function refuseLargeVariables(
 }
 
 function refuseCounts({ fields, searches, patterns }: Counts, limits: SizeLimits): void {
-  if (fields > limits.complexity)
-    throw invalid(`the operation has complexity ${fields}; the maximum is ${limits.complexity}`);
-  if (searches > limits.searches)
-    throw invalid(`the operation searches by keyword ${searches} times; the maximum is ${limits.searches}`);
-  if (patterns > limits.patterns)
+  if (fields > limits.graphqlMaxComplexity)
+    throw invalid(`the operation has complexity ${fields}; the maximum is ${limits.graphqlMaxComplexity}`);
+  if (searches > limits.graphqlMaxSearches)
+    throw invalid(`the operation searches by keyword ${searches} times; the maximum is ${limits.graphqlMaxSearches}`);
+  if (patterns > limits.restMaxPatterns)
     throw invalid(
-      `the filters have ${patterns} patterns (like, includes, startsWith, endsWith, matches, search); the maximum is ${limits.patterns}: split the operation`,
+      `the filters have ${patterns} patterns (like, includes, startsWith, endsWith, matches, search); the maximum is ${limits.restMaxPatterns}: split the operation`,
     );
 }
 
@@ -115,10 +113,10 @@ function refuseLargeOperation(
   limits: SizeLimits,
 ): void {
   const isIntrospection = isPureIntrospection(selectionSet);
-  if (depth > limits.depth && !isIntrospection) {
-    throw invalid(`the operation has depth ${depth}; the maximum is ${limits.depth}`);
+  if (depth > limits.graphqlMaxDepth && !isIntrospection) {
+    throw invalid(`the operation has depth ${depth}; the maximum is ${limits.graphqlMaxDepth}`);
   }
-  refuseCounts(counts, isIntrospection ? { ...limits, complexity: MAX_INTROSPECTION_FIELDS } : limits);
+  refuseCounts(counts, isIntrospection ? { ...limits, graphqlMaxComplexity: MAX_INTROSPECTION_FIELDS } : limits);
 }
 
 /** Whether the operation is like `{ __schema { … } }`. graphql-js limits the depth of introspection itself. */

@@ -10,17 +10,15 @@ import {
 } from "postgraphile/graphql";
 import { bytesOf, Cache, type CacheMemory, cacheMemory } from "../../cache/cache.ts";
 import { SeenTexts } from "../../cache/text-cache.ts";
+import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";
 import { type OperationSizes, refuseDeepBrackets, refuseLargeOperations, type SizeLimits } from "./document-size.ts";
 import { nameLiterals } from "./input-fields.ts";
 import { explainMissing } from "./missing-fields.ts";
 
-export type DocumentLimits = SizeLimits & {
-  /** Maximum number of tokens. */ readonly tokens: number;
-  /** Maximum depth of brackets. */ readonly brackets: number;
-  /** Whether errors suggest names ("Did you mean …?"), which reveals names of the schema. */ readonly suggestions: boolean;
-};
+/** With the embedded database, errors suggest names ("Did you mean …?"), which reveals names of the schema. */
+export type DocumentLimits = SizeLimits & Pick<Config, "graphqlMaxTokens" | "jsonMaxDepth" | "embedded">;
 
 type ValidDocument = {
   readonly document: DocumentNode;
@@ -76,11 +74,11 @@ export class DocumentCache {
 
   #check(text: string): CheckedDocument {
     try {
-      refuseDeepBrackets(text, this.limits.brackets);
-      const document = parse(text, { maxTokens: this.limits.tokens });
+      refuseDeepBrackets(text, this.limits.jsonMaxDepth);
+      const document = parse(text, { maxTokens: this.limits.graphqlMaxTokens });
       // Before validation: its rules are slow on documents that exceed the limits.
       const sizes = refuseLargeOperations(document, this.limits);
-      const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.suggestions });
+      const errors = validate(this.#schema, document, undefined, { hideSuggestions: !this.limits.embedded });
       if (errors.length > 0) {
         for (const error of errors) withCode(explainMissing(error, this.#schema));
         nameLiterals(errors, document, this.#schema);

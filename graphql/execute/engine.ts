@@ -1,5 +1,6 @@
 import { execute, subscribe } from "postgraphile/grafast";
 import type { ExecutionResult } from "postgraphile/graphql";
+import type { Config } from "../../config/config.ts";
 import { type Finding, lineOf } from "../../db/advisor/finding.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
@@ -27,17 +28,16 @@ import { OperationQueries, withPgClient } from "./operation-queries.ts";
 import { PositionedReads } from "./positioned-reads.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 
+/** PostGraphile's build time grows with the square of the number of tables, and blocks the process. */
+type EngineLimits = DocumentLimits & Pick<Config, "graphqlMaxRows" | "graphqlMaxTables">;
+
 export type EngineOptions = IntrospectionOptions & {
   readonly database: Database;
   readonly subscriptions: Subscriptions;
   readonly changes: ChangeFeed;
   readonly schema: Omit<SchemaOptions, "catalog">;
-  readonly limits: DocumentLimits;
+  readonly limits: EngineLimits;
   readonly documents: DocumentStore;
-  /** Maximum number of rows that one operation may read in one transaction. */
-  readonly maxRows: number;
-  /** Maximum number of tables. PostGraphile's build time grows with their square and blocks the process. */
-  readonly maxTables: number;
   /** Resolves when the catalog of the database is up to date. */
   readDatabase(): Promise<unknown>;
   countTables(): number;
@@ -77,9 +77,9 @@ export class Engine {
    * conflict, it throws and the previous schema stays in use. New objects with such a conflict are left out.
    */
   async rebuild(): Promise<void> {
-    const { maxTables, countTables, readDatabase } = this.#options;
+    const { limits, countTables, readDatabase } = this.#options;
     await readDatabase();
-    if (countTables() > maxTables) throw new TooManyTables(countTables(), maxTables);
+    if (countTables() > limits.graphqlMaxTables) throw new TooManyTables(countTables(), limits.graphqlMaxTables);
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
     const built = await buildSchema(options, this.#served);
     const known = this.omissions.map(lineOf);
@@ -92,7 +92,7 @@ export class Engine {
   }
 
   /** Checks later documents with these limits. */
-  limitTo(limits: DocumentLimits): void {
+  limitTo(limits: EngineLimits): void {
     this.#options = { ...this.#options, limits };
     if (this.#served) this.#served = { ...this.#served, documents: new DocumentCache(this.#served.schema, limits) };
   }
@@ -145,7 +145,7 @@ export class Engine {
     signal: CancelSignal | undefined,
     transactions: Pick<Transactions, "run">,
   ): Promise<ExecutionResult> {
-    const { maxRows } = this.#options;
+    const maxRows = this.#options.limits.graphqlMaxRows;
     try {
       const data = await executeCompiled(statement, { transactions, identity, maxRows, signal });
       return data === null ? this.#executeFields(operation, identity, signal, transactions) : { data: data as never };
@@ -236,7 +236,7 @@ export class Engine {
       readonly changes?: { subscribe(wanted: ChangeFilter): ChangeEvents };
     } = {},
   ) {
-    const { database, anonymousRole, limits, maxRows, catalog } = this.#options;
+    const { database, anonymousRole, limits, catalog } = this.#options;
     const { schema, resolvedPreset } = this.#current();
     const { role } = identity.caller;
     const anonymous = role === anonymousRole;
@@ -247,13 +247,13 @@ export class Engine {
       operationName,
       resolvedPreset,
       middleware: sendQueriesTogether,
-      hideSuggestions: !limits.suggestions,
+      hideSuggestions: !limits.embedded,
       contextValue: {
         withPgClient,
         queries: new OperationQueries({
           transactions: more.transactions ?? database.forRole(role),
           identity,
-          maxRows,
+          maxRows: limits.graphqlMaxRows,
           stopsAfterFailure,
           signal,
         }),

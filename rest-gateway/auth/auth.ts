@@ -29,7 +29,7 @@ import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.t
 import { resealFactors } from "./secret-box.ts";
 import { Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
-import { Throttle, type ThrottleLimits } from "./throttle.ts";
+import { Throttle } from "./throttle.ts";
 
 export type AuthSettings = FactorSettings &
   FederatedSettings &
@@ -136,7 +136,7 @@ export function createAuth({
   const repository = new AuthRepository(functions);
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
-  const throttle = new Throttle(repository, limitsOfAttempts(settings), onLimit);
+  const throttle = new Throttle(repository, settings, onLimit);
   const hashing = new PasswordHashing(hashPassword);
   const passwords = new PasswordCheck({ hashing, throttle });
   const csrf = new CsrfTokens(secret);
@@ -183,7 +183,7 @@ export function createAuth({
     clock,
     addressOf,
     follow: (changed) => {
-      throttle.limitTo(limitsOfAttempts(changed));
+      throttle.limitTo(changed);
       repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
       sameOrigin.follow(changed);
     },
@@ -206,14 +206,6 @@ export function createAuth({
 
 /** The routes that verify a password. */
 const SIGN_IN = /^\/(api\/)?auth\/login(\?|$)/;
-
-const limitsOfAttempts = (settings: AuthSettings): ThrottleLimits => ({
-  attempts: settings.loginAttempts,
-  attemptsPerAddress: settings.loginAttemptsPerAddress,
-  codeAttempts: settings.mfaAttempts,
-  registrationsPerAddress: settings.registrationsPerAddress,
-  window: settings.loginWindow,
-});
 
 /**
  * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are

@@ -45,7 +45,7 @@ export class AuthFunctions {
   }
 
   /** The argument `sent` of the functions that spend a code. */
-  code(code: CodeToTry | null, { codeAttempts, window }: CodeLimits): string | null {
+  code(code: CodeToTry | null, { mfaAttempts, loginWindow }: CodeLimits): string | null {
     if (code === null) return null;
     const { secret, step, hashes, address } = code;
     return JSON.stringify({
@@ -53,9 +53,9 @@ export class AuthFunctions {
       step,
       hashes: hashes.map((hash) => hash.toString("hex")),
       address: address || null,
-      attempts: codeAttempts,
+      attempts: mfaAttempts,
       now: this.now(),
-      span: seconds(window),
+      span: seconds(loginWindow),
     });
   }
 }

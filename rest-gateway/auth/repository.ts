@@ -184,15 +184,15 @@ export class AuthRepository {
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */
   beginLogin(who: Login, address: string, limits: LoginLimits): Promise<BegunLogin> {
-    const { attempts, attemptsPerAddress, window } = limits;
+    const { loginAttempts, loginAttemptsPerAddress, loginWindow } = limits;
     const [login, userId] = "login" in who ? [who.login, null] : [null, who.userId];
     const values = [
       login,
       userId,
       address,
-      ...perNetwork(address, attempts, attemptsPerAddress),
+      ...perNetwork(address, loginAttempts, loginAttemptsPerAddress),
       this.#functions.now(),
-      seconds(window),
+      seconds(loginWindow),
     ];
     return this.#functions.call(
       "begin_login($1, $2::bigint, $3, $4::text[], $5::integer[], $6::integer[], $7::timestamptz, $8::interval)",

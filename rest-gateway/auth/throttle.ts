@@ -1,22 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Config } from "../../config/config.ts";
 import type { Refusal } from "../../db/problems/credentials.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
-export type ThrottleLimits = {
-  /** Failed logins per name and network within the window. */
-  readonly attempts: number;
-  /** Failed logins per network, for all names together. */
-  readonly attemptsPerAddress: number;
-  /** Wrong codes per user. */
-  readonly codeAttempts: number;
-  /** New accounts per network. */
-  readonly registrationsPerAddress: number;
-  /** Seconds. */
-  readonly window: number;
-};
+export type ThrottleLimits = LoginLimits & CodeLimits & Pick<Config, "registrationsPerAddress">;
 
 /** The ids of a reserved attempt. It must be settled. */
 export type Attempt = readonly number[];
@@ -27,12 +17,7 @@ export type Reservation = { readonly ids: Attempt } | { readonly retryAfter: num
 /** The account to sign in to: by username or e-mail, or by the id of its user. */
 export type Login = { readonly login: string } | { readonly userId: string };
 
-/** `window` is seconds. */
-export type LoginLimits = {
-  readonly attempts: number;
-  readonly attemptsPerAddress: number;
-  readonly window: number;
-};
+export type LoginLimits = Pick<Config, "loginAttempts" | "loginAttemptsPerAddress" | "loginWindow">;
 
 export type BegunLogin = {
   readonly account: Account | null;
@@ -41,8 +26,7 @@ export type BegunLogin = {
   readonly attempt: Reservation;
 };
 
-/** `window` is seconds. */
-export type CodeLimits = { readonly codeAttempts: number; readonly window: number };
+export type CodeLimits = Pick<Config, "mfaAttempts" | "loginWindow">;
 
 /** A code of the app is sent as its step, null if it is wrong; a backup code as its possible hashes. */
 export type CodeToTry = {
@@ -123,22 +107,22 @@ export class Throttle {
 
   /** Reserves an attempt at a code, from any network: the client already knows the password. Rejects as reserveLogin does. */
   async reserveCode(userId: string, { signal }: Client): Promise<Attempt> {
-    const { codeAttempts, window } = this.#limits;
-    const reserve = () => this.#repository.reserveCode(userId, codeAttempts, window);
+    const { mfaAttempts, loginWindow } = this.#limits;
+    const reserve = () => this.#repository.reserveCode(userId, mfaAttempts, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "MFA_ATTEMPTS"), signal);
   }
 
   /** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
   async reserveRegistration({ address, signal }: Client): Promise<Attempt> {
-    const { registrationsPerAddress, window } = this.#limits;
-    const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, window);
+    const { registrationsPerAddress, loginWindow } = this.#limits;
+    const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "REGISTRATIONS_PER_ADDRESS"), signal);
   }
 
   /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
   async reserveResponse({ address, signal }: Client): Promise<Attempt> {
-    const { attemptsPerAddress, window } = this.#limits;
-    const reserve = () => this.#repository.reserveResponse(address, attemptsPerAddress, window);
+    const { loginAttemptsPerAddress, loginWindow } = this.#limits;
+    const reserve = () => this.#repository.reserveResponse(address, loginAttemptsPerAddress, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "LOGIN_ATTEMPTS_PER_ADDRESS"), signal);
   }
 

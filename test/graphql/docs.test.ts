@@ -49,15 +49,15 @@ test("docs/graphql.md, Limits: the operation has the documented complexity and d
   const page = parse(EXAMPLES.find(([title]) => title === "Limits")![1]);
   const check = (limits: object) =>
     refuseLargeOperations(page, {
-      complexity: 1000,
-      depth: 15,
-      searches: 20,
-      patterns: 20,
-      patternLength: 200,
+      graphqlMaxComplexity: 1000,
+      graphqlMaxDepth: 15,
+      graphqlMaxSearches: 20,
+      restMaxPatterns: 20,
+      restMaxPatternLength: 200,
       ...limits,
     });
-  expect(() => check({ complexity: 0 })).toThrow(`the operation has complexity ${complexity};`);
-  expect(() => check({ depth: 0 })).toThrow(`the operation has depth ${depth};`);
+  expect(() => check({ graphqlMaxComplexity: 0 })).toThrow(`the operation has complexity ${complexity};`);
+  expect(() => check({ graphqlMaxDepth: 0 })).toThrow(`the operation has depth ${depth};`);
   const [, parts] = /\| Part \| Complexity \|\n\|---\|---\|\n((?:\|.*\n)*)/.exec(GUIDE)!;
   const counts = [...parts!.matchAll(/\| (\d+) \|$/gm)].map(([, count]) => Number(count));
   expect(counts.reduce((sum, count) => sum + count)).toBe(Number(complexity));

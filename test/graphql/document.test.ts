@@ -4,8 +4,8 @@ import { CacheMemory } from "../../cache/cache.ts";
 import { DocumentCache } from "../../graphql/execute/document.ts";
 
 const LIMITS = {
-  ...{ depth: 15, complexity: 10_000, searches: 20, patterns: 20, patternLength: 200 },
-  ...{ tokens: 100_000, brackets: 64, suggestions: false },
+  ...{ graphqlMaxDepth: 15, graphqlMaxComplexity: 10_000, graphqlMaxSearches: 20, graphqlMaxTokens: 100_000 },
+  ...{ restMaxPatterns: 20, restMaxPatternLength: 200, jsonMaxDepth: 64, embedded: false },
 };
 const SCHEMA = buildSchema("type Query { a: Int }");
 

@@ -50,11 +50,11 @@ beforeAll(async () => {
 });
 
 const LIMITS = {
-  attempts: 1000,
-  attemptsPerAddress: 1000,
-  codeAttempts: 5,
+  loginAttempts: 1000,
+  loginAttemptsPerAddress: 1000,
+  mfaAttempts: 5,
   registrationsPerAddress: 1000,
-  window: 900,
+  loginWindow: 900,
 };
 
 function createParts() {

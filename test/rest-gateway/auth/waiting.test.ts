@@ -8,7 +8,10 @@ import { type Client, Throttle } from "../../../rest-gateway/auth/throttle.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { admissionTo } from "../../support/transactions.ts";
 
-const LIMITS = { attempts: 2, attemptsPerAddress: 100, codeAttempts: 2, registrationsPerAddress: 2, window: 900 };
+const LIMITS = {
+  ...{ loginAttempts: 2, loginAttemptsPerAddress: 100, mfaAttempts: 2 },
+  ...{ registrationsPerAddress: 2, loginWindow: 900 },
+};
 const CLIENT = { address: "203.0.113.1" };
 
 let database: TestDatabase;
