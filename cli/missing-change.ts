@@ -86,11 +86,7 @@ function rightsOn(database: Database, catalog: Catalog, config: Config): Rights 
     timeout: config.changesPolicyTimeout,
     searchPath: [...config.dbSchemas.slice(0, 1), ...config.dbExtraSearchPath],
     appSettings: config.appSettings,
-    filterLimits: {
-      conditions: config.restMaxConditions,
-      patterns: config.restMaxPatterns,
-      patternLength: config.restMaxPatternLength,
-    },
+    filterLimits: config,
     onInternalError: (error) => {
       throw error;
     },

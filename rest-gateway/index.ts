@@ -5,7 +5,6 @@ import { LiveCatalog, type LiveCatalogLog } from "../db/catalog/live.ts";
 import type { CatalogScope } from "../db/catalog/read.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Database } from "../db/database.ts";
-import type { PatternLimits } from "../db/filters/patterns.ts";
 import type { Notifications } from "../db/follow/notifications.ts";
 import { problem } from "../db/problems/problem.ts";
 import { Rights } from "../db/rights/rights.ts";
@@ -128,7 +127,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     timeout: settings.changesPolicyTimeout,
     searchPath: [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath],
     appSettings: settings.appSettings,
-    filterLimits: patternLimits(settings),
+    filterLimits: settings,
     onInternalError: (error) => log.error({ err: error }, "a batch of changes could not be delivered"),
   });
   const streams = tableStreams(options, rights);
@@ -150,7 +149,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     },
     follow(changed) {
       catalog.rescope(scopeOf(changed));
-      rights.filterLimits = patternLimits(changed);
+      rights.filterLimits = changed;
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources: ofResources?.resources ?? null,
@@ -162,12 +161,6 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     application: applicationRouters({ ...options, catalog }),
   };
 }
-
-const patternLimits = (settings: RestSettings): PatternLimits => ({
-  conditions: settings.restMaxConditions,
-  patterns: settings.restMaxPatterns,
-  patternLength: settings.restMaxPatternLength,
-});
 
 const scopeOf = (settings: RestSettings): CatalogScope => ({
   schemas: settings.dbSchemas,
@@ -188,24 +181,12 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
     catalog,
     anonymousRole,
     planning: {
+      ...settings,
       maxRows: settings.dbMaxRows || null,
       maxStreamedRows: settings.streamConnections > 0 ? settings.streamMaxRows || null : undefined,
-      maxEmbeds: settings.restMaxEmbeds,
-      maxEmbedFilters: settings.restMaxEmbedFilters,
-      allowsAggregates: settings.dbAggregates,
-      allowsPlans: settings.dbPlan,
-      safeUpdate: settings.safeUpdate,
       maxBytes: settings.dbMaxResultBytes || null,
-      extraSearchPath: settings.dbExtraSearchPath,
-      txEnd: settings.dbTxEnd,
-      appSettings: settings.appSettings,
     },
-    limits: {
-      bodyDepth: settings.jsonMaxDepth,
-      embedDepth: settings.restMaxEmbedDepth,
-      conditionDepth: settings.restMaxConditionDepth,
-      ...patternLimits(settings),
-    },
+    limits: settings,
     preRequest,
     errorVerbosity: settings.clientErrorVerbosity,
   };

@@ -1,3 +1,4 @@
+import type { Config } from "../../config/config.ts";
 /** A limit on conditions and patterns that a request exceeds. */
 export class PatternError extends Error {
   readonly fault: keyof typeof FAULTS;
@@ -20,14 +21,8 @@ const FAULTS = {
     "a regular expression must not have backreferences, lookahead or lookbehind, or select another syntax",
 };
 
-export type PatternLimits = {
-  /** Filters, those within `and` and `or` included. */
-  readonly conditions: number;
-  /** Filters with like, ilike, match, imatch and full-text search; each element of `like(any).{…}` is one. */
-  readonly patterns: number;
-  /** Characters of a pattern. */
-  readonly patternLength: number;
-};
+/** Conditions include those within `and` and `or`; each element of `like(any).{…}` is a pattern. */
+export type PatternLimits = Pick<Config, "restMaxConditions" | "restMaxPatterns" | "restMaxPatternLength">;
 
 /**
  * Counts the conditions of a request and its patterns, which cost Postgres the most: it keeps 32 compiled regular expressions,
@@ -44,11 +39,11 @@ export class ConditionCounter {
 
   /** A condition with these patterns. Throws PatternError if it exceeds a limit. */
   count(patterns: readonly string[], areRegular: boolean): void {
-    const { conditions, patterns: max, patternLength } = this.#limits;
-    if (++this.#conditions > conditions) throw new PatternError("conditions", conditions);
+    const { restMaxConditions, restMaxPatterns, restMaxPatternLength } = this.#limits;
+    if (++this.#conditions > restMaxConditions) throw new PatternError("conditions", restMaxConditions);
     this.#patterns += patterns.length;
-    if (this.#patterns > max) throw new PatternError("patterns", max);
-    for (const pattern of patterns) checkPattern(pattern, areRegular, patternLength);
+    if (this.#patterns > restMaxPatterns) throw new PatternError("patterns", restMaxPatterns);
+    for (const pattern of patterns) checkPattern(pattern, areRegular, restMaxPatternLength);
   }
 }
 

@@ -1,4 +1,5 @@
 import { shapeCache } from "../../cache/text-cache.ts";
+import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
@@ -15,13 +16,7 @@ import type { ParseLimits, RequestText, TableRequest } from "./request.ts";
 import { writeQuery } from "./write/query.ts";
 import { writeStatement } from "./write/statement.ts";
 
-export type PlanningOptions = PlanOptions & {
-  /** Schemas that follow the request's schema in the search path. */
-  readonly extraSearchPath: readonly string[];
-  readonly txEnd: "commit" | "commit-allow-override" | "rollback" | "rollback-allow-override";
-  /** `app.settings.*`, for functions. */
-  readonly appSettings: readonly Setting[];
-};
+export type PlanningOptions = PlanOptions & Pick<Config, "dbExtraSearchPath" | "dbTxEnd" | "appSettings">;
 
 export type PlannerOptions = {
   readonly catalog: Pick<LiveCatalog, "current">;
@@ -109,14 +104,14 @@ function callOf({ schema, name }: NonNullable<PlannerOptions["preRequest"]>): St
 export function planShape(request: TableRequest, catalog: Catalog, options: PlanningOptions): PlannedRequest {
   const plan = planRequest(request, catalog, options);
   const { tx, timezone } = plan.preferences;
-  const isEndChosen = tx !== null && options.txEnd.endsWith("-allow-override");
+  const isEndChosen = tx !== null && options.dbTxEnd.endsWith("-allow-override");
   return {
     plan,
     query: writeQuery(plan, catalog.postgis),
     settingsFor: settingsFor(settingsOf(plan, options)),
     timezone,
     isolation: isolationOf(plan.kind === "call" ? plan.function.settings : NO_SETTINGS),
-    isRolledBack: isEndChosen ? tx === "rollback" : options.txEnd.startsWith("rollback"),
+    isRolledBack: isEndChosen ? tx === "rollback" : options.dbTxEnd.startsWith("rollback"),
     profile: profileHeader(catalog, plan.schema),
     appliedPreferences: appliedPreferences(plan, isEndChosen),
     warning: warningOf(plan),
@@ -136,8 +131,8 @@ function settingsFor(own: readonly Setting[]): PlannedRequest["settingsFor"] {
 /** Functions and roles may set this. It chooses the isolation level of the transaction and is not applied as a session setting. */
 const ISOLATION = "default_transaction_isolation";
 
-function settingsOf(plan: Plan, { extraSearchPath, appSettings }: PlanningOptions): Setting[] {
-  const path = [plan.schema, ...extraSearchPath].map(quoteIdentifier).join(", ");
+function settingsOf(plan: Plan, { dbExtraSearchPath, appSettings }: PlanningOptions): Setting[] {
+  const path = [plan.schema, ...dbExtraSearchPath].map(quoteIdentifier).join(", ");
   return [
     ["search_path", path],
     ["transaction_read_only", isReadOnly(plan) ? "on" : "off"],

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Config } from "../../config/config.ts";
 import type { Condition } from "../../db/filters/condition.ts";
 import type { Field } from "../../db/filters/field.ts";
 import type { PatternLimits } from "../../db/filters/patterns.ts";
@@ -145,11 +146,4 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
   ...["select", "columns", "on_conflict", "order", "limit", "offset", "and", "or"],
 ]);
 
-export type ParseLimits = PatternLimits & {
-  /** Levels of brackets in a JSON body. */
-  readonly bodyDepth: number;
-  /** Levels of embedded relations. */
-  readonly embedDepth: number;
-  /** Levels of `and` and `or`. */
-  readonly conditionDepth: number;
-};
+export type ParseLimits = PatternLimits & Pick<Config, "jsonMaxDepth" | "restMaxEmbedDepth" | "restMaxConditionDepth">;

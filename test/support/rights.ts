@@ -38,7 +38,7 @@ export async function openRights(
     searchPath: ["public"],
     appSettings: [],
     onInternalError,
-    filterLimits: { conditions: 1000, patterns: 20, patternLength: 200 },
+    filterLimits: { restMaxConditions: 1000, restMaxPatterns: 20, restMaxPatternLength: 200 },
   });
   const close = async () => {
     rights.close();

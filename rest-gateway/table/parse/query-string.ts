@@ -95,7 +95,7 @@ class QueryReader {
   #reserved(parameter: Exclude<Parameter, FilterParameter>, value: string): void {
     switch (parameter.kind) {
       case "select":
-        this.#select ??= parseSelect(value, this.#options.limits.embedDepth);
+        this.#select ??= parseSelect(value, this.#options.limits.restMaxEmbedDepth);
         break;
       case "columns":
         this.#columns ??= parseNames("columns", value);
@@ -120,7 +120,7 @@ class QueryReader {
   }
 
   #logic({ path, operator, isNegated }: Extract<Parameter, { kind: "logic" }>, text: string): void {
-    const options = { maxDepth: this.#options.limits.conditionDepth, addValue: this.#addOperand };
+    const options = { maxDepth: this.#options.limits.restMaxConditionDepth, addValue: this.#addOperand };
     this.#partAt(path).conditions.push(parseLogic(operator, isNegated, text, options));
   }
 

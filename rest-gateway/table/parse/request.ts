@@ -93,7 +93,7 @@ const allowedMethods = (kind: Target["kind"]) =>
 const NO_BYTES = Buffer.alloc(0);
 
 const bodyOf = ({ body, headers, limits }: ParseInput, target: Target): Body =>
-  parseBody(body ?? NO_BYTES, { target, contentType: headers["content-type"], maxDepth: limits.bodyDepth });
+  parseBody(body ?? NO_BYTES, { target, contentType: headers["content-type"], maxDepth: limits.jsonMaxDepth });
 
 /** The texts of objects that requests share. The parsers cache these objects. */
 const texts = new WeakMap<object, string>();

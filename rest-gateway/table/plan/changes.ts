@@ -17,15 +17,12 @@ import { invalidBody, JSON_IN_FORM, methodNotForTable, noSuchBodyColumns, putFil
 import type { Body, TableRequest } from "../request.ts";
 import { similarColumn } from "../suggestion.ts";
 import { planConditions, unknownColumn } from "./fields.ts";
-import { countExists, RowPlanner, refuseManyFilters, sourceOf } from "./rows.ts";
+import { countExists, type RowOptions, RowPlanner, refuseManyFilters, sourceOf } from "./rows.ts";
 
-export type ChangeOptions = {
+export type ChangeOptions = Omit<RowOptions, "maxRows" | "maxOuterRows"> & {
   readonly catalog: Catalog;
   readonly table: Table;
   readonly format: Format;
-  readonly allowsAggregates: boolean;
-  readonly maxEmbeds: number;
-  readonly maxEmbedFilters: number;
   /** Whether a change without a filter is refused. */
   readonly isSafe: boolean;
   /** Bytes of the response body; null without a limit. */
@@ -128,14 +125,14 @@ function rowsOf({ query, preferences }: TableRequest, options: ChangeOptions): R
 
 function conditionsOf(
   request: TableRequest,
-  { table, catalog, isSafe, maxEmbedFilters }: ChangeOptions,
+  { table, catalog, isSafe, restMaxEmbedFilters }: ChangeOptions,
   { embeds }: RowsPlan,
   command: "UPDATE" | "DELETE",
 ): ConditionPlan[] {
   const conditions = request.query.parts.get("")?.conditions ?? [];
   if (conditions.length === 0 && isSafe) throw unfiltered(command);
   const planned = planConditions(conditions, { catalog, source: sourceOf(table), name: table.name, embeds });
-  refuseManyFilters(countExists(planned), { maxEmbedFilters });
+  refuseManyFilters(countExists(planned), { restMaxEmbedFilters });
   return planned;
 }
 

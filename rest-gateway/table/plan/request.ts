@@ -1,3 +1,4 @@
+import type { Config } from "../../../config/config.ts";
 import type { Catalog, Schema, Table } from "../../../db/catalog/catalog.ts";
 import { readsTable } from "../../../db/catalog/exposure.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
@@ -9,19 +10,14 @@ import { methodsOf, planDelete, planInsert, planPut, planUpdate } from "./change
 import { planFormat } from "./format.ts";
 import { type RowOptions, RowPlanner, sourceOf } from "./rows.ts";
 
-export type PlanOptions = {
+export type PlanOptions = Pick<
+  Config,
+  "dbAggregates" | "restMaxEmbeds" | "restMaxEmbedFilters" | "dbPlan" | "safeUpdate"
+> & {
   /** The maximum number of rows in a list; null without a limit. */
   readonly maxRows: number | null;
   /** The maximum number of rows in a result that is streamed; null without a limit. Undefined without streams. */
   readonly maxStreamedRows?: number | null | undefined;
-  readonly allowsAggregates: boolean;
-  /** The maximum number of relations. */
-  readonly maxEmbeds: number;
-  /** The maximum number of conditions that a relation has rows. */
-  readonly maxEmbedFilters: number;
-  readonly allowsPlans: boolean;
-  /** Whether PATCH and DELETE without a filter are refused. */
-  readonly safeUpdate: boolean;
   /** The maximum response body of a write in bytes; null without a limit. */
   readonly maxBytes: number | null;
 };
@@ -30,7 +26,7 @@ export type PlanOptions = {
 export function planRequest(given: TableRequest, catalog: Catalog, options: PlanOptions): Plan {
   const request = withRange(given);
   const schema = schemaOf(request, catalog);
-  const { allowsPlans } = options;
+  const { dbPlan: allowsPlans } = options;
   const isWhole = request.query.select.every(({ kind }) => kind === "all");
   if (request.target.kind === "function") {
     const call = findCall(request, catalog, schema.name);

@@ -1,3 +1,4 @@
+import type { Config } from "../../../config/config.ts";
 import { type Catalog, type Table, tableOf } from "../../../db/catalog/catalog.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import type { ConditionPlan, EmbedPlan, Output, RowSource, RowsPlan, ValuePlan } from "../plan.ts";
@@ -7,16 +8,12 @@ import { castOf, hasField, planConditions, planField } from "./fields.ts";
 import { planOrder } from "./order.ts";
 import { findRelationship } from "./relationships.ts";
 
-export type RowOptions = {
+/** Postgres takes very long to plan many conditions that test whether a relation has rows. */
+export type RowOptions = Pick<Config, "dbAggregates" | "restMaxEmbeds" | "restMaxEmbedFilters"> & {
   /** The maximum length of each list; null without a limit. */
   readonly maxRows: number | null;
   /** The maximum length of the outermost list, if it differs. */
   readonly maxOuterRows?: number | null;
-  readonly allowsAggregates: boolean;
-  /** The maximum number of relations. */
-  readonly maxEmbeds: number;
-  /** The maximum number of conditions that test whether a relation has rows. Postgres takes very long to plan many of them. */
-  readonly maxEmbedFilters: number;
 };
 
 type Field = Extract<SelectItem, { kind: "field" }>;
@@ -102,7 +99,7 @@ export class RowPlanner {
         ? { name: "count", cast: null }
         : aggregate && { ...aggregate, cast: this.#cast(aggregate.cast) },
     };
-    if (value.aggregate && !this.#options.allowsAggregates) throw problem("aggregates off");
+    if (value.aggregate && !this.#options.dbAggregates) throw problem("aggregates off");
     return { kind: "field", value, alias: alias ?? keyOf(value) };
   }
 
@@ -114,7 +111,7 @@ export class RowPlanner {
     if (!source.table) throw noRelationship(name, item.name, `'${name}' is not a table or view`, null);
     const isShown = showsAnything(item);
     // A relation that is not returned needs no join.
-    if (isShown && ++this.#embeds > this.#options.maxEmbeds) throw tooManyEmbeds(this.#options.maxEmbeds);
+    if (isShown && ++this.#embeds > this.#options.restMaxEmbeds) throw tooManyEmbeds(this.#options.restMaxEmbeds);
     if (item.join === "inner") this.#countFilters(1);
     const relationship = findRelationship(this.#catalog, source.table, item);
     const target = this.#targetOf(source.table, item.name, relationship.target);
@@ -148,8 +145,11 @@ export class RowPlanner {
   }
 }
 
-export function refuseManyFilters(count: number, { maxEmbedFilters }: Pick<RowOptions, "maxEmbedFilters">): void {
-  if (count > maxEmbedFilters) throw tooManyEmbedFilters(maxEmbedFilters);
+export function refuseManyFilters(
+  count: number,
+  { restMaxEmbedFilters: max }: Pick<RowOptions, "restMaxEmbedFilters">,
+): void {
+  if (count > max) throw tooManyEmbedFilters(max);
 }
 
 /** How many of the conditions test whether a relation has rows. */

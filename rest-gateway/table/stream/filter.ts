@@ -14,7 +14,7 @@ const MAX_DEPTH = 10;
  */
 export function parseStreamFilter(text: string, limits: PatternLimits): FilterRequest | null {
   try {
-    const all = { ...limits, bodyDepth: 1, embedDepth: 1, conditionDepth: MAX_DEPTH };
+    const all = { ...limits, jsonMaxDepth: 1, restMaxEmbedDepth: 1, restMaxConditionDepth: MAX_DEPTH };
     const { query, values } = parseQuery(text.trim().replace(/^\?/, ""), { hasArguments: false, limits: all });
     const wanted = allOf(query.parts.get("")?.conditions ?? []);
     return wanted && filterRequestOf(wanted, values);

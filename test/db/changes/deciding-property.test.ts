@@ -120,7 +120,7 @@ class Run {
       patience: PATIENCE,
       searchPath: ["public"],
       appSettings: [],
-      filterLimits: { conditions: 1, patterns: 1, patternLength: 100 },
+      filterLimits: { restMaxConditions: 1, restMaxPatterns: 1, restMaxPatternLength: 100 },
       onInternalError: (error) => this.faults.push(error),
     });
     this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000 });

@@ -11,14 +11,14 @@ const library = useCatalog(LIBRARY, { schemas: ["library"], extraSearchPath: ["p
 
 const OPTIONS: PlanningOptions = {
   maxRows: 1000,
-  allowsAggregates: true,
-  maxEmbeds: 500,
-  maxEmbedFilters: 20,
-  allowsPlans: false,
+  dbAggregates: true,
+  restMaxEmbeds: 500,
+  restMaxEmbedFilters: 20,
+  dbPlan: false,
   safeUpdate: true,
   maxBytes: null,
-  extraSearchPath: ["public"],
-  txEnd: "commit",
+  dbExtraSearchPath: ["public"],
+  dbTxEnd: "commit",
   appSettings: [],
 };
 

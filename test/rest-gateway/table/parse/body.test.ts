@@ -75,7 +75,9 @@ test.each([
 
 test("brackets in strings do not count as levels", () => {
   expect(bodyOf("t", JSON.stringify({ a: "[".repeat(100) }))).toMatchObject({ keys: ["a"] });
-  expect(bodyOf("t", "[".repeat(LIMITS.bodyDepth) + "]".repeat(LIMITS.bodyDepth))).toMatchObject({ isOther: true });
+  expect(bodyOf("t", "[".repeat(LIMITS.jsonMaxDepth) + "]".repeat(LIMITS.jsonMaxDepth))).toMatchObject({
+    isOther: true,
+  });
 });
 
 test("an empty body passes no arguments to a function", () => {

@@ -10,12 +10,12 @@ type Rest = {
 };
 
 export const LIMITS = {
-  bodyDepth: 5,
-  embedDepth: 3,
-  conditionDepth: 3,
-  conditions: 50,
-  patterns: 5,
-  patternLength: 50,
+  jsonMaxDepth: 5,
+  restMaxEmbedDepth: 3,
+  restMaxConditionDepth: 3,
+  restMaxConditions: 50,
+  restMaxPatterns: 5,
+  restMaxPatternLength: 50,
 };
 
 /** `parse("users?id=eq.1", { method: "PATCH", body: "{}" })` */

@@ -56,7 +56,7 @@ test.each([
 });
 
 /** The problem of each query with the value at the limit and beyond it. */
-const { conditions, patterns, patternLength } = LIMITS;
+const { restMaxConditions: conditions, restMaxPatterns: patterns, restMaxPatternLength: patternLength } = LIMITS;
 const list = (count: number, text: string) => Array(count).fill(text).join(",");
 const pairs = (count: number, text: string) => Array(count).fill(text).join("&");
 
