@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
-import { type AddressInfo, connect } from "node:net";
+import { type AddressInfo, connect, type Socket } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { POLL } from "../support/graphql-client.ts";
 
@@ -56,4 +56,43 @@ test("and so is the rest of one that is too long", async () => {
   await expect(body).rejects.toMatchObject({ reason: "body too large" });
   await expect.poll(() => sum(turns), POLL).toBeGreaterThanOrEqual(BYTES);
   expect(Math.max(...turns)).toBeLessThanOrEqual(262_144);
+});
+
+/** Sends a part of a body; `end` does the rest. Resolves to what has arrived, when it has. */
+async function chunksOf(maxBytes: number, end: (socket: Socket) => void) {
+  const chunks: Buffer[] = [];
+  const body = Promise.withResolvers<Buffer>();
+  body.promise.catch(() => {});
+  const server = createServer((request) => {
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    readBytes(request, maxBytes).then(body.resolve, body.reject);
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  socket.on("error", () => {});
+  socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${BYTES + 1}\r\n\r\n`);
+  socket.write(Buffer.alloc(BYTES, "a"));
+  await expect.poll(() => chunks.length, POLL).toBeGreaterThan(1);
+  end(socket);
+  return { chunks, body: body.promise };
+}
+
+const areFree = (chunks: readonly Buffer[]) => chunks.every(({ length }) => length === 0);
+
+describe("the chunks of a long body are freed", () => {
+  test("when it is complete", async () => {
+    const { chunks, body } = await chunksOf(BYTES + 1, (socket) => socket.write("b"));
+    expect((await body).equals(Buffer.from(`${"a".repeat(BYTES)}b`))).toBe(true);
+    expect(areFree(chunks)).toBe(true);
+  });
+
+  test("when its client disconnects", async () => {
+    const { chunks, body } = await chunksOf(BYTES + 1, (socket) => socket.destroy());
+    await expect(body).rejects.toThrow();
+    await expect.poll(() => areFree(chunks), POLL).toBe(true);
+  });
 });
