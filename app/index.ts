@@ -23,6 +23,8 @@ export type Values<Types extends EnvironmentTypes> = { readonly [Name in keyof T
 export type Deployment = {
   /** Whether the service runs its own database server, as in development. */
   readonly embedded: boolean;
+  /** Whether the service has accounts: not with MIGRATE=off. */
+  readonly hasAccounts: boolean;
 };
 
 /** A value, or a function of the environment that returns it. */

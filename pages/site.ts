@@ -19,6 +19,7 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
     /** The absolute path of its folder; null if there is no application. */
     readonly folder: string | null;
     readonly resources: readonly { readonly name: string }[];
+    readonly routes: readonly unknown[];
   };
   /** Whether the console is on the same port. */
   readonly hasConsole: boolean;
@@ -67,7 +68,7 @@ function offersOf({ settings, application, hasConsole }: SiteOptions, url: strin
     ["GraphQL", `${url}/graphql`, "queries and mutations", graphqlMaxTables > 0],
     ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`, "changes over WebSocket", graphqlMaxTables > 0],
     ["GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
-    ["Resources", `${url}/openapi.json`, aboutResources(application.resources), migrate && openapi !== "off"],
+    ["Resources", `${url}/openapi.json`, aboutResources(application, migrate), openapi !== "off"],
     ["API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
     ["Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
     [
@@ -78,13 +79,16 @@ function offersOf({ settings, application, hasConsole }: SiteOptions, url: strin
     ],
     ["Health", `${url}/health`, "whether the service responds, and with which schema"],
   ];
-  return offers.filter(([, , , isServed = true]) => isServed).map(([name, url, about]) => ({ name, url, about }));
+  return offers
+    .filter(([, , about, isServed = true]) => isServed && about !== "")
+    .map(([name, url, about]) => ({ name, url, about }));
 }
 
-/** `users, posts and comments over REST` */
-function aboutResources(resources: readonly { readonly name: string }[]): string {
+/** `users, posts and comments over REST`; "" if there is nothing. */
+function aboutResources({ resources, routes }: SiteOptions["application"], hasAccounts: boolean): string {
   const names = new Intl.ListFormat("en-GB").format(resources.map(({ name }) => name));
-  return names === "" ? "sign-in and tasks over REST" : `${names} over REST`;
+  if (names !== "") return `${names} over REST`;
+  return routes.length > 0 ? "the paths of the application" : hasAccounts ? "sign-in and tasks over REST" : "";
 }
 
 const ASSETS = {

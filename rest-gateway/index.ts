@@ -102,7 +102,7 @@ type RestInterface = {
   /** Who sees which changes. */
   readonly rights: Rights;
   readonly tables: HttpInterface;
-  /** Null where they are not served: in a database without the tables of the service. */
+  /** Null if there is nothing to serve: neither accounts, nor resources or routes of an application. */
   readonly resources: HttpInterface | null;
   /** The reference of the API, if it is served. */
   readonly reference: readonly RequestHandler[];
@@ -135,7 +135,8 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const lifecycle = new Lifecycle(settings.apiV1Status);
   // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && auth !== null ? tokens.issueKey("anon") : null;
-  const ofResources = auth && createResources({ ...options, auth }, catalog, lifecycle);
+  const hasResources = auth !== null || options.application.resources.length + routesOf(options.application).length > 0;
+  const ofResources = hasResources ? createResources(options, catalog, lifecycle) : null;
   const versions = ofResources ? lifecycle.supported : [];
   return {
     catalog,
@@ -155,7 +156,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     resources: ofResources?.resources ?? null,
     reference: settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : [],
     auth: [
-      ...(auth && ofResources ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
+      ...(auth && ofResources?.signUp ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
       supabaseAuthRouter(),
     ],
     application: applicationRouters({ ...options, catalog }),
@@ -215,22 +216,19 @@ const catalogLog = (log: Logger): LiveCatalogLog => ({
 
 type CreatedResources = {
   readonly resources: ResourceInterface;
-  readonly signUp: RoutedAuth["signUp"];
+  /** Null without accounts. */
+  readonly signUp: RoutedAuth["signUp"] | null;
 };
 
 /** The interface of the resources. Also registers the handler of their tasks. */
-function createResources(
-  options: RestOptions & { readonly auth: Auth },
-  catalog: LiveCatalog,
-  lifecycle: Lifecycle,
-): CreatedResources {
+function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: Lifecycle): CreatedResources {
   const { settings, application, database, auth, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { dbAnonRole: anonymousRole, bodyLimit: size, jsonMaxDepth: depth, apiMaxRecords: records } = settings;
   const shared = {
     resources: new CurrentResources({
-      descriptions: application.resources,
+      descriptions: application.resources.map((each) => ({ ...each, hasAccount: each.hasAccount && auth !== null })),
       catalog,
       onInvalidDescription,
     }),
@@ -246,6 +244,7 @@ function createResources(
     baseUrl,
     routes: routesOf(application),
     hasTasks: tasks !== null,
+    hasAccounts: auth !== null,
     maxRecords: records,
     isOff: settings.openapi === "off",
   });
@@ -261,7 +260,7 @@ function createResources(
     feed: options.changes,
     onInternalError,
   });
-  const signUp = signUpOf({ ...shared, database, auth });
+  const signUp = auth && signUpOf({ ...shared, database, auth });
   return { resources, signUp };
 }
 

@@ -29,7 +29,8 @@ export type ResourceOptions = ParseOptions &
     /** By their first segment. */
     readonly endpoints: ReadonlyMap<string, Endpoint>;
     readonly feed: Pick<ChangeFeed, "mark" | "textAfter">;
-    readonly auth: Auth;
+    /** Null when the service has no accounts: then no description has them. */
+    readonly auth: Auth | null;
     /** Null when tasks are off. */
     readonly tasks: TaskQueue | null;
   };
@@ -127,8 +128,8 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     const signal = new ClientGone(exchange.response);
     let toRun = request;
     if (account !== null) {
-      const newAccount = { request, account, identity, address: auth.addressOf(sent) };
-      toRun = await createAccount(newAccount, auth.registration, this.#runner);
+      const newAccount = { request, account, identity, address: auth!.addressOf(sent) };
+      toRun = await createAccount(newAccount, auth!.registration, this.#runner);
       exchange.isWritten = true;
     }
     const { feed } = this.#options;

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Logger } from "pino";
 import { inject } from "vitest";
+import type { Definition } from "../../app/load.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Answer, type GqlOptions, startTestService, type TestService } from "../support/service.ts";
 
@@ -44,6 +45,8 @@ export type ApplicationOptions = {
   readonly change?: string;
   /** Called before the service starts, with its settings. */
   readonly prepare?: (database: TestDatabase, environment: Settings) => Promise<void>;
+  /** The application of the service; that of the demo unless it is given. */
+  readonly definition?: Definition;
   /** Instead of the cluster of all tests. */
   readonly clusterUrl?: string;
 };
@@ -52,7 +55,14 @@ type Settings = Readonly<Record<string, string>>;
 
 export async function startApplication(
   { files, prefix, login, feed, settings, sign }: Application,
-  { settings: more = {}, log, change = "", prepare, clusterUrl = inject("clusterUrl") }: ApplicationOptions = {},
+  {
+    settings: more = {},
+    log,
+    change = "",
+    prepare,
+    definition,
+    clusterUrl = inject("clusterUrl"),
+  }: ApplicationOptions = {},
 ): Promise<RunningApplication> {
   const database = await createTestDatabase(clusterUrl, "template1");
   const withRoles = (text: string) => text.replaceAll(prefix, `${database.name}_`);
@@ -68,7 +78,9 @@ export async function startApplication(
     ...Object.fromEntries(Object.entries({ ...settings, ...more }).map(([name, value]) => [name, withRoles(value)])),
   };
   await prepare?.(database, environment);
-  const { url, service, gql } = await startTestService(environment, database, log);
+  const { url, service, gql } = await startTestService(environment, database, log, undefined, {
+    ...(definition && { definition }),
+  });
   const token = (claims: object) => sign(JSON.parse(withRoles(JSON.stringify(claims))));
   const headersOf = (claims: object | undefined): Record<string, string> =>
     claims === undefined ? {} : { authorization: `Bearer ${token(claims)}` };

@@ -1,6 +1,8 @@
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { startTrackit } from "./trackit.ts";
+import { defineResource, defineRoute } from "../../app/index.ts";
+import { startApplication } from "./application.ts";
+import { claimsOf, startTrackit, TRACKIT } from "./trackit.ts";
 
 // The columns that the resource /users reads.
 const AS_OURS = `
@@ -33,3 +35,37 @@ test.each([
     expect(errors).toEqual([]);
   },
 );
+
+test("an application has resources and routes without accounts, with the rules of the database", async () => {
+  const projects = defineResource({
+    name: "projects",
+    singular: "project",
+    about: "What is worked on.",
+    table: "public.projects",
+    fields: { id: {}, name: {} },
+    order: [{ field: "name", direction: "asc" }],
+    hasAccount: true,
+  });
+  const count = defineRoute({
+    path: "/count",
+    methods: { GET: async (_request, _response, { db }) => (await db.query("select count(*) from projects"))[0] },
+  });
+  const definition = { folder: null, config: { resources: [projects], routes: [count] } };
+  const trackit = await startApplication(TRACKIT, { definition });
+  onTestFinished(() => trackit.stop());
+  const get = async (path: string, as?: number) => {
+    const headers = as === undefined ? {} : { authorization: `Bearer ${trackit.token(claimsOf(as))}` };
+    const response = await fetch(`${trackit.url}${path}`, { headers });
+    return { status: response.status, json: (await response.json()) as any };
+  };
+
+  const { total } = (await get("/projects", 1)).json.pagination;
+  expect(total).toBeGreaterThan(0);
+  expect((await get("/count", 1)).json).toEqual({ count: String(total) });
+  expect((await get("/projects")).status).toBe(401);
+  expect((await get("/count")).status).toBe(401);
+  const { paths, tags } = (await get("/openapi.json")).json;
+  expect(Object.keys(paths)).toEqual(["/projects", "/projects/{projectId}", "/count"]);
+  expect(tags.map(({ name }: { name: string }) => name)).toEqual(["projects", "application"]);
+  expect((await get("/auth/login")).status).toBe(404);
+});

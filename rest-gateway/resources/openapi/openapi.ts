@@ -63,7 +63,7 @@ export class DescriptionEndpoint implements Endpoint {
 
 /** OpenAPI 3.1 of the resources in one version. */
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
-  const { version, resources, routes, hasTasks, baseUrl } = api;
+  const { version, resources, routes, hasTasks, hasAccounts, baseUrl } = api;
   const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
   const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
@@ -72,13 +72,18 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
     info: { title: `Resources, version ${version}`, description: guideOf(api), version: String(version) },
     servers: [{ url: `${root}${version === 2 ? "/api/v2" : ""}` }],
     security: SECURITY,
-    tags: [...tags, ...(routes.length > 0 ? [APPLICATION_TAG] : []), ...(hasTasks ? [TASKS_TAG] : []), AUTH_TAG],
+    tags: [
+      ...tags,
+      ...(routes.length > 0 ? [APPLICATION_TAG] : []),
+      ...(hasTasks ? [TASKS_TAG] : []),
+      ...(hasAccounts ? [AUTH_TAG] : []),
+    ],
     paths: {
       ...Object.fromEntries(all.flatMap((resource) => resourcePaths(api, resource))),
       ...Object.fromEntries(all.flatMap((resource) => collectionPaths(api, resource))),
       ...routePaths(routes, version === 2 ? root : null),
       ...(hasTasks && TASK_PATHS),
-      ...authPaths(version === 2 ? root : null),
+      ...(hasAccounts && authPaths(version === 2 ? root : null)),
     },
     components: componentsOf(api),
   };
@@ -91,8 +96,7 @@ function componentsOf(api: ApiVersion): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(api, resource))),
       ...PAGE_SCHEMAS,
       ...(api.hasTasks && TASK_SCHEMAS),
-      ...AUTH_SCHEMAS,
-      ...schemasOfSignUp(api),
+      ...(api.hasAccounts && { ...AUTH_SCHEMAS, ...schemasOfSignUp(api) }),
       Link: LINK_SCHEMA,
       Problem: PROBLEM_SCHEMA,
     },

@@ -16,6 +16,7 @@ export type ApiOptions = {
   /** The paths of the application. */
   readonly routes: readonly Route[];
   readonly hasTasks: boolean;
+  readonly hasAccounts: boolean;
   /** Maximum records of one POST. */
   readonly maxRecords: number;
 };

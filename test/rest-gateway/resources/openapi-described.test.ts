@@ -20,7 +20,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
       anonymousRole: "anon",
       baseUrl: "https://products.example/",
     },
-    ...{ routes: [], hasTasks: false, maxRecords: 100 },
+    ...{ routes: [], hasTasks: false, hasAccounts: true, maxRecords: 100 },
     ...more,
   });
 }
