@@ -20,6 +20,9 @@ const OF_REPOSITORY = ["private", "devDependencies", "scripts", "allowScripts", 
 /** An application is no part of the package. */
 const DEMO = "demo";
 
+/** Applications get its TypeScript as it is. */
+const TEMPLATE = "template";
+
 /** Files that npm always packs. */
 const ALWAYS = ["README.md", "LICENSE"];
 
@@ -52,7 +55,7 @@ function compile(files: readonly string[], target: string): void {
     declaration: true,
     rewriteRelativeImportExtensions: true,
   };
-  const include = files.filter((file) => !file.endsWith(".md")).map((file) => join(ROOT, file));
+  const include = files.filter((file) => !file.endsWith(".md") && file !== TEMPLATE).map((file) => join(ROOT, file));
   writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, include }));
   try {
     execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", config]);
@@ -76,7 +79,7 @@ function keepDeclarations(entries: readonly string[], target: string): void {
 
 /** Copies what is not compiled. npm does not pack links. */
 function copy(file: string, target: string): void {
-  const isPacked = (from: string) => !from.endsWith(".ts") && !lstatSync(from).isSymbolicLink();
+  const isPacked = (from: string) => (!from.endsWith(".ts") || file === TEMPLATE) && !lstatSync(from).isSymbolicLink();
   cpSync(join(ROOT, file), join(target, file), { recursive: true, filter: isPacked });
 }
 

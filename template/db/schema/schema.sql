@@ -1,0 +1,4 @@
+-- The database of the application, in order of creation. Migrations include the same files.
+--!include public.sql
+--!include notes/table.sql
+--!include notes/access.sql

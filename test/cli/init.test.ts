@@ -1,0 +1,94 @@
+import { execFileSync } from "node:child_process";
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { loadApplication } from "../../app/load.ts";
+import { outcomeOf } from "../../cli/command.ts";
+import { init } from "../../cli/init.ts";
+import { PROJECT } from "../support/command.ts";
+
+const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "init-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const run = (...args: string[]) => outcomeOf(init(args));
+const readJson = async (file: string) => JSON.parse(await readFile(file, "utf8"));
+
+test("makes an application, and says how to start it", async () => {
+  const target = join(folder, "My Notes' app");
+  const { exitCode, stdout } = await run(target);
+  expect(exitCode).toBe(0);
+  const files = (await readdir(target, { recursive: true, withFileTypes: true })).filter((each) => each.isFile());
+  expect(await readFile(join(target, "db/migrations/fixtures/schema.sql"), "utf8")).toContain("notes/table.sql");
+  const names = files.map(({ name, parentPath }) => join(parentPath, name).slice(target.length + 1)).sort();
+  expect(names).toEqual(
+    expect.arrayContaining([".gitignore", ".npmrc", "README.md", "content-service.config.ts", "package.json"]),
+  );
+  expect(
+    stdout
+      .split("\n")
+      .flatMap((line) => /^ {2}(\S+)$/.exec(line)?.[1] ?? [])
+      .sort(),
+  ).toEqual(names);
+  // As the reader's shell does.
+  const [, command] = /^ {2}(cd .*) && npm install\n {2}npm start\n$/m.exec(stdout)!;
+  expect(execFileSync("sh", ["-c", `${command} && pwd`], { encoding: "utf8" })).toBe(`${target}\n`);
+});
+
+test("its packages are those with which this version is tested", async () => {
+  await run(join(folder, "packages"));
+  const made = await readJson(join(folder, "packages/package.json"));
+  expect(made).toMatchObject({ name: "packages", dependencies: { "content-service": MANIFEST.version } });
+  const tested = { ...MANIFEST.dependencies, ...MANIFEST.devDependencies };
+  for (const [name, version] of Object.entries(made.devDependencies))
+    expect([name, version]).toEqual([name, tested[name]]);
+  expect(made.overrides).toEqual(MANIFEST.overrides);
+  expect(JSON.stringify(MANIFEST.allowScripts)).toContain(Object.keys(made.allowScripts).join());
+});
+
+test.each([
+  ["My Notes", "my-notes"],
+  [".hidden", "hidden"],
+  ["Ünïcode", "n-code"],
+  ["日本", "application"],
+])("the folder %s is the package %s", async (name, expected) => {
+  await run(join(folder, name));
+  expect((await readJson(join(folder, name, "package.json"))).name).toBe(expected);
+});
+
+test("overwrites nothing, and says what is in the way", async () => {
+  const target = join(folder, "existing");
+  await mkdir(join(target, "routes"), { recursive: true });
+  await writeFile(join(target, "notes.md"), "mine");
+  await writeFile(join(target, "README.md"), "mine");
+  expect(await run(target)).toMatchObject({
+    exitCode: 1,
+    stderr: `${target} has these files already, and nothing was written: README.md\n`,
+  });
+  expect((await readdir(target)).sort()).toEqual(["README.md", "notes.md", "routes"]);
+  await rm(join(target, "README.md"));
+  expect((await run(target)).exitCode).toBe(0);
+  expect(await readFile(join(target, "notes.md"), "utf8")).toBe("mine");
+});
+
+test.each([
+  [[], 2, /^expected one folder; see npx content-service init --help\n$/],
+  [["a", "b"], 2, /^expected one folder; /],
+  [["--bear", "a"], 2, /^Unknown option '--bear'/],
+  [["/dev/null/a"], 1, /^cannot write \/dev\/null\/a\/.*: ENOTDIR/],
+])("%j ends with exit code %i and the reason", async (args, exitCode, reason) => {
+  expect(await run(...args)).toEqual({ exitCode, stdout: "", stderr: expect.stringMatching(reason) });
+});
+
+test("each TypeScript file of the template has at most 25 lines, and its configuration loads", async () => {
+  const files = (await readdir(join(PROJECT, "template"), { recursive: true })).filter((file) => file.endsWith(".ts"));
+  for (const file of files)
+    expect((await readFile(join(PROJECT, "template", file), "utf8")).split("\n").length).toBeLessThanOrEqual(26);
+  const { config } = await loadApplication(join(PROJECT, "template"));
+  expect(config.routes).toMatchObject([{ path: "/hello" }]);
+});
