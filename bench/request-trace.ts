@@ -1,7 +1,7 @@
 import { Session } from "node:inspector/promises";
 import { fileURLToPath } from "node:url";
 import pino from "pino";
-import { readConfig } from "../config/config.ts";
+import { configure } from "../app/configured.ts";
 import { startService } from "../service/start.ts";
 
 /**
@@ -28,8 +28,9 @@ const REQUESTS_TO_WARM = 30;
 
 const [databaseUrl = "", path = ""] = process.argv.slice(2);
 const settings = { DATABASE_URL: databaseUrl, JWT_SECRET: "a secret of this trace, long enough for HS256", PORT: "0" };
-const config = readConfig({ ...settings, HOST: "127.0.0.1", SEED: "none", ADVISOR: "off", TASK_CONCURRENCY: "0" });
-const service = await startService(config, pino({ level: "silent" }), { defersGraphQL: true });
+const environment = { ...settings, HOST: "127.0.0.1", SEED: "none", ADVISOR: "off", TASK_CONCURRENCY: "0" };
+const { config, application } = await configure({ folder: "demo", environment });
+const service = await startService(config, pino({ level: "silent" }), { application, defersGraphQL: true });
 const headers = { apikey: service.tokens.issueKey("anon") };
 const send = async () => {
   const response = await fetch(service.url + path, { headers });

@@ -3,6 +3,7 @@ import express from "express";
 import { postgraphile } from "postgraphile";
 import { makePgService } from "postgraphile/adaptors/pg";
 import { grafserv } from "postgraphile/grafserv/express/v4";
+import { pluginsOf } from "../../../demo/plugins/index.ts";
 import { contractPreset } from "../../../plugins/index.ts";
 import { withoutNodeIds } from "../../../plugins/shape/NodeIdsPlugin.ts";
 import { bearerVerifier, readSettings } from "../../peer-settings.ts";
@@ -13,6 +14,7 @@ const verify = bearerVerifier(secret);
 
 const instance = postgraphile({
   extends: [contractPreset, withoutNodeIds],
+  plugins: pluginsOf("error"),
   pgServices: [
     makePgService({
       connectionString: databaseUrl,
