@@ -5,7 +5,7 @@ import type { Config } from "../config/config.ts";
 import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
 import { findChanges } from "../db/changes/mode.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
-import { withClient } from "../db/cluster/client.ts";
+import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { refuseOldServer, refuseUnservable } from "../db/cluster/open.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
@@ -37,7 +37,7 @@ export async function checkDatabase(url: string, configured: Configured): Promis
   await withClient(url, async (client) => {
     await collect("version", checkVersion(client));
     await collect("roles", checkRoles(client, config));
-    await collect("grants", checkGrants(client, config));
+    await collect("grants", checkGrants(directUrl, config));
     await collect("changes", checkChanges(client, directUrl, config));
     await collect("pooler", checkPooler(client, directUrl, config));
     await collect("clock", checkClock(client));
@@ -85,9 +85,13 @@ async function* checkRoles(client: pg.Client, config: Config): Checks {
   yield ok(`${logins.join(", ")} may become the roles of callers`);
 }
 
-async function* checkGrants(client: pg.Client, config: Config): Checks {
-  const { logins } = await setupOf(client, config);
-  const { rows } = await client.query<TableState>(tablesQuery, [config.dbSchemas, logins, config.changesPublication]);
+async function* checkGrants(directUrl: string, config: Config): Checks {
+  const rows = await withClient(directUrl, async (client) => {
+    await withoutJit(client);
+    const { logins } = await setupOf(client, config);
+    const read = [config.dbSchemas, logins, config.changesPublication];
+    return (await client.query<TableState>(tablesQuery, read)).rows;
+  });
   const readable = rows.filter(({ isReadable }) => isReadable).length;
   if (readable > 0) yield ok(`callers may read ${readable} of ${rows.length} tables`);
   else yield warning(`callers may read no table: grant select on … to ${config.dbAnonRole || "their roles"}`);

@@ -8,6 +8,7 @@ import { type BudgetSettings, budgetLimits } from "./admission/budget-limits.ts"
 import { ByteBudget, KINDS } from "./admission/byte-budget.ts";
 import { Diagnosis, type Failure } from "./advisor/diagnosis.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
+import { withoutJit } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { loginRequired } from "./errors.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
@@ -172,6 +173,7 @@ export class Database {
       ...pool(options.listenUrl ?? logins.data, 3),
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
+      onConnect: withoutJit,
     });
     this.catalog.on("error", onConnectionError);
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));

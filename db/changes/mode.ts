@@ -1,7 +1,7 @@
 import pg from "pg";
 import type { Config } from "../../config/config.ts";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
-import { withClient } from "../cluster/client.ts";
+import { withClient, withoutJit } from "../cluster/client.ts";
 import type { Logins } from "../cluster/provision.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { ChangeFeed } from "./feed.ts";
@@ -64,10 +64,11 @@ export type FindOptions = {
 
 /**
  * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if the login for changes may replicate
- * and there is a publication. `url` has the login of requests.
+ * and there is a publication. `url` is a direct connection with the login of requests.
  */
 export async function findChanges(url: string, options: FindOptions): Promise<ChangesConfig> {
   const found = await withClient(url, async (client) => {
+    await withoutJit(client);
     const { rows } = await client.query<{ user: string; database: string; oid: number; isPublished: boolean }>(
       `select current_user as user, datname as database, oid,
          exists (select from pg_publication where pubname = $1) as "isPublished"
@@ -196,6 +197,7 @@ export function changesPool(
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
     application_name: "content-service changes",
+    onConnect: withoutJit,
     ...(manager === "service" && { options: "-c role=changes_owner" }),
   });
   pool.on("error", onError);

@@ -36,7 +36,7 @@ export type PublicationOptions = {
   readonly onWarning: (warning: string) => void;
 };
 
-/** When a client subscribes, the tables are read again only if the last run began more than this many milliseconds ago. */
+/** When a client subscribes, the tables are read again only if the last run began more than this many milliseconds before. */
 const FRESH = 1000;
 /** SQLSTATE of a lock that was not granted in time. */
 const LOCKED = "55P03";
@@ -50,7 +50,10 @@ const FORBIDDEN = "42501";
 export class Publication {
   readonly #options: PublicationOptions;
   readonly #runs: Debounced;
+  /** When the last run began that has ended. */
   #ranAt = 0;
+  /** Statements so far that may have changed the publication, or a table. */
+  #writes = 0;
   /** By table: null for those that are published. Tables that callers may not read are missing. */
   #reasons = new Map<string, string | null>();
   /** Published tables with a fault: why their updates and deletes fail. */
@@ -66,7 +69,7 @@ export class Publication {
 
   constructor(options: PublicationOptions) {
     this.#options = options;
-    this.#runs = new Debounced(() => this.#run(), options.onError);
+    this.#runs = new Debounced(() => this.#timedRun(), options.onError);
   }
 
   /** Resolves after the first attempt. */
@@ -83,21 +86,17 @@ export class Publication {
     return this.#runs.close();
   }
 
-  /** Why subscribers receive no changes of a table; null if they do. */
-  async reasonAgainst(table: TableName): Promise<string | null> {
+  /**
+   * What a subscriber to the table does not receive whose policies and filter read these columns. Reads the tables at most once, and
+   * once for all subscribers who ask at the same time.
+   */
+  async lostChanges(table: TableName, read: ReadonlySet<string>): Promise<LostChanges> {
+    const oldest = Date.now() - FRESH;
     await this.#runs.settled();
     // The table may have been created or granted a moment ago. Only the database of a service announces every other change of a table.
-    const mayHaveChanged = this.#options.manager !== "service" || this.#reasonOf(table) !== null;
-    if (mayHaveChanged && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
-    return this.#reasonOf(table);
-  }
-
-  /** What a subscriber to the table does not receive whose policies and filter read these columns. */
-  async lostChanges(table: TableName, read: ReadonlySet<string>): Promise<LostChanges> {
-    const reason = await this.reasonAgainst(table);
-    if (reason !== null) return { all: reason, deletes: null };
-    if (this.#lostOf(table, read) !== NOTHING_LOST && Date.now() - this.#ranAt > FRESH) await this.#runs.now();
-    return this.#lostOf(table, read);
+    const mayHaveChanged = this.#options.manager !== "service" || this.#allLostOf(table, read) !== NOTHING_LOST;
+    if (mayHaveChanged && this.#ranAt < oldest) await this.#runs.now();
+    return this.#allLostOf(table, read);
   }
 
   /** The same as far as the last run has seen. */
@@ -135,6 +134,11 @@ export class Publication {
     };
   }
 
+  #allLostOf(table: TableName, read: Iterable<string>): LostChanges {
+    const reason = this.#reasonOf(table);
+    return reason === null ? this.#lostOf(table, read) : { all: reason, deletes: null };
+  }
+
   #lostOf(table: TableName, read: Iterable<string>): LostChanges {
     const { usesOutbox } = this.#options;
     const state = this.#tables.get(quoteName(table));
@@ -148,15 +152,23 @@ export class Publication {
     return reason === undefined ? `${quoteName(table)} is not a table that callers may read` : reason;
   }
 
+  async #timedRun(): Promise<void> {
+    const began = Date.now();
+    await this.#run().finally(() => {
+      this.#ranAt = began;
+    });
+  }
+
   async #run(): Promise<void> {
-    this.#ranAt = Date.now();
     const { pool, name, manager, usesOutbox } = this.#options;
     const state = (await pool.query<PublicationState>(publicationQuery, [name])).rows[0];
     if (!state) throw new Error(`the publication ${name} does not exist`);
     this.#state = state;
     const reasons = new Map<string, string | null>();
     let isLocked = false;
-    for (const table of await this.#read()) {
+    const found = await this.#read();
+    const writes = this.#writes;
+    for (const table of found) {
       const reason = await this.#apply(table, state).catch((error: Error & { code?: string }) => {
         isLocked ||= error.code === LOCKED;
         if (error.code === FORBIDDEN) return this.#adviceFor(table);
@@ -165,7 +177,7 @@ export class Publication {
       if (table.isReadable) reasons.set(keyOf(table), reason);
     }
     const before = JSON.stringify(this.health);
-    const tables = await this.#read();
+    const tables = this.#writes === writes ? found : await this.#read();
     const isSame = JSON.stringify([...this.#tables.values()]) === JSON.stringify(tables);
     this.#tables = new Map(tables.map((table) => [keyOf(table), table]));
     this.#report(tables, reasons, state);
@@ -230,6 +242,7 @@ export class Publication {
     { oid, name, identity }: { readonly oid: number; readonly name: string; readonly identity?: string },
   ): Promise<void> {
     const { pool, manager, name: publication } = this.#options;
+    this.#writes++;
     if (manager === "login") {
       const verb = action === "publish_table" ? "add" : "drop";
       await pool.query(`alter publication ${quoteIfNeeded(publication)} ${verb} table ${name}`);

@@ -15,6 +15,15 @@ export async function withClient<T>(connectionString: string, callback: (client:
   }
 }
 
+/**
+ * Turns off just-in-time compilation, for statements that read pg_catalog on a direct connection. PostgreSQL estimates them to cost
+ * far more than they do, and then compiles them for a second to run them for milliseconds. Behind a pooler in transaction mode, the
+ * setting would stay on a connection that others use.
+ */
+export async function withoutJit(client: pg.ClientBase): Promise<void> {
+  await client.query("set jit = off");
+}
+
 /** A host name with several addresses fails with an AggregateError, which has no message itself. */
 function reasonOf(error: Error): string {
   return error instanceof AggregateError

@@ -1,10 +1,18 @@
 import pg from "pg";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { changesPool } from "../../../db/changes/mode.ts";
 import { Publication, type PublicationManager } from "../../../db/changes/publication.ts";
-import { failureOf, planReplicaIdentities, type Relation, WHOLE } from "../../../db/changes/publication-plan.ts";
+import {
+  failureOf,
+  planReplicaIdentities,
+  type Relation,
+  tablesQuery,
+  WHOLE,
+} from "../../../db/changes/publication-plan.ts";
+import { NO_REQUEST } from "../../../db/transaction/identity.ts";
 import { rowOf, startFeed, subscribe } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
+import { openRights } from "../../support/rights.ts";
 
 let database: TestDatabase;
 
@@ -35,8 +43,10 @@ function createPublication({ manager = "service", name = "content_changes", uses
     onWarning: (warning) => warnings.push(warning),
   });
   onTestFinished(() => publication.close());
-  const reasonAgainst = (table: string) => publication.reasonAgainst({ schema: "public", name: table });
-  return { publication, warnings, reasonAgainst };
+  const lostChanges = (table: string, ...read: string[]) =>
+    publication.lostChanges({ schema: "public", name: table }, new Set(read));
+  const reasonAgainst = async (table: string) => (await lostChanges(table)).all;
+  return { pool, publication, warnings, lostChanges, reasonAgainst };
 }
 
 /** What the publication has of a table: null, or what is logged of its old rows. */
@@ -289,6 +299,72 @@ describe("a publication in a database that is not migrated", () => {
     expect(await reasonAgainst("comments")).toContain("alter publication their_changes add table public.comments");
     expect(await published("comments", "their_changes")).toBeNull();
   });
+});
+
+describe("for clients that subscribe", () => {
+  /** A publication whose table loses deletions, on a server that needs a second for each statement. */
+  async function slowPublication(manager: PublicationManager) {
+    await dba(`create table slow (id int primary key, owner int); grant select on slow to anon;
+      create publication slow_changes for table slow`);
+    onTestFinished(async () => void (await dba("drop table slow; drop publication slow_changes")));
+    const { publication, pool, lostChanges } = createPublication({ manager, name: "slow_changes" });
+    let now = Date.now();
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => now);
+    onTestFinished(() => clock.mockRestore());
+    const query = pool.query.bind(pool) as (...statement: unknown[]) => Promise<unknown>;
+    let reads = 0;
+    pool.query = (async (...statement: unknown[]) => {
+      if (statement[0] === tablesQuery) reads++;
+      now += 1000;
+      return query(...statement);
+    }) as never;
+    await publication.start();
+    reads = 0;
+    return {
+      losses: async (count: number) => {
+        now += 5000;
+        return Promise.all(Array.from({ length: count }, () => lostChanges("slow", "owner")));
+      },
+      reads: () => reads,
+    };
+  }
+
+  test.each(["dba", "login"] as const)(
+    "the tables are read once, also for several at the same time, where the publication belongs to a %s",
+    async (manager) => {
+      const { losses, reads } = await slowPublication(manager);
+      const lost = { all: null, deletes: expect.stringContaining("alter table public.slow replica identity full") };
+      expect(await losses(1)).toEqual([lost]);
+      expect(reads()).toBe(1);
+      expect(await losses(3)).toEqual([lost, lost, lost]);
+      expect(reads()).toBe(2);
+    },
+  );
+
+  test("they are read as they were after the client subscribed, although an earlier read still runs", async () => {
+    const { losses } = await slowPublication("dba");
+    const earlier = losses(1);
+    await dba("alter table slow replica identity full");
+    expect([await losses(1), (await earlier).length]).toEqual([[{ all: null, deletes: null }], 1]);
+  });
+});
+
+test("the connections for changes and for the catalog do not compile statements, those of callers as the login says", async () => {
+  await dba(`alter role current_user in database ${database.name} set jit = on`);
+  onTestFinished(async () => void (await dba(`alter role current_user in database ${database.name} reset jit`)));
+  const { pool } = createPublication();
+  const opened = await openRights(database);
+  onTestFinished(opened.close);
+  const show = "select current_setting('jit') as jit";
+  const [changes, catalog] = await Promise.all([pool, opened.database.catalog].map((each) => each.query(show)));
+  const caller = { role: "anon", claims: {}, expiresAt: null, refused: null };
+  const identity = { caller, request: NO_REQUEST, settings: { fixed: [], given: [] } };
+  const [ofCaller] = await opened.database.forRole("anon").run(identity, [{ text: show, values: [] }]);
+  expect([changes!.rows, catalog!.rows, String(ofCaller!.rows[0]![0])]).toEqual([
+    [{ jit: "off" }],
+    [{ jit: "off" }],
+    "on",
+  ]);
 });
 
 const RELATION: Relation = {
