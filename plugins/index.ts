@@ -7,6 +7,7 @@ import { FilterArgumentsPlugin } from "./lists/FilterArgumentsPlugin.ts";
 import { FilterOperatorsPlugin } from "./lists/FilterOperatorsPlugin.ts";
 import { ListShapePlugin } from "./lists/ListShapePlugin.ts";
 import { OrderByPlugin } from "./lists/OrderByPlugin.ts";
+import { UnindexedReferencesPlugin } from "./lists/UnindexedReferencesPlugin.ts";
 import { BigIntScalarPlugin } from "./shape/BigIntScalarPlugin.ts";
 import { ContractNamesPlugin } from "./shape/ContractNamesPlugin.ts";
 import { DescriptionsPlugin } from "./shape/DescriptionsPlugin.ts";
@@ -16,6 +17,7 @@ import { FiniteFloatsPlugin } from "./shape/FiniteFloatsPlugin.ts";
 import { GeneratedColumnsPlugin } from "./shape/GeneratedColumnsPlugin.ts";
 import { IdColumnsPlugin } from "./shape/IdColumnsPlugin.ts";
 import { KeylessTablesPlugin } from "./shape/KeylessTablesPlugin.ts";
+import { MissingRightsPlugin } from "./shape/MissingRightsPlugin.ts";
 import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.ts";
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
@@ -81,6 +83,8 @@ export const contractPreset: GraphileConfig.Preset = {
     BigIntScalarPlugin,
     InputColumnsPlugin,
     KeylessTablesPlugin,
+    MissingRightsPlugin,
+    UnindexedReferencesPlugin,
     DescriptionsPlugin,
     ChangeFiltersPlugin,
     FieldSourcesPlugin,

@@ -7,7 +7,7 @@ import {
   isObjectType,
 } from "postgraphile/graphql";
 import type {} from "../../plugins/lists/UnindexedFiltersPlugin.ts";
-import type {} from "../../plugins/shape/KeylessTablesPlugin.ts";
+import type {} from "../../plugins/shape/absent-fields.ts";
 
 const UNKNOWN = [
   /Field "(?<name>\w+)" is not defined by type "(?<type>\w+)"\./,
@@ -16,9 +16,11 @@ const UNKNOWN = [
 ];
 
 /**
- * Adds the reason to an error of graphql-js about a column that cannot be filtered or ordered by, or a row without a key:
+ * Adds the reason to an error of graphql-js about a column that cannot be filtered or ordered by, an operator, or a field that is
+ * missing for want of a key, an index or a right:
  *
  *   Field "name" is not defined by type "ProjectFilter": `name` has no index. Create one, or set GRAPHQL_UNINDEXED_FILTERS=on.
+ *   Field "eq" is not defined by type "StringFilter": the operators are equalTo, in, …
  *   Cannot query field "updateImport" on type "Mutation": `imports` has no primary key. Create one, or use updateImports with a filter.
  */
 export function explainMissing(error: GraphQLError, schema: GraphQLSchema): GraphQLError {
@@ -32,11 +34,14 @@ export function explainMissing(error: GraphQLError, schema: GraphQLSchema): Grap
 }
 
 function reasonFor(name: string, type: GraphQLNamedType | undefined): string | null {
-  if (isObjectType(type)) {
-    const { reason, instead = null } = type.extensions.keyless?.get(name) ?? {};
+  const absent = isObjectType(type) || isInputObjectType(type) ? type.extensions.absent?.get(name) : undefined;
+  if (absent && "getFields" in type!) {
+    const { reason, instead } = absent;
     const hasOther = instead !== null && instead in type.getFields();
-    return reason ? `${reason}${hasOther ? `, or use ${instead} with a filter` : ""}` : null;
+    return `${reason}${hasOther ? `, or use ${instead} with a filter` : ""}`;
   }
+  if (isInputObjectType(type) && type.extensions.hasOperators)
+    return `the operators are ${Object.keys(type.getFields()).join(", ")}`;
   const column = isInputObjectType(type) || isEnumType(type) ? type.extensions.unindexed?.get(name) : undefined;
   return column === undefined ? null : `\`${column}\` has no index. Create one, or set GRAPHQL_UNINDEXED_FILTERS=on`;
 }

@@ -117,6 +117,10 @@ export const FilterOperatorsPlugin: GraphileConfig.Plugin = {
         add(build.inflection.builtin("TSVector"), { search: search(searchType, (column) => column) });
         return _;
       },
+      GraphQLInputObjectType(config, _build, { scope }) {
+        if (!scope.pgConnectionFilterOperators) return config;
+        return { ...config, extensions: { ...config.extensions, hasOperators: true } };
+      },
       GraphQLInputObjectType_fields_field(field, _build, { scope }) {
         const { apply } = field.extensions?.grafast ?? (field as any);
         if (!scope.isPgConnectionFilterOperator || !apply) return field;
@@ -190,3 +194,10 @@ const refuseNull =
       code: "VALIDATION_ERROR",
     });
   };
+
+declare module "postgraphile/graphql" {
+  interface GraphQLInputObjectTypeExtensions {
+    /** Whether its fields are the operators of a filter, as in `StringFilter`. */
+    hasOperators?: boolean;
+  }
+}

@@ -1,10 +1,8 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
 import { manyRowsOf } from "../writes/BulkMutationsPlugin.ts";
+import { withAbsent } from "./absent-fields.ts";
 
 type Table = PgResource<any, any, any, any, any>;
-
-/** Why a type lacks a field, and the field that takes a filter instead of a key. */
-type Keyless = { readonly reason: string; readonly instead: string | null };
 
 /**
  * The root types know the fields that they lack because a table has no primary key, so that an error can say so: `importStaging`,
@@ -18,14 +16,13 @@ export const KeylessTablesPlugin: GraphileConfig.Plugin = {
       GraphQLObjectType(config, build, { scope: { isRootQuery, isRootMutation, isRootSubscription } }) {
         const fieldsOf = isRootQuery ? queries : isRootMutation ? mutations : isRootSubscription ? subscriptions : null;
         if (fieldsOf === null) return config;
-        const keyless = new Map(
-          (Object.values(build.pgResources) as Table[])
-            .filter(isKeyless)
-            .flatMap((table) =>
-              fieldsOf(build, table).map(([name, instead]) => [name, { reason: reasonFor(table), instead }]),
-            ),
+        const tables = (Object.values(build.pgResources) as Table[]).filter(isKeyless);
+        return withAbsent(
+          config,
+          tables.flatMap((table) =>
+            fieldsOf(build, table).map(([name, instead]) => [name, { reason: reasonFor(table), instead }] as const),
+          ),
         );
-        return { ...config, extensions: { ...config.extensions, keyless } };
       },
     },
   },
@@ -75,11 +72,4 @@ function subscriptions(build: GraphileBuild.Build, table: Table): Fields {
     build.inflection.camelCase(`on-${type}-${verb}`),
     null,
   ]);
-}
-
-declare module "postgraphile/graphql" {
-  interface GraphQLObjectTypeExtensions {
-    /** The fields that this type lacks because their tables have no key. */
-    keyless?: ReadonlyMap<string, Keyless>;
-  }
 }

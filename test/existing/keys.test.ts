@@ -21,6 +21,10 @@ beforeAll(async () => {
     grant select (note) on public.case_notes to trackit_user;
     create table public.sealed (id int primary key, note text);
     grant select (note) on public.sealed to trackit_user;
+    create table public.movements (item int, amount int);
+    create table public.notices (id int primary key, voucher_id int references public.vouchers, note text);
+    grant select on public.movements, public.notices to trackit_user;
+    create table public.hidden_notices (id int primary key, voucher_id int references public.vouchers);
     insert into public.cases values (5, 1, null), (4, 2, 'closed');
     insert into public.vouchers values (1, 'A', 'one');
     insert into public.secrets values (7, 'one');
@@ -124,7 +128,45 @@ test("the names of tables that callers may not use are not confirmed", async () 
   expect(await gql("{ apiToken(id: 1) { id } noPolicy(id: 1) { id } }")).toBe(
     'Cannot query field "apiToken" on type "Query".,Cannot query field "noPolicy" on type "Query".',
   );
-  expect(await gql("mutation { updateCaseNote(id: 1) { note } }")).toBe(
-    'Cannot query field "updateCaseNote" on type "Mutation".',
+  expect(await gql("mutation { updateCaseNote(id: 1) { note } updateHiddenNotice(id: 1) { id } }")).toBe(
+    'Cannot query field "updateCaseNote" on type "Mutation".,Cannot query field "updateHiddenNotice" on type "Mutation".',
   );
+  expect(await gql("{ vouchers { edges { node { hiddenNotices { id } } } } }")).toBe(
+    'Cannot query field "hiddenNotices" on type "Voucher".',
+  );
+});
+
+test.each([
+  ["createMovement", "insert", "movements"],
+  ["updateMovement", "update", "movements"],
+  ["deleteMovements", "delete", "movements"],
+  ["updateNotice", "update", "notices"],
+  ["updateNotices", "update", "notices"],
+  ["upsertNotice", "insert", "notices"],
+])("%s: the error says that no role has the right", async (field, right, table) => {
+  expect(await gql(`mutation { ${field} }`)).toBe(
+    `Cannot query field "${field}" on type "Mutation": no role of callers has the right to ${right} rows of \`${table}\`. Grant it to one.`,
+  );
+});
+
+const NO_INDEX = "the foreign key of `notices` has no index. Create one: create index on public.notices (voucher_id).";
+
+test.each([
+  ["{ vouchers { edges { node { notices { id } } } } }", `Cannot query field "notices" on type "Voucher": ${NO_INDEX}`],
+  [
+    "{ vouchers { edges { node { noticesConnection { totalCount } } } } }",
+    `Cannot query field "noticesConnection" on type "Voucher": ${NO_INDEX}`,
+  ],
+  [
+    "{ vouchers(filter: { noticesExist: true }) { totalCount } }",
+    `Field "noticesExist" is not defined by type "VoucherFilter": ${NO_INDEX}`,
+  ],
+])("%s: the error has the index that is missing", async (query, error) => {
+  expect(await gql(query)).toBe(error);
+});
+
+test("the list of rows that refer to a row is there with the index of the error", async () => {
+  await trackit.change("create index on public.notices (voucher_id)");
+  const lists = "{ vouchers(filter: { noticesExist: false }) { edges { node { note notices { id } } } } }";
+  await expect.poll(() => gql(lists)).toEqual({ vouchers: { edges: [{ node: { note: "one", notices: [] } }] } });
 });

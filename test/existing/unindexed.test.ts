@@ -52,6 +52,17 @@ test("the names of columns that callers cannot read are not confirmed", async ()
   );
 });
 
+test("an unknown operator is refused with those that there are", async () => {
+  expect(await message('{ users(filter: { email: { eq: "a" } }) { totalCount } }')).toMatch(
+    /^VALIDATION_ERROR: Field "eq" is not defined by type "StringFilter": the operators are isNull, equalTo, .*\bin, .*startsWith.*\.$/,
+  );
+  expect(
+    await message("query ($filter: UserFilter) { users(filter: $filter) { totalCount } }", {
+      filter: { id: { eq: 1 } },
+    }),
+  ).toContain('Field "eq" is not defined by type "IDFilter": the operators are isNull, equalTo, ');
+});
+
 test("an indexed column, and a column of a table that is small, can be filtered by", async () => {
   expect(await message('{ users(filter: { email: { equalTo: "a" } }) { edges { node { id } } } }')).toBeUndefined();
   expect(await message('{ projects(filter: { name: { equalTo: "a" } }) { edges { node { id } } } }')).toBeUndefined();
