@@ -159,7 +159,8 @@ const CASES: Readonly<Record<string, Case>> = {
   "table-without-primary-key": {
     bad: "create table orders (total int); grant select on orders to anon;",
     object: "table shop.orders",
-    reason: /^it has no primary key: GraphQL has no field for one row, and no update and delete$/,
+    reason:
+      /^it has no primary key: GraphQL has no query, update or delete of one row and no subscription, only lists and writes with a filter$/,
     good: "create table orders (total int);",
   },
   "duplicate-index": {

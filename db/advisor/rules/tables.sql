@@ -73,9 +73,9 @@ cross join lateral (
 where readers.names is not null
   and a.attname ~* '(^|_)(password|passwd|pwd|secret|api_?key|access_?token|refresh_?token|private_?key|card_?number|cvv|iban|ssn)($|_(hash|digest)$)'
 
--- note table-without-primary-key: Without a primary key there is no access to one row: no thing(id), updateThing and deleteThing, and no upsert.
+-- note table-without-primary-key: Without a primary key there is no access to one row: no thing(id), updateThing and deleteThing, no upsert and no subscription.
 select 'table ' || t.name as object, t.comment,
-  'it has no primary key: GraphQL has no field for one row, and no update and delete' as reason,
+  'it has no primary key: GraphQL has no query, update or delete of one row and no subscription, only lists and writes with a filter' as reason,
   format('alter table %s add column id bigint generated always as identity primary key;', t.name) as fix
 from relations as t
 where t.kind in ('r', 'p') and not t.is_partition and t.granted_to <> '{}'
