@@ -90,12 +90,24 @@ function assertUsable({ config, application, reread }: Configured, user: SystemU
   const own = application.folder === null ? [] : [join(application.folder, CONFIG_FILE)];
   const files = [process.execPath, import.meta.filename, ...own, ...(advisorAccepted ? [advisorAccepted] : [])];
   for (const file of files) closeSync(openSync(file, "r"));
-  reread();
+  readAgain(reread);
   if (embedded) rmSync(mkdtempSync(join(dataDir, "postgres.new-")), { recursive: true, force: true });
   if (takeover === "") return;
   rmdirSync(mkdtempSync(`${takeover}.`));
   const running = statSync(takeover, { throwIfNoEntry: false });
   if (running && running.uid !== user.uid) throw new Error(`TAKEOVER: the running service runs as uid ${running.uid}`);
+}
+
+/** The settings that the process has were read by root. */
+function readAgain(reread: () => void): void {
+  try {
+    reread();
+  } catch (error) {
+    const { message } = error as Error;
+    throw new Error(`the settings are in use, but the system user could not read them again: ${message}`, {
+      cause: error,
+    });
+  }
 }
 
 /** Source: Linux, Documentation/networking/ip-sysctl.rst. */

@@ -124,7 +124,7 @@ describe.skipIf(!isRoot)("a service that root starts", () => {
           writeFileSync(file, "LOG_LEVEL=info\n", { mode: 0o600 });
           return { SETTINGS_FILE: file };
         },
-        /SETTINGS_FILE cannot be read: EACCES/,
+        /^the settings are in use, but the system user could not read them again: SETTINGS_FILE cannot be read: EACCES/,
       ],
       ["a TAKEOVER in a directory of root", () => ({ TAKEOVER: join(folder, "takeover") }), /EACCES/],
     ])("keeps running as root, and says why, with %s", async (_, settings, reason) => {
