@@ -50,6 +50,7 @@ const FORBIDDEN = "42501";
 export class Publication {
   readonly #options: PublicationOptions;
   readonly #runs: Debounced;
+  #hasRead = false;
   /** When the last run began that has ended. */
   #ranAt = 0;
   /** Statements so far that may have changed the publication, or a table. */
@@ -121,12 +122,12 @@ export class Publication {
     return known === undefined || isAsKnown ? null : this.#runs.settled().then(() => this.#runs.now());
   }
 
-  /** For `/health`. */
+  /** For `/health`. The number of tables is null until they have been read. */
   get health() {
     const refused = [...this.#reasons].filter(([, reason]) => reason !== null);
     return {
       name: this.#options.name,
-      tables: this.#reasons.size - refused.length,
+      tables: this.#hasRead ? this.#reasons.size - refused.length : null,
       ...(refused.length > 0 && { refused: Object.fromEntries(refused) }),
       ...(this.#failing.size > 0 && { failing: Object.fromEntries(this.#failing) }),
       ...(this.#partial.size > 0 && { partial: Object.fromEntries(this.#partial) }),
@@ -216,6 +217,7 @@ export class Publication {
     const missing = ["UPDATE", "DELETE"].filter((operation) => !writes.includes(operation));
     if (missing.length > 0 && this.#missing.join() !== missing.join())
       onWarning(`subscribers receive no ${missing.join(" and no ")}: the publication ${name} leaves them out`);
+    this.#hasRead = true;
     [this.#reasons, this.#failing, this.#partial, this.#missing] = [reasons, failing, partial, missing];
   }
 

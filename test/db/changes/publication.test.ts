@@ -285,7 +285,9 @@ describe("a publication in a database that is not migrated", () => {
       create table with_key (id int primary key); grant select on with_key to anon;
       create table without_key (id int); grant select on without_key to anon`);
     const { publication, reasonAgainst } = createPublication({ manager: "login", name: "own_changes" });
+    expect(publication.health).toEqual({ name: "own_changes", tables: null });
     await publication.start();
+    expect(publication.health.tables).toBeGreaterThan(0);
     expect(await published("with_key", "own_changes")).toBe("d");
     expect(await reasonAgainst("without_key")).toContain("alter table public.without_key replica identity full");
     await dba("insert into without_key values (1); update without_key set id = 2; delete from without_key");
