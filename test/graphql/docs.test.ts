@@ -5,7 +5,7 @@ import { refuseLargeOperations } from "../../graphql/execute/document-size.ts";
 import { connect } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
 
-const { gql, service } = useService();
+const { data, gql, service } = useService();
 
 const GUIDE = readFileSync("docs/graphql.md", "utf8");
 let heading = "";
@@ -28,6 +28,26 @@ test.each(EXAMPLES)("docs/graphql.md, %s: the example works", async (_, example)
   const { data, errors } = await gql(example, { as: "ada" });
   expect(errors).toBeUndefined();
   for (const result of Object.values<any>(data)) if (result?.success !== undefined) expect(result.success).toBe(true);
+});
+
+test("docs/realtime.md: a subscription begins at the position of the query", async () => {
+  const [, request] = /```json\n(\{ "query": [\s\S]*?)```/.exec(REALTIME)!;
+  const { query, extensions } = JSON.parse(request!);
+  const client = connect(service(), { as: "ada" });
+  const subscription = "subscription { onArticleCreated { title } }";
+  const warm = await client.subscribe(subscription);
+  const create = (title: string) =>
+    data(`mutation { createArticle(input: { title: "${title}", content: "Some content." }) { success } }`, {
+      as: "ada",
+    });
+  await create("Before");
+  await warm.expect({ onArticleCreated: { title: "Before" } });
+  const read = await client.run(query, undefined, extensions);
+  expect(read.errors).toBeUndefined();
+  expect(read.data.articles.edges.length).toBeGreaterThan(0);
+  await create("After");
+  const after = await client.subscribe(subscription, undefined, { after: read.extensions!.changePosition });
+  await after.expect({ onArticleCreated: { title: "After" } });
 });
 
 test("docs/graphql.md and docs/realtime.md have an example of every argument", () => {
