@@ -97,7 +97,7 @@ export async function createApp(options: AppOptions) {
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
     const advisor = config.advisor
-      ? new LiveAdvisor({ pool, logins: opened.logins, settings: config, more: () => graphql?.findings ?? [], log })
+      ? new LiveAdvisor({ pool, ...opened, settings: config, more: () => graphql?.findings ?? [], log })
       : null;
     advisor?.follow(rest.catalog.current);
     context.onPublicationChange(() => advisor?.soon());

@@ -17,6 +17,8 @@ type LiveAdvisorOptions = {
   readonly settings: Pick<Config, "dbSchemas" | "migrate" | "dbAnonRole" | "changesPublication" | "advisorAccepted">;
   /** What other parts of the service have found. */
   more(): readonly Finding[];
+  /** Whether the findings are logged here, and not by another process. */
+  readonly logsAdvice: boolean;
   readonly log: Logger;
 };
 
@@ -62,7 +64,7 @@ export class LiveAdvisor {
   }
 
   async #run(): Promise<void> {
-    const { pool, logins, settings, more, log } = this.#options;
+    const { pool, logins, settings, more, logsAdvice, log } = this.#options;
     const acceptances = await readAcceptances(settings.advisorAccepted);
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
@@ -74,7 +76,7 @@ export class LiveAdvisor {
     } finally {
       client.release();
     }
-    this.#report(this.#advice.findings, log);
+    if (logsAdvice) this.#report(this.#advice.findings, log);
   }
 
   /** Logs one line for the findings that are new since the last run. */

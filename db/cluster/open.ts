@@ -49,6 +49,8 @@ export type OpenedDatabase = {
   readonly changes: ChangesConfig;
   /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
+  /** Whether this process logs what the advisor finds. Of several worker processes, the first does. */
+  readonly logsAdvice: boolean;
 };
 
 const DATABASE = "content";
@@ -61,7 +63,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
   const cluster = options.databaseUrl === "" ? await startEmbedded(options) : null;
   try {
     const url = cluster?.url(DATABASE) ?? options.databaseUrl;
-    return { ...(await prepare(url, options)), cluster };
+    return { ...(await prepare(url, options)), cluster, logsAdvice: true };
   } catch (error) {
     await cluster?.stop();
     throw error;
@@ -74,7 +76,7 @@ export function lossOf({ cluster }: OpenedDatabase, isStopping: () => boolean): 
   return cluster ? cluster.ended.then(() => (isStopping() ? never : undefined)) : never;
 }
 
-async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDatabase, "cluster">> {
+async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDatabase, "cluster" | "logsAdvice">> {
   const directUrl = options.databaseDirectUrl || url;
   await withClient(directUrl, refuseOldServer);
   if (!options.migrate) {

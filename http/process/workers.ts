@@ -159,7 +159,7 @@ class Workers {
       worker.once("exit", (code, signal) => resolve({ code, signal })),
     );
     const checked = reported("checked", worker, ended);
-    const started: WorkerProcess = { worker, ready: this.#readiness(worker, ended), checked, ended };
+    const started: WorkerProcess = { worker, ready: this.#readiness(worker, index, ended), checked, ended };
     this.#running.add(started);
     ended.then(() => this.#running.delete(started));
     // A message cannot be sent to a worker that has ended, and is no longer needed.
@@ -167,13 +167,13 @@ class Workers {
     return started;
   }
 
-  #readiness(worker: Worker, ended: WorkerProcess["ended"]): Promise<string> {
+  #readiness(worker: Worker, index: number, ended: WorkerProcess["ended"]): Promise<string> {
     return new Promise((resolve, reject) => {
       worker.on("message", (report: Report) => {
         if (report.kind === "ready") resolve(report.url);
         else if (report.kind === "failed") reject(new Error(report.message));
         else if (report.kind === "waiting")
-          this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened) }), reject);
+          this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened, index) }), reject);
       });
       ended.then(({ code, signal }) => reject(new Error(`it ended with ${signal ?? code}`)));
     });
@@ -192,7 +192,7 @@ const reported = (kind: Report["kind"], worker: Worker, ended: WorkerProcess["en
   });
 
 /** The embedded server belongs to the primary process. */
-const shared = (opened: OpenedDatabase): OpenedDatabase => ({ ...opened, cluster: null });
+const shared = (opened: OpenedDatabase, index: number) => ({ ...opened, cluster: null, logsAdvice: index === 0 });
 
 function sendTo(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => {});

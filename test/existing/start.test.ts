@@ -39,6 +39,8 @@ test.each([
   await command.ready();
   const [before, after] = command.stdout.split(/^(?= {2}Start page)/m);
   for (const warning of ["the advisor has findings", "changes cannot be read"]) expect(before).toContain(warning);
+  const advising = command.logged.filter(({ msg }) => msg.startsWith("the advisor has findings"));
+  expect(new Set(advising.map(({ pid }) => pid)).size).toBe(1);
   expect(after!.split("\n").filter((line) => !/^( {2}\S|$)/.test(line))).toEqual([]);
   expect((await fetch(`${command.url}/ready`)).status).toBe(200);
 });
