@@ -72,10 +72,10 @@ export const describeOwn = ({ config }: Definition) =>
 /** The application with the values of these settings. Throws ConfigError, which names the file, its line and what to do. */
 export function applicationOf(
   { folder, config }: Definition,
-  settings: Pick<Settings, "declared" | "embedded" | "migrate">,
+  settings: Pick<Settings, "declared" | "embedded" | "hasAuth">,
 ): Application {
   const environment = valuesOf(config.environment ?? {}, settings.declared);
-  const deployment: Deployment = { embedded: settings.embedded, hasAccounts: settings.migrate };
+  const deployment: Deployment = { embedded: settings.embedded, hasAccounts: settings.hasAuth };
   const { graphql } = config;
   const chosen = <T>(given: T | ((...values: [typeof environment, Deployment]) => T)): T =>
     given instanceof Function ? given(environment, deployment) : given;

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
+import { MODULE_NAMES } from "../config/modules.ts";
 import { startScratchCluster } from "../db/cluster/embedded.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
@@ -34,7 +35,7 @@ export async function createDatabase(more = "", afterFill = ""): Promise<BenchDa
   stack.defer(() => cluster.remove());
   await withClient(cluster.url("postgres"), (client) => client.query(`create database ${NAME}`));
   const ownerUrl = cluster.url(NAME);
-  await migrate(ownerUrl, () => {}, "demo/db/migrations");
+  await migrate(ownerUrl, () => {}, { folder: "demo/db/migrations", modules: MODULE_NAMES, userId: "bigint" });
   const { data: dataUrl } = await provisionLogins(ownerUrl, ownerUrl, SECRET);
 
   const owner = new pg.Client({ connectionString: ownerUrl, application_name: "bench" });

@@ -15,7 +15,7 @@ export function printBanner({ config, application }: Configured, { url, tokens }
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
     if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);
   }
-  if (config.migrate) {
+  if (config.hasAuth) {
     rows.push(["Sign in", `POST ${url}/auth/login`]);
     for (const { name, editor } of application.resources)
       if (editor?.isOpen)

@@ -79,7 +79,7 @@ async function* checkRoles(client: pg.Client, config: Config): Checks {
     yield error(`there is no login ${missing.join(", ")}: start the service once, or set MIGRATE=off`);
     return;
   }
-  if (!config.migrate) {
+  if (!config.isManaged) {
     await refuseUnservable(client, { anonymousRole: config.dbAnonRole, schemas: config.dbSchemas });
   }
   yield ok(`${logins.join(", ")} may become the roles of callers`);
@@ -100,7 +100,7 @@ async function* checkGrants(directUrl: string, config: Config): Checks {
 /** With MIGRATE=on, the start of the service gives the right to read changes, and creates the publication. */
 async function* checkChanges(client: pg.Client, directUrl: string, config: Config): Checks {
   const { changesPublication: publication, dbSchemas: schemas, changesUrl } = config;
-  if (!config.migrate) {
+  if (!config.hasFeed) {
     const { mode, reason } = await findChanges(directUrl, { publication, schemas, changesUrl });
     yield mode === "logical" ? ok(`publication ${publication}`) : warning(reason);
     return;
@@ -137,7 +137,7 @@ export function clockCheck({ sent, received, database }: Readonly<Record<string,
 
 async function* checkExtensions(client: pg.Client, { migrate }: Config): Checks {
   const { rowCount } = await client.query("select from pg_available_extensions where name = 'pg_trgm'");
-  if (!migrate) yield ok("none is required");
+  if (migrate !== "on") yield ok("none is required");
   else if (rowCount === 0) yield error("pg_trgm is not available: install the contrib package of PostgreSQL");
   else yield ok("pg_trgm is available");
 }

@@ -84,7 +84,7 @@ function* checkBaseUrl({ baseUrl }: Config): Generator<Check> {
 
 /** The providers of the table `auth_private.providers`. If one cannot be used, the reason is added to `checks`. */
 async function providersOfTable(config: Config, checks: Check[]): Promise<readonly ProviderSettings[]> {
-  if (!config.migrate) return [];
+  if (!config.hasAuth) return [];
   let rows: readonly ProviderRow[];
   try {
     rows = await withOwner(

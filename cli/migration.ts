@@ -64,12 +64,14 @@ export async function migrationCommand(
   });
 }
 
-async function folderOf({ folder, environment }: MigrationOptions): Promise<string> {
-  if (folder !== undefined) return folder;
-  const { migrationsFolder } = (await readService(environment)).application;
-  if (migrationsFolder === null)
+type Installed = Awaited<ReturnType<typeof installationOf>>;
+
+async function installationOf({ folder: given, environment }: MigrationOptions) {
+  const { application, config } = await readService(environment);
+  const folder = given ?? application.migrationsFolder;
+  if (folder === null)
     throw new CommandError(2, `there is no application with ${MIGRATIONS} here: run the command in its folder`);
-  return migrationsFolder;
+  return { folder, modules: config.modules, userId: config.authUserId };
 }
 
 const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
@@ -79,17 +81,17 @@ const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
 
 async function apply(args: string[], options: MigrationOptions): Promise<string> {
   const { environment } = options;
-  const folder = await folderOf(options);
+  const installation = await installationOf(options);
   const url = ownerUrl(await readSettings(environment));
-  return args.includes("--watch") ? watchFiles(url, folder, options) : applyOnce(url, folder);
+  return args.includes("--watch") ? watchFiles(url, installation, options) : applyOnce(url, installation);
 }
 
 async function watchFiles(
   url: string,
-  folder: string,
+  installation: Installed,
   { print = toStdout, signal }: MigrationOptions,
 ): Promise<string> {
-  const run = () => applyOnce(url, folder).then(print, (error: Error) => print(`${error.message}\n`));
+  const run = () => applyOnce(url, installation).then(print, (error: Error) => print(`${error.message}\n`));
   print("Watching db/migrations/current.sql and db/schema/; press Ctrl-C to stop.\n");
   let running = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -99,8 +101,8 @@ async function watchFiles(
       running = running.then(run);
     }, delay);
   };
-  watch(folder, { signal }, () => soon(SETTLED));
-  watch(join(folder, "../schema"), { recursive: true, signal }, () => soon(SETTLED));
+  watch(installation.folder, { signal }, () => soon(SETTLED));
+  watch(join(installation.folder, "../schema"), { recursive: true, signal }, () => soon(SETTLED));
   soon(0);
   await new Promise((resolve) => signal?.addEventListener("abort", resolve));
   clearTimeout(timer);
@@ -113,22 +115,23 @@ const SETTLED = 200;
 
 const toStdout = (text: string): void => void process.stdout.write(text);
 
-async function applyOnce(url: string, folder: string): Promise<string> {
-  await installModules(url, () => {});
+async function applyOnce(url: string, { folder, ...choice }: Installed): Promise<string> {
+  await installModules(url, () => {}, choice);
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
   await applyCurrent(url, () => {}, folder);
   return `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
 }
 
 async function commit([message = ""]: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
-  const folder = await folderOf(options);
+  const installation = await installationOf(options);
+  const { folder } = installation;
   if (message.trim() === "") throw new CommandError(2, `usage: ${COMMAND} migrate commit "what the migration does"`);
   if (!(await hasCurrent(folder))) throw new CommandError(1, "db/migrations/current.sql has no statements to commit");
   return inScratchCluster(startScratch, async (cluster) => {
-    const comparison = await compareSchema(cluster, { withCurrent: true, folder });
+    const comparison = await compareSchema(cluster, { withCurrent: true, ...installation });
     if (comparison.differences.length + comparison.notIncluded.length > 0)
       throw new CommandError(1, refusalOf(comparison));
-    await withModules(cluster, () => commitMigration(urlsIn(cluster), message, () => {}, folder));
+    await withModules(cluster, installation, () => commitMigration(urlsIn(cluster), message, () => {}, folder));
     const committed = join(folder, "committed");
     const files = (await readdir(committed)).sort();
     // graphile-migrate lets only the owner read a migration, but another user may start the service.
@@ -139,9 +142,10 @@ async function commit([message = ""]: string[], { startScratch, ...options }: Mi
 
 /** Compares `db/schema/` with the committed migrations. */
 async function check(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
-  const folder = await folderOf(options);
+  const installation = await installationOf(options);
+  const { folder } = installation;
   const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
-    compareSchema(cluster, { withCurrent: false, folder }),
+    compareSchema(cluster, { withCurrent: false, ...installation }),
   );
   const different = differences.map((line) => line.replaceAll("\n", "\n    "));
   const faults = [...fixForNotIncluded(notIncluded), ...(different.length > 0 ? [DIFFERENT, ...different, FIX] : [])];
@@ -181,14 +185,15 @@ function refusalOf({ differences, notIncluded }: Comparison): string {
 
 async function uncommit(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   const { environment } = options;
-  const folder = await folderOf(options);
+  const installation = await installationOf(options);
+  const { folder } = installation;
   const config = await readSettings(environment);
   if (await hasCurrent(folder))
     throw new CommandError(1, "db/migrations/current.sql is not empty: commit it first, or move it elsewhere");
   const last = (await readdir(join(folder, "committed"))).sort().at(-1);
   if (last === undefined) throw new CommandError(1, "there is no committed migration");
   await inScratchCluster(startScratch, (cluster) =>
-    withModules(cluster, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
+    withModules(cluster, installation, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
   );
   const url = config.databaseUrl || runningUrl(config.dataDir);
   const forgotten = url !== null && (await deleteMigrationRecord(url, last));

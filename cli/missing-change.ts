@@ -67,7 +67,7 @@ async function readServiceSetup(config: Config, url: string) {
     const { logins } = await setupOf(client, config);
     const { rows } = await client.query("select current_user as login, current_database() as database");
     const { login, database } = rows[0];
-    if (config.migrate) {
+    if (config.hasFeed) {
       const usesOutbox = (await refusalsOfLogical(client, loginName(database, "changes"))).length > 0;
       const read: ChangesRead = { missing: null, usesOutbox, publication: PUBLICATION, isManaged: true };
       return { login, logins: [...logins, loginName(database, "service")], read };

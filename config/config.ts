@@ -4,6 +4,7 @@ import { COMMAND } from "./command.ts";
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
+import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
 import { type CamelCase, ConfigError, camelCase, parseValue } from "./setting-types.ts";
@@ -24,32 +25,33 @@ type Parsed = {
  */
 export type Config = Settings & LimitFields;
 
-type Settings = Omit<Parsed, UnsetByDefault> & {
-  readonly embedded: boolean;
-  readonly seed: "demo" | "none";
-  readonly graphiql: boolean;
-  readonly docs: boolean;
-  readonly console: boolean;
-  readonly dbRequestCredentials: boolean;
-  readonly dbConfig: boolean;
-  readonly metrics: boolean;
-  readonly taskAnonymous: boolean;
-  /** "" if it has no name that survives a restart. */
-  readonly instanceId: string;
-  /** Whether DB_MAX_ROWS has another value than its default, or is set under a name of PostgREST. */
-  readonly isDbMaxRowsSet: boolean;
-  readonly jwtIssuers: readonly TrustedIssuer[];
-  /** Reads the identity providers of AUTH_PROVIDERS and of the table. */
-  readonly providers: ProviderReader;
-  /** Session settings of every transaction: `[["app.settings.tenant", "7"]]`. */
-  readonly appSettings: readonly (readonly [name: string, value: string])[];
-  /** Settings of PostgREST that are set and have no effect here. */
-  readonly ignored: readonly string[];
-  /** The texts of the environment variables that the application declares. One that is empty is unset. */
-  readonly declared: Readonly<Record<string, string | undefined>>;
-  /** Limits with other values than those of the service, for tests. */
-  readonly limits: Limits;
-};
+type Settings = Omit<Parsed, UnsetByDefault> &
+  ModuleSettings & {
+    readonly embedded: boolean;
+    readonly seed: "demo" | "none";
+    readonly graphiql: boolean;
+    readonly docs: boolean;
+    readonly console: boolean;
+    readonly dbRequestCredentials: boolean;
+    readonly dbConfig: boolean;
+    readonly metrics: boolean;
+    readonly taskAnonymous: boolean;
+    /** "" if it has no name that survives a restart. */
+    readonly instanceId: string;
+    /** Whether DB_MAX_ROWS has another value than its default, or is set under a name of PostgREST. */
+    readonly isDbMaxRowsSet: boolean;
+    readonly jwtIssuers: readonly TrustedIssuer[];
+    /** Reads the identity providers of AUTH_PROVIDERS and of the table. */
+    readonly providers: ProviderReader;
+    /** Session settings of every transaction: `[["app.settings.tenant", "7"]]`. */
+    readonly appSettings: readonly (readonly [name: string, value: string])[];
+    /** Settings of PostgREST that are set and have no effect here. */
+    readonly ignored: readonly string[];
+    /** The texts of the environment variables that the application declares. One that is empty is unset. */
+    readonly declared: Readonly<Record<string, string | undefined>>;
+    /** Limits with other values than those of the service, for tests. */
+    readonly limits: Limits;
+  };
 
 /** The settings whose default depends on others. */
 type UnsetByDefault =
@@ -62,6 +64,7 @@ type UnsetByDefault =
   | "dbConfig"
   | "metrics"
   | "taskAnonymous"
+  | "modules"
   | "jwtIssuers";
 
 type ReadOptions = {
@@ -111,13 +114,14 @@ export function readConfig(
   return withLimits({
     ...parsed,
     embedded,
+    ...moduleSettings(parsed),
     instanceId: parsed.instanceId || (embedded ? "embedded" : ""),
     seed: parsed.seed || (embedded ? "demo" : "none"),
     graphiql: parsed.graphiql === "" ? embedded : parsed.graphiql,
     docs: parsed.docs === "" ? embedded : parsed.docs,
     console: parsed.console === "" ? embedded : parsed.console,
-    dbRequestCredentials: parsed.dbRequestCredentials === "" ? !parsed.migrate : parsed.dbRequestCredentials,
-    dbConfig: parsed.dbConfig === "" ? !parsed.migrate : parsed.dbConfig,
+    dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
+    dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     isDbMaxRowsSet:
@@ -208,7 +212,8 @@ function rejectUnknown(names: readonly string[]): void {
 }
 
 function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {
-  const { migrate, jwtSecret } = parsed;
+  const migrate = parsed.migrate !== "off";
+  const { jwtSecret } = parsed;
   const jwtIssuers = parsed.jwtIssuers || [];
   const hasKeys = jwtSecret !== "" || parsed.jwtPrivateKey !== "" || (!migrate && jwtIssuers.length > 0);
   const conflicts: readonly (readonly [exists: boolean, message: string])[] = [

@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
+import { MODULE_NAMES } from "./modules.ts";
 
 /** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
 export type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
@@ -45,6 +46,11 @@ export const publicationName = z
 
 export const oneOf = <const T extends string>(...values: T[]) =>
   z.enum(values, { error: `must be ${values.join(" or ")}` });
+
+export const moduleNames = z
+  .string()
+  .transform((text) => text.split(",").flatMap((name) => name.trim() || []))
+  .pipe(z.array(z.enum(MODULE_NAMES, { error: `must be a list of ${MODULE_NAMES.join(", ")}` })));
 
 /** `true` and `false` are accepted as well. */
 export const onOff = z

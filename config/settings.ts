@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { COMMAND } from "./command.ts";
+import { USER_ID_TYPES } from "./modules.ts";
 import {
   anonymousRole,
   functionName,
@@ -10,6 +11,7 @@ import {
   issuerName,
   lifecycle,
   list,
+  moduleNames,
   networks,
   oneOf,
   onOff,
@@ -79,9 +81,19 @@ export const SETTINGS = {
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
-    onOff,
+    oneOf("on", "modules", "off"),
     "on",
-    "on: create the tables and roles of the service in the database, and migrate them at each start. off: serve any database unchanged.",
+    "What a start changes in the database. on: it brings the modules of the service up to date, and runs the migrations of the application. modules: only the modules; your own tool migrates your tables. off: nothing; any database is served unchanged.",
+  ),
+  MODULES: setting(
+    orUnset(moduleNames),
+    "",
+    "Modules of the service in the database, separated by commas: auth (accounts and sign-in), tasks, feed (publishes the tables that callers may read) and channels (private channels). When unset, all with MIGRATE=on, all but feed with MIGRATE=modules, and none with MIGRATE=off.",
+  ),
+  AUTH_USER_ID: setting(
+    orUnset(oneOf(...USER_ID_TYPES)),
+    "",
+    "Type of the ids of users: uuid, bigint, integer or text. It is chosen when the modules are installed, and stays. When unset, uuid, or that of the database.",
   ),
   SEED: setting(
     orUnset(oneOf("demo", "none")),

@@ -29,7 +29,7 @@ type DatabaseSettings = BudgetSettings &
     | "dbMaxResultBytes"
     | "dbSharedReads"
     | "streamConnections"
-    | "migrate"
+    | "hasTasks"
     | "taskConcurrency"
     | "taskTimeout"
   >;
@@ -143,7 +143,7 @@ export class Database {
       auth: new Admission({ ...queue, slots: few, share: dbPoolShare }),
     };
     const { taskTimeout } = settings;
-    const taskConcurrency = settings.migrate ? settings.taskConcurrency : 0;
+    const taskConcurrency = settings.hasTasks ? settings.taskConcurrency : 0;
     const admitted = (login: CallerLogin, slots: number, share: number) => {
       const streamed = Math.min(settings.streamConnections, slots - 1);
       return transactions(login, slots + taskConcurrency, {

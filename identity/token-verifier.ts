@@ -22,7 +22,7 @@ export type VerifierOptions = {
  * accepted in both modes.
  */
 export function createVerifier({ config, tokens, clock, log }: VerifierOptions): Verifier {
-  const { migrate: hasAccounts, dbAnonRole: anonymousRole } = config;
+  const { hasAuth: hasAccounts, dbAnonRole: anonymousRole } = config;
   const own = hasAccounts ? tokens : foreignTokens(config);
   if (config.jwtIssuers.length === 0) return own;
   const outbound = createOutbound(config);

@@ -255,5 +255,5 @@ function isComplete(claims: jwt.JwtPayload): claims is Claims {
   const { exp, role, sub, type }: Readonly<Record<string, unknown>> = claims;
   if (typeof exp !== "number" || typeof role !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(role)) return false;
   if (KEY_ROLES.has(role)) return type === undefined;
-  return type === "access" && typeof sub === "string" && /^[1-9][0-9]{0,17}$/.test(sub);
+  return type === "access" && typeof sub === "string" && /^\S{1,200}$/.test(sub);
 }

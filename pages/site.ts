@@ -11,7 +11,7 @@ import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/
 import { docsPages, listDocs, schemaIn } from "./docs.ts";
 import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "./html.ts";
 
-type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "migrate" | "openapi">;
+type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "hasAuth" | "openapi">;
 
 type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly settings: SiteSettings;
@@ -57,7 +57,7 @@ export function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings, hasC
 }
 
 function offersOf({ settings, application, hasConsole }: SiteOptions, url: string): readonly Offer[] {
-  const { docs, graphiql, graphqlMaxTables, migrate, openapi } = settings;
+  const { docs, graphiql, graphqlMaxTables, hasAuth, openapi } = settings;
   const offers: [name: string, url: string, about: string, isServed?: boolean][] = [
     [
       "Tables",
@@ -68,7 +68,7 @@ function offersOf({ settings, application, hasConsole }: SiteOptions, url: strin
     ["GraphQL", `${url}/graphql`, "queries and mutations", graphqlMaxTables > 0],
     ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`, "changes over WebSocket", graphqlMaxTables > 0],
     ["GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
-    ["Resources", `${url}/openapi.json`, aboutResources(application, migrate), openapi !== "off"],
+    ["Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), openapi !== "off"],
     ["API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
     ["Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
     [

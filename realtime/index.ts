@@ -24,7 +24,13 @@ export type RealtimeSettings = ChannelSocketOptions["limits"] &
   JoinLimitSettings &
   Pick<
     Config,
-    "dbAnonRole" | "apiKeyRequired" | "migrate" | "dbSchemas" | "dbExtraSearchPath" | "realtimeMaxChangeBytes"
+    | "dbAnonRole"
+    | "apiKeyRequired"
+    | "hasChannels"
+    | "hasFeed"
+    | "dbSchemas"
+    | "dbExtraSearchPath"
+    | "realtimeMaxChangeBytes"
   >;
 
 export type RealtimeOptions = {
@@ -56,8 +62,8 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const bindings = new Bindings({ feed, rights });
   const topics = new Topics(peersOf(), database.budget);
   const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
-  const privateChannels = new PrivateChannels({ database, migrate: settings.migrate, searchPath });
-  const lostChannels = settings.migrate
+  const privateChannels = new PrivateChannels({ database, hasModule: settings.hasChannels, searchPath });
+  const lostChannels = settings.hasFeed
     ? new LostChannels({ pool: options.changesPool, onError: options.onConnectionError })
     : null;
   const channels = new Channels({

@@ -18,7 +18,7 @@ const STATEMENT = "select realtime.rights_on($1)::text";
 
 export type PrivateChannelsOptions = MessagePoliciesOptions & {
   /** Whether the database has the function `realtime.rights_on` of this service. */
-  readonly migrate: boolean;
+  readonly hasModule: boolean;
 };
 
 /** Who may use private channels: the policies on the table realtime.messages decide. */
@@ -33,9 +33,9 @@ export class PrivateChannels {
 
   /** `name` is the topic without `realtime:`. Rejects with Problem. */
   async rightsOf(caller: Caller, name: string): Promise<ChannelRights> {
-    const { database, migrate } = this.#options;
+    const { database, hasModule } = this.#options;
     try {
-      if (!migrate) return await this.#policies.rightsOf(caller, name);
+      if (!hasModule) return await this.#policies.rightsOf(caller, name);
       const identity = { caller, request: NO_REQUEST };
       const [result] = await database.forRole(caller.role).run(identity, [{ text: STATEMENT, values: [name] }]);
       return JSON.parse(String(result!.rows[0]![0]));

@@ -140,7 +140,7 @@ export async function createApp(options: AppOptions) {
 }
 
 /** Loaded only where it is served. */
-async function createExplorer(graphql: DeferredGraphQL, { migrate: hasAccounts }: Config) {
+async function createExplorer(graphql: DeferredGraphQL, { hasAuth: hasAccounts }: Config) {
   const { explorerRouter } = await import("../graphql/transport/explorer.ts").catch((cause) => {
     throw new Error("GRAPHIQL=on: the npm package ruru is not installed. The container image does not have it", {
       cause,
@@ -198,7 +198,7 @@ function createContext(
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
-  const auth = config.migrate ? createAuth({ ...forAuth, addressOf, clock, hashPassword, onLimit, url, log }) : null;
+  const auth = config.hasAuth ? createAuth({ ...forAuth, addressOf, clock, hashPassword, onLimit, url, log }) : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
   const { tasksUrl } = opened;

@@ -42,14 +42,17 @@ export const sentenceOf = ({ object, reason, fix }: Finding): string =>
 /** The roles of callers in a database that the service migrates, without the role of anonymous callers. */
 export const CALLER_ROLES = ["authenticated", "admin", "users_editor"];
 
-type Settings = Pick<Config, "migrate" | "dbAnonRole" | "changesPublication">;
+type Settings = Pick<Config, "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication">;
 type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication">;
 
 /** The roles of callers, together with these logins, which take them on. With MIGRATE=off, a DBA manages the publication. */
-export const setupWith = (logins: readonly string[], { migrate, dbAnonRole, changesPublication }: Settings): Setup => ({
+export const setupWith = (
+  logins: readonly string[],
+  { isManaged, hasFeed, dbAnonRole, changesPublication }: Settings,
+): Setup => ({
   logins,
-  roles: [dbAnonRole, ...(migrate ? CALLER_ROLES : [])],
-  publication: migrate ? null : changesPublication,
+  roles: [dbAnonRole, ...(isManaged ? CALLER_ROLES : [])],
+  publication: hasFeed ? null : changesPublication,
 });
 
 /** The same for a command that is connected as the owner. With MIGRATE=off, its own login is that of callers. */
@@ -58,6 +61,6 @@ export async function setupOf(client: ClientBase, config: Settings): Promise<Set
     "select current_database() as database, current_user as login",
   );
   const { database, login } = rows[0]!;
-  const logins = config.migrate ? [loginName(database, "data"), loginName(database, "admin")] : [login];
+  const logins = config.isManaged ? [loginName(database, "data"), loginName(database, "admin")] : [login];
   return setupWith(logins, config);
 }

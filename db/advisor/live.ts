@@ -14,7 +14,10 @@ type LiveAdvisorOptions = {
   readonly pool: Pool;
   /** The logins that take on the roles of callers. */
   readonly logins: Pick<Logins, "data" | "admin">;
-  readonly settings: Pick<Config, "dbSchemas" | "migrate" | "dbAnonRole" | "changesPublication" | "advisorAccepted">;
+  readonly settings: Pick<
+    Config,
+    "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisorAccepted"
+  >;
   /** What other parts of the service have found. */
   more(): readonly Finding[];
   /** Whether the findings are logged here, and not by another process. */

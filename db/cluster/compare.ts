@@ -5,10 +5,10 @@ import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { applyCurrent, compileSchema, rerunCurrent } from "./graphile-migrate.ts";
 import { notIncluded } from "./includes.ts";
-import { installModules, migrate } from "./migrate.ts";
+import { type Installation, installModules, migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
 import { schemaOf } from "./migrations-folder.ts";
-import { removeModules } from "./modules.ts";
+import { type ModuleChoice, removeModules } from "./modules.ts";
 
 const DROP_ROLES = `
   do $$
@@ -30,10 +30,9 @@ export type Comparison = {
   readonly findings: readonly Finding[];
 };
 
-export type CompareOptions = {
+export type CompareOptions = Installation & {
   /** Whether `current.sql` counts as a migration, which must be able to run twice. */
   readonly withCurrent: boolean;
-  /** The migrations of the application. */
   readonly folder: string;
 };
 
@@ -41,17 +40,21 @@ export type CompareOptions = {
  * Compares the database that the migrations create with that of `db/schema/`, on a cluster without other databases. Rejects
  * with MigrationFailure.
  */
-export async function compareSchema(cluster: Cluster, { withCurrent, folder }: CompareOptions): Promise<Comparison> {
+export async function compareSchema(
+  cluster: Cluster,
+  { withCurrent, ...installation }: CompareOptions,
+): Promise<Comparison> {
+  const { folder } = installation;
   const unused = await notIncluded(schemaOf(folder));
   const migrated = await describeNew(cluster, "migrated", async (url) => {
-    if (!withCurrent) return migrate(url, () => {}, folder);
-    await installModules(url, () => {});
+    if (!withCurrent) return migrate(url, () => {}, installation);
+    await installModules(url, () => {}, installation);
     await applyCurrent(url, () => {}, folder);
     await rerunCurrent(url, folder);
   });
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
-    await installModules(url, () => {});
+    await installModules(url, () => {}, installation);
     const text = await compileSchema(url, folder);
     await query(url, text).catch(async (error) => {
       throw await explainFailure(error, url, { file: "db/schema/schema.sql", text });
@@ -81,9 +84,9 @@ async function describeNew(
  * Calls back while new databases of the cluster have the modules of the service, as graphile-migrate expects them for the
  * migrations of an application. Drops the databases `content` and `shadow` afterwards.
  */
-export async function withModules<T>(cluster: Cluster, work: () => Promise<T>): Promise<T> {
+export async function withModules<T>(cluster: Cluster, choice: ModuleChoice, work: () => Promise<T>): Promise<T> {
   const template = cluster.url("template1");
-  await installModules(template, () => {});
+  await installModules(template, () => {}, choice);
   try {
     await query(cluster.url("postgres"), "create database content");
     return await work();

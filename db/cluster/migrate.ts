@@ -4,18 +4,24 @@ import { COMMAND } from "../../config/command.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 import { committedIn } from "./migrations-folder.ts";
-import { removeModules, updateModules } from "./modules.ts";
+import { type ModuleChoice, removeModules, updateModules } from "./modules.ts";
 import { migrateQueue } from "./queue.ts";
 
+/** What a service needs in a database. `folder` has the migrations of the application; null if there are none. */
+export type Installation = ModuleChoice & { readonly folder: string | null };
+
 /**
- * Brings the modules of the service up to date, and runs the committed migrations of the application that are new to the database;
- * `folder` is null if it has none.
+ * Brings the modules of the service up to date, and runs the committed migrations of the application that are new to the database.
  * Services that start at the same time migrate one after the other. A database that is refused stays as it was. Rejects with
  * MigrationFailure.
  */
-export async function migrate(databaseUrl: string, log: MigrationLog, folder: string | null): Promise<void> {
+export async function migrate(
+  databaseUrl: string,
+  log: MigrationLog,
+  { folder, ...choice }: Installation,
+): Promise<void> {
   await alone(databaseUrl, log, async (client) => {
-    const isNew = await migrateModules(client, databaseUrl, log);
+    const isNew = await migrateModules(client, databaseUrl, log, choice);
     if (folder === null) return;
     const [committed, applied] = await Promise.all([committedIn(folder), appliedTo(client)]);
     // Otherwise graphile-migrate runs what is new, or says why the files do not follow from what was applied.
@@ -34,8 +40,8 @@ export async function migrate(databaseUrl: string, log: MigrationLog, folder: st
 }
 
 /** Brings only the modules of the service up to date. Rejects with MigrationFailure. */
-export const installModules = (databaseUrl: string, log: MigrationLog): Promise<void> =>
-  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log)));
+export const installModules = (databaseUrl: string, log: MigrationLog, choice: ModuleChoice): Promise<void> =>
+  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log, choice)));
 
 /** Calls back with a connection while no other service migrates the database. */
 async function alone(
@@ -56,17 +62,23 @@ async function alone(
 }
 
 /** Returns whether the database had no modules before. */
-async function migrateModules(client: pg.Client, databaseUrl: string, log: MigrationLog): Promise<boolean> {
+async function migrateModules(
+  client: pg.Client,
+  databaseUrl: string,
+  log: MigrationLog,
+  choice: ModuleChoice,
+): Promise<boolean> {
   await refuseOldDatabase(client);
-  const { isNew, newerVersion } = await updateModules(client);
-  await migrateQueue(databaseUrl, log);
+  const { isNew, newerVersion } = await updateModules(client, choice);
+  if (choice.modules.includes("tasks")) await migrateQueue(databaseUrl, log);
   if (newerVersion !== null) log("warning", `${NEWER_MODULES} ${newerVersion}`);
   return isNew;
 }
 
 async function refuseOldDatabase(client: pg.Client): Promise<void> {
   const { rows } = await client.query(`
-    select to_regclass('auth_private.accounts') is not null and to_regclass('content_service.modules') is null as "isOld"`);
+    select to_regclass('auth_private.accounts') is not null
+      and (to_regclass('content_service.modules') is null or to_regtype('auth.user_id') is null) as "isOld"`);
   if (rows[0].isOld) throw new MigrationFailure(MADE_BEFORE);
 }
 

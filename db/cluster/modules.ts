@@ -3,9 +3,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
+import type { ModuleName, UserIdType } from "../../config/modules.ts";
 import { MODULES, type Module } from "../modules/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
-import { type MigrationText, statementFailure } from "./migration-failure.ts";
+import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
 import { statementsOf } from "./statements.ts";
 
 /** The folder with a folder for each module. */
@@ -15,6 +16,9 @@ const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", im
 /** What a module has in a database: the hash of its code, the version of the service that wrote it, and its migrations. */
 type Installed = { readonly code: string; readonly version: string; readonly migrations: readonly string[] };
 type Ledger = ReadonlyMap<string, Installed>;
+
+/** The modules that a service uses, and the type of the ids of its users; "" for that of the database, which is uuid at first. */
+export type ModuleChoice = { readonly modules: readonly ModuleName[]; readonly userId: UserIdType | "" };
 
 export type ModuleChanges = {
   /** Whether the database had no modules before. */
@@ -28,14 +32,32 @@ export type ModuleChanges = {
  * transaction, which gives up if it has to wait for a lock. The caller lets no other service migrate. Rejects with
  * MigrationFailure.
  */
-export async function updateModules(client: pg.Client, folder = MODULES_FOLDER): Promise<ModuleChanges> {
+export async function updateModules(
+  client: pg.Client,
+  { modules, userId }: ModuleChoice,
+  folder = MODULES_FOLDER,
+): Promise<ModuleChanges> {
   const ledger = await readLedger(client);
+  if (ledger !== null) await refuseOtherIds(client, userId);
+  const chosen = MODULES.filter(({ name }) => name === "caller" || modules.includes(name));
   const newerVersion = [...(ledger?.values() ?? [])].map(({ version }) => version).find(isNewer) ?? null;
   // The code of a newer version stays: it serves this one too.
   const steps =
-    newerVersion === null ? MODULES.flatMap((module) => stepsFor(folder, module, ledger?.get(module.name))) : [];
-  if (steps.length > 0) await inTransaction(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps));
+    newerVersion === null ? chosen.flatMap((module) => stepsFor(folder, module, ledger?.get(module.name))) : [];
+  if (steps.length > 0)
+    await inTransaction(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps, userId));
   return { isNew: ledger === null, newerVersion };
+}
+
+/** The type of ids is chosen once: tables, functions and policies depend on it. */
+async function refuseOtherIds(client: pg.Client, userId: UserIdType | "") {
+  const { rows } = await client.query<{ type: string }>(
+    "select format_type(typbasetype, null) as type from pg_type where oid = to_regtype('auth.user_id')",
+  );
+  if (userId === "" || rows[0]?.type === userId) return;
+  throw new MigrationFailure(
+    `AUTH_USER_ID is ${userId}, but the ids of users in this database are ${rows[0]?.type}: the type was chosen at installation.`,
+  );
 }
 
 /** Removes the modules with everything in their schemas, from a database whose application has nothing in them. */
@@ -111,7 +133,8 @@ const RECORD_CODE = `
   set code_hash = excluded.code_hash, product_version = excluded.product_version, updated_at = now()`;
 const RECORD_MIGRATION = "insert into content_service.migrations (module, number) values ($1, $2)";
 
-async function run(client: pg.Client, steps: readonly Step[]): Promise<void> {
+async function run(client: pg.Client, steps: readonly Step[], userId: UserIdType | ""): Promise<void> {
+  await client.query("select set_config('content_service.user_id', $1, true)", [userId || "uuid"]);
   // What needs a table would wait behind a statement that waits for it.
   await client.query("set local lock_timeout = '3s'");
   for (const { record, ...migration } of steps) {

@@ -18,6 +18,12 @@ export type OpenOptions = Pick<
   | "databaseDirectUrl"
   | "dataDir"
   | "migrate"
+  | "isManaged"
+  | "modules"
+  | "hasAuth"
+  | "hasTasks"
+  | "hasFeed"
+  | "authUserId"
   | "seed"
   | "recentSignIn"
   | "changesPublication"
@@ -79,7 +85,7 @@ export function lossOf({ cluster }: OpenedDatabase, isStopping: () => boolean): 
 async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDatabase, "cluster" | "logsAdvice">> {
   const directUrl = options.databaseDirectUrl || url;
   await withClient(directUrl, refuseOldServer);
-  if (!options.migrate) {
+  if (!options.isManaged) {
     await withClient(url, (client) => refuseUnservable(client, options));
     const { changesPublication: publication, schemas, changesUrl } = options;
     const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
@@ -87,22 +93,26 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     return { logins, listenUrl: directUrl, tasksUrl: null, changes };
   }
   const { migrationsFolder } = options;
-  await migrate(directUrl, options.log, migrationsFolder);
-  if (migrationsFolder !== null && (await hasCurrent(migrationsFolder))) options.log("warning", UNCOMMITTED);
+  const folder = options.migrate === "on" ? migrationsFolder : null;
+  const { modules, authUserId: userId } = options;
+  await migrate(directUrl, options.log, { folder, modules, userId });
+  if (folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
-  const logins = await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn);
+  const logins = await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules);
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {
     if (options.seed === "demo" && options.seedFile !== null)
       await owner.query(await readFile(options.seedFile, "utf8"));
-    await options.afterMigrations(owner);
-    return prepareChanges(owner, changesUrl);
+    if (options.hasAuth) await options.afterMigrations(owner);
+    if (options.hasFeed) return prepareChanges(owner, changesUrl);
+    const { changesPublication: publication, schemas } = options;
+    return findChanges(withLogin(directUrl, logins.data), { publication, schemas, changesUrl });
   });
   return {
     logins,
     listenUrl: withLogin(directUrl, logins.data),
-    tasksUrl: withLogin(directUrl, logins.tasks),
+    tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
     changes,
   };
 }

@@ -1,5 +1,6 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
+import { MODULE_NAMES, type ModuleName } from "../../config/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
 
 /** A role for changes without credentials. If it is not open, no login may become it. */
@@ -39,13 +40,14 @@ export async function provisionLogins(
   editors: readonly Editor[] = [],
   anonymousRole = "anon",
   recentSignIn = 600,
+  modules: readonly ModuleName[] = MODULE_NAMES,
 ): Promise<Logins> {
   const client = new pg.Client({ connectionString: ownerUrl });
   await client.connect();
   try {
     const { rows } = await client.query<{ name: string }>("select current_database() as name");
-    await storeSetting(client, "recent_sign_in", recentSignIn);
-    const options = { database: rows[0]!.name, serviceUrl, secret, editors, anonymousRole };
+    if (modules.includes("auth")) await storeSetting(client, "recent_sign_in", recentSignIn);
+    const options = { database: rows[0]!.name, serviceUrl, secret, modules, editors, anonymousRole };
     return {
       data: await createLogin(client, "data", options),
       admin: await createLogin(client, "admin", options),
@@ -71,6 +73,7 @@ type LoginOptions = {
   readonly database: string;
   readonly serviceUrl: string;
   readonly secret: string;
+  readonly modules: readonly ModuleName[];
   readonly editors: readonly Editor[];
   readonly anonymousRole: string;
 };
@@ -87,14 +90,14 @@ async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions)
   return url.href;
 }
 
-type Login = Pick<LoginOptions, "database" | "editors" | "anonymousRole"> & {
+type Login = Pick<LoginOptions, "database" | "modules" | "editors" | "anonymousRole"> & {
   readonly role: string;
   readonly password: string;
   readonly kind: Kind;
 };
 
 async function provision(client: pg.Client, login: Login): Promise<void> {
-  const { database, role, password, kind, editors, anonymousRole } = login;
+  const { database, role, password, kind, modules, editors, anonymousRole } = login;
   const name = quoteIdentifier(role);
   await client.query("begin");
   // Serializes services that start concurrently on one database.
@@ -112,8 +115,8 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
     else await revoke(client, editor.role, role);
   }
   if (kind === "data") await revoke(client, "admin", role);
-  if (kind === "data") await grantTasks(client, anonymousRole, role);
-  if (kind === "auth") {
+  if (kind === "data" && modules.includes("tasks")) await grantTasks(client, anonymousRole, role);
+  if (kind === "auth" && modules.includes("auth")) {
     await client.query(`grant usage on schema auth_api to ${name}`);
     await client.query(`grant execute on all functions in schema auth_api to ${name}`);
   }

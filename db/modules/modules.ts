@@ -1,6 +1,8 @@
+import type { ModuleName } from "../../config/modules.ts";
+
 /** A part of the service in the database. Its folder has `tables.sql`, the tables as they are, and `migrations/`, which change older ones. */
 export type Module = {
-  readonly name: "caller" | "auth" | "tasks" | "feed" | "channels";
+  readonly name: "caller" | ModuleName;
   /** The schemas that it creates. */
   readonly schemas: readonly string[];
   /** Files of functions, triggers, policies and grants, in this order. When one has changed, all are executed again. */

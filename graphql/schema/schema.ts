@@ -64,7 +64,7 @@ export const schemaSettings = (
 });
 
 function unindexedFilters({ graphqlUnindexedFilters: chosen, migrate }: SchemaSettings): UnindexedFilters {
-  if (chosen === "") return migrate ? "none" : "small";
+  if (chosen === "") return migrate === "on" ? "none" : "small";
   return chosen ? "all" : "none";
 }
 

@@ -13,16 +13,16 @@ export type OperatorAccess = {
   isOperator(caller: Caller): boolean;
 };
 
-type OperatorSettings = Pick<Config, "adminPort" | "embedded" | "migrate" | "consoleRoles">;
+type OperatorSettings = Pick<Config, "adminPort" | "embedded" | "hasAuth" | "consoleRoles">;
 
 /**
- * In a database that the service migrates, operators have the service key or are administrators. In any other, the issuer of the
+ * Where users sign in at the service, operators have the service key or are administrators. In any other, the issuer of the
  * tokens decides what a role means, so no role is one of operators unless CONSOLE_ROLES names it.
  */
-export const operatorAccess = ({ adminPort, embedded, migrate, consoleRoles }: OperatorSettings): OperatorAccess => ({
+export const operatorAccess = ({ adminPort, embedded, hasAuth, consoleRoles }: OperatorSettings): OperatorAccess => ({
   openTo: adminPort !== 0 ? "everyone" : embedded ? "local" : "operators",
   isOperator: (caller) =>
-    migrate
+    hasAuth
       ? caller.role === "service_role" || caller.role === "admin"
       : isServiceKey(caller) || consoleRoles.includes(caller.role),
 });

@@ -18,16 +18,12 @@ export class FactorRepository {
   }
 
   find(userId: string): Promise<Factor | null> {
-    return this.#functions.call("factor_of($1::bigint, $2::timestamptz)", [userId, this.#functions.now()]);
+    return this.#functions.call("factor_of($1, $2::timestamptz)", [userId, this.#functions.now()]);
   }
 
   /** Returns false if a factor is enabled. Deletes the attempts at codes. */
   begin(userId: string, pending: Buffer, until: number): Promise<boolean> {
-    return this.#functions.call("begin_factor($1::bigint, $2::bytea, $3::timestamptz)", [
-      userId,
-      bytes(pending),
-      time(until),
-    ]);
+    return this.#functions.call("begin_factor($1, $2::bytea, $3::timestamptz)", [userId, bytes(pending), time(until)]);
   }
 
   /**
@@ -40,7 +36,7 @@ export class FactorRepository {
       ...[id, family, session && `\\x${session}`, bytes(pending), String(step), byteArray(codes)],
       ...[address || null, this.#functions.now()],
     ];
-    const types = ["bigint", "uuid", "bytea", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
+    const types = ["uuid", "bytea", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
     return this.#functions.call(`enable_factor(${parametersOf(types)})`, values);
   }
 
@@ -53,22 +49,19 @@ export class FactorRepository {
   ): Promise<CodeOutcome | null> {
     const sent = this.#functions.code(code, limits);
     const values = [id, passwordHash, sent, byteArray(codes), code.address || null, this.#functions.now()];
-    const types = ["bigint", "text", "jsonb", "bytea[]", "inet", "timestamptz"];
+    const types = ["text", "jsonb", "bytea[]", "inet", "timestamptz"];
     return this.#functions.call(`replace_backup_codes(${parametersOf(types)})`, values);
   }
 
   /** Spends the code. Returns null while other attempts are undecided. */
   disable({ id, passwordHash }: Account, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null> {
     const values = [id, passwordHash, this.#functions.code(code, limits), code.address || null, this.#functions.now()];
-    return this.#functions.call(
-      `disable_factor(${parametersOf(["bigint", "text", "jsonb", "inet", "timestamptz"])})`,
-      values,
-    );
+    return this.#functions.call(`disable_factor(${parametersOf(["text", "jsonb", "inet", "timestamptz"])})`, values);
   }
 
   /** Spends a code and its challenge. A wrong code counts as an attempt. Returns null while other attempts are undecided. */
   tryCode(userId: string, code: CodeToTry, challenge: string | null, limits: CodeLimits): Promise<CodeOutcome | null> {
-    return this.#functions.call("try_code($1::bigint, $2::jsonb, $3::uuid)", [
+    return this.#functions.call("try_code($1, $2::jsonb, $3::uuid)", [
       userId,
       this.#functions.code(code, limits),
       challenge,
@@ -76,5 +69,5 @@ export class FactorRepository {
   }
 }
 
-/** `$1::bigint, $2::text`, for a call with these types. */
-const parametersOf = (types: readonly string[]) => types.map((type, i) => `$${i + 1}::${type}`).join(", ");
+/** `$1, $2::text`, for a call with the id of a user and values of these types. */
+const parametersOf = (types: readonly string[]) => ["$1", ...types.map((type, i) => `$${i + 2}::${type}`)].join(", ");

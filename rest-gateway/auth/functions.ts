@@ -6,7 +6,7 @@ import { recipientOfSender } from "../../identity/sender.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";
 
-/** A call of a function in `auth_api`, such as `list_keys($1::bigint)`. */
+/** A call of a function in `auth_api`, such as `list_keys($1)`. */
 export type Call = { readonly call: string; readonly values: readonly (string | null)[] };
 
 /** The service itself: "none" keeps the login role of the pool. */

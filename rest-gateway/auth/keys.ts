@@ -56,16 +56,16 @@ export class KeyRepository {
     const { name, prefix, hash, expiresAt } = key;
     const end = expiresAt === null ? null : time(expiresAt);
     const values = [userId, name, prefix, bytes(hash), this.#functions.now(), end, String(maxKeys)];
-    const call = "create_key('user', $1::bigint, $2, $3, $4::bytea, $5::timestamptz, $6::timestamptz, $7::integer)";
+    const call = "create_key('user', $1, $2, $3, $4::bytea, $5::timestamptz, $6::timestamptz, $7::integer)";
     return this.#functions.call(call, values);
   }
 
   list(userId: string): Promise<readonly KeyDescription[]> {
-    return this.#functions.call("list_keys($1::bigint)", [userId]);
+    return this.#functions.call("list_keys($1)", [userId]);
   }
 
   revoke(userId: string, id: string): Promise<boolean> {
-    return this.#functions.call("revoke_key($1::bigint, $2::uuid)", [userId, id]);
+    return this.#functions.call("revoke_key($1, $2::uuid)", [userId, id]);
   }
 
   find(hash: Buffer): Promise<FoundKey | null> {

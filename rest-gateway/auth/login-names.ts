@@ -104,7 +104,7 @@ const WITHOUT_SKELETON = `
   order by 1`;
 
 const STORE = `
-  select id::text from unnest($1::bigint[], $2::text[], $3::text[]) as s (id, login, skeleton)
+  select id from unnest($1::text[], $2::text[], $3::text[]) as s (id, login, skeleton)
   where not auth_private.store_skeleton(login, skeleton)`;
 
 const BATCH = 1000;

@@ -98,20 +98,20 @@ export class AuthRepository {
   }
 
   accountOf(userId: string): Promise<Account | null> {
-    return this.#functions.call("account_of($1::bigint)", [userId]);
+    return this.#functions.call("account_of($1)", [userId]);
   }
 
   /** `revokedFor` is milliseconds: token families that were revoked longer ago are left out. */
   async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
     type Found = Pick<Account, "epoch" | "role"> & Record<"revoked" | "kept", readonly string[]>;
     const values = [userId, this.#functions.now(-revokedFor)];
-    const found = await this.#functions.call<Found | null>("account_state($1::bigint, $2::timestamptz)", values);
+    const found = await this.#functions.call<Found | null>("account_state($1, $2::timestamptz)", values);
     return found && { ...found, revoked: new Set(found.revoked), kept: new Set(found.kept) };
   }
 
   /** Ends all tokens and sessions of the user. */
   async endEpoch(userId: string): Promise<void> {
-    await this.#functions.call("end_epoch($1::bigint)", [userId]);
+    await this.#functions.call("end_epoch($1)", [userId]);
   }
 
   /** Spends the code, which is required if a factor is enabled. Returns null while other attempts are undecided. */
@@ -123,13 +123,13 @@ export class AuthRepository {
     limits: CodeLimits,
   ): Promise<CodeOutcome<{ readonly account: Account }> | null> {
     const values = [id, passwordHash, newHash, this.#functions.code(code, limits), address || null];
-    return this.#functions.call("change_password($1::bigint, $2, $3, $4::jsonb, $5::inet)", values);
+    return this.#functions.call("change_password($1, $2, $3, $4::jsonb, $5::inet)", values);
   }
 
   /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
   changeEmail(userId: string, email: string, address: string): Promise<EmailOutcome> {
     const values = [userId, email, emailSkeleton(email), address || null];
-    return this.#functions.call("change_email($1::bigint, $2, $3, $4::inet)", values);
+    return this.#functions.call("change_email($1, $2, $3, $4::inet)", values);
   }
 
   /** Returns the id of the new token family; null if the account has changed since it was found. */
@@ -141,7 +141,7 @@ export class AuthRepository {
   ): Promise<string | null> {
     const values = [account.id, String(account.epoch), bytes(hash), time(startedAt), time(expiresAt)];
     const call = {
-      call: "start_tokens($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)",
+      call: "start_tokens($1, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)",
       values,
     };
     const [family] = await this.#functions.run(call, ...(login ? this.#completing(account, login, "token") : []));
@@ -165,7 +165,7 @@ export class AuthRepository {
     login: SessionLogin | null,
   ): Promise<boolean> {
     const values = [account.id, String(account.epoch), bytes(idHash), this.#functions.now(), time(expiresAt)];
-    const call = "start_session($1::bigint, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)";
+    const call = "start_session($1, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)";
     const ended = login?.previous ? [{ call: "end_session($1::bytea)", values: [bytes(login.previous)] }] : [];
     const completed = login ? this.#completing(account, login, "session") : [];
     const [hasBegun] = await this.#functions.run({ call, values }, ...ended, ...completed);
@@ -195,13 +195,13 @@ export class AuthRepository {
       seconds(loginWindow),
     ];
     return this.#functions.call(
-      "begin_login($1, $2::bigint, $3, $4::text[], $5::integer[], $6::integer[], $7::timestamptz, $8::interval)",
+      "begin_login($1, $2, $3, $4::text[], $5::integer[], $6::integer[], $7::timestamptz, $8::interval)",
       values,
     );
   }
 
   reserveCode(userId: string, attempts: number, window: number): Promise<Reservation> {
-    const call = "reserve_code($1::bigint, $2::integer, $3::timestamptz, $4::interval)";
+    const call = "reserve_code($1, $2::integer, $3::timestamptz, $4::interval)";
     return this.#functions.call(call, [userId, String(attempts), this.#functions.now(), seconds(window)]);
   }
 
@@ -238,14 +238,14 @@ export class AuthRepository {
 
   #noting({ event, userId, address, detail = {} }: SecurityEvent): Call {
     const values = [event, userId, address || null, JSON.stringify(detail), this.#functions.now()];
-    return { call: "note_event($1, $2::bigint, $3::inet, $4::jsonb, $5::timestamptz)", values };
+    return { call: "note_event($1, $2, $3::inet, $4::jsonb, $5::timestamptz)", values };
   }
 
   /** The calls that complete a login: they delete the attempt and record the login. */
   #completing({ id, epoch }: Account, login: Admission, by: "token" | "session"): readonly Call[] {
     const { attempt, address, provider } = login;
     const values = [id, String(epoch), address || null, JSON.stringify({ by, provider }), this.#functions.now()];
-    const call = "note_login($1::bigint, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
+    const call = "note_login($1, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
     return [settling(attempt, false), { call, values }];
   }
 }

@@ -71,8 +71,8 @@ export async function resealFactors(client: pg.Client, box: SecretBox, log: Logg
   // A factor that was removed or replaced in the meantime is not touched.
   const { rowCount } = await client.query(
     `update auth_private.factors as f set secret = r.sealed
-     from unnest($1::bigint[], $2::bytea[], $3::bytea[]) as r (user_id, secret, sealed)
-     where f.user_id = r.user_id and f.secret = r.secret`,
+     from unnest($1::text[], $2::bytea[], $3::bytea[]) as r (user_id, secret, sealed)
+     where f.user_id::text = r.user_id and f.secret = r.secret`,
     [changed.map(({ id }) => id), changed.map(({ secret }) => secret), changed.map(({ sealed }) => sealed)],
   );
   log.info({ factors: rowCount }, "second factors were encrypted with the current key");

@@ -10,6 +10,7 @@ import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { hasCurrent } from "../../db/cluster/migrations-folder.ts";
 import { statementsOf } from "../../db/cluster/statements.ts";
+import { INSTALLATION } from "../support/cluster.ts";
 import { PROJECT } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -38,7 +39,7 @@ const current = (text: string) => writeFile(join(folder, "current.sql"), text);
 /** One cluster for all tests: starting one takes seconds. */
 const startScratch = async () => ({ ...scratch, url: (name: string) => scratch.url(name), remove: async () => {} });
 const run = (...args: string[]) => {
-  const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET };
+  const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET, AUTH_USER_ID: "bigint" };
   return outcomeOf(migrationCommand(args, { environment, folder, startScratch }));
 };
 const committed = async () => (await readdir(join(folder, "committed"))).sort();
@@ -59,7 +60,7 @@ describe("migrate apply", () => {
     const printed: string[] = [];
     const stop = new AbortController();
     const watching = migrationCommand(["apply", "--watch"], {
-      environment: { DATABASE_URL: database.url, JWT_SECRET: SECRET },
+      environment: { DATABASE_URL: database.url, JWT_SECRET: SECRET, AUTH_USER_ID: "bigint" },
       folder,
       print: (text) => printed.push(text),
       signal: stop.signal,
@@ -194,7 +195,7 @@ test("a database with tables of others is not migrated: the error says that MIGR
   await database.owner.query(`create database ${name}`);
   try {
     await withClient(url.href, (client) => client.query("create table users (id serial primary key, login text)"));
-    const failure = migrate(url.href, () => {}, folder);
+    const failure = migrate(url.href, () => {}, { ...INSTALLATION, folder });
     await expect(failure).rejects.toThrow(
       /^000001-.*\.sql, line \d+: relation "users" already exists \(42P07\)\n.*not of this service.* set MIGRATE=off/s,
     );
@@ -221,7 +222,7 @@ async function withMigration(name: string, body: string, work: (database: TestDa
 
 test("a committed migration that fails is named, with line, statement and fix", () =>
   withMigration("999999-broken.sql", "alter table public.users add column name text;", async ({ url }) => {
-    const failure = migrate(url, () => {}, folder);
+    const failure = migrate(url, () => {}, { ...INSTALLATION, folder });
     await expect(failure).rejects.toThrow(
       /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npx content-service migrate uncommit/s,
     );
@@ -234,7 +235,8 @@ test("a migration builds an index concurrently while other services wait for the
     async ({ url, owner }) => {
       await owner.query("select pg_advisory_lock(hashtext('content-service:migrate'))");
       const warnings: string[] = [];
-      const start = () => migrate(url, (level, line) => level === "warning" && warnings.push(line), folder);
+      const start = () =>
+        migrate(url, (level, line) => level === "warning" && warnings.push(line), { ...INSTALLATION, folder });
       const services = Promise.all([start(), start()]);
       const waits = "another service is migrating the database: waiting";
       await expect.poll(() => warnings, { timeout: 30_000 }).toEqual([waits, waits]);
@@ -316,7 +318,7 @@ test("migrate commit writes the next migration, and uncommit makes it current.sq
   expect(await committed()).toHaveLength(before.length + 1);
   expect(await hasCurrent(folder)).toBe(false);
 
-  await migrate(database.url, () => {}, folder);
+  await migrate(database.url, () => {}, { ...INSTALLATION, folder });
   expect((await run("uncommit")).stdout).toMatch(
     /was moved back to db\/migrations\/current\.sql\. npx content-service migrate apply runs it /,
   );
@@ -342,7 +344,9 @@ test("a committed migration that was changed is named, with the fix", async () =
     await other.owner.query("delete from graphile_migrate.migrations where filename = any ($1)", [
       [last, `${last!.slice(0, 6)}.sql`],
     ]);
-    await expect(migrate(other.url, () => {}, folder)).rejects.toThrow(/was changed after it had been committed/);
+    await expect(migrate(other.url, () => {}, { ...INSTALLATION, folder })).rejects.toThrow(
+      /was changed after it had been committed/,
+    );
     await other.drop();
   } finally {
     await writeFile(file, text);
@@ -412,7 +416,7 @@ describe("reset", () => {
   });
 
   test("is refused with DATABASE_URL", async () => {
-    const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET };
+    const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET, AUTH_USER_ID: "bigint" };
     expect((await reset(environment, "--yes")).stderr).toMatch(/deletes only the embedded database/);
   });
 });

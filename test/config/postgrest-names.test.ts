@@ -30,7 +30,7 @@ test("PGRST_DB_URI alone serves that database as PostgREST does: not migrated, w
   expect(readConfig({ PGRST_DB_URI })).toMatchObject({
     databaseUrl: PGRST_DB_URI,
     embedded: false,
-    migrate: false,
+    migrate: "off",
     host: "0.0.0.0",
     port: 3000,
     jwtSecret: "",

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { describeDatabase, differences } from "../../db/cluster/describe.ts";
 import { compileSchema } from "../../db/cluster/graphile-migrate.ts";
 import { installModules } from "../../db/cluster/migrate.ts";
-import { MIGRATIONS_FOLDER } from "../support/cluster.ts";
+import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -37,7 +37,7 @@ test("db/schema and db/migrations create the same database", async () => {
   const client = new pg.Client(url);
   await client.connect();
   try {
-    await installModules(url, () => {});
+    await installModules(url, () => {}, INSTALLATION);
     await client.query(await compileSchema(url, MIGRATIONS_FOLDER));
     expect(differences(migrated, await described(client))).toEqual([]);
   } finally {

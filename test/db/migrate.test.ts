@@ -6,7 +6,7 @@ import pg from "pg";
 import { beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
-import { MIGRATIONS_FOLDER } from "../support/cluster.ts";
+import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 /** The warnings so far, and the end of the migrations. */
 function start() {
   const warnings: string[] = [];
-  const ended = migrate(database.url, (level, line) => level === "warning" && warnings.push(line), MIGRATIONS_FOLDER);
+  const ended = migrate(database.url, (level, line) => level === "warning" && warnings.push(line), INSTALLATION);
   return { warnings, ended };
 }
 
@@ -33,7 +33,7 @@ test("services that start at the same time migrate one after the other", async (
 
 test("a database that has all migrations is left as it is", async () => {
   const lines: string[] = [];
-  await migrate(database.url, (_, line) => void lines.push(line), MIGRATIONS_FOLDER);
+  await migrate(database.url, (_, line) => void lines.push(line), INSTALLATION);
   expect(lines).toEqual([]);
 });
 
@@ -43,7 +43,9 @@ test("two migrations with the same number stop the start", async () => {
   const committed = join(folder, "committed");
   const last = (await readdir(committed)).sort().at(-1)!;
   await copyFile(join(committed, last), join(committed, last.replace(".sql", "-of-another-branch.sql")));
-  await expect(migrate(database.url, () => {}, folder)).rejects.toThrow(/^Previous migration with hash/);
+  await expect(migrate(database.url, () => {}, { ...INSTALLATION, folder })).rejects.toThrow(
+    /^Previous migration with hash/,
+  );
 });
 
 test("an older version on a newer database names the migrations that it lacks, and serves it", async () => {
@@ -65,7 +67,7 @@ async function refusalAfter(sql: string) {
   await foreign.owner.query(sql);
   const schemas = async () => (await foreign.owner.query("select nspname from pg_namespace order by 1")).rows;
   const before = await schemas();
-  const message = await migrate(foreign.url, () => {}, MIGRATIONS_FOLDER).then(
+  const message = await migrate(foreign.url, () => {}, INSTALLATION).then(
     () => "",
     (error: Error) => error.message,
   );
@@ -102,7 +104,7 @@ test("an owner who is not a superuser learns which preparation is missing", asyn
   await root.query("create database plain owner plain");
   const login = (database: string, username: string, password: string) =>
     Object.assign(new URL(cluster.url(database)), { username, password }).href;
-  await expect(migrate(login("plain", "plain", "plain"), () => {}, MIGRATIONS_FOLDER)).rejects.toThrow(
+  await expect(migrate(login("plain", "plain", "plain"), () => {}, INSTALLATION)).rejects.toThrow(
     /a superuser must create them first: docs\/configuration\.md#your-own-database/,
   );
 
@@ -113,7 +115,7 @@ test("an owner who is not a superuser learns which preparation is missing", asyn
     revoke execute on all functions in schema extensions from public`);
   await content.end();
   await expect(
-    migrate(login("content", "content_owner", encodeURIComponent("change me")), () => {}, MIGRATIONS_FOLDER),
+    migrate(login("content", "content_owner", encodeURIComponent("change me")), () => {}, INSTALLATION),
   ).rejects.toThrow(
     /permission denied for function[\s\S]*The login of DATABASE_URL lacks this right: the owner of the object/,
   );

@@ -7,7 +7,7 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { MODULES_FOLDER, updateModules } from "../../db/cluster/modules.ts";
 import { MODULES } from "../../db/modules/modules.ts";
-import { MIGRATIONS_FOLDER } from "../support/cluster.ts";
+import { INSTALLATION } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
@@ -21,14 +21,14 @@ const rows = async (text: string, ...values: unknown[]) => (await database.owner
 /** The warnings of a start. */
 async function start(): Promise<readonly string[]> {
   const warnings: string[] = [];
-  await migrate(database.url, (level, line) => level === "warning" && warnings.push(line), MIGRATIONS_FOLDER);
+  await migrate(database.url, (level, line) => level === "warning" && warnings.push(line), INSTALLATION);
   return warnings;
 }
 
 const LEDGER = "select module, code_hash, product_version, updated_at from content_service.modules order by module";
 const STALE = "update content_service.modules set code_hash = 'stale' where module = 'auth'";
 const BREAK = `
-  create or replace function auth_api.has_account(user_id bigint) returns boolean language sql return false;
+  create or replace function auth_api.has_account(user_id auth.user_id) returns boolean language sql return false;
   drop trigger _500_announce on auth_private.accounts`;
 const has = async () => {
   const [{ account, triggers }] = await rows(`
@@ -106,7 +106,7 @@ const columns = async () =>
 
 test("migrations of a module run once, in order, before its code", async () => {
   const first = await modulesWith({ "auth/migrations/001-labels.sql": COLUMN });
-  await updateModules(database.owner, first);
+  await updateModules(database.owner, INSTALLATION, first);
   expect(await columns()).toEqual(["label"]);
   const second = await modulesWith({
     "auth/migrations/001-labels.sql": COLUMN,
@@ -114,8 +114,8 @@ test("migrations of a module run once, in order, before its code", async () => {
     "auth/factors.sql":
       "create function auth_private.titles() returns setof text language sql as 'select title from auth_private.providers';",
   });
-  await updateModules(database.owner, second);
-  await updateModules(database.owner, second);
+  await updateModules(database.owner, INSTALLATION, second);
+  await updateModules(database.owner, INSTALLATION, second);
   expect(await columns()).toEqual(["title"]);
   expect(await rows("select module, number from content_service.migrations order by number")).toEqual([
     { module: "auth", number: "001" },
@@ -127,7 +127,7 @@ test("a new database has the tables as they are, and no migration to run", async
   const folder = await modulesWith({ "auth/migrations/001-labels.sql": COLUMN });
   const empty = await createTestDatabase(undefined, "template1");
   onTestFinished(() => empty.drop());
-  expect((await updateModules(empty.owner, folder)).isNew).toBe(true);
+  expect((await updateModules(empty.owner, INSTALLATION, folder)).isNew).toBe(true);
   const { rows: found } = await empty.owner.query("select module, number from content_service.migrations");
   expect(found).toEqual([{ module: "auth", number: "001" }]);
 });
@@ -137,7 +137,7 @@ test("a migration that fails names its file and statement, and nothing has chang
     "auth/migrations/001-labels.sql": COLUMN,
     "auth/migrations/002-wrong.sql": "select 1;\nalter table auth_private.missing add column label text;\n",
   });
-  await expect(updateModules(database.owner, folder)).rejects.toThrow(
+  await expect(updateModules(database.owner, INSTALLATION, folder)).rejects.toThrow(
     /^db\/modules\/auth\/migrations\/002-wrong\.sql, line 2: relation "auth_private.missing" does not exist \(42P01\)/,
   );
   expect(await columns()).toEqual([]);

@@ -5,9 +5,10 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { pino } from "pino";
 import type { TestProject } from "vitest/node";
+import { MODULE_NAMES } from "../../config/modules.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
-import { migrate } from "../../db/cluster/migrate.ts";
+import { type Installation, migrate } from "../../db/cluster/migrate.ts";
 import { fillSkeletons } from "../../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../../rest-gateway/auth/passwords.ts";
 
@@ -15,6 +16,9 @@ export const TEMPLATE = "content_template";
 
 /** The migrations of the demo, which is the application of most tests. */
 export const MIGRATIONS_FOLDER = fileURLToPath(new URL("../../demo/db/migrations", import.meta.url));
+
+/** What the demo needs in a database. */
+export const INSTALLATION: Installation = { folder: MIGRATIONS_FOLDER, modules: MODULE_NAMES, userId: "bigint" };
 
 /** A file system in memory. On a disk a third of PostgreSQL's CPU time is spent on creating and deleting files. */
 const MEMORY_FOLDER = "/dev/shm";
@@ -58,7 +62,7 @@ export async function makeTemplate(rootUrl: string, templateUrl: string): Promis
     (level, message) => {
       if (level === "error") console.error(message);
     },
-    MIGRATIONS_FOLDER,
+    INSTALLATION,
   );
   const seed = await readFile(new URL("../../demo/db/seed.sql", import.meta.url), "utf8");
   const hash = await hashCheaply("Correct-Horse-7!");

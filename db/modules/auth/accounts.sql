@@ -1,5 +1,5 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
-create or replace function auth_api.account_of(user_id bigint) returns json
+create or replace function auth_api.account_of(user_id auth.user_id) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'id', a.user_id::text,
@@ -18,7 +18,7 @@ language sql stable security definer set search_path = '' as $$
   where a.user_id = account_of.user_id
 $$;
 
-comment on function auth_api.account_of(bigint) is $$
+comment on function auth_api.account_of(auth.user_id) is $$
 The account of a user: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor, claims}; null
 if the user has none. The username is the e-mail that the account signs in with if it has no username. The claims are
 those that the application adds; null without the hook.
@@ -41,15 +41,15 @@ $$;
 comment on function auth_api.find_account(text) is
   'The account that signs in with this username or e-mail, as account_of returns it; null if there is none.';
 
-create or replace function auth_api.has_account(user_id bigint) returns boolean
+create or replace function auth_api.has_account(user_id auth.user_id) returns boolean
 language sql stable security definer set search_path = '' as $$
   select exists (select from auth_private.accounts as a where a.user_id = has_account.user_id)
 $$;
 
-comment on function auth_api.has_account(bigint) is 'Whether a user has an account.';
+comment on function auth_api.has_account(auth.user_id) is 'Whether a user has an account.';
 
 create or replace function auth.add_account(
-  user_id bigint, name text, email text, username text default null, password_hash text default null,
+  user_id auth.user_id, name text, email text, username text default null, password_hash text default null,
   role text default 'authenticated', disabled_at timestamptz default null,
   email_skeleton text default null, username_skeleton text default null)
 returns void
@@ -71,23 +71,24 @@ begin
   values (add_account.user_id, add_account.email, add_account.email_skeleton);
 end $$;
 
-comment on function auth.add_account(bigint, text, text, text, text, text, timestamptz, text, text) is $$
+comment on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text) is $$
 For seeds and imports of the application: a user who exists can sign in from now on. If the username is null or the
 e-mail, the user signs in with the e-mail. The password is an argon2id hash as a PHC string; without one, the user signs
 in with an identity of a provider. Texts that look alike have the same skeleton, which the service computes.
 $$;
 
-revoke all on function auth.add_account(bigint, text, text, text, text, text, timestamptz, text, text) from public;
-grant execute on function auth.add_account(bigint, text, text, text, text, text, timestamptz, text, text)
+revoke all on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
+  from public;
+grant execute on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
   to auth_owner;
 
 create or replace function auth_private.sign_up(
   fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
-returns bigint
+returns auth.user_id
 language plpgsql volatile set search_path = '' as $$
 declare
   accepted constant jsonb := auth_private.before_sign_up(fields);
-  new_id constant bigint := auth_private.new_user(accepted);
+  new_id constant auth.user_id := auth_private.new_user(accepted);
 begin
   perform auth.add_account(
     new_id,
@@ -108,7 +109,7 @@ $$;
 
 create or replace function auth_api.register(
   fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
-returns bigint
+returns auth.user_id
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   if register.password_hash is null then
@@ -162,18 +163,18 @@ $$;
 create or replace trigger _500_announce after update or delete on auth_private.accounts
   for each row execute function auth_private.announce_account();
 
-create or replace function auth_api.end_epoch(user_id bigint) returns void
+create or replace function auth_api.end_epoch(user_id auth.user_id) returns void
 language sql volatile security definer set search_path = '' as $$
   update auth_private.accounts as a
   set epoch = a.epoch + 1
   where a.user_id = end_epoch.user_id
 $$;
 
-comment on function auth_api.end_epoch(bigint) is $$
+comment on function auth_api.end_epoch(auth.user_id) is $$
 Revokes all tokens of a user and ends the session. API keys remain valid.
 $$;
 
-create or replace function auth_private.lock_account(user_id bigint, password_hash text) returns boolean
+create or replace function auth_private.lock_account(user_id auth.user_id, password_hash text) returns boolean
 language plpgsql volatile set search_path = '' as $$
 begin
   -- Locked before the attempts and the factor, here and elsewhere, so that there are no deadlocks.
@@ -185,12 +186,12 @@ begin
   return found;
 end $$;
 
-comment on function auth_private.lock_account(bigint, text) is $$
+comment on function auth_private.lock_account(auth.user_id, text) is $$
 Locks an account whose password was verified; false if the password has changed since, or the account is disabled.
 $$;
 
 create or replace function auth_api.change_password(
-  user_id bigint, old_hash text, password_hash text, sent jsonb, address inet)
+  user_id auth.user_id, old_hash text, password_hash text, sent jsonb, address inet)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare tried json;
@@ -209,7 +210,7 @@ begin
   return json_build_object('outcome', 'accepted', 'account', auth_api.account_of(change_password.user_id));
 end $$;
 
-comment on function auth_api.change_password(bigint, text, text, jsonb, inet) is $$
+comment on function auth_api.change_password(auth.user_id, text, text, jsonb, inet) is $$
 Sets another password, which ends what was issued to the user: {outcome, account}, with the account as it is then. The
 outcome is "changed" if the old password has changed since or the account is disabled; otherwise as require_code.
 $$;

@@ -80,7 +80,7 @@ reached within `span`. Null while undecided attempts hold the last places.
 $$;
 
 create or replace function auth_api.begin_login(
-  login text, user_id bigint, address text, networks text[], attempts integer[], attempts_per_address integer[],
+  login text, user_id auth.user_id, address text, networks text[], attempts integer[], attempts_per_address integer[],
   now timestamptz, span interval)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -89,7 +89,7 @@ declare
     when begin_login.user_id is null then auth_api.find_account(login)
     else auth_api.account_of(begin_login.user_id)
   end;
-  found_id constant bigint := coalesce(begin_login.user_id, (account ->> 'id')::bigint);
+  found_id constant auth.user_id := coalesce(begin_login.user_id, (account ->> 'id')::auth.user_id);
   reservation json;
   secret bytea;
 begin
@@ -118,14 +118,14 @@ begin
 end $$;
 
 comment on function
-  auth_api.begin_login(text, bigint, text, text[], integer[], integer[], timestamptz, interval) is $$
+  auth_api.begin_login(text, auth.user_id, text, text[], integer[], integer[], timestamptz, interval) is $$
 Finds the account of a login, or of a user, and reserves an attempt for it in these networks: {account, factor,
 attempt}, where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. There is a
 limit for each network: for attempts at this account, and at all accounts. An unknown login costs the same statements
 as a known one.
 $$;
 
-create or replace function auth_api.reserve_code(user_id bigint, attempts integer, now timestamptz, span interval)
+create or replace function auth_api.reserve_code(user_id auth.user_id, attempts integer, now timestamptz, span interval)
 returns json
 language sql volatile security definer set search_path = '' as $$
   select auth_api.reserve_attempt(
@@ -135,7 +135,7 @@ language sql volatile security definer set search_path = '' as $$
     span)
 $$;
 
-comment on function auth_api.reserve_code(bigint, integer, timestamptz, interval) is $$
+comment on function auth_api.reserve_code(auth.user_id, integer, timestamptz, interval) is $$
 Reserves an attempt at a code of a second factor, from any IP address: the client already knows the password.
 $$;
 
@@ -182,7 +182,7 @@ $$;
 comment on function auth_api.settle_attempt(bigint[], boolean) is
   'Decides reserved attempts: they count, or they are deleted.';
 
-create or replace function auth_api.try_code(user_id bigint, sent jsonb, challenge uuid) returns json
+create or replace function auth_api.try_code(user_id auth.user_id, sent jsonb, challenge uuid) returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   now constant timestamptz := (sent ->> 'now')::timestamptz;
@@ -219,14 +219,14 @@ begin
   return json_build_object('outcome', 'accepted');
 end $$;
 
-comment on function auth_api.try_code(bigint, jsonb, uuid) is $$
+comment on function auth_api.try_code(auth.user_id, jsonb, uuid) is $$
 Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or
 spent: the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or
 null. `sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step,
 a backup code as the hashes under which it may be stored, in hex.
 $$;
 
-create or replace function auth_private.require_code(user_id bigint, sent jsonb) returns json
+create or replace function auth_private.require_code(user_id auth.user_id, sent jsonb) returns json
 language plpgsql volatile set search_path = '' as $$
 begin
   perform from auth_private.factors as f
@@ -237,7 +237,7 @@ begin
   return auth_api.try_code(require_code.user_id, sent, null);
 end $$;
 
-comment on function auth_private.require_code(bigint, jsonb) is $$
+comment on function auth_private.require_code(auth.user_id, jsonb) is $$
 Spends the code that a change of an account needs, as try_code; the outcome is "missing" if a factor is enabled and no
 code was sent. Without a factor no code is needed. The caller has locked the account.
 $$;

@@ -1,5 +1,5 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
-create or replace function auth_api.factor_of(user_id bigint, now timestamptz) returns json
+create or replace function auth_api.factor_of(user_id auth.user_id, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'secret', encode(f.secret, 'hex'),
@@ -9,10 +9,10 @@ language sql stable security definer set search_path = '' as $$
   where f.user_id = factor_of.user_id
 $$;
 
-comment on function auth_api.factor_of(bigint, timestamptz) is
+comment on function auth_api.factor_of(auth.user_id, timestamptz) is
   'The second factor of a user: {secret, pending, lastStep}, secrets encrypted, in hex; null if there is none.';
 
-create or replace function auth_api.begin_factor(user_id bigint, pending bytea, until timestamptz) returns boolean
+create or replace function auth_api.begin_factor(user_id auth.user_id, pending bytea, until timestamptz) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with begun as (
     insert into auth_private.factors as f (user_id, pending, pending_until)
@@ -31,11 +31,11 @@ language sql volatile security definer set search_path = '' as $$
   select exists (select from begun)
 $$;
 
-comment on function auth_api.begin_factor(bigint, bytea, timestamptz) is
+comment on function auth_api.begin_factor(auth.user_id, bytea, timestamptz) is
   'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
 
 create or replace function auth_api.enable_factor(
-  user_id bigint, family uuid, session bytea, pending bytea, step bigint, code_hashes bytea[],
+  user_id auth.user_id, family uuid, session bytea, pending bytea, step bigint, code_hashes bytea[],
   address inet, now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
@@ -60,12 +60,12 @@ begin
   return true;
 end $$;
 
-comment on function auth_api.enable_factor(bigint, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
+comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
 Enables a pending factor whose first code, of this step, was right, and ends all sign-ins of the user except the token
 family or the session that enables it. False if the factor is not pending, or that sign-in has ended.
 $$;
 
-create or replace function auth_api.accept_step(user_id bigint, step bigint) returns boolean
+create or replace function auth_api.accept_step(user_id auth.user_id, step bigint) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with accepted as (
     update auth_private.factors as f
@@ -78,10 +78,11 @@ language sql volatile security definer set search_path = '' as $$
   select exists (select from accepted)
 $$;
 
-comment on function auth_api.accept_step(bigint, bigint) is
+comment on function auth_api.accept_step(auth.user_id, bigint) is
   'Spends the code of a step; false if it, or a later one, was spent before.';
 
-create or replace function auth_api.use_backup_code(user_id bigint, code_hash bytea, now timestamptz) returns boolean
+create or replace function auth_api.use_backup_code(user_id auth.user_id, code_hash bytea, now timestamptz)
+returns boolean
 language sql volatile security definer set search_path = '' as $$
   with used as (
     update auth_private.backup_codes as c
@@ -94,10 +95,10 @@ language sql volatile security definer set search_path = '' as $$
   select exists (select from used)
 $$;
 
-comment on function auth_api.use_backup_code(bigint, bytea, timestamptz) is
+comment on function auth_api.use_backup_code(auth.user_id, bytea, timestamptz) is
   'Spends a backup code; false if it does not exist, or was spent before.';
 
-create or replace function auth_private.store_backup_codes(user_id bigint, code_hashes bytea[]) returns void
+create or replace function auth_private.store_backup_codes(user_id auth.user_id, code_hashes bytea[]) returns void
 language sql volatile set search_path = '' as $$
   delete from auth_private.backup_codes as c
   where c.user_id = store_backup_codes.user_id;
@@ -107,9 +108,9 @@ language sql volatile set search_path = '' as $$
   from unnest(code_hashes) as hash;
 $$;
 
-comment on function auth_private.store_backup_codes(bigint, bytea[]) is 'Replaces the backup codes of a user.';
+comment on function auth_private.store_backup_codes(auth.user_id, bytea[]) is 'Replaces the backup codes of a user.';
 
-create or replace function auth_private.confirm_factor_change(user_id bigint, password_hash text, sent jsonb)
+create or replace function auth_private.confirm_factor_change(user_id auth.user_id, password_hash text, sent jsonb)
 returns json
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -124,13 +125,13 @@ begin
   return auth_private.require_code(confirm_factor_change.user_id, sent);
 end $$;
 
-comment on function auth_private.confirm_factor_change(bigint, text, jsonb) is $$
+comment on function auth_private.confirm_factor_change(auth.user_id, text, jsonb) is $$
 Locks the account and spends the code that a change of its second factor needs. The outcome is "changed" if the password
 has changed since it was verified or the account is disabled, "none" if no factor is enabled; otherwise as require_code.
 $$;
 
 create or replace function auth_api.replace_backup_codes(
-  user_id bigint, password_hash text, sent jsonb, code_hashes bytea[], address inet, now timestamptz)
+  user_id auth.user_id, password_hash text, sent jsonb, code_hashes bytea[], address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -144,11 +145,11 @@ begin
   return tried;
 end $$;
 
-comment on function auth_api.replace_backup_codes(bigint, text, jsonb, bytea[], inet, timestamptz) is
+comment on function auth_api.replace_backup_codes(auth.user_id, text, jsonb, bytea[], inet, timestamptz) is
   'Replaces the backup codes of a user: {outcome}, as confirm_factor_change.';
 
 create or replace function auth_api.disable_factor(
-  user_id bigint, password_hash text, sent jsonb, address inet, now timestamptz)
+  user_id auth.user_id, password_hash text, sent jsonb, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -162,10 +163,10 @@ begin
   return tried;
 end $$;
 
-comment on function auth_api.disable_factor(bigint, text, jsonb, inet, timestamptz) is
+comment on function auth_api.disable_factor(auth.user_id, text, jsonb, inet, timestamptz) is
   'Removes the second factor of a user and its backup codes: {outcome}, as confirm_factor_change.';
 
-create or replace function auth_private.reset_factor(user_id bigint) returns boolean
+create or replace function auth_private.reset_factor(user_id auth.user_id) returns boolean
 language plpgsql volatile set search_path = '' as $$
 begin
   perform from auth_private.accounts as a
@@ -179,7 +180,7 @@ begin
   return true;
 end $$;
 
-comment on function auth_private.reset_factor(bigint) is $$
+comment on function auth_private.reset_factor(auth.user_id) is $$
 For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was
 enabled.
 $$;

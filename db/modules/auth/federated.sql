@@ -104,7 +104,7 @@ create or replace function auth_api.register_identity(
   address inet, now timestamptz)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
-declare new_id bigint;
+declare new_id auth.user_id;
 begin
   new_id := auth_private.sign_up(
     jsonb_build_object('name', register_identity.name, 'email', register_identity.email),
@@ -145,12 +145,12 @@ changes: "linked" to an account already, "email taken" by another user, or name 
 $$;
 
 create or replace function auth_api.link_identity(
-  user_id bigint, issuer text, subject text, provider text, email text, sign_in bytea, max integer,
+  user_id auth.user_id, issuer text, subject text, provider text, email text, sign_in bytea, max integer,
   address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  owner_id bigint;
+  owner_id auth.user_id;
   new_id uuid;
 begin
   -- Locked, so that parallel calls can't exceed max.
@@ -193,12 +193,13 @@ begin
   return json_build_object('outcome', 'linked', 'id', new_id);
 end $$;
 
-comment on function auth_api.link_identity(bigint, text, text, text, text, bytea, integer, inet, timestamptz) is $$
+comment on function
+  auth_api.link_identity(auth.user_id, text, text, text, text, bytea, integer, inet, timestamptz) is $$
 Links an identity to an account: {outcome: "linked", id}, also if it is already. Otherwise nothing changes: "taken" by
 another account, "too many" identities, or "changed": the account is disabled or deleted.
 $$;
 
-create or replace function auth_api.list_identities(user_id bigint) returns json
+create or replace function auth_api.list_identities(user_id auth.user_id) returns json
 language sql stable security definer set search_path = '' as $$
   select coalesce(
     json_agg(
@@ -214,10 +215,10 @@ language sql stable security definer set search_path = '' as $$
   where i.user_id = list_identities.user_id
 $$;
 
-comment on function auth_api.list_identities(bigint) is 'The identities of an account, newest first.';
+comment on function auth_api.list_identities(auth.user_id) is 'The identities of an account, newest first.';
 
 create or replace function auth_api.unlink_identity(
-  user_id bigint, id uuid, issuers text[], family uuid, session bytea, address inet, now timestamptz)
+  user_id auth.user_id, id uuid, issuers text[], family uuid, session bytea, address inet, now timestamptz)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
 declare unlinked text;
@@ -258,13 +259,13 @@ begin
   return 'unlinked';
 end $$;
 
-comment on function auth_api.unlink_identity(bigint, uuid, text[], uuid, bytea, inet, timestamptz) is $$
+comment on function auth_api.unlink_identity(auth.user_id, uuid, text[], uuid, bytea, inet, timestamptz) is $$
 Unlinks an identity from an account and ends all other sign-ins of the user: "unlinked". Otherwise nothing changes:
 "missing"; "last": the user could not sign in any more, with a password or with another identity of these issuers; or
 "changed": the sign-in of the caller has ended.
 $$;
 
-create or replace function auth_api.take_sign_in(user_id bigint, issuer text) returns json
+create or replace function auth_api.take_sign_in(user_id auth.user_id, issuer text) returns json
 language sql volatile security definer set search_path = '' as $$
   with found as (
     select i.id, i.subject, i.sign_in
@@ -285,7 +286,7 @@ language sql volatile security definer set search_path = '' as $$
   from found as f
 $$;
 
-comment on function auth_api.take_sign_in(bigint, text) is $$
+comment on function auth_api.take_sign_in(auth.user_id, text) is $$
 Deletes what the service keeps of the user's last sign-in there, and returns it: {subject, signIn}, which the provider
 needs to end that sign-in, signIn encrypted and in hex; null if there is none.
 $$;

@@ -1,15 +1,27 @@
+create or replace function auth_private.base_type(type oid) returns text
+language sql stable set search_path = ''
+return (
+  select format_type(coalesce(nullif(t.typbasetype, 0), t.oid), null)
+  from pg_catalog.pg_type as t
+  where t.oid = type);
+
+comment on function auth_private.base_type(oid) is 'The name of a type, or of the type of a domain: bigint, uuid.';
+
 -- Hooks run as auth_owner: an application lets it execute the function, and do what the function does.
 create or replace function auth.use_hook(point text, function regprocedure) returns void
 language plpgsql volatile set search_path = '' as $$
 declare
   -- Arguments and result.
-  expected constant text := case point
-    when 'before_sign_up' then '(jsonb) returns jsonb'
-    when 'new_user' then '(jsonb) returns bigint'
-    when 'after_sign_up' then '(bigint, jsonb) returns void'
-    when 'new_email' then '(bigint, text) returns void'
-    when 'claims' then '(bigint, jsonb) returns jsonb'
-  end;
+  expected constant text := replace(
+    case point
+      when 'before_sign_up' then '(jsonb) returns jsonb'
+      when 'new_user' then '(jsonb) returns ID'
+      when 'after_sign_up' then '(ID, jsonb) returns void'
+      when 'new_email' then '(ID, text) returns void'
+      when 'claims' then '(ID, jsonb) returns jsonb'
+    end,
+    'ID',
+    auth_private.base_type('auth.user_id'::regtype));
   found_signature text;
   home name;
 begin
@@ -24,7 +36,10 @@ begin
       hint = 'The hooks are before_sign_up, new_user, after_sign_up, new_email and claims.';
   end if;
 
-  select format('(%s) returns %s', oidvectortypes(p.proargtypes), format_type(p.prorettype, null)), n.nspname
+  select format('(%s) returns %s', (
+      select string_agg(auth_private.base_type(given.type), ', ' order by given.place)
+      from unnest(p.proargtypes) with ordinality as given (type, place)
+    ), auth_private.base_type(p.prorettype)), n.nspname
   into found_signature, home
   from pg_proc as p
   join pg_namespace as n on n.oid = p.pronamespace
@@ -95,17 +110,26 @@ end $$;
 comment on function auth_private.before_sign_up(jsonb) is
   'The fields of a new user, as the hook before_sign_up changes them. The hook may raise an error.';
 
-create or replace function auth_private.new_user(fields jsonb) returns bigint
+create or replace function auth_private.new_user(fields jsonb) returns auth.user_id
 language plpgsql volatile set search_path = '' as $$
-declare new_id bigint;
+declare
+  hook constant text := auth_private.hook('new_user');
+  new_id auth.user_id;
 begin
-  execute format('select %s($1)', auth_private.hook('new_user')) into new_id using fields;
-  return new_id;
+  if hook is not null then
+    execute format('select %s($1)', hook) into new_id using fields;
+    return new_id;
+  end if;
+  if auth_private.base_type('auth.user_id'::regtype) in ('bigint', 'integer') then
+    return nextval('auth_private.user_ids')::text::auth.user_id;
+  end if;
+  return gen_random_uuid()::text::auth.user_id;
 end $$;
 
-comment on function auth_private.new_user(jsonb) is 'Creates the row of a new user by the hook new_user: its id.';
+comment on function auth_private.new_user(jsonb) is
+  'The id of a new user, whose row the hook new_user creates. Without the hook, a new id: a uuid or the next number.';
 
-create or replace function auth_private.after_sign_up(user_id bigint, fields jsonb) returns void
+create or replace function auth_private.after_sign_up(user_id auth.user_id, fields jsonb) returns void
 language plpgsql volatile set search_path = '' as $$
 declare hook constant text := auth_private.hook('after_sign_up');
 begin
@@ -113,10 +137,10 @@ begin
   execute format('select %s($1, $2)', hook) using user_id, fields;
 end $$;
 
-comment on function auth_private.after_sign_up(bigint, jsonb) is
+comment on function auth_private.after_sign_up(auth.user_id, jsonb) is
   'Calls the hook after_sign_up, in the transaction of the sign-up.';
 
-create or replace function auth_private.new_email(user_id bigint, email text) returns void
+create or replace function auth_private.new_email(user_id auth.user_id, email text) returns void
 language plpgsql volatile set search_path = '' as $$
 declare hook constant text := auth_private.hook('new_email');
 begin
@@ -124,7 +148,7 @@ begin
   execute format('select %s($1, $2)', hook) using user_id, email;
 end $$;
 
-comment on function auth_private.new_email(bigint, text) is
+comment on function auth_private.new_email(auth.user_id, text) is
   'Calls the hook new_email before an account signs in with another e-mail.';
 
 create or replace function auth_private.claims_of(account auth_private.accounts) returns jsonb

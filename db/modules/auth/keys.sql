@@ -29,7 +29,7 @@ comment on function auth_private.describe_key(auth_private.api_keys) is
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.create_key(
-  kind text, user_id bigint, name text, prefix text, key_hash bytea,
+  kind text, user_id auth.user_id, name text, prefix text, key_hash bytea,
   now timestamptz, expires_at timestamptz, max_keys integer)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
@@ -60,10 +60,10 @@ begin
   return auth_private.describe_key(key);
 end $$;
 
-comment on function auth_api.create_key(text, bigint, text, text, bytea, timestamptz, timestamptz, integer) is
+comment on function auth_api.create_key(text, auth.user_id, text, text, bytea, timestamptz, timestamptz, integer) is
   'Creates a key of a user; null if the user has `max_keys` valid keys already, or no account.';
 
-create or replace function auth_api.list_keys(user_id bigint) returns json
+create or replace function auth_api.list_keys(user_id auth.user_id) returns json
 language sql stable security definer set search_path = '' as $$
   select coalesce(json_agg(auth_private.describe_key(k) order by k.created_at desc, k.id), '[]')
   from auth_private.api_keys as k
@@ -71,9 +71,9 @@ language sql stable security definer set search_path = '' as $$
     and k.revoked_at is null
 $$;
 
-comment on function auth_api.list_keys(bigint) is 'The keys of a user that are not revoked, newest first.';
+comment on function auth_api.list_keys(auth.user_id) is 'The keys of a user that are not revoked, newest first.';
 
-create or replace function auth_api.revoke_key(user_id bigint, id uuid) returns boolean
+create or replace function auth_api.revoke_key(user_id auth.user_id, id uuid) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with revoked as (
     update auth_private.api_keys as k
@@ -86,7 +86,7 @@ language sql volatile security definer set search_path = '' as $$
   select exists (select from revoked)
 $$;
 
-comment on function auth_api.revoke_key(bigint, uuid) is
+comment on function auth_api.revoke_key(auth.user_id, uuid) is
   'Revokes a key of a user; false if the user has no valid key with this id.';
 
 create or replace function auth_api.find_key(key_hash bytea) returns json

@@ -8,7 +8,7 @@ begin
   -- After the row is written: an insert that has waited for a concurrent change sees what the change has reserved.
   perform from auth_private.login_emails as e
   where lower(e.email) = lower(changed ->> tg_argv[1])
-    and e.user_id <> (changed ->> tg_argv[0])::bigint;
+    and e.user_id <> (changed ->> tg_argv[0])::auth.user_id;
   if not found then return null; end if;
   raise unique_violation using
     message = 'email already registered',
@@ -22,7 +22,7 @@ Raises 23505 for the e-mail of a user if another account signs in with it, or it
 arguments are the columns of the id and the e-mail, and the name of the unique index that the error names.
 $$;
 
-create or replace function auth_private.set_login_email(user_id bigint, email text, skeleton text, by text)
+create or replace function auth_private.set_login_email(user_id auth.user_id, email text, skeleton text, by text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 declare previous text;
@@ -76,7 +76,7 @@ begin
   perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
 end $$;
 
-comment on function auth_private.set_login_email(bigint, text, text, text) is $$
+comment on function auth_private.set_login_email(auth.user_id, text, text, text) is $$
 Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without
 an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
 $$;
@@ -84,7 +84,7 @@ $$;
 create or replace function auth_api.follow_email() returns trigger
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  id constant bigint := (to_jsonb(new) ->> tg_argv[0])::bigint;
+  id constant auth.user_id := (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
   previous constant text := to_jsonb(old) ->> tg_argv[1];
   email constant text := to_jsonb(new) ->> tg_argv[1];
 begin
@@ -117,7 +117,7 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   update auth_private.accounts as a
   set name = to_jsonb(new) ->> tg_argv[1]
-  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::bigint;
+  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
   return null;
 end $$;
 
@@ -146,7 +146,8 @@ Stores the skeleton of a username or e-mail. False if it looks like that of anot
 they sign in with.
 $$;
 
-create or replace function auth_private.change_email(user_id bigint, email text, skeleton text, by text) returns void
+create or replace function auth_private.change_email(user_id auth.user_id, email text, skeleton text, by text)
+returns void
 language plpgsql volatile set search_path = '' as $$
 begin
   perform auth_private.new_email(change_email.user_id, change_email.email);
@@ -154,10 +155,11 @@ begin
     change_email.user_id, change_email.email, change_email.skeleton, change_email.by);
 end $$;
 
-comment on function auth_private.change_email(bigint, text, text, text) is
+comment on function auth_private.change_email(auth.user_id, text, text, text) is
   'Changes the e-mail that an account signs in with, and that of its user by the hook new_email.';
 
-create or replace function auth_api.change_email(user_id bigint, email text, skeleton text, address inet) returns text
+create or replace function auth_api.change_email(user_id auth.user_id, email text, skeleton text, address inet)
+returns text
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   -- The triggers of the application read these settings, so that the change counts as made by the user.
@@ -174,7 +176,7 @@ exception
   when program_limit_exceeded then return 'too often';
 end $$;
 
-comment on function auth_api.change_email(bigint, text, text, inet) is $$
+comment on function auth_api.change_email(auth.user_id, text, text, inet) is $$
 Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
 "taken" or reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
 $$;

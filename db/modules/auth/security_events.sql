@@ -1,4 +1,4 @@
-create or replace function auth_private.operator_for(user_id bigint) returns text
+create or replace function auth_private.operator_for(user_id auth.user_id) returns text
 language sql stable set search_path = '' as $$
   select case
     -- An operator who acts as a caller.
@@ -10,7 +10,7 @@ language sql stable set search_path = '' as $$
   end
 $$;
 
-comment on function auth_private.operator_for(bigint) is
+comment on function auth_private.operator_for(auth.user_id) is
   'Who acts in this transaction, if it is not this user: "user 3", "role service_role" or "login content".';
 
 create or replace function auth_private.note_operator() returns trigger
@@ -27,17 +27,17 @@ create or replace trigger _100_operator before insert on auth_private.security_e
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.note_event(
-  event text, user_id bigint, address inet, detail jsonb, now timestamptz)
+  event text, user_id auth.user_id, address inet, detail jsonb, now timestamptz)
 returns void
 language sql volatile security definer set search_path = '' as $$
   insert into auth_private.security_events (event, user_id, address, detail, at)
   values (note_event.event, note_event.user_id, note_event.address, coalesce(note_event.detail, '{}'), note_event.now)
 $$;
 
-comment on function auth_api.note_event(text, bigint, inet, jsonb, timestamptz) is 'Records a security event.';
+comment on function auth_api.note_event(text, auth.user_id, inet, jsonb, timestamptz) is 'Records a security event.';
 
 create or replace function auth_api.note_login(
-  user_id bigint, epoch integer, address inet, detail jsonb, now timestamptz)
+  user_id auth.user_id, epoch integer, address inet, detail jsonb, now timestamptz)
 returns void
 language sql volatile security definer set search_path = '' as $$
   select auth_api.note_event('login', a.user_id, note_login.address, note_login.detail, note_login.now)
@@ -47,7 +47,7 @@ language sql volatile security definer set search_path = '' as $$
     and a.disabled_at is null
 $$;
 
-comment on function auth_api.note_login(bigint, integer, inet, jsonb, timestamptz) is $$
+comment on function auth_api.note_login(auth.user_id, integer, inet, jsonb, timestamptz) is $$
 Records a login that was issued a token or a session, unless the account has changed since it was found. `detail` is
 {by, provider}.
 $$;

@@ -14,7 +14,7 @@ create or replace trigger _500_announce_update after update on auth_private.sess
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_session(
-  user_id bigint, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
+  user_id auth.user_id, epoch integer, id_hash bytea, now timestamptz, expires_at timestamptz)
 returns boolean
 language sql volatile security definer set search_path = '' as $$
   with started as (
@@ -35,7 +35,7 @@ language sql volatile security definer set search_path = '' as $$
   select exists (select from started)
 $$;
 
-comment on function auth_api.start_session(bigint, integer, bytea, timestamptz, timestamptz) is $$
+comment on function auth_api.start_session(auth.user_id, integer, bytea, timestamptz, timestamptz) is $$
 Starts a session of an account that was found in this epoch, and ends the session that the user has elsewhere. False if
 the account has changed since, or is disabled.
 $$;
@@ -76,7 +76,7 @@ Marks a session as seen now and returns {account, startedAt, expiresAt}. Null if
 idle for too long, or its account has changed.
 $$;
 
-create or replace function auth_api.end_session(id_hash bytea) returns bigint
+create or replace function auth_api.end_session(id_hash bytea) returns auth.user_id
 language sql volatile security definer set search_path = '' as $$
   delete from auth_private.sessions as s
   where s.id_hash = end_session.id_hash
@@ -85,7 +85,7 @@ $$;
 
 comment on function auth_api.end_session(bytea) is 'Ends a session and returns its user; null if there is none.';
 
-create or replace function auth_private.lock_sign_in(user_id bigint, family uuid, session bytea) returns boolean
+create or replace function auth_private.lock_sign_in(user_id auth.user_id, family uuid, session bytea) returns boolean
 language sql volatile set search_path = '' as $$
   with account as (
     select a.user_id, a.epoch
@@ -109,13 +109,13 @@ language sql volatile set search_path = '' as $$
           and s.epoch = a.epoch)))
 $$;
 
-comment on function auth_private.lock_sign_in(bigint, uuid, bytea) is $$
+comment on function auth_private.lock_sign_in(auth.user_id, uuid, bytea) is $$
 Locks the account of a caller who is signed in with a token of this family or with this session; false if that sign-in
 has ended or the account is disabled.
 $$;
 
 create or replace function auth_private.end_other_sign_ins(
-  user_id bigint, family uuid, session bytea, now timestamptz)
+  user_id auth.user_id, family uuid, session bytea, now timestamptz)
 returns void
 language plpgsql volatile set search_path = '' as $$
 declare begun integer;
@@ -135,5 +135,5 @@ begin
   where s.id_hash = session;
 end $$;
 
-comment on function auth_private.end_other_sign_ins(bigint, uuid, bytea, timestamptz) is
+comment on function auth_private.end_other_sign_ins(auth.user_id, uuid, bytea, timestamptz) is
   'Ends all sign-ins of a user except this token family or session.';

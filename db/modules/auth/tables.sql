@@ -28,8 +28,9 @@ comment on function auth.is_email(text) is 'Whether a text is an e-mail that acc
 
 -- How a user signs in. A user without an account can be read but cannot sign in.
 create table auth_private.accounts (
-  user_id       bigint primary key, -- a row of the application's users, if there are any (auth.use_users)
+  user_id       auth.user_id primary key, -- a row of the application's users, if there are any (auth.use_users)
   username      text, -- null: signs in with the e-mail alone (login_emails)
+  name          text not null, -- for claims
   password_hash text, -- argon2id, as a PHC string; null: signs in with an identity of a provider alone
   role          text not null default 'authenticated',
   permissions   text[] not null default '{}',
@@ -39,7 +40,6 @@ create table auth_private.accounts (
   -- The look-alike form of the username (rest-gateway/auth/login-names.ts). Null: not computed yet, or another account
   -- already has it.
   username_skeleton text,
-  name          text not null, -- of the user, for claims
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
@@ -59,10 +59,14 @@ comment on constraint accounts_username_format on auth_private.accounts is
   'username must have 1 to 100 characters, without spaces, colons and @; without a username the e-mail is used';
 comment on constraint accounts_name_length on auth_private.accounts is 'name must have 1 to 200 characters';
 
+-- Ids of users without a row in a table of the application, if ids are numbers.
+create sequence auth_private.user_ids;
+alter sequence auth_private.user_ids owner to auth_owner;
+
 -- The e-mails that accounts sign in with, and those that accounts have signed in with before: they stay reserved for a
 -- time. The e-mail that the application shows may differ: other callers may change that one.
 create table auth_private.login_emails (
-  user_id     bigint not null references auth_private.accounts on delete cascade,
+  user_id     auth.user_id not null references auth_private.accounts on delete cascade,
   email       text not null,
   skeleton    text, -- the e-mail as it looks (rest-gateway/auth/login-names.ts); null: as lower(email)
   released_at timestamptz, -- null while the account signs in with it
@@ -87,7 +91,7 @@ comment on constraint login_emails_email_format on auth_private.login_emails is 
 
 -- The second factor of an account. The service encrypts secrets with a key that is not in this database.
 create table auth_private.factors (
-  user_id       bigint primary key references auth_private.accounts on delete cascade,
+  user_id       auth.user_id primary key references auth_private.accounts on delete cascade,
   secret        bytea, -- null until it is enabled
   pending       bytea, -- null unless an enrolment is pending
   pending_until timestamptz,
@@ -100,7 +104,7 @@ create table auth_private.factors (
 
 -- Codes for users who have lost their app, as keyed hashes; each is valid once.
 create table auth_private.backup_codes (
-  user_id   bigint not null references auth_private.factors on delete cascade,
+  user_id   auth.user_id not null references auth_private.factors on delete cascade,
   code_hash bytea not null,
   used_at   timestamptz, -- null while it is valid
 
@@ -114,7 +118,7 @@ comment on table auth_private.backup_codes is 'Codes in place of a second factor
 -- One sign-in and its refresh tokens, each of which replaced the one before. Access tokens name the family as `sid`.
 create table auth_private.token_families (
   id         uuid primary key default gen_random_uuid(),
-  user_id    bigint not null references auth_private.accounts on delete cascade,
+  user_id    auth.user_id not null references auth_private.accounts on delete cascade,
   epoch      integer not null, -- the epoch of the account at sign-in
   started_at timestamptz not null default now(),
   revoked_at timestamptz, -- null while it is valid
@@ -157,7 +161,7 @@ comment on table auth_private.spent_challenges is 'Challenges of second factors 
 -- Sessions by the SHA-256 of their id, one per user.
 create table auth_private.sessions (
   id_hash    bytea primary key,
-  user_id    bigint not null references auth_private.accounts on delete cascade,
+  user_id    auth.user_id not null references auth_private.accounts on delete cascade,
   epoch      integer not null, -- the epoch of the account at sign-in
   started_at timestamptz not null,
   seen_at    timestamptz not null,
@@ -174,7 +178,7 @@ comment on table auth_private.sessions is 'Sessions by the SHA-256 of their id.'
 create table auth_private.api_keys (
   id           uuid primary key default gen_random_uuid(),
   kind         text not null,
-  user_id      bigint references auth_private.accounts on delete cascade,
+  user_id      auth.user_id references auth_private.accounts on delete cascade,
   name         text not null,
   prefix       text not null, -- the first characters, to recognize the key by
   key_hash     bytea not null,
@@ -232,7 +236,7 @@ comment on constraint providers_secrets_elsewhere on auth_private.providers is
 -- Identities at other providers that accounts sign in with. An identity is an issuer and a subject; an e-mail is not.
 create table auth_private.identities (
   id        uuid primary key default gen_random_uuid(),
-  user_id   bigint not null references auth_private.accounts on delete cascade,
+  user_id   auth.user_id not null references auth_private.accounts on delete cascade,
   provider  text not null, -- its name when the identity was last used, for people
   issuer    text not null,
   subject   text not null,
@@ -275,7 +279,7 @@ create table auth_private.security_events (
   id      bigint generated always as identity primary key,
   at      timestamptz not null default now(),
   event   text not null,
-  user_id bigint, -- null if unknown; no foreign key: events outlive users
+  user_id auth.user_id, -- null if unknown; no foreign key: events outlive users
   address inet, -- null if no client caused it
   detail  jsonb not null default '{}',
   operator text -- null if the user acted

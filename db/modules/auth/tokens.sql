@@ -1,6 +1,6 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_tokens(
-  user_id bigint, epoch integer, token_hash bytea, now timestamptz, expires_at timestamptz)
+  user_id auth.user_id, epoch integer, token_hash bytea, now timestamptz, expires_at timestamptz)
 returns uuid
 language plpgsql volatile security definer set search_path = '' as $$
 declare family_id uuid;
@@ -20,7 +20,7 @@ begin
   return family_id;
 end $$;
 
-comment on function auth_api.start_tokens(bigint, integer, bytea, timestamptz, timestamptz) is $$
+comment on function auth_api.start_tokens(auth.user_id, integer, bytea, timestamptz, timestamptz) is $$
 Stores the first refresh token of a sign-in, by its SHA-256, and returns the id of its family. Null if the account has
 changed since it was found in this epoch.
 $$;
@@ -96,7 +96,7 @@ create or replace trigger _500_announce after update on auth_private.token_famil
   for each row when (old.revoked_at is distinct from new.revoked_at)
   execute function auth_private.announce_account();
 
-create or replace function auth_api.account_state(user_id bigint, since timestamptz) returns json
+create or replace function auth_api.account_state(user_id auth.user_id, since timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'epoch', a.epoch,
@@ -117,7 +117,7 @@ language sql stable security definer set search_path = '' as $$
     and a.disabled_at is null
 $$;
 
-comment on function auth_api.account_state(bigint, timestamptz) is $$
+comment on function auth_api.account_state(auth.user_id, timestamptz) is $$
 What an access token of this user must match: {epoch, role, revoked, kept}, where `revoked` lists the token families
 that were revoked since, and `kept` those whose tokens may be of an earlier epoch. Null if the user has no account, or
 it is disabled.

@@ -64,12 +64,12 @@ export class IdentityRepository {
     address: string,
   ): Promise<Linked> {
     const values = [userId, issuer, subject, provider, email, signIn && bytes(signIn), String(max), address || null];
-    const call = "link_identity($1::bigint, $2, $3, $4, $5, $6::bytea, $7::integer, $8::inet, $9::timestamptz)";
+    const call = "link_identity($1, $2, $3, $4, $5, $6::bytea, $7::integer, $8::inet, $9::timestamptz)";
     return this.#functions.call(call, [...values, this.#functions.now()]);
   }
 
   list(userId: string): Promise<readonly IdentityDescription[]> {
-    return this.#functions.call("list_identities($1::bigint)", [userId]);
+    return this.#functions.call("list_identities($1)", [userId]);
   }
 
   /** `issuers` are those with which a user can still sign in. Ends all other sign-ins of the user. */
@@ -81,7 +81,7 @@ export class IdentityRepository {
   ): Promise<"unlinked" | "missing" | "last" | "changed"> {
     const list = JSON.stringify(issuers);
     const values = [userId, id, list, family, session && `\\x${session}`, address || null, this.#functions.now()];
-    const types = "$1::bigint, $2::uuid, array(select jsonb_array_elements_text($3::jsonb)), $4::uuid, $5::bytea";
+    const types = "$1, $2::uuid, array(select jsonb_array_elements_text($3::jsonb)), $4::uuid, $5::bytea";
     return this.#functions.call(`unlink_identity(${types}, $6::inet, $7::timestamptz)`, values);
   }
 
@@ -91,7 +91,7 @@ export class IdentityRepository {
     issuer: string,
   ): Promise<{ readonly subject: string; readonly signIn: Buffer } | null> {
     type Found = { readonly subject: string; readonly signIn: string };
-    const found = await this.#functions.call<Found | null>("take_sign_in($1::bigint, $2)", [userId, issuer]);
+    const found = await this.#functions.call<Found | null>("take_sign_in($1, $2)", [userId, issuer]);
     return found && { subject: found.subject, signIn: Buffer.from(found.signIn, "hex") };
   }
 }

@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:9614e4be6a26fe38b958f200505ef4b6c97a08d8
+--! Hash: sha1:75eaa3869ca80ac70b4c8f9611a58a05d61438a8
 --! Message: the demo
 
 --! Included roles.sql
@@ -404,7 +404,7 @@ select auth.use_hook('new_email', 'internal.new_email(bigint, text)');
 --! Included users/events.sql
 -- Sign-ins, failures and changes of accounts. For service_role, over /rest/v1 too.
 create or replace view public.security_events as
-  select e.id, e.at, e.event, e.user_id, e.address, e.detail, e.operator
+  select e.id, e.at, e.event, e.user_id::bigint as user_id, e.address, e.detail, e.operator
   from auth_private.security_events as e;
 
 comment on view public.security_events is $$

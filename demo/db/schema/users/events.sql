@@ -1,6 +1,6 @@
 -- Sign-ins, failures and changes of accounts. For service_role, over /rest/v1 too.
 create or replace view public.security_events as
-  select e.id, e.at, e.event, e.user_id, e.address, e.detail, e.operator
+  select e.id, e.at, e.event, e.user_id::bigint as user_id, e.address, e.detail, e.operator
   from auth_private.security_events as e;
 
 comment on view public.security_events is $$
