@@ -23,10 +23,10 @@ const MAX_READ = 100;
 export const isOfValue = ({ code = "", table, routine }: DatabaseErrorLike): boolean =>
   routine !== "exec_stmt_raise" && (code.startsWith("22") || (code.startsWith("23") && table === undefined));
 
-/** Reads the values of a record. An object is left out: what it means depends on the interface. */
+/** Reads the values of a record. */
 export const readsOf = (table: Table, record: Readonly<Record<string, unknown>>): readonly Read[] =>
   Object.entries(record)
-    .filter(([, value]) => typeof value !== "object" || Array.isArray(value))
+    .filter(([, value]) => value !== null)
     .map(([column, value]) => readOf(table, column, value));
 
 /** Reads a value as an insert does: unlike a cast, this does not shorten a text. */

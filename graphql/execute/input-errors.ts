@@ -1,3 +1,5 @@
+import type { PgCodec } from "postgraphile/@dataplan/pg";
+import { bakedInputRuntime } from "postgraphile/grafast";
 import {
   type DocumentNode,
   type ExecutionResult,
@@ -22,6 +24,7 @@ import type { Identity } from "../../db/transaction/identity.ts";
 import { columnsOfError, faultsOfError, faultsOfRefused, type Input } from "../../db/transaction/input-faults.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
+import { recordOf } from "../../plugins/writes/InputColumnsPlugin.ts";
 import { causeOf } from "./errors.ts";
 import type { Operation } from "./operation.ts";
 import { refusedArguments } from "./refused-arguments.ts";
@@ -88,7 +91,7 @@ async function fieldsOf(
 ): Promise<readonly FieldFault[]> {
   const { constraints } = asked.catalog;
   const message = messageFor(cause, asked);
-  const row = rowIn(given, asked.catalog);
+  const row = rowIn(given, asked);
   if (isOfValue(cause)) return row === null ? [] : faultsOfRow(cause, row, asked);
   if (row === null || !isAbout(cause, row, constraints)) {
     if (referenceFault(cause) === "used") return [];
@@ -159,11 +162,11 @@ type Row = {
   readonly key: Readonly<Record<string, string>> | null;
 };
 
-function rowIn(given: readonly Given[], catalog: Catalog): Row | null {
+function rowIn(given: readonly Given[], { catalog, schema }: Asked): Row | null {
   for (const { type, value } of given) {
     const table = tableNameOf(type) && tableOf(catalog, tableNameOf(type)!);
     if (table && typeof value === "object" && value !== null && !Array.isArray(value))
-      return { table, type, record: recordOf(type, value as Record<string, unknown>), key: keyOf(table, given) };
+      return { table, type, record: recordIn(type, value, schema), key: keyOf(table, given) };
   }
   return null;
 }
@@ -171,12 +174,8 @@ function rowIn(given: readonly Given[], catalog: Catalog): Row | null {
 const tableNameOf = (type: unknown) =>
   isInputObjectType(type) ? (type.extensions.table as { schema: string; name: string } | undefined) : undefined;
 
-function recordOf(type: GraphQLInputObjectType, value: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const columns = Object.values(type.getFields()).flatMap(({ name, extensions: { column } }) =>
-    typeof column === "string" && value[name] !== undefined ? [[column, value[name]] as const] : [],
-  );
-  return Object.fromEntries(columns);
-}
+const recordIn = (type: GraphQLInputObjectType, value: object, schema: GraphQLSchema) =>
+  recordOf(type.extensions.tableCodec as PgCodec, bakedInputRuntime(schema, type, value) as Record<string, unknown>);
 
 function keyOf({ primaryKey }: Table, given: readonly Given[]): Row["key"] {
   const values = primaryKey.map((column) => [column, given.find(({ name }) => name === camelCase(column))?.value]);

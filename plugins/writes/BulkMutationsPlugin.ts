@@ -1,7 +1,7 @@
 import type { PgResource } from "postgraphile/@dataplan/pg";
 import { applyInput, SafeError, type Step } from "postgraphile/grafast";
 import { first, matched, resultFields, resultOf, resultType, rowErrorFields, write } from "./bulk-result.ts";
-import { columnsIn, conditionTarget, writeDelete, writeInsert, writeUpdate, writeUpsert } from "./writes.ts";
+import { conditionTarget, writeDelete, writeInsert, writeUpdate, writeUpsert } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 type Scope = "resource:insert" | "resource:update" | "resource:delete";
@@ -147,10 +147,10 @@ function createMany(build: GraphileBuild.Build, table: Table, input: any) {
       },
     },
     plan: (_$root: unknown, args: any) =>
-      write(build, table, [args.getRaw("input")], {
+      write(build, table, [args.getBaked("input")], {
         queriesOf: ([rows]) => {
           checkCount("input", rows.length, 0, max);
-          return rows.map((row: any) => writeInsert(table, columnsIn(build, table, row)));
+          return rows.map((row: any) => writeInsert(table, Object.entries(row)));
         },
         inputsOf: ([rows]) => rows,
       }),
@@ -194,8 +194,8 @@ function upsert(build: GraphileBuild.Build, table: Table, input: any, patch: any
       onConflict: { type: keyType, defaultValue: keys[0]!.columns, description: "The unique key." },
     },
     plan: (_$root: unknown, args: any) =>
-      write(build, table, [args.getRaw("input"), args.getRaw("onConflict")], {
-        queriesOf: ([row, key]) => writeUpsert(table, columnsIn(build, table, row), key ?? keys[0]!.columns, updatable),
+      write(build, table, [args.getBaked("input"), args.getRaw("onConflict")], {
+        queriesOf: ([row, key]) => writeUpsert(table, Object.entries(row), key ?? keys[0]!.columns, updatable),
         rowsOf: first,
         inputsOf: ([row]) => [row],
       }),
@@ -209,10 +209,10 @@ function updateMany(build: GraphileBuild.Build, table: Table, patch: any, filter
     type: resultOf(build, table),
     args: { ...selectionArguments(build, filter), input: { type: new GraphQLNonNull(patch) } },
     plan: (_$root: unknown, args: any) =>
-      write(build, table, [...selectionSteps(args, filter), args.getRaw("input")], {
+      write(build, table, [...selectionSteps(args, filter), args.getBaked("input")], {
         queriesOf: ([apply, limit, input]) => {
           checkLimit(build, limit);
-          return writeUpdate(table, columnsIn(build, table, input), { filter: apply, limit });
+          return writeUpdate(table, Object.entries(input), { filter: apply, limit });
         },
         rowsOf: matched,
         inputsOf: ([, , input]) => [input],

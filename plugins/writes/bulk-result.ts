@@ -13,7 +13,8 @@ import type { Problem } from "../../db/problems/problem.ts";
 import { referenceFault } from "../../db/references.ts";
 import type { InputFault } from "../../db/transaction/input-faults.ts";
 import { isOfValue } from "../../db/transaction/unreadable.ts";
-import { arrayOfRows, type BatchClient, type BatchResult, columnsIn } from "./writes.ts";
+import { recordOf } from "./InputColumnsPlugin.ts";
+import { arrayOfRows, type BatchClient, type BatchResult } from "./writes.ts";
 
 type Table = PgResource<any, any, any, any, any>;
 /** The rows that a mutation has written, as text; or why it has written none. */
@@ -47,7 +48,7 @@ export function matched([[[count]], changed]: any, [, limit]: readonly any[]): W
 export type Write = {
   queriesOf(values: any): PgClientQuery[];
   rowsOf?(rows: Rows, values: readonly any[]): Written;
-  /** The rows of the input. */
+  /** The rows of the input, by column. */
   inputsOf?(values: any): readonly any[];
 };
 
@@ -81,7 +82,7 @@ export function write(
     const isNew = rowsOf === returned;
     const index = isNew ? (result.index ?? (queries.length === 1 ? 0 : null)) : null;
     const named = { index, field: fieldOf(build, table, result.error), message: problem.message, code: problem.code };
-    const records = inputsOf(given).map((input) => Object.fromEntries(columnsIn(build, table, input)));
+    const records = inputsOf(given).map((input) => recordOf(table.codec, input));
     const { schemaName: schema, name } = table.extensions!.pg!;
     const faults = await faultsOf(result.error, { schema, name }, records, index);
     const errors = rowErrors(build, table, faults, isNew);

@@ -3,7 +3,6 @@ import { SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 
 type Table = PgResource<any, any, any, any, any>;
-type Values = Readonly<Record<string, unknown>>;
 /** Applies a filter to the conditions of a query. */
 export type ApplyFilter = (parent: { readonly alias: SQL; where(condition: SQL): void }) => void;
 
@@ -15,14 +14,6 @@ export type BatchResult =
   | { readonly error: unknown; readonly index: number | null };
 
 const refuse = (message: string) => new SafeError(message, { code: "VALIDATION_ERROR" });
-
-/** The input of a mutation by columns: `{ postId: "1" }` → `[["post_id", "1"]]`. */
-export function columnsIn(build: GraphileBuild.Build, { codec }: Table, input: Values): [string, unknown][] {
-  return Object.keys(codec.attributes).flatMap((attributeName): [string, unknown][] => {
-    const value = input[build.inflection.attribute({ codec, attributeName })];
-    return value === undefined ? [] : [[attributeName, value]];
-  });
-}
 
 const valueAs = ({ codec }: Table, [attribute, value]: readonly [string, unknown]): SQL =>
   sqlValueWithCodec(value, codec.attributes[attribute].codec);

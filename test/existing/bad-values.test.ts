@@ -7,11 +7,15 @@ beforeAll(async () => {
     { GRAPHQL_UNINDEXED_FILTERS: "on" },
     undefined,
     `
+    create type public.place as (street text, post_code char(2));
     create table public.orders (
       id int primary key, at date, big bigint, amount numeric(5, 2), code varchar(3), ip inet, at_utc timestamptz, ref uuid,
-      slug public.slug, cents public.money_cents, many bigint[], due interval, seats int4range, home public.address, doc jsonb,
+      slug public.slug, cents public.money_cents, many bigint[], due interval, seats int4range, home public.place, doc jsonb,
+      few int constraint few_positive check (few > 0), less int constraint less_positive check (less > 0),
       later date default '2026-01-01'
     );
+    comment on constraint few_positive on public.orders is 'few must be positive';
+    comment on constraint less_positive on public.orders is 'less must be positive';
     comment on column public.orders.big is '@name large';
     grant all on public.orders to trackit_user;
     insert into public.orders (id) values (1);`,
@@ -27,6 +31,11 @@ async function fieldsOf(query: string, variables: object) {
   const { fields = [], code } = errors[0]!.extensions as any;
   return [code, ...fields.map(({ field, code: of, message }: any) => `${field}: ${of} ${message}`)];
 }
+
+const between = (start: number, end: number) => ({
+  start: { value: start, inclusive: true },
+  end: { value: end, inclusive: true },
+});
 
 const CREATE = "mutation ($input: CreateOrderInput!) { createOrder(input: $input) { id } }";
 const UPDATE = "mutation ($input: UpdateOrderInput!) { updateOrder(id: 1, input: $input) { id } }";
@@ -57,6 +66,47 @@ test.each(BAD)("a value that %s cannot have is named in every mutation: %s %j", 
     createOrders: { success: false, errors: [{ index: 1, ...error }] },
   });
   expect(await fieldsOf(SET, { input })).toEqual({ updateOrders: { errors: [{ index: null, ...error }] } });
+});
+
+/** Values that are objects in GraphQL. */
+const OBJECTS: readonly (readonly [field: string, value: unknown, message: RegExp])[] = [
+  ["due", { years: 2147483647 }, /interval .*out of range/],
+  ["seats", between(5, 1), /^range lower bound must be less than or equal to range upper bound$/],
+  ["home", { street: "x", postCode: "abc" }, /^value too long for type character\(2\)$/],
+];
+
+test.each(OBJECTS)("an object that %s cannot have is named in every mutation: %j", async (field, value, message) => {
+  const valid = { due: { days: 3 }, seats: between(1, 5), home: { street: "y", postCode: "de" }, doc: { a: "12x" } };
+  const input = { code: "abc", ...valid, [field]: value };
+  const expected = [
+    "VALIDATION_ERROR",
+    expect.stringMatching(`^${field}: VALIDATION_ERROR ${message.source.replace(/^\^/, "")}`),
+  ];
+  expect(await fieldsOf(CREATE, { input: { id: "7", ...input } })).toEqual(expected);
+  expect(await fieldsOf(UPDATE, { input })).toEqual(expected);
+  const error = { field, code: "VALIDATION_ERROR", message: expect.stringMatching(message) };
+  expect(await fieldsOf(MANY, { input: [{ id: "8" }, { id: "9", ...input }] })).toEqual({
+    createOrders: { success: false, errors: [{ index: 1, ...error }] },
+  });
+  expect(await fieldsOf(SET, { input })).toEqual({ updateOrders: { errors: [{ index: null, ...error }] } });
+});
+
+test("a rule that a row violates is named although the row has a range", async () => {
+  const input = { seats: between(1, 5), few: -1, less: -1 };
+  const named = ["few", "less"].map((field) => `${field}: VALIDATION_ERROR ${field} must be positive`);
+  expect(await fieldsOf(CREATE, { input: { id: "7", ...input } })).toEqual(["VALIDATION_ERROR", ...named]);
+});
+
+test("mutations of many rows write composite values, ranges and intervals as those of one row do", async () => {
+  const input = { due: { days: 3 }, seats: between(1, 5), home: { street: "x", postCode: "de" } };
+  const ROW = "id due { days } seats { start { value } } home { street postCode }";
+  const created = await fieldsOf(CREATE.replace("{ id }", `{ ${ROW} }`), { input: { id: "20", ...input } });
+  const { createOrders } = await fieldsOf(
+    `mutation ($input: [CreateOrderInput!]!) { createOrders(input: $input) { message orders { ${ROW} } } }`,
+    { input: [{ id: "21", ...input }] },
+  );
+  expect(createOrders.orders).toEqual([{ ...created.createOrder, id: createOrders.orders[0].id }]);
+  expect(createOrders.orders[0].home).toEqual(input.home);
 });
 
 test.each(BAD)("and at /rest/v1: %s %s %j", async (_, column, value, message) => {
