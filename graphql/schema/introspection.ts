@@ -1,6 +1,7 @@
 import * as pg from "postgraphile/adaptors/pg";
 import { isUpdatable } from "../../db/catalog/relations.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
+import { invalidTags, type SmartTag, tagLines } from "./smart-tag.ts";
 
 type Row = Readonly<Record<string, any>>;
 type Catalogs = Record<
@@ -25,16 +26,7 @@ const constraint = (oid: string): ObjectId => `pg_constraint ${oid}`;
 const type = (oid: string): ObjectId => `pg_type ${oid}`;
 const proc = (oid: string): ObjectId => `pg_proc ${oid}`;
 
-/** A smart tag is a line of a comment before the description. It can be left out without its object. */
-export type SmartTag = {
-  readonly id: ObjectId;
-  readonly tag: string;
-  readonly object: PgObject;
-  /** The comment without it. */
-  readonly comment: string;
-};
 const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line}`;
-const SMART_TAG = /^@[A-Za-z]/;
 
 /** In the query by which PostGraphile reads the database. */
 const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
@@ -43,8 +35,12 @@ const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
 export class Introspection {
   #text: string | null = null;
   #tags: readonly SmartTag[] | null = null;
+  #invalidTags: ReadonlyMap<ObjectId, string> | null = null;
 
-  /** The adaptor of pg, for which the database is as if these objects, and what depends on them, had been dropped. */
+  /**
+   * The adaptor of pg, for which the database is as if these objects, what depends on them and the invalid smart tags had been
+   * dropped.
+   */
   adaptor(leftOut: ReadonlySet<ObjectId>): typeof pg {
     return {
       ...pg,
@@ -55,7 +51,8 @@ export class Introspection {
             const query = async (given: { readonly text: string }) => {
               if (!given.text.includes(IS_UPDATABLE)) return client.query(given as never);
               this.#text ??= await read(client, given.text);
-              const introspection = leftOut.size === 0 ? this.#text : JSON.stringify(without(this.#parsed(), leftOut));
+              const gone = leftOut.union(this.invalidTags);
+              const introspection = gone.size === 0 ? this.#text : JSON.stringify(without(this.#parsed(), gone));
               return { rows: [{ introspection }] };
             };
             return callback({ ...client, query } as typeof client);
@@ -80,10 +77,16 @@ export class Introspection {
     return idIn(this.#parsed(), object);
   }
 
-  /** The smart tags of tables, views and functions, of their columns and of their constraints. Empty if it could not be read. */
+  /** The smart tags of tables, views, types and functions, of columns and of constraints. Empty if it could not be read. */
   get tags(): readonly SmartTag[] {
     this.#tags ??= this.#text === null ? [] : tagsIn(this.#parsed());
     return this.#tags;
+  }
+
+  /** The smart tags that no build sees, with the reasons. */
+  get invalidTags(): ReadonlyMap<ObjectId, string> {
+    this.#invalidTags ??= invalidTags(this.tags);
+    return this.#invalidTags;
   }
 
   /** Returns a function that says whether a database object is lost if this one is left out. */
@@ -112,6 +115,7 @@ function tagsIn(catalogs: Catalogs): readonly SmartTag[] {
   const owners = new Set([
     ...catalogs.classes.map(({ _id }) => table(_id)),
     ...catalogs.procs.map(({ _id }) => proc(_id)),
+    ...catalogs.types.map(({ _id }) => type(_id)),
   ]);
   return catalogs.descriptions.flatMap((row) => {
     const commented = objectOf(catalogs, row);
@@ -128,20 +132,17 @@ function tagsIn(catalogs: Catalogs): readonly SmartTag[] {
   });
 }
 
-/** The smart tags of a comment. */
-function tagLines(comment: string): readonly string[] {
-  const lines = comment.split("\n");
-  const end = lines.findIndex((line) => line !== "" && !line.startsWith("@"));
-  return lines.slice(0, end < 0 ? undefined : end).filter((line) => SMART_TAG.test(line));
-}
-
 /** The inverse of idIn. */
-function named({ namespaces, classes, attributes, constraints, procs }: Catalogs, id: ObjectId): PgObject {
+function named({ namespaces, classes, attributes, constraints, procs, types }: Catalogs, id: ObjectId): PgObject {
   const [catalog, oid, number] = id.split(" ");
   const schemaOf = (namespace: string) => namespaces.find(({ _id }) => _id === namespace)!.nspname;
   if (catalog === "pg_proc") {
     const { pronamespace, proname } = procs.find(({ _id }) => _id === oid)!;
     return Labels.of("function", schemaOf(pronamespace), proname);
+  }
+  if (catalog === "pg_type") {
+    const { typnamespace, typname } = types.find(({ _id }) => _id === oid)!;
+    return Labels.of("type", schemaOf(typnamespace), typname);
   }
   const own = catalog === "pg_constraint" ? constraints.find(({ _id }) => _id === oid)! : null;
   const { relnamespace, relname } = classes.find(({ _id }) => _id === (own?.conrelid ?? oid))!;
@@ -152,12 +153,16 @@ function named({ namespaces, classes, attributes, constraints, procs }: Catalogs
 }
 
 function idIn(catalogs: Catalogs, { kind, schema, name, part }: PgObject): ObjectId | undefined {
-  const { namespaces, classes, attributes, constraints, procs } = catalogs;
+  const { namespaces, classes, attributes, constraints, procs, types } = catalogs;
   const namespace = namespaces.find(({ nspname }) => nspname === schema)?._id;
   if (kind === "function") {
     const named = procs.filter(({ pronamespace, proname }) => pronamespace === namespace && proname === name);
     const newest = named.toSorted((a, b) => Number(b._id) - Number(a._id))[0];
     return newest && proc(newest._id);
+  }
+  if (kind === "type") {
+    const found = types.find(({ typnamespace, typname }) => typnamespace === namespace && typname === name);
+    return found && type(found._id);
   }
   const relation = classes.find(({ relnamespace, relname }) => relnamespace === namespace && relname === name)?._id;
   if (kind === "table") return relation && table(relation);
@@ -179,6 +184,10 @@ function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {
   );
   const isGone = (relation: string, columns: readonly number[] | null) =>
     gone.has(table(relation)) || (columns ?? []).some((each) => columnsGone.has(column(relation, each)));
+  const inheriting = inherits.filter(
+    ({ inhrelid, inhparent }) => !gone.has(table(inhrelid)) && !gone.has(table(inhparent)),
+  );
+  const partitions = new Set(inheriting.map(({ inhrelid }) => inhrelid));
   return {
     ...catalogs,
     descriptions: catalogs.descriptions.map((row) => {
@@ -187,7 +196,9 @@ function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {
       const lines = row.description.split("\n").filter((line: string) => !tags.includes(line));
       return { ...row, description: lines.join("\n") };
     }),
-    classes: classes.filter(({ _id }) => !gone.has(table(_id))),
+    classes: classes
+      .filter(({ _id }) => !gone.has(table(_id)))
+      .map((row) => ({ ...row, relispartition: row.relispartition && partitions.has(row._id) })),
     types: types.filter(({ _id }) => !gone.has(type(_id))),
     ranges: ranges.filter(({ rngtypid }) => !gone.has(type(rngtypid))),
     attributes: attributes.filter(({ attrelid, attnum }) => !isGone(attrelid, [attnum])),
@@ -199,7 +210,7 @@ function without(catalogs: Catalogs, leftOut: ReadonlySet<ObjectId>): Catalogs {
         !gone.has(type(contypid)),
     ),
     indexes: indexes.filter(({ indrelid, indkey }) => !isGone(indrelid, indkey)),
-    inherits: inherits.filter(({ inhrelid, inhparent }) => !gone.has(table(inhrelid)) && !gone.has(table(inhparent))),
+    inherits: inheriting,
     procs: procs.filter(
       ({ _id, prorettype, proargtypes, proallargtypes }) =>
         !gone.has(proc(_id)) && ![prorettype, ...(proallargtypes ?? proargtypes)].some((each) => gone.has(type(each))),

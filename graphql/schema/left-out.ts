@@ -2,15 +2,15 @@ import { stripVTControlCharacters } from "node:util";
 import pg from "pg";
 import "postgraphile";
 import type { Finding } from "../../db/advisor/finding.ts";
-import type { SmartTag } from "./introspection.ts";
 import { type Clash, NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
+import type { SmartTag } from "./smart-tag.ts";
 
-/** What a schema was built without because of name conflicts, and the columns that the database had at the build. */
+/** What a schema was built without because of name conflicts and invalid smart tags, and the columns that the database had at the build. */
 export type Missing = {
   readonly objects: readonly NameConflict[];
-  /** Smart tags that are ignored, because their names are taken. */
-  readonly tags: readonly (SmartTag & { readonly conflict: NameConflict })[];
+  /** Smart tags that are ignored, and why. */
+  readonly tags: readonly (SmartTag & { readonly reason: string })[];
   /** `public.posts.title` */
   readonly columns: ReadonlySet<string>;
 };
@@ -25,6 +25,8 @@ export class LeftOut {
   readonly #messages = new Set<string>();
   #hasForm: (schema: string, table: string, column: string) => boolean = () => true;
   #hasFunction: (schema: string, name: string) => boolean = () => true;
+  /** The enums, domains and ranges whose type has the name. PostGraphile does not say whose type it registers. */
+  #scalarsNamed: (type: string) => readonly (PgObject | null)[] = () => [];
 
   /** Watches a build. Replaces SwallowErrorsPlugin, which prints what it leaves out. */
   readonly plugin: GraphileConfig.Plugin = {
@@ -46,6 +48,10 @@ export class LeftOut {
           after: ["SwallowErrors", "ConnectionPlugin"],
           callback: (build) => {
             build.handleRecoverableError = (error) => this.add(error);
+            this.#scalarsNamed = (type) =>
+              (Object.values(build.pgCodecs ?? {}) as any[])
+                .filter((codec) => !codec.attributes && build.inflection.scalarCodecTypeName(codec) === type)
+                .map(Labels.ofCodec);
             const { registerCursorConnection, extend } = build as any;
             // A clash of filters would end the build; the clash of the fields themselves is reported.
             (build as any).extend = (base: any, added: any, hint: string, ...rest: any[]) => {
@@ -58,7 +64,7 @@ export class LeftOut {
                 throw error;
               }
             };
-            for (const method of ["registerObjectType", "registerEnumType"]) {
+            for (const method of REGISTER) {
               const register = (build as any)[method];
               (build as any)[method] = (...args: any[]) => {
                 const [name, scope] = args;
@@ -130,8 +136,9 @@ export class LeftOut {
       ?.slice(1)
       .find(Boolean);
     if (type !== undefined) {
-      const [first, second] = [this.#types.get(type), (error as { object?: PgObject }).object];
-      return second ? { name: `type ${type}`, objects: first ? [first, second] : [second] } : null;
+      const named = [this.#types.get(type), (error as { object?: PgObject }).object, ...this.#scalarsNamed(type)];
+      const objects = [...new Map(named.flatMap((object) => (object ? [[object.label, object]] : []))).values()];
+      return objects.length > 0 ? { name: `type ${type}`, objects } : null;
     }
     const resource = /^Attempted to add a second resource named '(\w+)'/.exec(message)?.[1];
     if (resource !== undefined) {
@@ -143,7 +150,7 @@ export class LeftOut {
     const codec = /^Attempted to add a second codec named '(\w+)'/.exec(message)?.[1];
     if (codec !== undefined) {
       const objects = [...(this.#codecs.get(codec)?.values() ?? [])];
-      return objects.length === 2 ? { name: `name ${codec}`, objects } : null;
+      return objects.length > 1 ? { name: `name ${codec}`, objects } : null;
     }
     const key = /same key '(\w+)'/.exec(message)?.[1];
     if (key === undefined) return null;
@@ -167,9 +174,9 @@ export class LeftOut {
   findings(labels: Labels, missing: Missing): readonly Finding[] {
     const isReported = new Set(missing.objects.map(({ finding }) => finding.object));
     return [
-      ...missing.tags.map(({ tag, object, comment, conflict }): Finding => {
+      ...missing.tags.map(({ tag, object, comment, reason: cause }): Finding => {
         const label = labels.labelOf(object);
-        const reason = `GraphQL ignores ${tag}: ${conflict.reasonToIgnore(object)}`;
+        const reason = `GraphQL ignores ${tag}: ${cause}`;
         const fix = `comment on ${label} is ${comment === "" ? "null" : pg.escapeLiteral(comment)};`;
         return { rule: "smart-tag-without-graphql", level: "warning", object: label, reason, fix };
       }),
@@ -210,6 +217,8 @@ function functionOf(build: any, { fieldName, fieldBehaviorScope = "", pgCodec }:
   const resource: any = Object.values(build.pgResources).find((each: any) => each.parameters && isOf(each));
   return resource ? Labels.ofField({ pgFieldResource: resource }) : null;
 }
+
+const REGISTER = ["registerObjectType", "registerEnumType", "registerScalarType", "registerInputObjectType"];
 
 /** Types whose columns PostGraphile leaves out. */
 const HIDDEN: ReadonlySet<string> = new Set(["tsvector", "tsquery"]);

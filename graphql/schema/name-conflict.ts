@@ -1,6 +1,6 @@
 import { type Finding, sentenceOf } from "../../db/advisor/finding.ts";
-import type { SmartTag } from "./introspection.ts";
 import type { Labels, PgObject } from "./pg-objects.ts";
+import type { SmartTag } from "./smart-tag.ts";
 
 export const NAME_CONFLICT = "graphql-name-conflict";
 
@@ -10,6 +10,7 @@ export type Clash = { readonly name: string; readonly objects: readonly PgObject
 /** The tags that give an object its name. */
 const NAMING_TAGS: Readonly<Record<PgObject["kind"], RegExp>> = {
   table: /^@name\b/,
+  type: /^@name\b/,
   column: /^@name\b/,
   constraint: /^@\w*fieldName\b/i,
   function: /^@(?:fieldName|name)\b/,

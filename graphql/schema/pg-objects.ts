@@ -2,7 +2,7 @@ import pg, { type Pool } from "pg";
 
 /** An object of the database that leads to a part of the GraphQL schema. `label` is preliminary: without arguments. */
 export type PgObject = {
-  readonly kind: "table" | "column" | "constraint" | "function";
+  readonly kind: "table" | "column" | "constraint" | "function" | "type";
   readonly schema: string;
   readonly name: string;
   /** The column or constraint; "" for other objects. */
@@ -51,6 +51,11 @@ const OBJECTS = `
     obj_description(k.oid, 'pg_constraint'), null, false, false, k.oid::bigint
   from tables as t join pg_constraint as k on k.conrelid = t.oid
   union all
+  select 'type', n.nspname, t.typname, '', case t.typtype when 'd' then 'domain ' else 'type ' end || t.oid::regtype,
+    obj_description(t.oid, 'pg_type'), null, false, false, t.oid::bigint
+  from pg_type as t join pg_namespace as n on n.oid = t.typnamespace
+  where n.nspname = any ($1) and (t.typcategory <> 'A' or t.typtype = 'd')
+  union all
   select 'function', n.nspname, p.proname, '', 'function ' || p.oid::regprocedure, obj_description(p.oid, 'pg_proc'), null,
     count(*) over (partition by n.nspname, p.proname) > 1,
     p.prorettype not in ('trigger'::regtype, 'event_trigger'::regtype, 'internal'::regtype)
@@ -89,10 +94,11 @@ export class Labels {
     return objectOf(kind, schema, name, part);
   }
 
-  /** The table, or null for other codecs. */
+  /** The table or type; null for a type that every database has. */
   static ofCodec(codec: any): PgObject | null {
     const { schemaName, name } = codec?.extensions?.pg ?? {};
-    return codec?.attributes && name ? objectOf("table", schemaName, name, "") : null;
+    if (!name || schemaName === "pg_catalog" || codec.arrayOfCodec) return null;
+    return objectOf(codec.attributes ? "table" : "type", schemaName, name, "");
   }
 
   /** What a field comes from, by its scope. */
@@ -120,7 +126,7 @@ export class Labels {
   renaming(object: PgObject): string {
     const { kind, name, part } = object;
     const comment = this.#rows.get(keyOf(object))?.comment ?? "";
-    const tag = kind === "table" || kind === "column" ? "@name" : "@fieldName";
+    const tag = kind === "function" || kind === "constraint" ? "@fieldName" : "@name";
     const given = `${tag} ${part || name}2`;
     const rest = comment.split("\n").filter((line) => !line.startsWith(`${tag} `));
     const text = `${given}\n${rest.join("\n").trimStart()}`.trim();

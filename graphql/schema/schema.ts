@@ -17,8 +17,9 @@ import { changedRowsPlugin } from "../../plugins/subscriptions/ChangedRowsPlugin
 import { tableSubscriptionsPlugin } from "../../plugins/subscriptions/TableSubscriptionsPlugin.ts";
 import { Introspection, type ObjectId } from "./introspection.ts";
 import { LeftOut, toSentence } from "./left-out.ts";
-import type { NameConflict } from "./name-conflict.ts";
+import { NameConflict } from "./name-conflict.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
+import { suspectsOf } from "./smart-tag.ts";
 import { withoutConsole } from "./without-console.ts";
 
 export type SchemaOptions = {
@@ -85,34 +86,43 @@ export type BuiltSchema = {
 export type Before = Pick<BuiltSchema, "tags">;
 
 /**
- * Builds the GraphQL schema of the database. What a name conflict names is left out, and the schema is built again: each further
- * build names at least one further object or tag. Rejects if the database does not respond, and with any other error.
+ * Builds the GraphQL schema of the database. What a name conflict names is left out, and so are the smart tags that another error is
+ * about. Then the schema is built again: each further build leaves out at least one further object or tag. Rejects if the database
+ * does not respond, and with any other error.
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
   const introspection = new Introspection();
-  const leftOut = new Map<ObjectId, NameConflict>();
+  const conflicts = new Map<ObjectId, NameConflict>();
+  const ignored = new Map<ObjectId, string>();
   for (;;) {
-    const { made, conflicts } = await build(options, introspection, new Set(leftOut.keys()), before);
-    const further = [...conflicts].filter(([id]) => !leftOut.has(id));
-    for (const [id, conflict] of further) leftOut.set(id, conflict);
+    const leftOut = new Set([...conflicts.keys(), ...ignored.keys()]);
+    const { made, conflicts: found } = await build(options, introspection, leftOut, before);
+    const further = [...found].filter(([id]) => !leftOut.has(id));
+    for (const [id, conflict] of further) conflicts.set(id, conflict);
     if (further.length > 0) continue;
-    if (made instanceof Error) throw made;
-    return withOmissions(made, introspection, leftOut);
+    if (!(made instanceof Error)) return withOmissions(made, introspection, conflicts, ignored);
+    const tags = introspection.tags.filter(({ id }) => !leftOut.has(id));
+    const suspects = made instanceof NameConflict ? [] : suspectsOf(made.message, tags);
+    if (suspects.length === 0) throw made;
+    for (const { id } of suspects) ignored.set(id, made.message);
   }
 }
 
 function withOmissions(
   { schema, resolvedPreset, watched, labels }: Made,
   introspection: Introspection,
-  leftOut: ReadonlyMap<ObjectId, NameConflict>,
+  conflicts: ReadonlyMap<ObjectId, NameConflict>,
+  ignored: ReadonlyMap<ObjectId, string>,
 ): BuiltSchema {
   bindPlansToDocuments(schema, resolvedPreset);
   const tags = introspection.tags.flatMap((tag) => {
-    const conflict = leftOut.get(tag.id);
-    return conflict ? [{ ...tag, conflict }] : [];
+    const { id, object } = tag;
+    const reason =
+      conflicts.get(id)?.reasonToIgnore(object) ?? introspection.invalidTags.get(id) ?? ignored.get(id) ?? null;
+    return reason === null ? [] : [{ ...tag, reason }];
   });
   const isTag = new Set(tags.map(({ id }) => id));
-  const objects = [...leftOut].filter(([id]) => !isTag.has(id));
+  const objects = [...conflicts].filter(([id]) => !isTag.has(id));
   const losses = objects.map(([id, { finding }]) => ({ finding, isLost: introspection.lossOf(id) }));
   const missing = { objects: objects.map(([, conflict]) => conflict), tags, columns: introspection.columns };
   return {
@@ -182,16 +192,13 @@ async function build(
     }),
   );
   if (!(made instanceof Error)) return { made: { ...made, watched, labels }, conflicts: named };
-  return { made: conflicts.at(-1) ?? failure(made, introspection, labels), conflicts: named };
+  return { made: conflicts.at(-1) ?? failure(made), conflicts: named };
 }
 
-/** The error with its message as one line, which begins with the objects that have the smart tag that PostGraphile quotes. */
-function failure(error: Error, { tags }: Introspection, labels: Labels): Error {
+/** The error with its message as one line. */
+function failure(error: Error): Error {
   if (NO_FIELDS.test(error.message)) return new Error("there is no table or function that a caller may use");
-  const message = toSentence(error.message);
-  const quoted = tags.filter(({ tag }) => message.includes(`'${tag.replace(/^\S+ /, "")}'`));
-  const objects = [...new Set(quoted.map(({ object }) => labels.labelOf(object)))];
-  return Object.assign(error, { message: objects.length > 0 ? `${objects.join(", ")}: ${message}` : message });
+  return Object.assign(error, { message: toSentence(error.message) });
 }
 
 /** What the schema leaves out. If the schema cannot be built, the error is the only finding. */

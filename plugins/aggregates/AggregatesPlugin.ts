@@ -56,11 +56,11 @@ export const AggregatesPlugin: GraphileConfig.Plugin = {
         const codec = scope.pgCodec as PgCodec | undefined;
         if (!scope.isConnectionType || !scope.isPgConnectionRelated || !codec?.attributes) return fields;
         const name = build.inflection.aggregatesType(codec, "aggregates");
-        const type = build.getTypeMetaByName(name) && build.getOutputTypeByName(name);
+        const type = build.getTypeByName(name);
         if (!type) return fields;
         const added = {
           aggregates: fieldWithHooks({ fieldName: "aggregates" }, () => aggregatesField(build, type)),
-          ...(build.getTypeMetaByName(build.inflection.aggregatesType(codec, "group-by")) && {
+          ...(build.getTypeByName(build.inflection.aggregatesType(codec, "group-by")) && {
             groupedAggregates: fieldWithHooks({ fieldName: "groupedAggregates", pgFieldCodec: codec as any }, () =>
               groupedField(build, codec, type),
             ),
@@ -144,21 +144,20 @@ function group(groupings: readonly Grouping[]): (query: PgSelectQueryBuilder) =>
 
 function fieldsOfAggregates(build: GraphileBuild.Build, table: Table, groupings: readonly Grouping[]): Fields {
   const { GraphQLInt, GraphQLNonNull } = build.graphql;
-  const typeOf = (kind: string) => build.getOutputTypeByName(build.inflection.aggregatesType(table.codec, kind)) as any;
-  const nested = (kind: string, description: string) => ({
-    description,
-    type: new GraphQLNonNull(typeOf(kind)),
-    plan: ($row: unknown) => $row,
-  });
-  const used = AGGREGATES.filter((aggregate) => Object.keys(fieldsOfColumns(build, table, aggregate)).length > 0);
+  // There is none if it has no fields, or its name is taken.
+  const typeOf = (kind: string) => build.getTypeByName(build.inflection.aggregatesType(table.codec, kind)) as any;
+  const nested = (field: string, kind: string, description: string): Fields => {
+    const type = typeOf(kind);
+    return type ? { [field]: { description, type: new GraphQLNonNull(type), plan: ($row: unknown) => $row } } : {};
+  };
   return {
-    ...(groupings.length > 0 && { keys: nested("group-keys", "What the rows of the group have in common.") }),
+    ...(groupings.length > 0 && nested("keys", "group-keys", "What the rows of the group have in common.")),
     count: {
       description: "The number of rows.",
       type: new GraphQLNonNull(GraphQLInt),
       plan: ($row: PgSelectSingleStep) => $row.select(sql`count(*)`, TYPES.bigint, false),
     },
-    ...Object.fromEntries(used.map(({ name, description }) => [name, nested(name, description)])),
+    ...Object.assign({}, ...AGGREGATES.map(({ name, description }) => nested(name, name, description))),
   };
 }
 

@@ -51,7 +51,8 @@ export const HavingPlugin: GraphileConfig.Plugin = {
       },
       GraphQLObjectType_fields_field_args(args, build, { scope, Self }) {
         if (scope.fieldName !== "groupedAggregates" || !scope.pgFieldCodec) return args;
-        const type = build.getInputTypeByName(havingType(build, scope.pgFieldCodec as any));
+        const type = build.getTypeByName(havingType(build, scope.pgFieldCodec as any));
+        if (!type) return args;
         const having = {
           description: "Conditions on the aggregates of a group.",
           type,
@@ -86,18 +87,15 @@ function registerTypes(build: GraphileBuild.Build, table: Table): void {
 function fieldsOfHaving(build: GraphileBuild.Build, table: Table): Fields {
   const { GraphQLList, GraphQLNonNull } = build.graphql;
   const self = build.getInputTypeByName(havingType(build, table.codec)) as any;
-  const used = AGGREGATES.filter((aggregate) => Object.keys(fieldsOfAggregate(build, table, aggregate)).length > 0);
   const count = operatorsOf(build, TYPES.int);
   return {
     ...(count && { count: { type: count, apply: conditionOn(TYPES.int, () => sql`count(*)`) } }),
     ...Object.fromEntries(
-      used.map(({ name }) => [
-        name,
-        {
-          type: build.getInputTypeByName(havingType(build, table.codec, name)),
-          apply: (parent: PgCondition, value: unknown) => (value == null ? undefined : parent.andPlan()),
-        },
-      ]),
+      AGGREGATES.flatMap(({ name }) => {
+        const type = build.getTypeByName(havingType(build, table.codec, name));
+        const apply = (parent: PgCondition, value: unknown) => (value == null ? undefined : parent.andPlan());
+        return type ? [[name, { type, apply }]] : [];
+      }),
     ),
     and: {
       type: new GraphQLList(new GraphQLNonNull(self)),
@@ -132,7 +130,7 @@ function fieldsOfAggregate(build: GraphileBuild.Build, table: Table, aggregate: 
 /** The operators of a type: `{ equalTo, greaterThan, … }`. */
 function operatorsOf(build: GraphileBuild.Build, codec: PgCodec) {
   const name = build.connectionFilterOperatorsDigest(codec as any)?.operatorsTypeName;
-  return name && build.getTypeMetaByName(name) ? build.getInputTypeByName(name) : undefined;
+  return name ? build.getTypeByName(name) : undefined;
 }
 
 const conditionOn = (codec: PgCodec, write: (row: SQL) => SQL) => (parent: Conditions, value: unknown) =>

@@ -1,5 +1,6 @@
-import type { Introspection, PgType } from "pg-introspection";
+import type { Introspection, PgClass, PgType } from "pg-introspection";
 import type {} from "postgraphile";
+import { TYPES } from "postgraphile/@dataplan/pg";
 
 /**
  * Functions and types with the name of a table or view get another name, where PostGraphile would refuse to build the schema: the
@@ -18,22 +19,27 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
         return pgProc.isNamedLikeTable && !isNamed ? `${previous!(details)}_function` : previous!(details);
       },
       typeCodecName: (previous, _options, details) => numbered(previous!(details), details.pgType),
-      classCodecName: (previous, _options, details) => numbered(previous!(details), details.pgClass.getType()!),
+      classCodecName(previous, _options, details) {
+        const name = numbered(previous!(details), details.pgClass.getType()!);
+        // A codec has a name that no other one has; the type for the table `json` is `Json` nevertheless.
+        return BUILT_IN_CODECS.has(name) ? `${name}_` : name;
+      },
     },
   },
   gather: {
     hooks: {
       pgIntrospection_introspection({ inflection }, { introspection }) {
-        const tables = introspection.classes.filter(({ relkind }) => "rvmfp".includes(relkind));
+        const tables = introspection.classes.filter(isTable);
         const key = (namespace: string, name: string) => `${namespace} ${name}`;
         const names = new Set(tables.map(({ relnamespace, relname }) => key(relnamespace, relname)));
         for (const proc of introspection.procs) {
           proc.isNamedLikeTable = names.has(key(proc.pronamespace, proc.proname));
         }
         numberTypes(introspection, inflection);
-        const typeNames = new Set(
-          tables.map(({ relname }) => inflection.upperCamelCase(inflection.singularize(relname))),
-        );
+        const typeNames = new Set([
+          ...SCHEMA_TYPES,
+          ...tables.map(({ relname }) => inflection.upperCamelCase(inflection.singularize(relname))),
+        ]);
         for (const type of introspection.types) {
           const { tags } = type.getTagsAndDescription();
           const isOwn = type.typtype === "e" || type.typtype === "d";
@@ -47,19 +53,30 @@ export const NamesakesPlugin: GraphileConfig.Plugin = {
 
 const numbered = (name: string, { namesakes }: PgType): string => (namesakes ? `${name}${namesakes + 1}` : name);
 
+/** Types that every schema has. */
+const SCHEMA_TYPES = "Boolean Cursor Float Int Mutation Node PageInfo Query String Subscription".split(" ");
+
+const BUILT_IN_CODECS: ReadonlySet<string> = new Set(Object.values(TYPES).map(({ name }) => name));
+
+/** A domain over an array has the category of arrays too. */
+const isArray = ({ typcategory, typtype }: PgType): boolean => typcategory === "A" && typtype === "b";
+
+const isTable = ({ relkind }: PgClass): boolean => "rvmfp".includes(relkind);
+
 /** Counts the namesakes before each type. Tables keep their names: one that has a namesake is left out, with the reason. */
 function numberTypes({ types, classes }: Introspection, inflection: GraphileBuild.Inflection): void {
   const known = new Map<string, number>();
-  const byId = new Map(types.map((type) => [type._id, type]));
-  const tables = new Set(classes.flatMap(({ relkind, reltype }) => ("rvmfp".includes(relkind) ? [reltype] : [])));
-  for (const type of types.toSorted((a, b) => Number(tables.has(b._id)) - Number(tables.has(a._id)))) {
-    if (type.typcategory === "A") continue;
+  const counts = new Map<string, number>();
+  const tables = new Set(classes.filter(isTable).map(({ reltype }) => reltype));
+  const named = types.filter((type) => !isArray(type));
+  for (const type of named.toSorted((a, b) => Number(tables.has(b._id)) - Number(tables.has(a._id)))) {
     const key = `${type.typnamespace} ${inflection.camelCase(type.typname)}`;
     const before = known.get(key) ?? 0;
     known.set(key, before + 1);
+    counts.set(type._id, before);
     type.namesakes = tables.has(type._id) ? 0 : before;
   }
-  for (const type of types) if (type.typcategory === "A") type.namesakes = byId.get(type.typelem ?? "")?.namesakes ?? 0;
+  for (const type of types.filter(isArray)) type.namesakes = counts.get(type.typelem ?? "") ?? 0;
 }
 
 declare module "pg-introspection" {

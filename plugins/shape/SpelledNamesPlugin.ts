@@ -23,8 +23,11 @@ export const SpelledNamesPlugin: GraphileConfig.Plugin = {
         return orSpelled(previous!(this.coerced(text)), text, "U");
       },
       constantCase: (previous, _options, text) => orSpelled(previous!(text), text).replace(/^_+/, "_"),
-      enumValue: (previous, _options, value, codec) =>
-        orSpelled(previous!(value, codec).replace(/\W+/g, "_").replace(/^_+/, "_"), value).replace(/^(?=\d)/, "_"),
+      enumValue(previous, _options, value, codec) {
+        // PostGraphile looks each value up in an object, which finds `constructor` and the like.
+        const name = value in {} ? value : previous!(value, codec);
+        return orSpelled(name.replace(/\W+/g, "_").replace(/^_+/, "_"), value).replace(/^(?=\d)/, "_");
+      },
       // The name is spelled before these inflectors add a word to it, or remove the underscore of an array.
       typeCodecName(previous, _options, { pgType, ...details }) {
         const [, array, name] = /^(_?)(.*)$/s.exec(pgType.typname)!;

@@ -17,8 +17,6 @@ const ODD = 'create table odd (id int primary key, a_b int, "aB" int); grant sel
 const THINGS =
   "create table thing (id int primary key); create table things (id int primary key); grant select on thing, things to anon;";
 const USER = 'create table "user" (id int primary key); grant select on "user" to anon;';
-const INVALID_TAG =
-  "create table tagged (id int primary key); comment on table tagged is '@behavior nonsense +++ foo'; grant select on tagged to anon;";
 
 /** The omissions that the log and /health report for the first three. */
 const NO_EDGES =
@@ -185,17 +183,17 @@ describe("with conflicting names while the service runs", () => {
     await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
-  test("the previous schema stays if a smart tag has a wrong argument, and the log and /health name it until it is fixed", async () => {
+  test("a smart tag with a wrong argument is ignored, and the log and /health name it until it is fixed", async () => {
     await dba("comment on table comments is e'@order bodie desc\\nWhat readers say.'");
     await addTable("meanwhile_tagged");
-    const reason = '"bodie desc" in @order of comments is not a column followed by asc or desc';
-    await expect.poll(health, POLL).toEqual({ ...CURRENT, schema: reason });
-    expect(logs(NOT_SERVED).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
-    expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
-    expect(await fieldsOf("MeanwhileTagged")).toEqual([]);
-    await dba("comment on table comments is null");
     await expect.poll(() => fieldsOf("MeanwhileTagged"), POLL).toEqual(["id"]);
-    expect(await health()).toEqual(CURRENT);
+    const omission =
+      "table public.comments: GraphQL ignores @order bodie desc: \"bodie desc\" in @order of comments is not a column followed by asc or desc; to fix it: comment on table public.comments is 'What readers say.';";
+    expect(await health()).toEqual({ ...CURRENT, omissions: [omission] });
+    expect(logs(LEFT_OUT).at(-1)).toMatchObject({ level: 40, omission });
+    expect((await gql("{ comments { totalCount } }")).errors).toBeUndefined();
+    await dba("comment on table comments is null; drop table meanwhile_tagged");
+    await expect.poll(health, POLL).toEqual(CURRENT);
   });
 
   test.each([
@@ -251,25 +249,60 @@ const REFUSAL = {
   extensions: { code: "INTERNAL_ERROR" },
 };
 
-describe("with an error that names no conflict at the start", () => {
-  const { service, gql, logs, health, fieldsOf } = useServiceAfter(INVALID_TAG, { API_KEY_REQUIRED: "off" });
+describe("with invalid smart tags at the start", () => {
+  const { gql, health, fieldsOf } = useServiceAfter(`
+    create domain short as text;
+    create table tagged (id int primary key, a int, b short);
+    comment on table tagged is e'@behavior nonsense +++ foo\n@unique nowhere\n@name one\n@name two';
+    comment on column tagged.a is '@name';
+    comment on column tagged.b is '@behavior -insert';
+    grant select on tagged to anon;
+    comment on domain short is e'@name brief\n@behavior +++';`);
 
-  test("only GraphQL responds 503, the log and /health name the error, and the fix is served", async () => {
-    const { status, headers, ...body } = await gql("{ users { name } }");
-    expect({ status, body, retryAfter: headers.get("retry-after") }).toEqual({
-      status: 503,
-      body: { errors: [REFUSAL] },
-      retryAfter: "5",
+  test("they are ignored and reported with the reasons, and the rest and the fix are served", async () => {
+    expect((await gql("{ users { name } }")).errors).toBeUndefined();
+    expect(await fieldsOf("One")).toEqual(["id", "a", "b"]);
+    const { schema, omissions } = await health();
+    expect(schema).toBe("current");
+    expect(omissions).toEqual([
+      expect.stringContaining("column public.tagged.a: GraphQL ignores @name: it has no name;"),
+      expect.stringContaining("domain public.short: GraphQL ignores @behavior +++: it is not a list of behaviors"),
+      expect.stringContaining("table public.tagged: GraphQL ignores @behavior nonsense +++ foo: it is not a list of"),
+      expect.stringContaining("table public.tagged: GraphQL ignores @name two: the object has this tag twice;"),
+      expect.stringMatching(/^table public.tagged: GraphQL ignores @unique nowhere: .*nowhere/),
+    ]);
+    await dba("comment on table tagged is null; comment on column tagged.a is null; comment on domain short is null");
+    await expect.poll(health, POLL).toEqual(CURRENT);
+    await expect.poll(() => fieldsOf("Tagged"), POLL).toEqual(["id", "a", "b"]);
+    await dba("drop table tagged; drop domain short");
+  });
+});
+
+describe("with types that have the names of others", () => {
+  const { gql, health, fieldsOf } = useServiceAfter(`
+    create type query as enum ('toString', 'b');
+    create type node as enum ('a');
+    create domain "a/b" as int[];
+    create table "a:b" (id int primary key, list "a/b", query query, node node);
+    create table json (id int primary key, "value" json);
+    create table "a/B" (id int) partition by range (id);
+    create table part partition of "a/B" for values from (1) to (2);
+    insert into json values (1, '{}');
+    grant select on "a:b", json, "a/B", part to anon`);
+
+  test("a type gets another name, and a partition does not end the build if its table is left out", async () => {
+    expect(await fieldsOf("AB")).toEqual(["id", "list", "query", "node"]);
+    expect((await gql("{ jsons { edges { node { id value } } } }")).errors).toBeUndefined();
+    expect((await gql('{ __type(name: "QueryType") { enumValues { name } } }')).data.__type.enumValues).toHaveLength(2);
+    const { schema, omissions } = await health();
+    expect({ schema, omissions }).toEqual({
+      schema: "current",
+      omissions: [
+        expect.stringMatching(/^table public\."a\/B": it and table public\."a:b" lead to the same GraphQL name aB/),
+      ],
     });
-    for (const path of ["/rest/v1/users?select=name", "/articles"])
-      expect((await fetch(`${service().url}${path}`)).status).toBe(200);
-    const { schema: reason } = await health();
-    expect(reason).toMatch(/^table public\.tagged: Invalid value for behavior; .* found 'nonsense \+\+\+ foo'$/);
-    expect(logs(NOT_BUILT).at(-1)).toMatchObject({ level: 50, err: { message: reason } });
-    await dba("comment on table tagged is null");
-    await expect.poll(() => fieldsOf("Tagged"), POLL).toEqual(["id"]);
-    expect(await health()).toEqual(CURRENT);
-    await dba("drop table tagged");
+    await dba('drop table "a:b", json, "a/B"; drop type query, node; drop domain "a/b"');
+    await expect.poll(health, POLL).toEqual(CURRENT);
   });
 });
 

@@ -1,0 +1,61 @@
+import { isValidBehaviorString } from "postgraphile/graphile-build";
+import type { ObjectId } from "./introspection.ts";
+import type { PgObject } from "./pg-objects.ts";
+
+/** A smart tag is a line of a comment before the description. It can be left out without its object. */
+export type SmartTag = {
+  readonly id: ObjectId;
+  /** `@name writers` */
+  readonly tag: string;
+  readonly object: PgObject;
+  /** The comment without it. */
+  readonly comment: string;
+};
+
+const SMART_TAG = /^@[A-Za-z]/;
+
+/** The smart tags of a comment. */
+export function tagLines(comment: string): readonly string[] {
+  const lines = comment.split("\n");
+  const end = lines.findIndex((line) => line !== "" && !line.startsWith("@"));
+  return lines.slice(0, end < 0 ? undefined : end).filter((line) => SMART_TAG.test(line));
+}
+
+const nameOf = ({ tag }: SmartTag): string => /^@(\S+)/.exec(tag)![1]!;
+const argumentOf = (tag: SmartTag): string => tag.tag.slice(nameOf(tag).length + 1).trim();
+
+const BEHAVIOR = /^behaviou?rs?$/;
+const NAMING = /^(name|\w*fieldName)$/i;
+
+/** The tags that PostGraphile would refuse whatever the database has, with the reason. */
+export function invalidTags(tags: readonly SmartTag[]): Map<ObjectId, string> {
+  const invalid = new Map<ObjectId, string>();
+  const known = new Set<string>();
+  for (const tag of tags) {
+    const name = nameOf(tag);
+    const key = `${tag.object.label} ${name}`;
+    if (BEHAVIOR.test(name) && !isValidBehaviorString(argumentOf(tag)))
+      invalid.set(tag.id, "it is not a list of behaviors, such as -insert or +filterBy");
+    if (!NAMING.test(name)) continue;
+    if (argumentOf(tag) === "") invalid.set(tag.id, "it has no name");
+    else if (known.has(key)) invalid.set(tag.id, "the object has this tag twice");
+    known.add(key);
+  }
+  return invalid;
+}
+
+/**
+ * The tags that an error of PostGraphile can be about. Those that it quotes best, by the tag, its value and its object; if it quotes
+ * none, all of those whose values `invalidTags` has not checked.
+ */
+export function suspectsOf(message: string, tags: readonly SmartTag[]): readonly SmartTag[] {
+  const unchecked = tags.filter((tag) => !BEHAVIOR.test(nameOf(tag)) && !NAMING.test(nameOf(tag)));
+  const quotes = (tag: SmartTag): number => {
+    const { schema, name } = tag.object;
+    if (!message.includes(`@${nameOf(tag)}`)) return 0;
+    const parts = [argumentOf(tag), name, `${schema}.${name}`];
+    return 1 + parts.filter((part) => part !== "" && message.includes(part)).length;
+  };
+  const most = Math.max(0, ...unchecked.map(quotes));
+  return unchecked.filter((tag) => quotes(tag) === most);
+}
