@@ -1,15 +1,17 @@
 import cluster from "node:cluster";
+import { join } from "node:path";
 import type { Logger } from "pino";
 import { describeOwn } from "./app/application.ts";
 import { type Configured, configure } from "./app/configured.ts";
-import { loadApplication } from "./app/load.ts";
+import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
-import { ConfigError, folderIn, helpText } from "./config/config.ts";
+import { addToEnvironment, ConfigError, folderIn } from "./config/config.ts";
+import { helpText } from "./config/help.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
 import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
-import { serveAsWorker, startWorkers } from "./http/process/workers.ts";
+import { failAsWorker, type RunningWorkers, serveAsWorker, startWorkers } from "./http/process/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
 import { openConfigured } from "./service/app.ts";
@@ -22,7 +24,8 @@ import { takeOver } from "./service/takeover.ts";
 export { type Service, startService } from "./service/start.ts";
 
 async function main(): Promise<void> {
-  const given = process.argv.slice(2);
+  const isDev = process.argv[2] === DEV;
+  const given = process.argv.slice(isDev ? 3 : 2);
   if (given.includes("--help") || given.includes("-h"))
     return void process.stdout.write(helpText(await ownSettings(given.find((argument) => !argument.startsWith("-")))));
   const [folder, ...more] = given;
@@ -31,11 +34,14 @@ async function main(): Promise<void> {
     return refuse(`${unknown} is not an option of this service: ${COMMAND} start --help lists the settings`);
 
   let configured: Configured;
+  let fromFile: readonly string[] = [];
   try {
+    if (isDev) fromFile = addToEnvironment(join(applicationFor(folder), ".env"));
     configured = await configure({ folder });
     refuseClashes(configured.application);
     if (configured.config.embedded) await embeddedPrograms();
   } catch (error) {
+    if (cluster.isWorker) return failAsWorker(messageOf(error));
     if (error instanceof ConfigError || error instanceof MissingServer) return refuse(error.message);
     throw error;
   }
@@ -50,9 +56,12 @@ async function main(): Promise<void> {
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, "these settings of PostgREST have no effect");
   let hasStarted = false;
-  const starting = start(configured, log, () => {
+  const onStarted = () => {
     hasStarted = true;
-  });
+  };
+  const starting: Promise<Started & { readonly replace?: () => Promise<void> }> = isDev
+    ? startInProcesses(configured, log, environmentOfDev(fromFile))
+    : start(configured, log, onStarted);
   handleSignals(starting, { stopTimeout: stopTimeoutOf(config), mayExit: () => !config.embedded && !hasStarted, log });
   try {
     const service = await starting;
@@ -63,6 +72,7 @@ async function main(): Promise<void> {
     // After the warnings: someone who reads the URLs last takes them for "all is well".
     await service.checked;
     printBanner(configured, service);
+    if (isDev) await follow(configured, () => service.replace!());
   } catch (error) {
     log.fatal(`the service cannot start: ${(error as Error).message}`);
     log.debug({ err: error }, "the cause");
@@ -93,17 +103,49 @@ async function start(configured: Configured, log: Logger, onStarted: () => void)
 }
 
 /** Starts the service in worker processes. */
-async function startInProcesses(configured: Configured, log: Logger): Promise<Started> {
+async function startInProcesses(
+  configured: Configured,
+  log: Logger,
+  forDev: Readonly<Record<string, string | undefined>> | null = null,
+): Promise<Started & RunningWorkers> {
   const { config } = configured;
-  const { workers: count, instanceId } = config;
+  const { instanceId } = config;
+  const count = forDev === null ? config.workers : 1;
   const stopTimeout = stopTimeoutOf(config);
   const tokens = createTokens(config, await secretOf(config));
   // With TAKEOVER, PORT is fixed and the running service may still listen on it: no free port is searched for.
   const port = config.takeover === "" ? await findSharedPort(config) : config.port;
-  const environment = { PORT: String(port), PGRST_SERVER_PORT: "" };
-  const options = { count, environment, instanceId, stopTimeout, open: () => openConfigured(configured, log), log };
+  const environment = { PORT: String(port), PGRST_SERVER_PORT: "", ...forDev };
+  const open = () => openConfigured(configured, log, { runsCurrent: forDev !== null });
+  const options = { count, environment, instanceId, stopTimeout, open, log };
   return { tokens, ...(await startWorkers(options)) };
 }
+
+/** The first argument of `content-service dev`. */
+const DEV = "--dev";
+
+function applicationFor(folder = folderIn()): string {
+  const found = findApplication(folder);
+  if (found !== null) return found;
+  throw new ConfigError(`there is no application here: ${COMMAND} init makes one`);
+}
+
+/** One worker, which reads the file of the environment again. */
+const environmentOfDev = (fromFile: readonly string[]) => ({
+  ...Object.fromEntries(fromFile.map((name) => [name, undefined])),
+  WORKERS: "1",
+});
+
+async function follow(configured: Configured, replace: () => Promise<void>): Promise<void> {
+  // Loaded only here: it runs migrations.
+  const { followFiles } = await import("./cli/dev.ts");
+  const print = (text: string) => void process.stdout.write(text);
+  await followFiles({ folder: configured.application.folder!, configured, replace, print });
+}
+
+/** An error of the application that is not a ConfigError has the line in its stack. */
+const messageOf = (error: unknown): string =>
+  error instanceof ConfigError ? error.message : String((error as Error).stack ?? error);
 
 /** The settings of the application, if it can be read. */
 const ownSettings = (folder = folderIn()) => loadApplication(folder).then(describeOwn, () => []);

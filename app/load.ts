@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigError } from "../config/setting-types.ts";
@@ -34,7 +34,7 @@ const MEMBERS: Readonly<Record<keyof Config, true>> = {
  * Throws ConfigError, which names the file, its line and what to do.
  */
 export async function loadApplication(folder?: string): Promise<Definition> {
-  const found = folder === undefined ? nearestFolder(process.cwd()) : resolve(folder);
+  const found = findApplication(folder);
   if (found === null) return NO_APPLICATION;
   const file = join(found, CONFIG_FILE);
   if (!existsSync(file)) throw new ConfigError(`${found} is not an application: it has no ${CONFIG_FILE}`);
@@ -51,6 +51,10 @@ export async function loadApplication(folder?: string): Promise<Definition> {
   return { folder: found, config };
 }
 
+/** The absolute path of the folder of the application, or of the nearest one. */
+export const findApplication = (folder?: string): string | null =>
+  folder === undefined ? nearestFolder(process.cwd()) : resolve(folder);
+
 function nearestFolder(from: string): string | null {
   if (existsSync(join(from, CONFIG_FILE))) return from;
   const parent = dirname(from);
@@ -59,4 +63,15 @@ function nearestFolder(from: string): string | null {
 
 /** The line of the application that has caused an error, if it is known. */
 const lineOf = (error: unknown, folder: string): string | null =>
-  error instanceof Error ? lineIn(error.stack ?? "", folder) : null;
+  error instanceof Error ? (lineIn(error.stack ?? "", folder) ?? importIn(error)) : null;
+
+/** The line of an import that finds nothing: its error names only the file. */
+function importIn({ message }: Error): string | null {
+  const [, module = "", file = ""] = /^Cannot find (?:module|package) '(.+)' imported from (.+)$/.exec(message) ?? [];
+  if (!existsSync(file)) return null;
+  const name = module.replace(/^.*\//, "");
+  const line = readFileSync(file, "utf8")
+    .split("\n")
+    .findIndex((text) => text.includes(name));
+  return line < 0 ? file : `${file}:${line + 1}`;
+}

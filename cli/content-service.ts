@@ -33,6 +33,18 @@ type Command = {
 };
 
 const START = "start";
+const DEV = "dev";
+
+const DEV_HELP = `\
+Starts the service for development. When a file of the application changes, the service uses it: its TypeScript is loaded again, and
+db/migrations/current.sql runs after a change in db/migrations or db/schema. If a file has an error, the previous version keeps serving.
+
+  ${COMMAND} dev            the application in the current folder, or in the nearest one above it
+  ${COMMAND} dev <folder>   the application in this folder
+  ${COMMAND} dev --help     show this help
+
+The settings are those of ${COMMAND} start. It also reads the file .env, after the environment, and writes database.types.ts.
+`;
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   init: {
@@ -88,7 +100,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
 const HELP = `\
 Content Service turns a PostgreSQL database into an API.
 
-${[[START, "start the service"], ...Object.entries(COMMANDS).map(([name, { about }]) => [name, about])]
+${[
+  [START, "start the service"],
+  [DEV, "start it for development, and follow the files"],
+  ...Object.entries(COMMANDS).map(([name, { about }]) => [name, about]),
+]
   .map(([name, about]) => `  ${COMMAND} ${name!.padEnd(9)}  ${about}`)
   .join("\n")}
 
@@ -102,6 +118,9 @@ async function main([name = "", ...args]: string[]): Promise<void> {
   if (existsSync(dirname(dirname(COMPILED)))) process.env.NODE_COMPILE_CACHE ??= resolve(COMPILED);
   if (name === START)
     return execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), ...args]);
+  if (name === DEV && !args.some((each) => each === "--help" || each === "-h"))
+    return execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), "--dev", ...args]);
+  if (name === DEV) return void process.stdout.write(DEV_HELP);
   if (name === "--help" || name === "-h") return void process.stdout.write(HELP);
   if (name === "--version" || name === "-v") return void process.stdout.write(`${version()}\n`);
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;

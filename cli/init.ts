@@ -46,7 +46,7 @@ export async function init(args: string[]): Promise<string> {
   }
   await symlink("../schema", join(folder, FIXTURES));
   const enter = folder === process.cwd() ? "" : `cd ${quoted(given)} && `;
-  return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n  ${enter}npm install\n  npm start\n`;
+  return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n  ${enter}npm install\n  npm run dev\n`;
 }
 
 function readArguments(args: string[]): string | null {

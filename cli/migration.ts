@@ -1,5 +1,4 @@
 // The life of a migration.
-import { watch } from "node:fs";
 import { chmod, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
@@ -15,6 +14,7 @@ import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { CommandError, cannotUseDatabase, ownerUrl, readService, readSettings } from "./command.ts";
+import { watchFiles } from "./file-watcher.ts";
 
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
@@ -83,10 +83,10 @@ async function apply(args: string[], options: MigrationOptions): Promise<string>
   const { environment } = options;
   const installation = await installationOf(options);
   const url = ownerUrl(await readSettings(environment));
-  return args.includes("--watch") ? watchFiles(url, installation, options) : applyOnce(url, installation);
+  return args.includes("--watch") ? applyRepeatedly(url, installation, options) : applyOnce(url, installation);
 }
 
-async function watchFiles(
+async function applyRepeatedly(
   url: string,
   installation: Installed,
   { print = toStdout, signal }: MigrationOptions,
@@ -101,8 +101,9 @@ async function watchFiles(
       running = running.then(run);
     }, delay);
   };
-  watch(installation.folder, { signal }, () => soon(SETTLED));
-  watch(join(installation.folder, "../schema"), { recursive: true, signal }, () => soon(SETTLED));
+  const onChange = () => soon(SETTLED);
+  for (const each of [installation.folder, join(installation.folder, "../schema")])
+    await watchFiles(each, { onChange, signal });
   soon(0);
   await new Promise((resolve) => signal?.addEventListener("abort", resolve));
   clearTimeout(timer);

@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
-import type { Environment } from "../config/config.ts";
+import type { Config, Environment } from "../config/config.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
 import { type CatalogScope, parseCatalog, readCatalog } from "../db/catalog/read.ts";
@@ -24,7 +24,14 @@ The command uses the settings of the service: DATABASE_URL, or the embedded data
 export async function types(args: string[], environment?: Environment): Promise<string> {
   const options = readOptions(args);
   if (options.help) return HELP;
-  const config = await readSettings(environment);
+  return databaseTypes(await readSettings(environment), options);
+}
+
+/** The types of the database of these settings. Throws CommandError. */
+export async function databaseTypes(
+  config: Config,
+  options: Pick<Options, "schemas" | "role"> = { schemas: null, role: null },
+): Promise<string> {
   const schemas = options.schemas ?? config.dbSchemas;
   const catalog = await withOwner(config, (client) =>
     readDatabase(client, {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
@@ -160,6 +160,18 @@ export const isSetting = (name: string): boolean => name in SETTINGS || name in 
 /** The folder of the application; undefined if the environment does not name one. */
 export const folderIn = ({ APPLICATION }: Environment = process.env): string | undefined => APPLICATION || undefined;
 
+/**
+ * Adds the variables of a file such as `.env` to the environment of this process, which keeps those that it has. Returns the names of
+ * those that were added; without the file none. Throws ConfigError.
+ */
+export function addToEnvironment(file: string): readonly string[] {
+  const added = (existsSync(file) ? Object.entries(parseEnv(readSettingsFile(file, file))) : []).filter(
+    ([name]) => process.env[name] === undefined,
+  );
+  for (const [name, value] of added) process.env[name] = value;
+  return added.map(([name]) => name);
+}
+
 /** The environment, with the settings of SETTINGS_FILE that it does not have. Throws ConfigError. */
 function withFile(environment: Environment, declared: readonly string[]): Environment {
   const { SETTINGS_FILE: file } = environment;
@@ -172,11 +184,11 @@ function withFile(environment: Environment, declared: readonly string[]): Enviro
   return { ...settings, ...Object.fromEntries(own) };
 }
 
-function readSettingsFile(file: string): string {
+function readSettingsFile(file: string, name = "SETTINGS_FILE"): string {
   try {
     return readFileSync(file, "utf8");
   } catch (error) {
-    throw new ConfigError(`SETTINGS_FILE cannot be read: ${(error as Error).message}`);
+    throw new ConfigError(`${name} cannot be read: ${(error as Error).message}`);
   }
 }
 
@@ -274,26 +286,3 @@ function rejectInvalidKeys(jwks: string): void {
 /** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
 export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
   Object.entries(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));
-
-/** The output of `content-service start --help`. `own` are the settings of the application. */
-export function helpText(own: readonly { readonly name: string; readonly about: string }[] = []): string {
-  const width = Math.max(...[...describeSettings(), ...own].map(({ name }) => name.length)) + 2;
-  const lineOf = (name: string, about: string) => `  ${name.padEnd(width)}${about}`.trimEnd();
-  const lines = describeSettings().map(({ name, fallback, about }) =>
-    lineOf(name, fallback === "" ? about : `${about} Default: ${fallback}.`),
-  );
-  const ofApplication = own.map(({ name, about }) => lineOf(name, about));
-  return [
-    "Content Service turns a PostgreSQL database into an API.",
-    "",
-    `  ${COMMAND} start           start the service`,
-    `  ${COMMAND} start --help    show this help`,
-    "",
-    "Settings (environment variables):",
-    ...lines,
-    ...(ofApplication.length > 0 ? ["", "Settings of the application:", ...ofApplication] : []),
-    "",
-    "The settings of PostgREST (PGRST_…) are accepted as well, see docs/configuration.md.",
-    "",
-  ].join("\n");
-}

@@ -7,7 +7,7 @@ import { isRefusal } from "../db/problems/problem.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
-import { peersOf } from "../http/process/workers.ts";
+import { peersOf } from "../http/process/peers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast.ts";

@@ -1,5 +1,5 @@
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
-import type { Peers } from "../http/process/workers.ts";
+import type { Peers } from "../http/process/peers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
 import { type PresenceChange, Presences } from "./presence.ts";
 import type { ChannelRights } from "./private-channels.ts";

@@ -261,12 +261,13 @@ const editorsOf = ({ resources }: Application): readonly Editor[] =>
 export async function openConfigured(
   { config, application }: Pick<Configured, "config" | "application">,
   log: Logger,
+  { runsCurrent = false } = {},
 ): Promise<OpenedDatabase> {
   const secret = await secretOf(config);
   const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
   const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
   const editors = editorsOf(application);
   const { migrationsFolder, seedFile } = application;
-  const own = { editors, migrationsFolder, seedFile, secret, afterMigrations };
+  const own = { editors, migrationsFolder, seedFile, secret, afterMigrations, runsCurrent };
   return openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
 }

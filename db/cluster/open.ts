@@ -36,6 +36,8 @@ export type OpenOptions = Pick<
   readonly editors: readonly Editor[];
   /** The migrations of the application; null if there are none. */
   readonly migrationsFolder: string | null;
+  /** Whether the caller runs `current.sql`; otherwise the log says that it is not run. */
+  readonly runsCurrent?: boolean;
   /** The SQL of SEED=demo; null if there is none. */
   readonly seedFile: string | null;
   /** The schemas that are served. */
@@ -96,7 +98,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
   const folder = options.migrate === "on" ? migrationsFolder : null;
   const { modules, authUserId: userId } = options;
   await migrate(directUrl, options.log, { folder, modules, userId });
-  if (folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
+  if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
   const logins = await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules);
   await withClient(logins.data, (client) => refuseUnservable(client, options));

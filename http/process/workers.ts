@@ -4,11 +4,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { lossOf, type OpenedDatabase } from "../../db/cluster/open.ts";
 import { collectFromWorkers } from "../operations/metrics.ts";
+import { connectPeers } from "./peers.ts";
 
 type WorkersOptions = {
   readonly count: number;
   /** Environment variables of the workers, added to those of this process. */
-  readonly environment: Readonly<Record<string, string>>;
+  readonly environment: Readonly<Record<string, string | undefined>>;
   /** The name of this instance, or "". A worker adds its index, and one that replaces it has the same. */
   readonly instanceId: string;
   /** Milliseconds from the beginning of a stop to its end, at most. */
@@ -31,6 +32,14 @@ export type Running = {
   readonly checked: Promise<unknown>;
   /** Resolves when the embedded database ends unexpectedly. */
   readonly databaseLost: Promise<void>;
+};
+
+export type RunningWorkers = Running & {
+  /**
+   * Starts a worker, which reads the files of the application as they are now, and stops the others when it is ready. A call that
+   * follows a call that is not complete ends what that has started. Rejects if the worker cannot start: the others keep serving.
+   */
+  replace(): Promise<void>;
 };
 
 /** A message of a worker to the primary process. */
@@ -58,7 +67,7 @@ const LAST_DELAY = 30_000;
  * when it is open. A worker that ends is replaced by one that listens when it is ready. Rejects, with nothing left running,
  * when the database cannot be opened or one of the first workers cannot start.
  */
-export async function startWorkers(options: WorkersOptions): Promise<Running> {
+export async function startWorkers(options: WorkersOptions): Promise<RunningWorkers> {
   const opening = options.open();
   collectFromWorkers();
   connectPeers();
@@ -69,6 +78,7 @@ export async function startWorkers(options: WorkersOptions): Promise<Running> {
       ...{ url, checked },
       stop: () => workers.stop().then(() => opened.cluster?.stop()),
       handOver: () => workers.handOver(),
+      replace: () => workers.replace(),
       reloadSchema: () => workers.send({ kind: "reload", what: "schema" }),
       reloadSettings: async () => workers.send({ kind: "reload", what: "settings" }),
       databaseLost: lossOf(opened, () => workers.isStopping),
@@ -97,6 +107,9 @@ class Workers {
   readonly #options: WorkersOptions;
   readonly #opening: Promise<OpenedDatabase>;
   readonly #running = new Set<WorkerProcess>();
+  /** Those that another one has replaced. */
+  readonly #retired = new Set<WorkerProcess>();
+  #replacing: WorkerProcess | null = null;
 
   constructor(options: WorkersOptions, opening: Promise<OpenedDatabase>) {
     this.#options = options;
@@ -127,6 +140,29 @@ class Workers {
     await all;
   }
 
+  async replace(): Promise<void> {
+    this.#replacing?.worker.process.kill("SIGKILL");
+    const previous = [...this.#running].filter((process) => process !== this.#replacing);
+    const next = this.#fork(0);
+    this.#replacing = next;
+    await next.ready.finally(() => {
+      if (this.#replacing === next) this.#replacing = null;
+    });
+    this.#keep(next, 0);
+    for (const process of previous) this.#retire(process);
+  }
+
+  #retire(retired: WorkerProcess): void {
+    if (this.#retired.has(retired)) return;
+    this.#retired.add(retired);
+    sendTo(retired.worker, { kind: "stop" });
+    const late = setTimeout(() => retired.worker.process.kill("SIGKILL"), this.#options.stopTimeout);
+    retired.ended.then(() => {
+      clearTimeout(late);
+      this.#retired.delete(retired);
+    });
+  }
+
   send(order: Order): void {
     for (const { worker } of this.#running) sendTo(worker, order);
   }
@@ -144,7 +180,7 @@ class Workers {
       const since = performance.now();
       current.ready.catch((error) => this.#options.log.error(`a worker cannot start: ${error.message}`));
       const { code, signal } = await current.ended;
-      if (this.isStopping) return;
+      if (this.isStopping || this.#retired.has(current)) return;
       this.#options.log.error({ worker: current.worker.id, code, signal }, "a worker has ended and is replaced");
       delay = performance.now() - since > STABLE ? 0 : Math.min(Math.max(FIRST_DELAY, 2 * delay), LAST_DELAY);
       await sleep(delay);
@@ -237,9 +273,12 @@ export async function serveAsWorker(
       report({ kind: "ready", url });
       checked.then(() => report({ kind: "checked" }));
     },
-    (error) => report({ kind: "failed", message: error.message }, () => process.exit(1)),
+    (error) => failAsWorker(error.message),
   );
 }
+
+/** Ends this worker, and tells the primary process why. */
+export const failAsWorker = (message: string): void => report({ kind: "failed", message }, () => process.exit(1));
 
 const orderOf = <K extends Order["kind"]>(kind: K): Promise<Extract<Order, { kind: K }>> =>
   new Promise((resolve) => onOrder(kind, resolve));
@@ -253,48 +292,3 @@ function onOrder<K extends Order["kind"]>(kind: K, act: (order: Extract<Order, {
 function report(message: Report, sent: () => void = () => {}): void {
   process.send!(message, sent);
 }
-
-/** What a worker says to the others: plain data. `from` is the number of the worker. */
-type FromPeer<Message> =
-  | { readonly kind: "peer"; readonly from: number; readonly message: Message }
-  | { readonly kind: "peer ended"; readonly from: number };
-
-/** The other workers of the service. */
-export type Peers<Message> = {
-  /** The number of this worker. */
-  readonly own: number;
-  send(message: Message): void;
-  /** `onEnd` is called when a worker has ended. Messages of one worker arrive in order. */
-  listen(onMessage: (message: Message, from: number) => void, onEnd: (from: number) => void): void;
-};
-
-/** In the primary process: passes the messages of each worker on to the others. */
-function connectPeers(): void {
-  cluster.on("fork", (worker) => {
-    const pass = (message: FromPeer<unknown>) => {
-      for (const other of Object.values(cluster.workers ?? {}))
-        if (other !== worker && other!.isConnected()) send(other!, message);
-    };
-    worker.on("message", (message: FromPeer<unknown>) => message.kind === "peer" && pass(message));
-    worker.once("exit", () => pass({ kind: "peer ended", from: worker.id }));
-  });
-}
-
-/** In a worker; null in a service of one process. */
-export function peersOf<Message>(): Peers<Message> | null {
-  if (!cluster.isWorker) return null;
-  const own = cluster.worker!.id;
-  return {
-    own,
-    send: (message) => send(process, { kind: "peer", from: own, message }),
-    listen(onMessage, onEnd) {
-      process.on("message", (received: FromPeer<Message> | { readonly kind: "" }) => {
-        if (received.kind === "peer") onMessage(received.message, received.from);
-        else if (received.kind === "peer ended") onEnd(received.from);
-      });
-    },
-  };
-}
-
-/** With a callback, sending to a process that has ended does not emit an error event. */
-const send = (peer: NodeJS.Process | Worker, message: FromPeer<unknown>) => (peer as Worker).send(message, () => {});

@@ -36,7 +36,7 @@ test("makes an application, and says how to start it", async () => {
       .sort(),
   ).toEqual(names);
   // As the reader's shell does.
-  const [, command] = /^ {2}(cd .*) && npm install\n {2}npm start\n$/m.exec(stdout)!;
+  const [, command] = /^ {2}(cd .*) && npm install\n {2}npm run dev\n$/m.exec(stdout)!;
   expect(execFileSync("sh", ["-c", `${command} && pwd`], { encoding: "utf8" })).toBe(`${target}\n`);
 });
 

@@ -3,7 +3,8 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ConfigError, describeSettings, helpText, readConfig } from "../../config/config.ts";
+import { ConfigError, describeSettings, readConfig } from "../../config/config.ts";
+import { helpText } from "../../config/help.ts";
 import { describeLimits } from "../../config/limits.ts";
 import { reloaded } from "../../config/reload.ts";
 

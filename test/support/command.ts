@@ -29,7 +29,11 @@ export const npmStart = ({ args = [], ...options }: StartOptions): Command =>
 export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
   start(process.execPath, [BINARY, "start", "demo"], { ...options, serves: true });
 
-/** The same in a terminal, which is closed when the child process is killed: its output is the text for people. */
+/** `npx content-service dev`, for the application in this folder. */
+export const devStart = ({ folder, ...options }: Omit<StartOptions, "args"> & { readonly folder: string }): Command =>
+  start(process.execPath, [BINARY, "dev", folder], { ...options, serves: true });
+
+/** `npm start` in a terminal, which is closed when the child process is killed: its output is the text for people. */
 export const terminalStart = (options: Omit<StartOptions, "args">): Command =>
   start("script", ["--quiet", "--return", "--command", `exec node ${BINARY} start demo`, "/dev/null"], {
     ...options,

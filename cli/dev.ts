@@ -1,0 +1,100 @@
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Configured } from "../app/configured.ts";
+import { COMMAND } from "../config/command.ts";
+import { runningUrl } from "../db/cluster/data-directory.ts";
+import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
+import { migrate } from "../db/cluster/migrate.ts";
+import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { watchFiles } from "./file-watcher.ts";
+import { databaseTypes } from "./types.ts";
+
+/** The types of the database, in the folder of the application. */
+const TYPES = "database.types.ts";
+
+/** Folders at the top whose files the service does not load: packages, hidden folders, and tests. */
+const NOT_WATCHED = /^(\.|node_modules$|test$)/;
+const SQL = /^db\/(schema|migrations)\/.*\.sql$/;
+const CODE = /^\.env$|\.([cm]?[jt]s|json)$/;
+
+const SCHEMA = "db/schema/";
+
+const notIncluded = (file: string) =>
+  `changed, but was not run: db/migrations/current.sql is empty. Add --!include ${file.slice(SCHEMA.length)} to it`;
+
+/** Milliseconds without a change after which a file counts as written. */
+const SETTLED = 50;
+
+export type DevOptions = {
+  readonly folder: string;
+  readonly configured: Pick<Configured, "config" | "application">;
+  /** Serves the files of the application as they are now. Rejects if they cannot be served: the previous ones still are. */
+  replace(): Promise<void>;
+  readonly print: (text: string) => void;
+};
+
+/** Follows the files of an application: its TypeScript is reloaded, and its SQL is run. Resolves after the first run of the SQL. */
+export async function followFiles({ folder, configured, replace, print }: DevOptions): Promise<void> {
+  const changed = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+  let migrating = update(folder, configured, print);
+  let last = 0;
+  const reload = async (files: string) => {
+    last += 1;
+    const own = last;
+    const since = performance.now();
+    try {
+      await replace();
+      print(`${files} changed: reloaded in ${((performance.now() - since) / 1000).toFixed(1)} s\n`);
+    } catch (error) {
+      // A later change has ended this attempt.
+      if (own !== last) return;
+      print(
+        `${(error as Error).message}\n${files} changed, but cannot be loaded: the previous version keeps serving\n`,
+      );
+    }
+  };
+  const act = () => {
+    const [code, sql] = [CODE, SQL].map((kind) => [...changed].filter((file) => kind.test(file)).sort());
+    changed.clear();
+    if (sql!.length > 0) migrating = migrating.then(() => update(folder, configured, print, sql!));
+    if (code!.length > 0) void reload(code!.join(", "));
+  };
+  const onChange = (file: string) => {
+    if (file === TYPES || !(CODE.test(file) || SQL.test(file))) return;
+    changed.add(file);
+    clearTimeout(timer);
+    timer = setTimeout(act, SETTLED);
+  };
+  await watchFiles(folder, { onChange, isLeftOut: (path) => NOT_WATCHED.test(path) });
+  await migrating;
+}
+
+/** Runs the migrations, `current.sql` included, and writes the types of the database. */
+async function update(
+  folder: string,
+  { config, application }: DevOptions["configured"],
+  print: DevOptions["print"],
+  changed: readonly string[] = [],
+): Promise<void> {
+  const { migrationsFolder } = application;
+  try {
+    if (config.migrate === "on" && migrationsFolder !== null) {
+      const url = config.databaseDirectUrl || config.databaseUrl || runningUrl(config.dataDir)!;
+      await migrate(url, () => {}, { folder: migrationsFolder, modules: config.modules, userId: config.authUserId });
+      if (await hasCurrent(migrationsFolder)) {
+        await applyCurrent(url, () => {}, migrationsFolder);
+        print(`db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`);
+      } else for (const file of changed) if (file.startsWith(SCHEMA)) print(`${file} ${notIncluded(file)}\n`);
+    }
+    const [types, previous] = [
+      await databaseTypes(config),
+      await readFile(join(folder, TYPES), "utf8").catch(() => ""),
+    ];
+    if (types === previous) return;
+    await writeFile(join(folder, TYPES), types);
+    print(`${TYPES} has the types of the database\n`);
+  } catch (error) {
+    print(`${(error as Error).message}\n`);
+  }
+}

@@ -1,0 +1,25 @@
+import { COMMAND } from "./command.ts";
+import { describeSettings } from "./config.ts";
+
+/** The output of `content-service start --help`. `own` are the settings of the application. */
+export function helpText(own: readonly { readonly name: string; readonly about: string }[] = []): string {
+  const width = Math.max(...[...describeSettings(), ...own].map(({ name }) => name.length)) + 2;
+  const lineOf = (name: string, about: string) => `  ${name.padEnd(width)}${about}`.trimEnd();
+  const lines = describeSettings().map(({ name, fallback, about }) =>
+    lineOf(name, fallback === "" ? about : `${about} Default: ${fallback}.`),
+  );
+  const ofApplication = own.map(({ name, about }) => lineOf(name, about));
+  return [
+    "Content Service turns a PostgreSQL database into an API.",
+    "",
+    `  ${COMMAND} start           start the service`,
+    `  ${COMMAND} start --help    show this help`,
+    "",
+    "Settings (environment variables):",
+    ...lines,
+    ...(ofApplication.length > 0 ? ["", "Settings of the application:", ...ofApplication] : []),
+    "",
+    "The settings of PostgREST (PGRST_…) are accepted as well, see docs/configuration.md.",
+    "",
+  ].join("\n");
+}
