@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:75eaa3869ca80ac70b4c8f9611a58a05d61438a8
+--! Hash: sha1:ab7aeaaaf7bdf00fafb7617b8306e5ab5bfd094a
 --! Message: the demo
 
 --! Included roles.sql
@@ -84,6 +84,7 @@ end $$;
 
 grant execute on function internal.user_text(text, text) to anon, authenticated, users_editor, service_role, auth_owner;
 
+grant usage on schema auth to users_editor;
 grant execute on function auth.is_email(text) to users_editor;
 
 create table public.users (

@@ -7,6 +7,7 @@ end $$;
 
 grant execute on function internal.user_text(text, text) to anon, authenticated, users_editor, service_role, auth_owner;
 
+grant usage on schema auth to users_editor;
 grant execute on function auth.is_email(text) to users_editor;
 
 create table public.users (
