@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { outcomes, type TestCaller, type TestTransaction, useTransactions } from "../support/roles.ts";
 
@@ -229,21 +228,6 @@ test.each([
     }
   }),
 );
-
-test("blank texts from before the rule stay, and their rows can be corrected", () =>
-  inTransaction(async (db) => {
-    const [ada] = await db.users("Ada");
-    const folder = "db/migrations/committed";
-    const migration = readdirSync(folder).find((name) => name.includes("are-not-blank"))!;
-    await db.owner.rows("alter table articles drop constraint articles_content_length");
-    const { id } = await db.article({ author: ada!, content: " " });
-    await db.owner.rows(readFileSync(`${folder}/${migration}`, "utf8"));
-    const update = "update articles set content = $2 where id = $1";
-    expect(await db.as(ada!).outcome(update, id, "  ")).toBe("23514");
-    expect(await db.as(ada!).outcome(update, id, "A text.")).toBe(1);
-    await db.owner.rows(update, id, "A text.");
-    await db.owner.rows("alter table articles validate constraint articles_content_length");
-  }));
 
 test("create_article reports every check of the table with its comment as the message", () =>
   inTransaction(async (db) => {

@@ -245,6 +245,7 @@ describe("graphql-codegen", () => {
     const path = join(folder, "gql/persisted-documents.json");
     expect(Object.keys(JSON.parse(readFileSync(path, "utf8")))).toEqual([Titles.__meta__.hash]);
     const check = documents(["check", path], {
+      APPLICATION: "demo",
       DATABASE_URL: service().database.url,
       JWT_SECRET,
     });
@@ -356,6 +357,7 @@ describe("Relay", () => {
   test("its manifest is trusted documents", async () => {
     expect(Object.keys(manifest())).toHaveLength(4);
     const check = documents(["check", join(folder, "relay/persisted.json")], {
+      APPLICATION: "demo",
       DATABASE_URL: service().database.url,
       GRAPHQL_NODE: "on",
       JWT_SECRET,

@@ -1,7 +1,9 @@
 import pino from "pino";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { applicationOf } from "../../app/application.ts";
 import { type Service, startService } from "../../server.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { DEMO } from "../support/demo.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { JWT_SECRET, readTestConfig, startTestService, type TestService } from "../support/service.ts";
 import { appCode } from "../support/totp.ts";
@@ -33,7 +35,8 @@ beforeAll(async () => {
     grant insert on public.marks to admin`);
   first = await startTestService(SETTINGS, database);
   const environment = { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", SEED: "none", RATE_LIMIT: "0", ...SETTINGS };
-  other = await startService(readTestConfig(environment), pino({ level: "silent" }));
+  const config = readTestConfig(environment, DEMO);
+  other = await startService(config, pino({ level: "silent" }), { application: applicationOf(DEMO, config) });
   second = { ...first, url: other.url, service: other };
   passwordHash = (await sql("select password_hash from auth_private.accounts where user_id = 1"))[0].password_hash;
 });

@@ -33,7 +33,7 @@ const { SIGUSR2 } = constants.signals;
 /** Whether a process is the service, and has a handler for the signal. */
 function handles(pid: number, signal: number): boolean {
   const [, caught = "0"] = /^SigCgt:\s*(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
-  return argumentsOf(pid).endsWith("/server.ts") && ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n;
+  return argumentsOf(pid).includes("/server.ts") && ((BigInt(`0x${caught}`) >> BigInt(signal - 1)) & 1n) === 1n;
 }
 
 const messagesOf = (command: Command, level: string) =>
