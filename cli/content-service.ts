@@ -55,6 +55,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "migrations: apply, commit, uncommit or check",
     load: async () => (await import("./migration.ts")).migrationCommand,
   },
+  module: {
+    about: "list or remove the parts of the service in the database",
+    load: async () => (await import("./module.ts")).moduleCommand,
+  },
   reset: {
     about: "delete the embedded database",
     load: async () => (await import("./embedded-database.ts")).reset,

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { advise } from "../advisor/advisor.ts";
 import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
+import { MODULES } from "../modules/modules.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { applyCurrent, compileSchema, rerunCurrent } from "./graphile-migrate.ts";
@@ -8,7 +9,8 @@ import { notIncluded } from "./includes.ts";
 import { type Installation, installModules, migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
 import { schemaOf } from "./migrations-folder.ts";
-import { type ModuleChoice, removeModules } from "./modules.ts";
+import { removeModules } from "./module-removal.ts";
+import type { ModuleChoice } from "./modules.ts";
 
 const DROP_ROLES = `
   do $$
@@ -92,7 +94,7 @@ export async function withModules<T>(cluster: Cluster, choice: ModuleChoice, wor
     return await work();
   } finally {
     for (const name of ["content", "shadow"]) await query(cluster.url("postgres"), `drop database if exists ${name}`);
-    await connected(template, removeModules);
+    await connected(template, (client) => removeModules(client, MODULES));
     await query(cluster.url("postgres"), DROP_ROLES);
   }
 }

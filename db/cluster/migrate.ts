@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { COMMAND } from "../../config/command.ts";
+import { MODULES } from "../modules/modules.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 import { committedIn } from "./migrations-folder.ts";
-import { type ModuleChoice, removeModules, updateModules } from "./modules.ts";
+import { removeModules } from "./module-removal.ts";
+import { type ModuleChoice, updateModules } from "./modules.ts";
 import { migrateQueue } from "./queue.ts";
 
 /** What a service needs in a database. `folder` has the migrations of the application; null if there are none. */
@@ -44,18 +46,18 @@ export const installModules = (databaseUrl: string, log: MigrationLog, choice: M
   alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log, choice)));
 
 /** Calls back with a connection while no other service migrates the database. */
-async function alone(
+export async function alone<T>(
   databaseUrl: string,
   log: MigrationLog,
-  work: (client: pg.Client) => Promise<void>,
-): Promise<void> {
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "content-service migrations" });
   // If the connection is lost while it is idle, the next statement fails.
   client.on("error", () => {});
   await client.connect();
   try {
     await waitForTurn(client, log);
-    await work(client);
+    return await work(client);
   } finally {
     await client.end();
   }
@@ -100,7 +102,7 @@ async function appliedTo(client: pg.Client): Promise<readonly string[]> {
 async function forget(client: pg.Client, hasNewModules: boolean): Promise<void> {
   if ((await appliedTo(client)).length > 0) return;
   await client.query("drop schema if exists graphile_migrate cascade");
-  if (hasNewModules) await removeModules(client);
+  if (hasNewModules) await removeModules(client, MODULES);
 }
 
 /** Held by the service that migrates. graphile-migrate's own lock does not wait, and does not cover the queue. */

@@ -5,7 +5,6 @@ import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import type { ModuleName, UserIdType } from "../../config/modules.ts";
 import { MODULES, type Module } from "../modules/modules.ts";
-import { quoteIdentifier } from "../sql.ts";
 import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
 import { statementsOf } from "./statements.ts";
 
@@ -39,7 +38,7 @@ export async function updateModules(
 ): Promise<ModuleChanges> {
   const ledger = await readLedger(client);
   if (ledger !== null) await refuseOtherIds(client, userId);
-  const chosen = MODULES.filter(({ name }) => name === "caller" || modules.includes(name));
+  const chosen = MODULES.filter((module) => isChosen(module, modules));
   const newerVersion = [...(ledger?.values() ?? [])].map(({ version }) => version).find(isNewer) ?? null;
   // The code of a newer version stays: it serves this one too.
   const steps =
@@ -60,21 +59,49 @@ async function refuseOtherIds(client: pg.Client, userId: UserIdType | "") {
   );
 }
 
-/** Removes the modules with everything in their schemas, from a database whose application has nothing in them. */
-export async function removeModules(client: pg.Client): Promise<void> {
-  const schemas = ["content_service", ...MODULES.flatMap(({ schemas }) => schemas)];
-  await inTransaction(client, async () => {
-    const { rows } = await client.query<{ name: string }>(
-      "select evtname as name from pg_event_trigger where evtname = any ($1)",
-      [EVENT_TRIGGERS],
-    );
-    for (const { name } of rows) await client.query(`drop event trigger ${quoteIdentifier(name)}`);
-    await client.query("drop publication if exists content_changes");
-    await client.query(`drop schema if exists ${schemas.map(quoteIdentifier).join(", ")} cascade`);
+/** What a database has of a module, and what a start would do there. */
+export type ModuleState = {
+  readonly name: Module["name"];
+  /** The version of the service that wrote its code; null if it is not installed. */
+  readonly version: string | null;
+  readonly isChosen: boolean;
+  /** Whether its code is that of this version. */
+  readonly hasThisCode: boolean;
+  /** The files of its migrations that the database does not have yet. */
+  readonly migrations: readonly string[];
+  /** What a start would do with it; "" for nothing. */
+  readonly pending: string;
+};
+
+/** Reads the state of each module in a database. */
+export async function readModules(
+  client: pg.ClientBase,
+  { modules }: Pick<ModuleChoice, "modules">,
+  folder = MODULES_FOLDER,
+): Promise<readonly ModuleState[]> {
+  const ledger = await readLedger(client);
+  // A start leaves the modules of a newer version as they are.
+  const isOutdated = [...(ledger?.values() ?? [])].some(({ version }) => isNewer(version));
+  return MODULES.map((module) => {
+    const installed = ledger?.get(module.name);
+    const { hash } = codeOf(folder, module);
+    const state = {
+      name: module.name,
+      version: installed?.version ?? null,
+      isChosen: isChosen(module, modules),
+      hasThisCode: installed?.code === hash,
+      migrations: installed === undefined ? [] : pendingOf(folder, module, installed).map(({ file }) => file),
+    };
+    const isDue = state.isChosen && !isOutdated;
+    return { ...state, pending: isDue ? pendingWork(state) : "" };
   });
 }
 
-const EVENT_TRIGGERS = ["announce_schema_change", "announce_schema_drop", "protect_published_writes"];
+function pendingWork({ version, hasThisCode, migrations }: Omit<ModuleState, "pending">): string {
+  if (version === null) return "installs it";
+  if (migrations.length > 0) return `runs ${migrations.join(", ")}, and its code again`;
+  return hasThisCode ? "" : "runs its code again";
+}
 
 /** SQL to execute, and the statement that records it. */
 type Step = MigrationText & { readonly record: { readonly text: string; readonly values: readonly unknown[] } | null };
@@ -102,17 +129,8 @@ const LEDGER: Step = {
 
 /** A new module needs no migrations: `tables.sql` has the tables as they are. */
 function stepsFor(folder: string, module: Module, installed: Installed | undefined): readonly Step[] {
-  const home = join(folder, module.name);
-  const readText = (file: string): MigrationText => ({
-    file: `db/modules/${module.name}/${file}`,
-    text: readFileSync(join(home, file), "utf8"),
-  });
-  const migrations = migrationsIn(home);
-  const pending = migrations.filter(({ number }) => !installed?.migrations.includes(number));
-  const code = module.code.map(readText);
-  const hash = createHash("sha256")
-    .update(code.map(({ text }) => text).join("\0"))
-    .digest("hex");
+  const pending = pendingOf(folder, module, installed);
+  const { code, hash } = codeOf(folder, module);
   const recorded = { text: RECORD_CODE, values: [module.name, hash, VERSION] };
   const written: readonly Step[] = code.map((text, i) => ({
     ...text,
@@ -121,11 +139,35 @@ function stepsFor(folder: string, module: Module, installed: Installed | undefin
   const note = (number: string) => ({ text: RECORD_MIGRATION, values: [module.name, number] });
   if (installed === undefined) {
     const known = pending.map(({ number }) => ({ file: number, text: "", record: note(number) }));
-    return [{ ...readText("tables.sql"), record: null }, ...written, ...known];
+    return [{ ...readText(folder, module, "tables.sql"), record: null }, ...written, ...known];
   }
-  const run = pending.map(({ number, file }) => ({ ...readText(`migrations/${file}`), record: note(number) }));
+  const run = pending.map(({ number, file }) => ({
+    ...readText(folder, module, `migrations/${file}`),
+    record: note(number),
+  }));
   return run.length > 0 || installed.code !== hash ? [...run, ...written] : [];
 }
+
+const isChosen = ({ name }: Module, modules: readonly ModuleName[]): boolean =>
+  name === "caller" || modules.includes(name);
+
+const readText = (folder: string, { name }: Module, file: string): MigrationText => ({
+  file: `db/modules/${name}/${file}`,
+  text: readFileSync(join(folder, name, file), "utf8"),
+});
+
+/** The files of code of a module, and the hash of all of them. */
+function codeOf(folder: string, module: Module): { readonly code: readonly MigrationText[]; readonly hash: string } {
+  const code = module.code.map((file) => readText(folder, module, file));
+  const hash = createHash("sha256")
+    .update(code.map(({ text }) => text).join("\0"))
+    .digest("hex");
+  return { code, hash };
+}
+
+/** The migrations that a database does not have yet. */
+const pendingOf = (folder: string, { name }: Module, installed: Installed | undefined) =>
+  migrationsIn(join(folder, name)).filter(({ number }) => !installed?.migrations.includes(number));
 
 const RECORD_CODE = `
   insert into content_service.modules as m values ($1, $2, $3)
@@ -146,11 +188,12 @@ async function run(client: pg.Client, steps: readonly Step[], userId: UserIdType
   }
 }
 
-async function inTransaction(client: pg.Client, work: () => Promise<void>): Promise<void> {
+export async function inTransaction<T>(client: pg.Client, work: () => Promise<T>): Promise<T> {
   await client.query("begin");
   try {
-    await work();
+    const result = await work();
     await client.query("commit");
+    return result;
   } catch (error) {
     await client.query("rollback");
     throw error;
@@ -164,7 +207,7 @@ function migrationsIn(home: string): readonly { readonly number: string; readonl
 }
 
 /** Null if the database has no modules. */
-async function readLedger(client: pg.Client): Promise<Ledger | null> {
+async function readLedger(client: pg.ClientBase): Promise<Ledger | null> {
   const { rows: found } = await client.query("select to_regclass('content_service.modules') as ledger");
   if (found[0].ledger === null) return null;
   const { rows } = await client.query<Installed & { module: string }>(`

@@ -17,7 +17,7 @@ export type Logins = {
   /** Reads committed changes: by replication, or as changes_owner from the outbox. */ readonly changes: string;
 };
 
-type Kind = keyof Logins;
+export type Kind = keyof Logins;
 
 const MEMBER_OF: Record<Kind, readonly string[]> = {
   data: ["anon", "authenticated"],

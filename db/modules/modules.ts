@@ -5,16 +5,36 @@ export type Module = {
   readonly name: "caller" | ModuleName;
   /** The schemas that it creates. */
   readonly schemas: readonly string[];
+  /** The functions that it adds to the schema `auth`, which belongs to `caller`. */
+  readonly callerFunctions: readonly string[];
+  /** Its login, which the start of the service makes: `auth` for `<database>_auth`. Those of `caller` serve every module. */
+  readonly logins: readonly ("data" | "admin" | "service" | "auth" | "tasks" | "changes")[];
   /** Files of functions, triggers, policies and grants, in this order. When one has changed, all are executed again. */
   readonly code: readonly string[];
 };
 
 /** The modules in the order in which they are installed. */
 export const MODULES: readonly Module[] = [
-  { name: "caller", schemas: ["auth"], code: ["roles.sql", "functions.sql"] },
+  {
+    name: "caller",
+    schemas: ["auth"],
+    callerFunctions: [],
+    logins: ["data", "admin", "service"],
+    code: ["roles.sql", "functions.sql"],
+  },
   {
     name: "auth",
     schemas: ["auth_private", "auth_api"],
+    callerFunctions: [
+      "is_email",
+      "add_account",
+      "act_as",
+      "use_hook",
+      "use_users",
+      "has_recent_sign_in",
+      "require_recent_sign_in",
+    ],
+    logins: ["auth"],
     code: [
       "hooks.sql",
       "accounts.sql",
@@ -35,12 +55,16 @@ export const MODULES: readonly Module[] = [
   {
     name: "tasks",
     schemas: ["tasks", "graphile_worker"],
+    callerFunctions: [],
+    logins: ["tasks"],
     code: ["limits.sql", "functions.sql", "workers.sql", "access.sql"],
   },
   {
     name: "feed",
     schemas: ["changes"],
+    callerFunctions: [],
+    logins: ["changes"],
     code: ["announcements.sql", "outbox.sql", "publication.sql", "protected-writes.sql"],
   },
-  { name: "channels", schemas: ["realtime"], code: ["functions.sql"] },
+  { name: "channels", schemas: ["realtime"], callerFunctions: [], logins: [], code: ["functions.sql"] },
 ];

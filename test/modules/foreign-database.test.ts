@@ -1,37 +1,12 @@
-import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
-import { promisify } from "node:util";
-import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
-import { USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
-import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
+import { moduleCommand } from "../../cli/module.ts";
+import { USER_ID_TYPES } from "../../config/modules.ts";
 import { hashCheaply } from "../support/cluster.ts";
-import type { TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
+import { applicationOf, type ForeignServer, hasServer, ROLES, startForeignServer } from "./foreign-server.ts";
 
-const run = promisify(execFile);
-const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const PASSWORD = "Correct-Horse-7!";
-const ROLES = ["anon", "authenticated", "admin", "service_role", "auth_owner", "tasks_owner", "changes_owner"];
-const SCHEMAS = [
-  "content_service",
-  "auth",
-  "auth_private",
-  "auth_api",
-  "tasks",
-  "graphile_worker",
-  "changes",
-  "realtime",
-];
-
-/** An application of another team: its own users, an extension in another schema, and nothing executable by everyone. */
-const APPLICATION = (id: string, next: string) => `
-  alter default privileges revoke execute on functions from public;
-  create table public.users (id ${id} primary key default ${next}, email text not null unique, name text not null);
-  create table public.notes (id integer primary key, owner_id ${id} not null references public.users, text text not null);
-  create function public.count_notes() returns bigint language sql stable return (select count(*) from public.notes);
-  create index notes_text_idx on public.notes using gin (text ext.gin_trgm_ops);`;
 
 /** What the application adds for sign-in. */
 const SIGN_IN = (id: string) => `
@@ -45,69 +20,26 @@ const SIGN_IN = (id: string) => `
   create policy "owners read their notes" on public.notes to authenticated using (owner_id = (select auth.uid()));
   grant select on public.notes to authenticated;`;
 
-const NEXT: Readonly<Record<UserIdType, string>> = {
-  uuid: "gen_random_uuid()",
-  text: "'user-' || gen_random_uuid()",
-  bigint: "nextval('public.ids')",
-  integer: "nextval('public.ids')",
-};
-
-describe.skipIf(!existsSync(DEBIAN_15))("beside the tables of another application", () => {
-  let cluster: ScratchCluster;
+describe.skipIf(!hasServer)("beside the tables of another application", () => {
+  let server: ForeignServer;
   beforeAll(async () => {
-    cluster = await startScratchCluster(DEBIAN_15);
-    const root = await connected(cluster.url("postgres"));
-    for (const role of ROLES) await root.query(`create role ${role}${role === "service_role" ? " bypassrls" : ""}`);
-    await root.query("grant authenticated to admin; create role shop_owner login createrole password 'shop'");
-    await root.query(`grant ${ROLES.join(", ")} to shop_owner with admin option`);
-    await root.end();
+    server = await startForeignServer();
   });
-  afterAll(() => cluster?.remove());
-
-  async function connected(url: string): Promise<pg.Client> {
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    return client;
-  }
-
-  /** A database whose owner is not a superuser, with this SQL. */
-  async function makeDatabase(name: string, sql: string): Promise<TestDatabase> {
-    const root = await connected(cluster.url("postgres"));
-    await root.query(`create database ${name} owner shop_owner`);
-    await root.end();
-    const superuser = await connected(cluster.url(name));
-    await superuser.query(`create schema ext authorization shop_owner; create extension pg_trgm schema ext;
-      grant execute on all functions in schema ext to shop_owner; alter schema public owner to shop_owner`);
-    await superuser.end();
-    const url = Object.assign(new URL(cluster.url(name)), { username: "shop_owner", password: "shop" }).href;
-    const owner = await connected(url);
-    await owner.query(sql);
-    return { name, url, owner, drop: () => owner.end() };
-  }
-
-  const dump = async (name: string) => {
-    const left = SCHEMAS.flatMap((schema) => ["-N", schema]);
-    const args = ["--restrict-key=k", "--no-publications", ...left, cluster.url(name)];
-    const { stdout } = await run(`${DEBIAN_15}/pg_dump`, args, { maxBuffer: 100_000_000 });
-    return stdout;
-  };
+  afterAll(() => server?.cluster.remove());
 
   const SETTINGS = { MIGRATE: "modules", MODULES: "auth,tasks,channels", GRAPHQL_MAX_TABLES: "50" };
 
   test.each(USER_ID_TYPES)(
     "users with %s ids sign in, and the schemas of the application stay byte for byte",
     async (type) => {
-      const database = await makeDatabase(
-        `shop_${type}`,
-        `create sequence public.ids; ${APPLICATION(type, NEXT[type])}`,
-      );
-      const before = await dump(database.name);
+      const database = await server.makeDatabase(`shop_${type}`, applicationOf(type));
+      const before = await server.dump(database.name);
       const settings = { ...SETTINGS, AUTH_USER_ID: type };
       const { service, url, stop } = await startTestService(settings, database, undefined, undefined, {
         definition: NO_APPLICATION,
       });
       onTestFinished(stop);
-      expect(await dump(database.name)).toBe(before);
+      expect(await server.dump(database.name)).toBe(before);
 
       const { owner } = database;
       await owner.query(SIGN_IN(type));
@@ -160,9 +92,10 @@ describe.skipIf(!existsSync(DEBIAN_15))("beside the tables of another applicatio
   );
 
   test("without a table of users, accounts have new ids", async () => {
-    const database = await makeDatabase("shop_none", "create table public.things (id integer primary key)");
-    const service = await startTestService(SETTINGS, database, undefined, undefined, { definition: NO_APPLICATION });
-    onTestFinished(service.stop);
+    const database = await server.makeDatabase("shop_none", "create table public.things (id integer primary key)");
+    const before = await server.dump(database.name);
+    const kept = { ...database, drop: async () => {} };
+    const service = await startTestService(SETTINGS, kept, undefined, undefined, { definition: NO_APPLICATION });
     const register = "select auth_api.register($1, null, null, null, $2)::text as id";
     const fields = { name: "Ada", email: "ada@example.com" };
     const { rows } = await database.owner.query(register, [fields, await hashCheaply(PASSWORD)]);
@@ -170,10 +103,23 @@ describe.skipIf(!existsSync(DEBIAN_15))("beside the tables of another applicatio
     const body = JSON.stringify({ username: "ada@example.com", password: PASSWORD });
     const headers = { "content-type": "application/json" };
     expect((await fetch(`${service.url}/auth/login`, { method: "POST", headers, body })).status).toBe(200);
+    await service.stop();
+
+    // The roles that a superuser has made stay, and the logins of the service go.
+    const environment = { DATABASE_URL: database.url, JWT_SECRET: "a secret of thirty-two bytes or more", ...SETTINGS };
+    const removed = await moduleCommand(["remove", "caller", "auth", "tasks", "channels", "--yes"], environment);
+    expect(removed).toBe("Removed: caller auth tasks channels. The next start installs what MODULES names.\n");
+    expect(await server.dump(database.name)).toBe(before);
+    const { rows: roles } = await database.owner.query(
+      "select rolname from pg_roles where rolname = any ($1) or rolname like 'shop\\_none\\_%'",
+      [ROLES],
+    );
+    expect(roles).toHaveLength(ROLES.length);
+    await database.drop();
   });
 
   test("the type of ids is chosen once", async () => {
-    const database = await makeDatabase("shop_twice", "");
+    const database = await server.makeDatabase("shop_twice", "");
     const start = (type: string) =>
       startTestService({ ...SETTINGS, AUTH_USER_ID: type }, database, undefined, undefined, {
         definition: NO_APPLICATION,

@@ -10,6 +10,8 @@ begin
   ] loop
     if not exists (select from pg_roles where rolname = name) then
       execute format('create role %I nologin', name);
+      -- By this, the removal of the module tells it from the roles of a DBA (db/cluster/module-removal.ts).
+      execute format('comment on role %I is %L', name, 'Made by Content Service.');
     end if;
   end loop;
 

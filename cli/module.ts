@@ -1,0 +1,95 @@
+import { COMMAND } from "../config/command.ts";
+import type { Config, Environment } from "../config/config.ts";
+import { alone } from "../db/cluster/migrate.ts";
+import { type Dependent, findObstacles, type Obstacles, removeModules } from "../db/cluster/module-removal.ts";
+import { readModules } from "../db/cluster/modules.ts";
+import { MODULES, type Module } from "../db/modules/modules.ts";
+import { CommandError, cannotUseDatabase, inColumns, ownerUrl, readSettings, withOwner } from "./command.ts";
+
+const HELP = `\
+Lists or removes the modules of the service in the database: ${MODULES.map(({ name }) => name).join(", ")}.
+
+  ${COMMAND} module list                       the version and the code of each, and what a start would do
+  ${COMMAND} module remove <module>… --yes     remove modules with all their data
+  ${COMMAND} module --help                     show this help
+
+A module is not removed while a service runs, or while something of your application depends on it: policies, views,
+functions, foreign keys, defaults, triggers. The command then lists them. Without --yes it says what it would remove.
+caller is the last one: the others need it. The next start installs what MODULES names, so leave the removed ones out.
+`;
+
+const USAGE = `expected list, or remove <module>…; see ${COMMAND} module --help`;
+
+/** The output for these arguments. Throws CommandError. */
+export async function moduleCommand([name = "", ...args]: string[], environment?: Environment): Promise<string> {
+  if ([name, ...args].some((each) => each === "--help" || each === "-h")) return HELP;
+  if (name === "list" && args.length === 0) return list(await readSettings(environment));
+  if (name !== "remove") throw new CommandError(2, USAGE);
+  const chosen = args.filter((each) => each !== "--yes");
+  const unknown = chosen.find((each) => !MODULES.some((module) => module.name === each));
+  if (chosen.length === 0) throw new CommandError(2, USAGE);
+  if (unknown !== undefined)
+    throw new CommandError(2, `there is no module ${unknown}: ${MODULES.map((module) => module.name).join(", ")}`);
+  const modules = MODULES.filter((module) => chosen.includes(module.name));
+  const isSure = args.includes("--yes");
+  return remove(await readSettings(environment), modules, isSure).catch((error) => {
+    throw error instanceof CommandError ? error : cannotUseDatabase(error);
+  });
+}
+
+async function list(config: Config): Promise<string> {
+  const states = await withOwner(config, (client) => readModules(client, config));
+  const rows = states.map(({ name, version, hasThisCode, pending }) => ({
+    module: name,
+    version: version ?? "not installed",
+    code: version === null ? "" : hasThisCode ? "of this version" : "of another version",
+    "next start": config.migrate === "off" ? "" : pending,
+  }));
+  return inColumns(["module", "version", "code", "next start"], rows);
+}
+
+async function remove(config: Config, modules: readonly Module[], isSure: boolean): Promise<string> {
+  const names = modules.map(({ name }) => name).join(" ");
+  return alone(
+    ownerUrl(config),
+    () => {},
+    async (client) => {
+      const states = await readModules(client, config);
+      const absent = modules.find((module) =>
+        states.some(({ name, version }) => name === module.name && version === null),
+      );
+      if (absent !== undefined) throw new CommandError(1, `the module ${absent.name} is not installed`);
+      const obstacles = await findObstacles(client, modules);
+      refuse(names, obstacles);
+      if (!isSure) throw new CommandError(2, questionFor(modules, obstacles));
+      const { keptRoles } = await removeModules(client, modules);
+      const kept =
+        keptRoles.length > 0 ? `These roles stay, because something uses them: ${keptRoles.join(", ")}.\n` : "";
+      return `Removed: ${names}. The next start installs what MODULES names.\n${kept}`;
+    },
+  );
+}
+
+/** Throws CommandError if the modules must not be removed. */
+function refuse(names: string, { neededBy, connections, dependents }: Obstacles): void {
+  if (neededBy.length > 0)
+    throw new CommandError(1, `these modules need caller, so remove them too: ${neededBy.join(", ")}`);
+  if (connections > 0) throw new CommandError(1, "a service uses this database: stop it first");
+  if (dependents.length > 0)
+    throw new CommandError(1, `nothing was removed: your application uses ${names}. ${LISTED}\n${linesOf(dependents)}`);
+}
+
+const LISTED = "Drop or change these first; the statement shows each of them:";
+
+function questionFor(modules: readonly Module[], { mentions }: Obstacles): string {
+  const names = modules.map(({ name }) => name).join(" ");
+  const schemas = modules.flatMap((module) => module.schemas).join(", ");
+  const warning =
+    mentions.length > 0
+      ? [`These functions name ${schemas} in their text, and fail afterwards if they use them:\n${linesOf(mentions)}`]
+      : [];
+  return [...warning, `to drop ${schemas} with all data, run ${COMMAND} module remove ${names} --yes`].join("\n");
+}
+
+const linesOf = (dependents: readonly Dependent[]): string =>
+  dependents.map(({ object, sql }) => `  ${object}${sql && `\n    ${sql};`}`).join("\n");

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { NO_APPLICATION } from "../../app/load.ts";
+import { moduleCommand } from "../../cli/module.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { startTestService } from "../support/service.ts";
+import {
+  applicationOf,
+  connected,
+  type ForeignServer,
+  hasServer,
+  ROLES,
+  startForeignServer,
+} from "./foreign-server.ts";
+
+/** What an application makes with the modules, and the objects that then depend on them. */
+const USES = `
+  alter table public.notes enable row level security;
+  create policy "owners read their notes" on public.notes to authenticated using (owner_id = (select auth.uid()));
+  create view public.mine as select id from public.notes where owner_id = auth.uid();
+  alter table public.notes alter column owner_id set default auth.uid();
+  create function public.me() returns uuid language sql stable return auth.uid();
+  create function public.myself() returns uuid language sql stable as 'select auth.uid()';
+  create table public.profiles (id auth.user_id primary key references auth_private.accounts,
+    email text check (auth.is_email(email)));
+  create trigger renamed before update on public.notes for each row when (new.owner_id <> auth.uid())
+    execute function suppress_redundant_updates_trigger();
+  create policy "everyone may listen" on realtime.messages for select to authenticated using (true);`;
+const UNDO = `
+  drop policy "owners read their notes" on public.notes; alter table public.notes disable row level security;
+  drop view public.mine; alter table public.notes alter column owner_id drop default;
+  drop function public.me(); drop table public.profiles; drop trigger renamed on public.notes;
+  drop policy "everyone may listen" on realtime.messages;`;
+
+const ALL = ["caller", "auth", "tasks", "feed", "channels"];
+
+describe.skipIf(!hasServer)("modules of a database of another team", () => {
+  let server: ForeignServer;
+  beforeAll(async () => {
+    // The service makes its roles itself.
+    server = await startForeignServer("alter role shop_owner superuser");
+  });
+  afterAll(() => server?.cluster.remove());
+
+  const settingsOf = ({ url }: TestDatabase, more = {}) => ({
+    MIGRATE: "modules",
+    MODULES: "auth,tasks,feed,channels",
+    JWT_SECRET: "a secret of thirty-two bytes or more",
+    ...more,
+    DATABASE_URL: url,
+  });
+  const start = (database: TestDatabase) =>
+    startTestService(
+      { MIGRATE: "modules", MODULES: "auth,tasks,feed,channels" },
+      { ...database, drop: async () => {} },
+      undefined,
+      undefined,
+      {
+        definition: NO_APPLICATION,
+      },
+    );
+  const roles = async (name: string) => {
+    const client = await connected(server.cluster.url("postgres"));
+    const { rows } = await client.query(
+      "select rolname from pg_roles where rolname = any ($1) or starts_with(rolname, $2) order by rolname",
+      [ROLES, `${name}_`],
+    );
+    await client.end();
+    return rows.map(({ rolname }) => rolname);
+  };
+
+  test("they are removed without a trace, but not while the application uses them", async () => {
+    const database = await server.makeDatabase("shop_removed", applicationOf("uuid"));
+    onTestFinished(() => database.drop());
+    const before = await server.dump(database.name);
+    const environment = settingsOf(database);
+    const { stop } = await start(database);
+    await expect(moduleCommand(["remove", ...ALL, "--yes"], environment)).rejects.toMatchObject({
+      exitCode: 1,
+      message: "a service uses this database: stop it first",
+    });
+    await stop();
+    await database.owner.query("select auth.use_users('public.users')");
+    await database.owner.query(USES);
+    await expect(moduleCommand(["remove", "caller"], environment)).rejects.toMatchObject({
+      exitCode: 1,
+      message: "these modules need caller, so remove them too: auth, tasks, feed, channels",
+    });
+    const refusal = await moduleCommand(["remove", ...ALL, "--yes"], environment).catch((error) => error);
+    expect(refusal).toMatchObject({ exitCode: 1 });
+    const [intro, ...lines] = refusal.message.split("\n");
+    expect(intro).toBe(
+      "nothing was removed: your application uses caller auth tasks feed channels. Drop or change these first; the statement shows each of them:",
+    );
+    expect(lines.filter((_line: string, i: number) => i % 2 === 0)).toEqual([
+      "  column id of table public.profiles",
+      "  constraint profiles_email_check on table public.profiles",
+      "  constraint profiles_id_fkey on table public.profiles",
+      "  default value for column owner_id of table public.notes",
+      "  function public.me()",
+      "  policy everyone may listen on table realtime.messages",
+      "  policy owners read their notes on table public.notes",
+      "  rule _RETURN on view public.mine",
+      "  trigger renamed on table public.notes",
+    ]);
+    for (const line of lines.filter((_line: string, i: number) => i % 2 === 1))
+      expect([line, (await database.owner.query(line)).rows]).toEqual([line, [expect.anything()]]);
+
+    await database.owner.query(UNDO);
+    const question = await moduleCommand(["remove", "caller", "auth", "tasks", "feed", "channels"], environment).catch(
+      (error) => error,
+    );
+    expect(question.exitCode).toBe(2);
+    expect(question.message).toContain("function public.myself()");
+    expect(question.message).toMatch(/module remove caller auth tasks feed channels --yes$/);
+    await database.owner.query("drop function public.myself()");
+
+    expect(await roles(database.name)).toHaveLength(ROLES.length + 6);
+    expect(await moduleCommand(["remove", ...ALL, "--yes"], environment)).toBe(
+      "Removed: caller auth tasks feed channels. The next start installs what MODULES names.\n",
+    );
+    expect(await server.dump(database.name)).toBe(before);
+    expect(await roles(database.name)).toEqual([]);
+  });
+
+  test("one is removed alone, and a start installs it again", async () => {
+    const database = await server.makeDatabase("shop_again", applicationOf("uuid"));
+    onTestFinished(() => database.drop());
+    await (await start(database)).stop();
+    const environment = settingsOf(database);
+    const functions = "select proname from pg_proc where pronamespace = 'auth'::regnamespace order by proname";
+    const namesOf = async () => (await database.owner.query(functions)).rows.map(({ proname }) => proname);
+    const installed = await namesOf();
+    expect(await moduleCommand(["remove", "auth", "--yes"], environment)).toMatch(/^Removed: auth\./);
+    expect(await namesOf()).toEqual(["claims", "is_admin", "uid"]);
+    expect(await roles(database.name)).not.toContain("shop_again_auth");
+    const listed = await moduleCommand(["list"], environment);
+    expect(listed).toMatch(/^module +version +code +next start\n/);
+    expect(listed).toMatch(/^caller +[\d.]+ +of this version$/m);
+    expect(listed).toMatch(/^auth +not installed +installs it$/m);
+    await (await start(database)).stop();
+    expect(await namesOf()).toEqual(installed);
+    expect(await moduleCommand(["list"], environment)).not.toContain("installs");
+    await expect(moduleCommand(["remove", "feed", "--yes"], environment)).resolves.toMatch(/^Removed: feed/);
+    await expect(moduleCommand(["remove", "feed", "--yes"], environment)).rejects.toThrow(
+      "the module feed is not installed",
+    );
+  });
+
+  test("roles that something else uses stay", async () => {
+    const database = await server.makeDatabase("shop_roles", applicationOf("uuid"));
+    onTestFinished(() => database.drop());
+    await (await start(database)).stop();
+    await database.owner.query("create role shop_member in role authenticated; grant select on notes to anon");
+    expect(await moduleCommand(["remove", ...ALL, "--yes"], settingsOf(database))).toMatch(
+      /These roles stay, because something uses them: .*\banon,.* authenticated\.\n$/,
+    );
+    expect(await roles(database.name)).toEqual(expect.arrayContaining(["anon", "authenticated"]));
+  });
+});
