@@ -1,0 +1,118 @@
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import type pg from "pg";
+import type { Caller } from "../caller.ts";
+import { type Access, Attempts, type Reach } from "./attempts.ts";
+import { type Privileges, readPrivileges, readRows, readTables, type Table } from "./tables.ts";
+
+/** A caller by a name for people: `{ name: "ada", role: "authenticated", claims: { sub: "1" } }` */
+export type NamedCaller = Pick<Caller, "role" | "claims"> & { readonly name: string };
+
+export type MatrixOptions = {
+  readonly schemas: readonly string[];
+  readonly callers: readonly NamedCaller[];
+  /** The names of tables, such as `public.notes`; without it, all tables of the schemas. */
+  readonly tables?: readonly string[] | undefined;
+};
+
+/**
+ * What each caller may do with each table, as Markdown: a section for each table, and a line for callers who may do the same. Each
+ * statement is tried on the rows of the database, and rolled back. `owner` connects as the owner of the tables, or as a superuser.
+ *
+ *   | Caller | select | insert | update | delete |
+ *   |---|---|---|---|---|
+ *   | ada | 1-3 | 1, 2 (text) | 1, 2 (text) | denied |
+ */
+export async function accessMatrix(
+  owner: pg.Client,
+  { schemas, callers, tables: chosen }: MatrixOptions,
+): Promise<string> {
+  await owner.query("begin");
+  try {
+    // As the logins of the service have it, and for views that read the caller.
+    await owner.query("set local search_path = public, extensions; set local request.jwt.claims = '{}'");
+    const tables = await readTables(owner, schemas);
+    await owner.query(await readFile(new URL("attempts.sql", import.meta.url), "utf8"));
+    const sections: string[] = [];
+    for (const table of tables)
+      if (chosen === undefined || chosen.includes(`${table.schema}.${table.name}`))
+        sections.push(await sectionOf(owner, table, callers));
+    return sections.join("\n");
+  } finally {
+    await owner.query("rollback");
+  }
+}
+
+async function sectionOf(owner: pg.Client, table: Table, callers: readonly NamedCaller[]): Promise<string> {
+  const { rows, total } = await readRows(owner, table);
+  const names = new Map<string, string[]>();
+  for (const { name, ...identity } of callers) {
+    const privileges = await readPrivileges(owner, table, identity.role);
+    const access = await new Attempts(owner, table, rows, identity, privileges).access();
+    const cells = cellsOf(access, { table, privileges, all: rows.length }).join(" | ");
+    names.set(cells, [...(names.get(cells) ?? []), name]);
+  }
+  const counted = total === 1 ? "1 row" : `${total} rows`;
+  const lines = [...names].map(([cells, same]) => `| ${same.map(escaped).join(", ")} | ${cells} |\n`);
+  return `## ${table.schema}.${table.name}: ${counted}\n\n${HEADER}${lines.join("")}`;
+}
+
+const HEADER = "| Caller | select | insert | update | delete |\n|---|---|---|---|---|\n";
+
+type Described = { readonly table: Table; readonly privileges: Privileges; readonly all: number };
+
+function cellsOf(access: Access, { table, privileges, all }: Described): readonly string[] {
+  const stored = table.columns.filter(({ isStored }) => isStored).map(({ name }) => name);
+  const every = table.columns.map(({ name }) => name);
+  const { update } = access;
+  const isPartly = ({ allowed, tried }: { allowed: number; tried: number }) => allowed < tried;
+  const updated = privileges.update.map((column) => {
+    const values = update?.values.find((each) => each.column === column);
+    return values && isPartly(values) ? `${column}: ${values.allowed} of ${values.tried} values` : column;
+  });
+  const isWhole = update?.values.some(isPartly) !== true && updated.length === stored.length;
+  return [
+    cellOf(access.select, all, columnsOf(privileges.select, every)),
+    cellOf(access.insert, all, columnsOf(privileges.insert, stored)),
+    cellOf(update, all, isWhole ? "" : ` (${updated.join(", ")})`),
+    cellOf(access.delete, all, ""),
+  ].map(escaped);
+}
+
+/** ` (id, text)`, or "" for all columns. */
+const columnsOf = (granted: readonly string[], all: readonly string[]): string =>
+  granted.length === all.length ? "" : ` (${granted.join(", ")})`;
+
+function cellOf(reach: Reach | null, all: number, columns: string): string {
+  if (reach === null) return "denied";
+  const { labels, others, errors } = reach;
+  const listed = labels.length === 0 ? [] : [labels.length === all ? "all" : listOf(labels)];
+  const further = others === 0 ? [] : [others === 1 ? "1 other" : `${others} others`];
+  const failed = errors.map((code) => `error ${code}`);
+  const rows = [...listed, ...further, ...failed].join("; ");
+  return `${rows || "none"}${columns}`;
+}
+
+/** Ranges beyond these are counted. */
+const MAX_RANGES = 8;
+
+/** `["1", "2", "3", "7"]` → `1-3, 7`. A long list ends with the number of rows and a hash of all. */
+function listOf(labels: readonly string[]): string {
+  const ranges = labels.reduce<[string, string][]>((found, label) => {
+    const last = found.at(-1);
+    if (last !== undefined && follows(last[1], label)) last[1] = label;
+    else found.push([label, label]);
+    return found;
+  }, []);
+  const texts = ranges.map(([first, last]) => (first === last ? first : `${first}-${last}`));
+  if (texts.length <= MAX_RANGES) return texts.join(", ");
+  const hash = createHash("sha256").update(labels.join("\0")).digest("hex").slice(0, 6);
+  return `${texts.slice(0, MAX_RANGES).join(", ")}, … ${labels.length} rows ${hash}`;
+}
+
+const follows = (one: string, next: string): boolean => {
+  const numbers = [one, next].map((label) => /^#?(\d+)$/.exec(label)?.[1]).map(Number);
+  return numbers[0]! + 1 === numbers[1];
+};
+
+const escaped = (text: string): string => text.replaceAll("|", "\\|").replaceAll("\n", " ");
