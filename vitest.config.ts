@@ -3,6 +3,8 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
+    // Those of an application, which test/cli/test.test.ts runs.
+    exclude: ["test/applications/*/test/**"],
     globalSetup: ["test/support/cluster.ts"],
     reporters: ["default", "./test/support/summary.ts"],
     env: { GRAPHILE_ENV: "production" },

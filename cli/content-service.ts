@@ -30,6 +30,8 @@ type Command = {
   readonly about: string;
   /** Returns the output of the command. Throws CommandError. */
   readonly load: () => Promise<(args: string[]) => Promise<string>>;
+  /** Variables of the environment, in addition to those of every command. */
+  readonly environment?: Readonly<Record<string, string>>;
 };
 
 const START = "start";
@@ -58,6 +60,11 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   module: {
     about: "list or remove the parts of the service in the database",
     load: async () => (await import("./module.ts")).moduleCommand,
+  },
+  test: {
+    about: "check the types and the migrations of the application, and run its tests",
+    load: async () => (await import("./test.ts")).testCommand,
+    environment: { NODE_ENV: "test" },
   },
   reset: {
     about: "delete the embedded database",
@@ -130,6 +137,7 @@ async function main([name = "", ...args]: string[]): Promise<void> {
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
   if (command === undefined)
     return refuse(`${name === "" ? "no command was given" : `unknown command: ${name}`}\n\n${HELP}`);
+  Object.assign(process.env, command.environment);
   if (process.env.NODE_COMPILE_CACHE) module.enableCompileCache();
   const [{ runCommand }, work] = await Promise.all([import("./command.ts"), command.load()]);
   await runCommand(work, args);

@@ -157,6 +157,10 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
 /** Whether the service itself uses the name. */
 export const isSetting = (name: string): boolean => name in SETTINGS || name in LIMITS || name.startsWith("PGRST_");
 
+/** The variables of the process with these names. */
+export const variablesOf = (names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, process.env[name]]));
+
 /** The folder of the application; undefined if the environment does not name one. */
 export const folderIn = ({ APPLICATION }: Environment = process.env): string | undefined => APPLICATION || undefined;
 
@@ -215,12 +219,9 @@ function readSetting(
 }
 
 function rejectUnknown(names: readonly string[]): void {
-  const known = new Set(Object.keys(SETTINGS));
-  for (const name of names) {
-    if ((FAMILIES.test(name) || name in LIMITS) && !known.has(name)) {
+  for (const name of names)
+    if ((FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS))
       throw new ConfigError(`${name} is not a setting of this service; ${COMMAND} start --help lists all settings`);
-    }
-  }
 }
 
 function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {

@@ -5,6 +5,9 @@ import { expect, test } from "vitest";
 /** The entry point, which may import everything. */
 const ROOT = "server.ts";
 
+/** The test kit, which starts the service. Nothing imports it but applications. */
+const TEST_KIT = ["app/test.ts", "app/test-setup.ts"];
+
 /** Which folders the files of a folder may import from. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   config: [],
@@ -53,10 +56,14 @@ test("the top level has no source file but server.ts", () => {
 test.each(Object.keys(MAY_IMPORT))("%s/ imports only from itself and the folders below it", (folder) => {
   const allowed = [folder, ...MAY_IMPORT[folder]!];
   const upward = sources
-    .filter((file) => folderOf(file) === folder)
+    .filter((file) => folderOf(file) === folder && !TEST_KIT.includes(file))
     .flatMap((file) => importsOf(file).map((imported) => ({ file, imported })))
     .filter(({ imported }) => !allowed.includes(folderOf(imported)));
   expect(upward).toEqual([]);
+});
+
+test("no file of the service imports the test kit", () => {
+  expect(sources.filter((file) => importsOf(file).some((imported) => TEST_KIT.includes(imported)))).toEqual([]);
 });
 
 /** The folders of the gateway, each of which may import from those before it. */

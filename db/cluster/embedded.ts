@@ -72,8 +72,8 @@ export async function startCluster(options: ClusterOptions): Promise<Cluster> {
 /** A temporary cluster; `remove()` deletes it with its data. */
 export type ScratchCluster = Cluster & { readonly dataDir: string; remove(): Promise<void> };
 
-export async function startScratchCluster(binaries?: string): Promise<ScratchCluster> {
-  const folder = await mkdtemp(join(tmpdir(), "content-scratch-"));
+export async function startScratchCluster(binaries?: string, parent = tmpdir()): Promise<ScratchCluster> {
+  const folder = await mkdtemp(join(parent, "content-scratch-"));
   // When started by root, PostgreSQL runs as a separate user, which must be able to enter the folder.
   await chmod(folder, 0o711);
   const options = { dataDir: join(folder, "postgres"), password: "scratch", durable: false };

@@ -95,9 +95,21 @@ defineRoute({ path: "/a/:b", methods: { GET: ({ params }, response) => response.
 defineRoute({ path: "/a/:b", methods: { GET: async (_request, _response, { db }) => db.query("select 1", "b") } });
 import "content-service/db/database.js";
 `;
-  expect(await check("export {};")).toBe("");
+  const tested = `import { testDatabase, type User } from "content-service/test";
+const db = await testDatabase();
+const user: User = await db.user({ role: "admin" });
+export const rows: { id: string }[] = await db.as(user).query<{ id: string }>("select id from notes");
+`;
+  expect(await check(tested)).toBe("");
   const errors = [...(await check(faulty)).matchAll(/^checked\.ts\((\d+),\d+\): error (TS\d+)/gm)];
   expect(errors.map(([, line, code]) => `${line} ${code}`)).toEqual(["2 TS2322", "3 TS2339", "4 TS2345", "5 TS2882"]);
+});
+
+test("content-service test says that vitest is missing", async () => {
+  expect(await command(["test"])).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/^vitest is not installed in .*: npm install --save-dev vitest\n$/),
+  });
 });
 
 describe("the service", () => {

@@ -1,0 +1,41 @@
+import { type Config, readConfig, variablesOf } from "../config/config.ts";
+import { type Application, applicationOf, settingsOf } from "./application.ts";
+import type { Definition } from "./load.ts";
+
+/** What the tests of an application share with the server that `content-service/test/setup` has started. */
+export type TestServer = {
+  /** The owner's connection string of another database than the template. */
+  readonly clusterUrl: string;
+  /** The name of the migrated database that each test file copies. */
+  readonly template: string;
+  /** The folder of the application. */
+  readonly folder: string;
+};
+
+declare module "vitest" {
+  export interface ProvidedContext {
+    contentService: TestServer;
+  }
+}
+
+/** The settings of tests. The variables of the application come from the environment, and no other setting does. */
+const SETTINGS = {
+  JWT_SECRET: "a secret of the tests, which signs no other tokens",
+  PORT: "0",
+  LOG_LEVEL: "error",
+  RATE_LIMIT: "0",
+  ADVISOR: "off",
+  SEED: "none",
+};
+
+/** The application on a database of the tests. Throws ConfigError. */
+export function onTestDatabase(
+  definition: Definition,
+  databaseUrl: string,
+  settings: Readonly<Record<string, string>> = {},
+): { readonly config: Config; readonly application: Application } {
+  const own = settingsOf(definition);
+  const environment = { ...variablesOf(own.declared), ...SETTINGS, DATABASE_URL: databaseUrl, ...settings };
+  const config = readConfig(environment, own);
+  return { config, application: applicationOf(definition, config) };
+}

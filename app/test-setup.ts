@@ -1,0 +1,47 @@
+// What applications name as a globalSetup of vitest: "content-service/test/setup".
+import type { TestProject } from "vitest/node";
+import { ConfigError, folderIn } from "../config/config.ts";
+import { withClient } from "../db/cluster/client.ts";
+import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
+import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { startTestCluster } from "../db/cluster/test-cluster.ts";
+import { createLog } from "../http/pipeline/log.ts";
+import { openConfigured } from "../service/app.ts";
+import { MIGRATIONS } from "./application.ts";
+import { CONFIG_FILE, type Definition, loadApplication } from "./load.ts";
+import { onTestDatabase } from "./test-application.ts";
+
+const TEMPLATE = "template_of_tests";
+
+/** Starts a server for the run, with a database that is migrated and seeded as that of a new installation. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const definition = await loadApplication(folderIn());
+  const { folder } = definition;
+  if (folder === null)
+    throw new ConfigError(`there is no ${CONFIG_FILE} here: run the tests in the folder of the application`);
+  const cluster = await startTestCluster();
+  try {
+    await withClient(cluster.url("postgres"), (owner) => owner.query(`create database ${TEMPLATE}`));
+    await prepare(definition, cluster.url(TEMPLATE));
+    project.provide("contentService", { clusterUrl: cluster.url("postgres"), template: TEMPLATE, folder });
+  } catch (error) {
+    await cluster.remove();
+    throw error;
+  }
+  return () => cluster.remove();
+}
+
+/** With `current.sql`, which is tested before it is committed. */
+async function prepare(definition: Definition, url: string): Promise<void> {
+  const seeded = onTestDatabase(definition, url, { SEED: "demo" });
+  const { migrationsFolder } = seeded.application;
+  if (migrationsFolder === null)
+    throw new ConfigError(`the application has no ${MIGRATIONS}, which make the database of the tests`);
+  if (await hasCurrent(migrationsFolder)) {
+    await open(onTestDatabase(definition, url));
+    await applyCurrent(url, () => {}, migrationsFolder);
+  }
+  await open(seeded);
+}
+
+const open = (configured: ReturnType<typeof onTestDatabase>) => openConfigured(configured, createLog("error"));

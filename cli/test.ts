@@ -1,0 +1,50 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { CONFIG_FILE } from "../app/load.ts";
+import { COMMAND } from "../config/command.ts";
+import { CommandError, readService } from "./command.ts";
+import { migrationCommand } from "./migration.ts";
+
+const HELP = `\
+Checks an application: its types, if it has a tsconfig.json, its migrations, and its tests, which vitest runs.
+
+  ${COMMAND} test                  run everything
+  ${COMMAND} test access api       run the test files whose names contain one of these
+  ${COMMAND} test -u               options of vitest: this one updates snapshots
+  ${COMMAND} test --help           show this help
+
+The tests need no running service and no database: they start an embedded one.
+`;
+
+/** Checks the application, and runs its tests with these arguments of vitest. Throws CommandError. */
+export async function testCommand(args: string[]): Promise<string> {
+  if (args.includes("--help") || args.includes("-h")) return HELP;
+  const { folder, migrationsFolder } = (await readService()).application;
+  if (folder === null)
+    throw new CommandError(2, `there is no ${CONFIG_FILE} here: run the command in the folder of the application`);
+  const vitest = programOf(folder, "vitest", "vitest.mjs");
+  if (existsSync(join(folder, "tsconfig.json")))
+    await run(folder, programOf(folder, "typescript", "bin/tsc"), ["--noEmit"]);
+  if (migrationsFolder !== null) process.stdout.write(await migrationCommand(["check"], { folder: migrationsFolder }));
+  await run(folder, vitest, ["run", ...args]);
+  return "";
+}
+
+/** A program of a package that the application has installed. */
+function programOf(folder: string, name: string, program: string): string {
+  try {
+    return join(dirname(createRequire(join(folder, CONFIG_FILE)).resolve(`${name}/package.json`)), program);
+  } catch {
+    throw new CommandError(2, `${name} is not installed in ${folder}: npm install --save-dev ${name}`);
+  }
+}
+
+/** Runs a program of Node in the folder, with the terminal of this process. It says itself why it fails. */
+async function run(folder: string, program: string, args: readonly string[]): Promise<void> {
+  const child = spawn(process.execPath, [program, ...args], { cwd: folder, stdio: "inherit" });
+  const [code] = await once(child, "exit");
+  if (code !== 0) throw new CommandError(1, `${COMMAND} test: failed`);
+}

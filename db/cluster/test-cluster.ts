@@ -1,0 +1,91 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdtemp, rm, statfs } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import pg from "pg";
+import { withClient } from "./client.ts";
+import { startScratchCluster } from "./embedded.ts";
+
+/** A file system in memory. On a disk a third of PostgreSQL's CPU time is spent on creating and deleting files. */
+const MEMORY_FOLDER = "/dev/shm";
+/** Several times what the files of a run take. */
+const NEEDED_BYTES = 4_000_000_000;
+
+/** A cluster for tests. */
+export type TestCluster = {
+  /** A folder for files of the tests, which contains the cluster. */
+  readonly folder: string;
+  /** The owner's connection string. */
+  url(database: string): string;
+  /** Deletes the cluster with its data, and the folder. */
+  remove(): Promise<void>;
+};
+
+export async function startTestCluster(): Promise<TestCluster> {
+  const folder = await mkdtemp(join(await findTemporaryFolder(), "content-tests-"));
+  // PostgreSQL may run as a separate user, which must be able to enter the folder.
+  await chmod(folder, 0o711);
+  const cluster = await startScratchCluster(undefined, folder);
+  // Otherwise each connection of the owner takes 4096 iterations on both sides.
+  await withClient(cluster.url("postgres"), (owner) =>
+    owner.query("set scram_iterations = 1; alter role postgres password 'scratch'"),
+  );
+  const remove = async () => {
+    await cluster.remove();
+    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+  };
+  return { folder, url: cluster.url, remove };
+}
+
+/** In memory if there is room for a run, else on the disk. */
+async function findTemporaryFolder(): Promise<string> {
+  const memory = await statfs(MEMORY_FOLDER).catch(() => null);
+  return memory !== null && memory.bavail * memory.bsize >= NEEDED_BYTES ? MEMORY_FOLDER : tmpdir();
+}
+
+/** A copy of a database, for the tests of a file. */
+export type DatabaseCopy = {
+  readonly name: string;
+  /** The owner's connection string. */
+  readonly url: string;
+  /** The owner's connection, like a DBA's psql. */
+  readonly owner: pg.Client;
+  drop(): Promise<void>;
+};
+
+/** Copies the database `template`. `clusterUrl` is the owner's connection string of another database of its cluster. */
+export async function copyDatabase(clusterUrl: string, template: string): Promise<DatabaseCopy> {
+  const root = new pg.Client({ connectionString: clusterUrl });
+  await root.connect();
+  const name = `test_${randomBytes(5).toString("hex")}`;
+  // One copy at a time: no other connection to the template may exist.
+  await root.query("select pg_advisory_lock(1)");
+  // Copies files, which takes half the CPU time of the default strategy.
+  await root.query(`create database ${name} template ${template} strategy file_copy`);
+  await root.query("select pg_advisory_unlock(1)");
+
+  const url = new URL(clusterUrl);
+  url.pathname = `/${name}`;
+  const owner = new pg.Client({ connectionString: url.href });
+  await owner.connect();
+  return {
+    name,
+    url: url.href,
+    owner,
+    async drop() {
+      await owner.end();
+      // A service that has not stopped would connect again.
+      await root.query(`alter database ${name} allow_connections false`);
+      // A process that was killed keeps its replication slot until Postgres notices.
+      await root.query(
+        "select pg_terminate_backend(active_pid, 5000) from pg_replication_slots where database = $1 and active",
+        [name],
+      );
+      await root.query("select pg_drop_replication_slot(slot_name) from pg_replication_slots where database = $1", [
+        name,
+      ]);
+      await root.query(`drop database ${name} with (force)`);
+      await root.end();
+    },
+  };
+}

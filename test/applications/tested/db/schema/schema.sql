@@ -1,0 +1,2 @@
+--!include public.sql
+--!include notes.sql

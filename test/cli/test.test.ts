@@ -1,0 +1,84 @@
+import { execFile } from "node:child_process";
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { beforeEach, expect, test } from "vitest";
+import { PROJECT } from "../support/command.ts";
+
+const TESTED = join(PROJECT, "test/applications/tested");
+const PACKAGES = ["vitest", "typescript", "@types"];
+
+let home: string;
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), "tested-"));
+  await chmod(home, 0o755);
+  const filter = (file: string) => !file.includes("node_modules");
+  await cp(TESTED, home, { recursive: true, verbatimSymlinks: true, filter });
+  await writeFile(join(home, "package.json"), '{ "type": "module" }');
+  await mkdir(join(home, "node_modules"));
+  await symlink(PROJECT, join(home, "node_modules/content-service"));
+  for (const name of PACKAGES) await symlink(join(PROJECT, "node_modules", name), join(home, "node_modules", name));
+  return () => rm(home, { recursive: true });
+});
+
+type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** `content-service test`, as a developer runs it. */
+const run = (...args: string[]): Promise<Outcome> =>
+  promisify(execFile)(process.execPath, [join(PROJECT, "cli/content-service.ts"), "test", ...args], {
+    cwd: home,
+    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, CI: "true", NO_COLOR: "1" },
+  }).then(
+    (output) => ({ code: 0, ...output }),
+    (error) => error,
+  );
+
+test("types, migrations and tests of an application are checked", async () => {
+  expect(await run()).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(
+      /create the same database \(\d+ objects\)[\s\S]*Test Files +2 passed[\s\S]*Tests +6 passed/,
+    ),
+  });
+});
+
+test("a policy of current.sql that lets others read fails the tests, with exit code 1", async () => {
+  const change = 'alter policy "authors read their notes" on notes using (true);\n';
+  await writeFile(join(home, "db/migrations/current.sql"), change);
+  const { code, stdout, stderr } = await run("access");
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/current\.sql is not committed[\s\S]*Tests +2 failed \| 1 passed/);
+  expect(stderr).toContain("- | bob | 2-5 |");
+  expect(stderr).toContain("+ | bob | all |");
+});
+
+test("nothing runs after an error in the types", async () => {
+  await writeFile(join(home, "wrong.ts"), 'export const wrong: number = "1";\n');
+  const { code, stdout, stderr } = await run();
+  expect([code, stderr]).toEqual([1, "npx content-service test: failed\n"]);
+  expect(stdout).toContain("wrong.ts(1,14): error TS2322");
+  expect(stdout).not.toContain("same database");
+});
+
+test("without vitest or an application the command says what is missing", async () => {
+  await rm(join(home, "node_modules/vitest"));
+  expect(await run()).toMatchObject({
+    code: 2,
+    stderr: `vitest is not installed in ${home}: npm install --save-dev vitest\n`,
+  });
+  await rm(join(home, "content-service.config.ts"));
+  expect(await run()).toMatchObject({
+    code: 2,
+    stderr: "there is no content-service.config.ts here: run the command in the folder of the application\n",
+  });
+});
+
+test("docs/applications.md has the tests of the example", async () => {
+  const docs = await readFile(join(PROJECT, "docs/applications.md"), "utf8");
+  const [example, matrix] = await Promise.all(
+    ["test/access.test.ts", "test/access.md"].map((file) => readFile(join(TESTED, file), "utf8")),
+  );
+  expect(docs).toContain(`\`\`\`ts\n${example}\`\`\``);
+  expect(docs).toContain(`\`\`\`md\n${matrix!.split("\n## ")[0]}\`\`\``);
+});
