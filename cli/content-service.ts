@@ -54,7 +54,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     load: async () => (await import("./init.ts")).init,
   },
   migrate: {
-    about: "migrations: apply, commit, uncommit or check",
+    about: "migrations: apply, commit, uncommit, check or status",
     load: async () => (await import("./migration.ts")).migrationCommand,
   },
   module: {

@@ -12,9 +12,19 @@ import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import { applyCurrent, commitMigration, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
 import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { readMigrationState } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
-import { CommandError, cannotUseDatabase, ownerUrl, readService, readSettings } from "./command.ts";
+import {
+  CommandError,
+  cannotUseDatabase,
+  inColumns,
+  ownerUrl,
+  readService,
+  readSettings,
+  withOwner,
+} from "./command.ts";
 import { watchFiles } from "./file-watcher.ts";
+import { inModuleColumns } from "./module.ts";
 
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
@@ -24,9 +34,10 @@ Tries and commits migrations. db/migrations/current.sql is the migration that yo
   ${COMMAND} migrate commit "what it does"     make current.sql the next migration
   ${COMMAND} migrate uncommit                  move the latest migration back to current.sql
   ${COMMAND} migrate check                     check that db/schema/ and the migrations create the same database
+  ${COMMAND} migrate status                    show what the database has, and what a start would run
   ${COMMAND} migrate --help                    show this help
 
-apply and uncommit use the database of the service: DATABASE_URL, or the embedded database while the service runs.
+apply, uncommit and status use the database of the service: DATABASE_URL, or the embedded database while the service runs.
 commit and check need no running database: they use a temporary one.
 `;
 
@@ -47,6 +58,7 @@ const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptio
   commit,
   uncommit,
   check,
+  status,
 };
 
 /** Runs the command that the first argument names, and returns its output. Throws CommandError. */
@@ -155,6 +167,23 @@ async function check(_args: string[], { startScratch, ...options }: MigrationOpt
   if (faults.length > 0 || findings.some(({ level }) => level === "error"))
     throw new CommandError(1, [...faults, ...notes].join("\n"));
   return [...notes, `schema/ and migrations/ create the same database (${objects} objects)\n`].join("\n");
+}
+
+/** Both ledgers: the modules, and the migrations of the application. */
+async function status(_args: string[], { environment, folder: given }: MigrationOptions): Promise<string> {
+  const { application, config } = await readService(environment);
+  const folder = given ?? application.migrationsFolder;
+  const installation = { folder, modules: config.modules, userId: config.authUserId };
+  return withOwner(config, async (client) => {
+    const { modules, queue, migrations } = await readMigrationState(client, installation);
+    const rows = migrations.map(({ name, isApplied, isNewer }) => ({
+      migration: name,
+      state: isNewer ? "of a newer version" : isApplied ? "applied" : "not applied",
+    }));
+    const application = rows.length > 0 ? `\n${inColumns(["migration", "state"], rows)}` : "";
+    const behind = queue.length > 0 ? `\nThe queue of tasks lacks ${queue.join(", ")}.\n` : "";
+    return inModuleColumns(modules) + behind + application;
+  });
 }
 
 const DIFFERENT = "schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):";

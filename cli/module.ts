@@ -2,7 +2,7 @@ import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { alone } from "../db/cluster/migrate.ts";
 import { type Dependent, findObstacles, type Obstacles, removeModules } from "../db/cluster/module-removal.ts";
-import { readModules } from "../db/cluster/modules.ts";
+import { type ModuleState, readModules } from "../db/cluster/modules.ts";
 import { MODULES, type Module } from "../db/modules/modules.ts";
 import { CommandError, cannotUseDatabase, inColumns, ownerUrl, readSettings, withOwner } from "./command.ts";
 
@@ -39,11 +39,16 @@ export async function moduleCommand([name = "", ...args]: string[], environment?
 
 async function list(config: Config): Promise<string> {
   const states = await withOwner(config, (client) => readModules(client, config));
+  return inModuleColumns(states);
+}
+
+/** A table of the modules. */
+export function inModuleColumns(states: readonly ModuleState[]): string {
   const rows = states.map(({ name, version, hasThisCode, pending }) => ({
     module: name,
     version: version ?? "not installed",
     code: version === null ? "" : hasThisCode ? "of this version" : "of another version",
-    "next start": config.migrate === "off" ? "" : pending,
+    "next start": pending,
   }));
   return inColumns(["module", "version", "code", "next start"], rows);
 }

@@ -23,10 +23,10 @@ export type ModuleSettings = {
 
 /** The feed changes tables of the application, so with MIGRATE=modules it is only used if it is named. */
 export function moduleSettings(given: {
-  readonly migrate: "on" | "modules" | "off";
+  readonly migrate: "on" | "modules" | "check" | "off";
   readonly modules: readonly ModuleName[] | "";
 }): ModuleSettings {
-  const usual = MODULE_NAMES.filter((name) => given.migrate === "on" || name !== "feed");
+  const usual = MODULE_NAMES.filter((name) => given.migrate !== "modules" || name !== "feed");
   const modules = given.migrate === "off" ? [] : given.modules || usual;
   return {
     modules,

@@ -81,14 +81,14 @@ export const SETTINGS = {
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
-    oneOf("on", "modules", "off"),
+    oneOf("on", "modules", "check", "off"),
     "on",
-    "What a start changes in the database. on: it brings the modules of the service up to date, and runs the migrations of the application. modules: only the modules; your own tool migrates your tables. off: nothing; any database is served unchanged.",
+    "What a start changes in the database. on: it brings the modules of the service up to date, and runs the migrations of the application. modules: only the modules; your own tool migrates your tables. check: nothing; if the modules or the migrations are not up to date, the start ends with exit code 1 and names what is missing. off: nothing; any database is served unchanged.",
   ),
   MODULES: setting(
     orUnset(moduleNames),
     "",
-    "Modules of the service in the database, separated by commas: auth (accounts and sign-in), tasks, feed (publishes the tables that callers may read) and channels (private channels). When unset, all with MIGRATE=on, all but feed with MIGRATE=modules, and none with MIGRATE=off.",
+    "Modules of the service in the database, separated by commas: auth (accounts and sign-in), tasks, feed (publishes the tables that callers may read) and channels (private channels). When unset, all with MIGRATE=on and MIGRATE=check, all but feed with MIGRATE=modules, and none with MIGRATE=off.",
   ),
   AUTH_USER_ID: setting(
     orUnset(oneOf(...USER_ID_TYPES)),

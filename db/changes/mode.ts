@@ -35,12 +35,12 @@ export const PUBLICATION = "content_changes";
 
 /**
  * Chooses how the changes of a database of the service are read: by logical decoding where the server and the owner's rights allow
- * that, otherwise through the outbox. `owner` may give the login of `url` the right to replicate.
+ * that, otherwise through the outbox. With `mayGrant`, `owner` may give the login of `url` the right to replicate.
  */
-export async function prepareChanges(owner: pg.Client, url: string): Promise<ChangesConfig> {
+export async function prepareChanges(owner: pg.Client, url: string, mayGrant = true): Promise<ChangesConfig> {
   const login = new URL(url).username;
   const refusals = await refusalsOfLogical(owner, login);
-  if (refusals.length === 1 && refusals[0]!.needs === "right") {
+  if (mayGrant && refusals.length === 1 && refusals[0]!.needs === "right") {
     const granted = await owner.query(`alter role ${quoteIdentifier(login)} replication`).catch(() => null);
     if (granted) refusals.length = 0;
   }

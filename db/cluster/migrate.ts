@@ -77,7 +77,8 @@ async function migrateModules(
   return isNew;
 }
 
-async function refuseOldDatabase(client: pg.Client): Promise<void> {
+/** Rejects with MigrationFailure for a database of a version before 1.0. */
+export async function refuseOldDatabase(client: pg.ClientBase): Promise<void> {
   const { rows } = await client.query(`
     select to_regclass('auth_private.accounts') is not null
       and (to_regclass('content_service.modules') is null or to_regtype('auth.user_id') is null) as "isOld"`);
@@ -89,7 +90,7 @@ const MADE_BEFORE =
   `${COMMAND} reset --yes deletes it with all its data, and the next start makes a new one.`;
 
 /** The migrations of the database in order: `["000001.sql", …]` */
-async function appliedTo(client: pg.Client): Promise<readonly string[]> {
+export async function appliedTo(client: pg.ClientBase): Promise<readonly string[]> {
   const { rows: found } = await client.query(
     "select from pg_tables where schemaname = 'graphile_migrate' and tablename = 'migrations'",
   );

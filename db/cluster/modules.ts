@@ -49,7 +49,7 @@ export async function updateModules(
 }
 
 /** The type of ids is chosen once: tables, functions and policies depend on it. */
-async function refuseOtherIds(client: pg.Client, userId: UserIdType | "") {
+export async function refuseOtherIds(client: pg.ClientBase, userId: UserIdType | "") {
   const { rows } = await client.query<{ type: string }>(
     "select format_type(typbasetype, null) as type from pg_type where oid = to_regtype('auth.user_id')",
   );

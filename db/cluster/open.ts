@@ -8,9 +8,10 @@ import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
-import { migrate } from "./migrate.ts";
+import { type Installation, migrate } from "./migrate.ts";
+import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
-import { type Editor, type Logins, provisionLogins } from "./provision.ts";
+import { type Editor, findLogins, type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = Pick<
   Config,
@@ -94,20 +95,24 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
     return { logins, listenUrl: directUrl, tasksUrl: null, changes };
   }
-  const { migrationsFolder } = options;
-  const folder = options.migrate === "on" ? migrationsFolder : null;
-  const { modules, authUserId: userId } = options;
-  await migrate(directUrl, options.log, { folder, modules, userId });
+  const { modules, authUserId: userId, migrationsFolder } = options;
+  const mayChange = options.migrate !== "check";
+  const folder = options.migrate === "modules" ? null : migrationsFolder;
+  const installation = { folder, modules, userId };
+  if (mayChange) await migrate(directUrl, options.log, installation);
+  else await refuseIncomplete(directUrl, installation, options.secret);
   if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
-  const logins = await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules);
+  const logins = mayChange
+    ? await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules)
+    : (await findLogins(directUrl, url, secret)).logins;
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {
-    if (options.seed === "demo" && options.seedFile !== null)
+    if (mayChange && options.seed === "demo" && options.seedFile !== null)
       await owner.query(await readFile(options.seedFile, "utf8"));
-    if (options.hasAuth) await options.afterMigrations(owner);
-    if (options.hasFeed) return prepareChanges(owner, changesUrl);
+    if (mayChange && options.hasAuth) await options.afterMigrations(owner);
+    if (options.hasFeed) return prepareChanges(owner, changesUrl, mayChange);
     const { changesPublication: publication, schemas } = options;
     return findChanges(withLogin(directUrl, logins.data), { publication, schemas, changesUrl });
   });
@@ -117,6 +122,15 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
     changes,
   };
+}
+
+/** MIGRATE=check: rejects, and names what is missing, if a start with MIGRATE=on would change the database. */
+async function refuseIncomplete(url: string, installation: Installation, secret: string): Promise<void> {
+  const pending = await withClient(url, async (client) => pendingIn(await readMigrationState(client, installation)));
+  const { missing } = await findLogins(url, url, secret);
+  const all = [...pending, ...missing.map((name) => `the login ${name}`)];
+  if (all.length > 0)
+    throw new Error(`MIGRATE=check changes nothing, and the database is not up to date: ${all.join("; ")}`);
 }
 
 /** Rejects for a server that is older than the oldest supported version. */

@@ -2,6 +2,7 @@ import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import pg from "pg";
 import { MODULE_NAMES, type ModuleName } from "../../config/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { withClient } from "./client.ts";
 
 /** A role for changes without credentials. If it is not open, no login may become it. */
 export type Editor = { readonly role: string; readonly isOpen: boolean };
@@ -27,6 +28,8 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
   tasks: ["tasks_owner"],
   changes: ["changes_owner"],
 };
+
+const KINDS = Object.keys(MEMBER_OF) as Kind[];
 
 /**
  * Creates the login roles of this database, or updates their passwords, and returns their connection strings.
@@ -61,6 +64,24 @@ export async function provisionLogins(
   }
 }
 
+/** The same connection strings, without a change of the database, and the names of the logins that it does not have. */
+export async function findLogins(
+  ownerUrl: string,
+  serviceUrl: string,
+  secret: string,
+): Promise<{ readonly logins: Logins; readonly missing: readonly string[] }> {
+  return withClient(ownerUrl, async (client) => {
+    const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
+    const names = KINDS.map((kind) => loginName(here[0]!.name, kind));
+    const { rows } = await client.query<{ name: string }>(
+      "select name from unnest($1::text[]) as name where not exists (select from pg_roles where rolname = name) order by name",
+      [names],
+    );
+    const urls = KINDS.map((kind, i) => [kind, urlOf(names[i]!, serviceUrl, secret)]);
+    return { logins: Object.fromEntries(urls) as Logins, missing: rows.map(({ name }) => name) };
+  });
+}
+
 /** Stores a setting that functions of the database read. */
 const storeSetting = (client: pg.Client, name: string, value: number) =>
   client.query(
@@ -82,12 +103,18 @@ type LoginOptions = {
 async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions): Promise<string> {
   const { database, serviceUrl, secret } = options;
   const role = loginName(database, kind);
-  const password = createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
-  await provision(client, { ...options, role, password, kind });
-  const url = new URL(serviceUrl);
-  url.username = encodeURIComponent(role);
-  url.password = password;
-  return url.href;
+  await provision(client, { ...options, role, password: passwordOf(role, secret), kind });
+  return urlOf(role, serviceUrl, secret);
+}
+
+const passwordOf = (role: string, secret: string): string =>
+  createHmac("sha256", secret).update(`login:${role}`).digest("base64url");
+
+function urlOf(role: string, serviceUrl: string, secret: string): string {
+  return Object.assign(new URL(serviceUrl), {
+    username: encodeURIComponent(role),
+    password: passwordOf(role, secret),
+  }).href;
 }
 
 type Login = Pick<LoginOptions, "database" | "modules" | "editors" | "anonymousRole"> & {

@@ -21,6 +21,18 @@ export async function migrateQueue(url: string, log: QueueLog): Promise<void> {
   }
 }
 
+/** The migrations of graphile-worker that a database does not have yet: `["000020.sql"]` */
+export async function pendingInQueue(client: pg.ClientBase): Promise<readonly string[]> {
+  // graphile-worker does not export them.
+  const { migrations } = await import(new URL("generated/sql.js", import.meta.resolve("graphile-worker")).href);
+  const { rows: found } = await client.query("select to_regclass($1) as ledger", [`${QUEUE_SCHEMA}.migrations`]);
+  const { rows } =
+    found[0].ledger === null
+      ? { rows: [{ last: 0 }] }
+      : await client.query(`select coalesce(max(id), 0) as last from ${QUEUE_SCHEMA}.migrations`);
+  return Object.keys(migrations).filter((file) => Number.parseInt(file, 10) > rows[0].last);
+}
+
 /** Connections as the owner of the tasks and their queue. LISTEN and session locks need a direct connection. */
 export function queuePool(url: string, max: number, onError: (error: Error) => void): pg.Pool {
   const pool = new pg.Pool({

@@ -57,7 +57,7 @@ test.each([
 });
 
 test.each([
-  [["migrate"], 2, /^expected apply, commit, uncommit, check; see npx content-service migrate --help\n$/],
+  [["migrate"], 2, /^expected apply, commit, uncommit, check, status; see npx content-service migrate --help\n$/],
   [["migrate", "aply"], 2, /^expected apply, /],
   [["url", "now"], 2, /^url has no arguments; see npx content-service url --help\n$/],
   [["url"], 1, /^no embedded database is running in \.data; /],

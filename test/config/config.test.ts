@@ -392,7 +392,7 @@ test.each([
   ["DATABASE_URL", "postgres://h/d?user=u&password=p", `DATABASE_URL ${BEFORE_PATH}`],
   ["DATABASE_URL", "postgres://u:p@h/d?host=/tmp", `DATABASE_URL ${BEFORE_PATH}`],
   ["DATABASE_DIRECT_URL", "h:5432", `DATABASE_DIRECT_URL ${POSTGRES}`],
-  ["MIGRATE", "no", 'MIGRATE must be on or modules or off (is "no")'],
+  ["MIGRATE", "no", 'MIGRATE must be on or modules or check or off (is "no")'],
   ["SEED", "yes", 'SEED must be demo or none (is "yes")'],
   ["JWT_SECRET", "thirty-one bytes are not enough", "JWT_SECRET must have at least 32 bytes"],
   ["JWT_PRIVATE_KEY", "secret", "JWT_PRIVATE_KEY must be the PEM of an RSA private key of at least 2048 bits"],

@@ -1,0 +1,47 @@
+import type pg from "pg";
+import { appliedTo, type Installation, refuseOldDatabase } from "./migrate.ts";
+import { committedIn } from "./migrations-folder.ts";
+import { type ModuleState, readModules, refuseOtherIds } from "./modules.ts";
+import { pendingInQueue } from "./queue.ts";
+
+/** What a database has of the modules and of the migrations of the application. */
+export type MigrationState = {
+  readonly modules: readonly ModuleState[];
+  /** The migrations of graphile-worker that the database does not have; empty without the module `tasks`. */
+  readonly queue: readonly string[];
+  /** The migrations of the application, as `000001.sql`, in order. Those that only the database has are of a newer version. */
+  readonly migrations: readonly { readonly name: string; readonly isApplied: boolean; readonly isNewer: boolean }[];
+};
+
+/** Reads what a start would change, and changes nothing. Rejects with MigrationFailure for a database that a start would refuse. */
+export async function readMigrationState(
+  client: pg.ClientBase,
+  { folder, ...choice }: Installation,
+): Promise<MigrationState> {
+  await refuseOldDatabase(client);
+  const modules = await readModules(client, choice);
+  if (modules.some(({ version }) => version !== null)) await refuseOtherIds(client, choice.userId);
+  const applied = folder === null ? [] : await appliedTo(client);
+  const committed = folder === null ? [] : await committedIn(folder);
+  const names = [...new Set([...committed, ...applied])].sort();
+  return {
+    modules,
+    queue: choice.modules.includes("tasks") ? await pendingInQueue(client) : [],
+    migrations: names.map((name) => ({
+      name,
+      isApplied: applied.includes(name),
+      isNewer: !committed.includes(name),
+    })),
+  };
+}
+
+/** What a start would do: `the module auth: installs it` */
+export function pendingIn({ modules, queue, migrations }: MigrationState): readonly string[] {
+  const missing = migrations.filter(({ isApplied }) => !isApplied).map(({ name }) => name);
+  const isNewTasks = modules.some(({ name, version }) => name === "tasks" && version === null);
+  return [
+    ...modules.flatMap(({ name, pending }) => (pending === "" ? [] : [`the module ${name}: a start ${pending}`])),
+    ...(queue.length > 0 && !isNewTasks ? [`the queue of tasks: a start runs ${queue.join(", ")}`] : []),
+    ...missing.map((name) => `the migration ${name} of the application`),
+  ];
+}
