@@ -19,6 +19,8 @@ const TEMPLATE = fileURLToPath(new URL("../template/", import.meta.url));
 
 /** Files that have another name in the template: npm does not pack them, or would take the folder for a package. */
 const NAMES: Readonly<Record<string, string>> = {
+  "env.example": ".env.example",
+  "github/workflows/test.yml": ".github/workflows/test.yml",
   gitignore: ".gitignore",
   npmrc: ".npmrc",
   "package.template.json": "package.json",

@@ -1,7 +1,12 @@
 import { defineConfig } from "content-service";
+import { notes } from "./resources/notes.ts";
 import { hello } from "./routes/hello.ts";
+import { digest } from "./tasks/digest.ts";
 
 export default defineConfig({
-  settings: { AUTH_USER_ID: "bigint" },
+  resources: [notes],
   routes: [hello],
+  tasks: [digest],
+  graphql: () => import("./plugins/index.ts"),
+  seedAccounts: "ada (Correct-Horse-7!)",
 });

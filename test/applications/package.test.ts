@@ -15,14 +15,19 @@ const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"
 /** What the application has beside what `init` makes. */
 const FILES = {
   "content-service.config.ts": `import { defineConfig, z } from "content-service";
+import { notes } from "./resources/notes.ts";
 import { hello } from "./routes/hello.ts";
+import { digest } from "./tasks/digest.ts";
 
 export default defineConfig({
+  resources: [notes],
   routes: [hello],
+  tasks: [digest],
   environment: { APP_GREETING: z.string().default("hello") },
   graphql: async ({ APP_GREETING }) => {
     const { pluginOf } = await import("./greeting.ts");
-    return { plugins: [pluginOf(APP_GREETING)] };
+    const { plugins } = await import("./plugins/index.ts");
+    return { plugins: [...plugins, pluginOf(APP_GREETING)] };
   },
 });
 `,
@@ -160,7 +165,10 @@ describe("the service", () => {
     for (const path of paths) expect([path, await statusOf(path)]).toEqual([path, 200]);
     expect(await statusOf("/rest/v1/notes", { headers: { apikey: key } })).toBe(401);
     const service = { apikey: /service key +(\S+)/.exec(output)![1]! };
-    expect(await (await fetch(`${url}/rest/v1/notes`, { headers: service })).json()).toEqual([]);
+    expect(await (await fetch(`${url}/rest/v1/notes?select=id`, { headers: service })).json()).toEqual([
+      { id: 1 },
+      { id: 2 },
+    ]);
     expect(await statusOf("/rest/v1/", { headers: { apikey: key } })).toBe(200);
     const login = JSON.stringify({ username: "nobody", password: "wrong" });
     expect(await statusOf("/auth/login", { method: "POST", headers: json, body: login })).toBe(401);

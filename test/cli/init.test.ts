@@ -85,8 +85,10 @@ test.each([
   expect(await run(...args)).toEqual({ exitCode, stdout: "", stderr: expect.stringMatching(reason) });
 });
 
-test("each TypeScript file of the template has at most 25 lines, and its configuration loads", async () => {
-  const files = (await readdir(join(PROJECT, "template"), { recursive: true })).filter((file) => file.endsWith(".ts"));
+test("each file of TypeScript and SQL of the template has at most 25 lines, and its configuration loads", async () => {
+  const files = (await readdir(join(PROJECT, "template"), { recursive: true })).filter((file) =>
+    /^(?!db\/migrations\/).*\.(ts|sql)$/.test(file),
+  );
   for (const file of files)
     expect((await readFile(join(PROJECT, "template", file), "utf8")).split("\n").length).toBeLessThanOrEqual(26);
   const { config } = await loadApplication(join(PROJECT, "template"));

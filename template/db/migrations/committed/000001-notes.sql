@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:e87647f5901cb37a279b598d09e42778d70bc54d
+--! Hash: sha1:6984a030002021be70159341972453bd94a626a4
 --! Message: notes
 
 --! Included schema.sql
@@ -13,7 +13,7 @@ grant usage on schema public to anon, authenticated, service_role;
 --! Included notes/table.sql
 create table if not exists public.notes (
   id         bigint generated always as identity primary key,
-  author_id  bigint not null default auth.uid(),
+  author_id  uuid not null default auth.uid(),
   text       text not null constraint notes_text_length check (length(text) between 1 and 1000),
   created_at timestamptz not null default now()
 );
