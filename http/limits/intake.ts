@@ -22,6 +22,8 @@ const PAUSE = 10;
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #held = new FairQueue<Socket>();
+  /** The running requests of each connection. */
+  readonly #running = new WeakMap<Socket, number>();
   /** Set while connections are held. */
   #timer: NodeJS.Timeout | null = null;
   #isPlanned = false;
@@ -30,15 +32,23 @@ export class Intake {
     this.#options = options;
   }
 
+  /** To be called for each request. */
+  received(socket: Socket): void {
+    this.#running.set(socket, (this.#running.get(socket) ?? 0) + 1);
+  }
+
   /** To be called after each response. */
   answered(client: () => string, socket: Socket): void {
+    const running = this.#running.get(socket)! - 1;
+    this.#running.set(socket, running);
     if (this.#timer === null) {
       if (this.#room() > 0) return;
       this.#timer = setInterval(this.#readNext, PAUSE);
     }
     if (!this.#isPlanned) setImmediate(this.#readNext);
     this.#isPlanned = true;
-    if (socket.destroyed || socket.isPaused()) return;
+    // Node itself pauses a connection whose client does not read the responses of its pipelined requests.
+    if (running > 0 || socket.writableNeedDrain || socket.destroyed || socket.isPaused()) return;
     socket.pause();
     this.#held.add(client(), socket);
   }

@@ -122,6 +122,7 @@ export class Pipeline {
     const queued: QueuedRequest = { request, response, requestId, notes, served, identity: null };
     const isAtOnce = turns === null || isAlwaysOn(served ?? starting.find(url));
     const client = () => this.#identify(queued)?.knownName ?? networkOf(turns!.addressOf(request));
+    if (!isAtOnce) turns.intake.received(request.socket);
     response.once("close", () => {
       if (!isAtOnce) turns.intake.answered(client, request.socket);
       const method = request.method!;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { type AddressInfo, connect, Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { Intake } from "../../http/limits/intake.ts";
 
@@ -12,6 +12,7 @@ async function open() {
   const server = createServer((request, response) => {
     const client = request.url!.split("/")[1]!;
     received.push(request.url!.slice(1));
+    intake.received(request.socket);
     response.once("close", () => intake.answered(() => client, request.socket));
     response.end();
   }).listen(0, "127.0.0.1");
@@ -92,4 +93,18 @@ test("a connection that is held is read when the process is not busy any more", 
   state.isBusy = false;
   await second;
   expect(received).toEqual(["ada/1", "ada/2"]);
+});
+
+test("a connection is not held while a request that it has sent runs, because Node may have stopped to parse it", () => {
+  let waiting = 100;
+  const intake = new Intake({ waiting: () => waiting, isBusy: () => true });
+  const socket = new Socket();
+  intake.received(socket);
+  intake.received(socket);
+  intake.answered(() => "ada", socket);
+  expect(socket.isPaused()).toBe(false);
+  intake.answered(() => "ada", socket);
+  expect(socket.isPaused()).toBe(true);
+  waiting = 0;
+  socket.destroy();
 });
