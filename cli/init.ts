@@ -12,6 +12,7 @@ Makes an application: a folder with its configuration, TypeScript and packages. 
 
   ${COMMAND} init <folder>   make it in this folder, which may exist
   ${COMMAND} init .          make it in the current folder
+  ${COMMAND} init --bare .   without examples: only the configuration, packages and an empty database
   ${COMMAND} init --help     show this help
 `;
 
@@ -26,19 +27,25 @@ const NAMES: Readonly<Record<string, string>> = {
   "package.template.json": "package.json",
 };
 
+/** The files of the template for `--bare`: those in this folder, and some of the others. */
+const BARE = "bare/";
+const ALSO_BARE = ["db/schema/public.sql", "gitignore", "npmrc", "package.template.json", "tsconfig.json"];
+
 /** The migrations include files of the schema under this name: a link, which a package cannot contain. */
 const FIXTURES = "db/migrations/fixtures";
 
 /** The output for these arguments. Throws CommandError. */
 export async function init(args: string[]): Promise<string> {
-  const given = readArguments(args);
-  if (given === null) return HELP;
+  const read = readArguments(args);
+  if (read === null) return HELP;
+  const { folder: given, isBare } = read;
   const folder = resolve(given);
   const templates = globSync("**", { cwd: TEMPLATE, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => relative(TEMPLATE, join(entry.parentPath, entry.name)))
+    .filter((file) => file.startsWith(BARE) === isBare || (isBare && ALSO_BARE.includes(file)))
     .sort();
-  const files = templates.map((template) => ({ template, file: NAMES[template] ?? template }));
+  const files = templates.map((template) => ({ template, file: NAMES[template] ?? template.replace(BARE, "") }));
   const existing = [...files.map(({ file }) => file), FIXTURES].filter((file) => existsSync(join(folder, file)));
   if (existing.length > 0)
     throw new CommandError(1, `${given} has these files already, and nothing was written: ${existing.join(", ")}`);
@@ -51,14 +58,14 @@ export async function init(args: string[]): Promise<string> {
   return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n  ${enter}npm install\n  npm run dev\n`;
 }
 
-function readArguments(args: string[]): string | null {
+function readArguments(args: string[]): { readonly folder: string; readonly isBare: boolean } | null {
   try {
-    const options = { help: { type: "boolean", short: "h" } } as const;
+    const options = { help: { type: "boolean", short: "h" }, bare: { type: "boolean", default: false } } as const;
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
     if (values.help) return null;
     const [folder, ...more] = positionals;
     if (!folder || more.length > 0) throw new Error("expected one folder");
-    return folder;
+    return { folder, isBare: values.bare };
   } catch (error) {
     throw new CommandError(2, `${(error as Error).message}; see ${COMMAND} init --help`);
   }

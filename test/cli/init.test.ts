@@ -1,11 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { init } from "../../cli/init.ts";
+import { migrationCommand } from "../../cli/migration.ts";
 import { PROJECT } from "../support/command.ts";
 
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
@@ -38,6 +39,31 @@ test("makes an application, and says how to start it", async () => {
   // As the reader's shell does.
   const [, command] = /^ {2}(cd .*) && npm install\n {2}npm run dev\n$/m.exec(stdout)!;
   expect(execFileSync("sh", ["-c", `${command} && pwd`], { encoding: "utf8" })).toBe(`${target}\n`);
+});
+
+test("--bare makes only configuration, packages and an empty database, whose migrations agree", async () => {
+  const target = join(folder, "bare");
+  const { exitCode, stdout } = await run("--bare", target);
+  expect([exitCode, stdout.match(/^ {2}\S+$/gm)!.map((line) => line.trim())]).toEqual([
+    0,
+    [
+      "content-service.config.ts",
+      "db/migrations/committed/000001-public.sql",
+      "db/migrations/current.sql",
+      "db/schema/schema.sql",
+      "db/schema/public.sql",
+      ".gitignore",
+      ".npmrc",
+      "package.json",
+      "tsconfig.json",
+    ],
+  ]);
+  await mkdir(join(target, "node_modules"));
+  await symlink(PROJECT, join(target, "node_modules/content-service"));
+  expect(Object.keys((await loadApplication(target)).config)).toEqual([]);
+  expect(await migrationCommand(["check"], { environment: { APPLICATION: target } })).toMatch(
+    /^schema\/ and migrations\/ create the same database/m,
+  );
 });
 
 test("its packages are those with which this version is tested", async () => {

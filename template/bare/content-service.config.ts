@@ -1,0 +1,3 @@
+import { defineConfig } from "content-service";
+
+export default defineConfig({});

@@ -1,0 +1,2 @@
+-- The database of the application, in order of creation. Migrations include the same files.
+--!include public.sql
