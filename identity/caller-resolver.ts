@@ -10,17 +10,25 @@ import type { CacheUse } from "./verified-tokens.ts";
 
 export type CallerResolverOptions = Omit<IdentityContext, "anonymous">;
 
+/** With `hasServiceKey`, the service key is accepted. */
+type Context = IdentityContext & { readonly hasServiceKey: boolean };
+
 /** Credentials → caller, for every interface. */
 export class CallerResolver {
-  #context: IdentityContext;
+  #context: Context;
 
   constructor(options: CallerResolverOptions) {
-    this.#context = { ...options, anonymous: anonymous(options.anonymousRole) };
+    this.#context = { ...options, anonymous: anonymous(options.anonymousRole), hasServiceKey: true };
   }
 
   /** Verifies the tokens of later requests with another verifier, and gives anonymous callers another role. */
   follow({ tokens, anonymousRole }: Pick<CallerResolverOptions, "tokens" | "anonymousRole">): void {
     this.#context = { ...this.#context, tokens, anonymousRole, anonymous: anonymous(anonymousRole) };
+  }
+
+  /** From now on, the service key is refused: its role does not bypass row-level security. */
+  refuseServiceKey(): void {
+    this.#context = { ...this.#context, hasServiceKey: false };
   }
 
   /** The metrics of verified tokens. */
@@ -102,14 +110,14 @@ export class RequestIdentity {
   readonly #request: IncomingMessage;
   /** The key in the URL. */
   readonly #apiKey: string | null;
-  readonly #context: IdentityContext;
+  readonly #context: Context;
   readonly #isSocket: boolean;
 
   constructor(
     request: IncomingMessage,
     headers: IncomingHttpHeaders,
     apiKey: string | null,
-    context: IdentityContext,
+    context: Context,
     { isSocket = false, tried = null }: IdentityKind = {},
   ) {
     this.credentials = readCredentials(headers, apiKey);
@@ -176,11 +184,12 @@ export class RequestIdentity {
 
   /** The caller that all credentials agree on; null stands for a session that has ended. */
   #agreed(callers: readonly (Caller | null)[]): Caller {
-    const { anonymousRole, anonymous } = this.#context;
+    const { anonymousRole, anonymous, hasServiceKey } = this.#context;
     const isBrowser = Boolean(this.#request.headers.origin);
     let agreed: Caller | null = null;
     for (const caller of callers) {
       if (caller === null) continue;
+      if (caller.role === "service_role" && !hasServiceKey) throw problem("service key off");
       if (isBrowser && caller.role === "service_role") throw problem("service key in browser");
       if (isAnonymous(caller, anonymousRole)) {
         // A credential that takes precedence over the service key is the anon key, which has fewer rights.

@@ -209,6 +209,7 @@ function createContext(
   const tasks = tasksUrl === null ? null : createTasks({ ...forTasks, url: tasksUrl });
   if (tasks === null && application.tasks.length > 0)
     log.warn("the tasks of the application are not run: they require MIGRATE=on");
+  if (!opened.hasServiceKey) callers.refuseServiceKey();
   callers.registerMetrics(metrics);
   tasks?.registerMetrics(metrics);
   const follow = (changed: Config) => {

@@ -56,6 +56,8 @@ export type OpenedDatabase = {
   /** A connection string for task workers that bypasses the pooler; null when the database has no tasks. */
   readonly tasksUrl: string | null;
   readonly changes: ChangesConfig;
+  /** Whether the role of the service key bypasses row-level security. */
+  readonly hasServiceKey: boolean;
   /** The embedded server; null with an external one. */
   readonly cluster: Cluster | null;
   /** Whether this process logs what the advisor finds. Of several worker processes, the first does. */
@@ -93,7 +95,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     const { changesPublication: publication, schemas, changesUrl } = options;
     const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
-    return { logins, listenUrl: directUrl, tasksUrl: null, changes };
+    return { logins, listenUrl: directUrl, tasksUrl: null, changes, hasServiceKey: true };
   }
   const { modules, authUserId: userId, migrationsFolder } = options;
   const mayChange = options.migrate !== "check";
@@ -107,6 +109,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     ? await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules)
     : (await findLogins(directUrl, url, secret)).logins;
   await withClient(logins.data, (client) => refuseUnservable(client, options));
+  const hasServiceKey = await withClient(directUrl, bypassesRowSecurity);
+  if (!hasServiceKey) options.log("warning", NO_SERVICE_KEY);
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {
     if (mayChange && options.seed === "demo" && options.seedFile !== null)
@@ -121,7 +125,17 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     listenUrl: withLogin(directUrl, logins.data),
     tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
     changes,
+    hasServiceKey,
   };
+}
+
+const NO_SERVICE_KEY =
+  "the service key is refused, because the role service_role does not bypass row-level security: a superuser can run alter role " +
+  "service_role bypassrls, then restart the service";
+
+async function bypassesRowSecurity(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query("select rolbypassrls as bypasses from pg_roles where rolname = 'service_role'");
+  return rows[0].bypasses;
 }
 
 /** MIGRATE=check: rejects, and names what is missing, if a start with MIGRATE=on would change the database. */

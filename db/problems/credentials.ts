@@ -44,6 +44,12 @@ export const CREDENTIALS = {
     "a page of another origin may not do this: it must be served by this service, or be in CORS_ORIGINS",
   ],
   disagreement: [401, "VERIFICATION_FAILED", "all credentials must identify the same caller"],
+  /** A managed server does not let a role bypass row-level security. */
+  "service key off": [
+    403,
+    "PERMISSION_DENIED",
+    "the service key is off: the role service_role does not bypass row-level security",
+  ],
   "service key in browser": [403, "PERMISSION_DENIED", "the service key must not be used in browsers"],
   "anonymous off": [401, "AUTH_REQUIRED", "login required"],
   "too many attempts": [429, "RATE_LIMITED", "too many failed attempts: try again later"],

@@ -12,6 +12,7 @@ const REJECTED: ReadonlySet<Reason> = new Set<Reason>([
   "foreign page",
   "disagreement",
   "service key in browser",
+  "service key off",
   "too many attempts",
   "issuer unavailable",
   "busy",
