@@ -69,6 +69,21 @@ test("docs/dba-guide.md lists every schema of the service", () => {
   expect(documented.sort()).toEqual(["public", "content_service", "graphile_migrate", ...schemas].sort());
 });
 
+test("docs/upgrades.md lists every import of applications as public, and the schemas that are private", () => {
+  const text = readFileSync("docs/upgrades.md", "utf8");
+  const sections = ["What is public", "What is private"].map(
+    (heading) => text.split(`## ${heading}\n`)[1]!.split("\n## ")[0]!,
+  );
+  const [publicNames, privateNames] = sections.map((section) =>
+    [...section.matchAll(/`([^`]*)`/g)].map(([, name]) => name),
+  );
+  const { name, exports } = JSON.parse(readFileSync("package.json", "utf8"));
+  const imports = Object.keys(exports).map((path) => name + path.slice(1));
+  expect(publicNames).toEqual(expect.arrayContaining(imports));
+  const schemas = [...MODULES.flatMap((module) => module.schemas), "content_service", "graphile_migrate"];
+  expect(privateNames).toEqual(expect.arrayContaining(schemas));
+});
+
 test("docs/metrics.md lists every field of the log", () => {
   const documented = tableRows("docs/metrics.md", "### Fields of the log").flatMap(([names]) => names!.split(", "));
   const folders = "{app,cache,cli,config,db,demo,graphql,http,identity,plugins,rest-gateway,service,telemetry}";
