@@ -46,20 +46,23 @@ let folder: string;
 let app: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "content service "));
-  app = join(folder, "an app");
+  app = join(folder, "my-app");
   await chmod(folder, 0o755);
-  await run(process.execPath, [join(PROJECT, "cli/content-service.ts"), "init", app]);
+  // As pnpm, which runs no install scripts either.
+  const npm = { npm_config_audit: "false", npm_config_prefer_offline: "true", npm_config_ignore_scripts: "true" };
+  await run("bash", ["-euc", await readCommands()], { cwd: PROJECT, env: { ...process.env, ...npm } });
   for (const [name, text] of Object.entries(FILES)) await writeFile(join(app, name), text);
-  await run(process.execPath, [join(PROJECT, "build/package.ts"), join(folder, "staged")]);
-  const npm = (...args: string[]) => run("npm", args, { cwd: app, env: { ...process.env, npm_config_audit: "false" } });
-  await npm("pack", join(folder, "staged"), "--silent");
-  // As pnpm, which runs no install scripts either. This version is in no registry yet.
-  const tarball = `./content-service-${MANIFEST.version}.tgz`;
-  await npm("install", "--prefer-offline", "--ignore-scripts", "--no-fund", tarball);
   // Without its install script it has no program.
   await rm(join(app, "node_modules/node"), { recursive: true });
 });
 afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+/** What the README says to make an application from a clone, in this folder, without the installation before and the start after. */
+async function readCommands(): Promise<string> {
+  const text = await readFile(join(PROJECT, "README.md"), "utf8");
+  const [, commands] = /^## Your own application$[^#]*?^```sh\nnpm ci\n([^`]*)npm run dev\n```$/m.exec(text)!;
+  return commands!.replaceAll(" ../", ` '${folder}'/`);
+}
 
 type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
