@@ -1,8 +1,11 @@
+import { readFileSync } from "node:fs";
+import { Readable } from "node:stream";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { moduleCommand } from "../../cli/module.ts";
-import { USER_ID_TYPES } from "../../config/modules.ts";
+import { user } from "../../cli/user.ts";
+import { USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
 import { hashCheaply } from "../support/cluster.ts";
 import { startTestService } from "../support/service.ts";
 import {
@@ -17,17 +20,11 @@ import {
 const REFUSED = "the service key is off: the role service_role does not bypass row-level security";
 const PASSWORD = "Correct-Horse-7!";
 
-/** What the application adds for sign-in. */
-const SIGN_IN = (id: string) => `
-  select auth.use_users('public.users');
-  create function public.new_user(fields jsonb) returns ${id} language sql security definer set search_path = '' as
-    $$ insert into public.users (email, name) values (fields ->> 'email', fields ->> 'name') returning id $$;
-  grant usage on schema public to auth_owner;
-  grant execute on function public.new_user(jsonb) to auth_owner;
-  select auth.use_hook('new_user', 'public.new_user(jsonb)');
-  alter table public.notes enable row level security;
-  create policy "owners read their notes" on public.notes to authenticated using (owner_id = (select auth.uid()));
-  grant select on public.notes to authenticated;`;
+const PAGE = readFileSync("docs/modules.md", "utf8");
+const blockOf = (language: string): string => new RegExp(`\`\`\`${language}\\n([^\`]*)\`\`\``).exec(PAGE)![1]!;
+
+/** What the application adds for sign-in, as docs/modules.md says. */
+const signIn = (type: UserIdType): string => blockOf("sql").replace("returns uuid", `returns ${type}`);
 
 describe.skipIf(!hasServer)("beside the tables of another application", () => {
   let server: ForeignServer;
@@ -51,7 +48,7 @@ describe.skipIf(!hasServer)("beside the tables of another application", () => {
       expect(await server.dump(database.name)).toBe(before);
 
       const { owner } = database;
-      await owner.query(SIGN_IN(type));
+      await owner.query(signIn(type));
       const hash = await hashCheaply(PASSWORD);
       for (const name of ["Ada", "Bob"]) {
         const fields = { name, email: `${name.toLowerCase()}@example.com` };
@@ -99,6 +96,35 @@ describe.skipIf(!hasServer)("beside the tables of another application", () => {
       expect((await owner.query("select from auth_private.accounts")).rowCount).toBe(0);
     },
   );
+
+  test("docs/modules.md: the settings and statements add sign-in beside the tables", async () => {
+    const database = await server.makeDatabase("shop_page", applicationOf("uuid"));
+    const before = await server.dump(database.name);
+    const settings = Object.fromEntries(
+      blockOf("ini")
+        .trim()
+        .split("\n")
+        .map((line) => line.split("=")),
+    );
+    const definition = NO_APPLICATION;
+    const { service, url, stop } = await startTestService(settings, database, undefined, undefined, { definition });
+    onTestFinished(stop);
+    expect(await server.dump(database.name)).toBe(before);
+    await database.owner.query(signIn("uuid"));
+    const environment = { ...settings, DATABASE_URL: database.url, JWT_SECRET: "a secret of thirty-two bytes or more" };
+    await user(["create", "Ada", "ada@example.com"], environment, () => Readable.from([PASSWORD]));
+    await database.owner.query(
+      "insert into notes select 1, id, 'of Ada' from users; insert into users values (default, 'b', 'Bob')",
+    );
+    await database.owner.query("insert into notes select 2, id, 'of Bob' from users where name = 'Bob'");
+    const headers = { "content-type": "application/json", apikey: service.tokens.issueKey("anon") };
+    const body = JSON.stringify({ username: "ada@example.com", password: PASSWORD });
+    const login = await fetch(`${url}/auth/login`, { method: "POST", headers, body });
+    const { accessToken } = (await login.json()) as { accessToken: string };
+    const read = async () =>
+      (await fetch(`${url}/rest/v1/notes`, { headers: { ...headers, authorization: `Bearer ${accessToken}` } })).json();
+    await expect.poll(read).toMatchObject([{ id: 1, text: "of Ada" }]);
+  });
 
   test("without a table of users, accounts have new ids", async () => {
     const database = await server.makeDatabase("shop_none", "create table public.things (id integer primary key)");
