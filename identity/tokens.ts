@@ -21,6 +21,7 @@ export const createTokens = (config: Config, secret: string): Tokens =>
     audience: config.jwtAud,
     anonymousRole: config.dbAnonRole,
     accessSeconds: config.accessTokenTtl,
+    userId: config.authUserId,
   });
 
 /** The keys of the settings. `secret` as from `secretOf`. */
@@ -99,6 +100,8 @@ export type TokenKeys = {
 };
 
 export type TokenOptions = TokenKeys & {
+  /** The type of the ids of users; by default any. */
+  readonly userId?: Config["authUserId"];
   /** The audience that tokens are issued with and must contain, or "". */
   readonly audience: string;
   /** The Postgres role of the anon key, whose claim is `anon`. */
@@ -118,9 +121,11 @@ export class Tokens implements Verifier {
   readonly #audience: string;
   readonly #anonymousRole: string;
   readonly #accessSeconds: number;
+  readonly #userId: RegExp;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ audience, anonymousRole, accessSeconds, ...keys }: TokenOptions) {
+  constructor({ audience, anonymousRole, accessSeconds, userId = "", ...keys }: TokenOptions) {
+    this.#userId = USER_IDS[userId];
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
     this.#accessSeconds = accessSeconds;
@@ -226,7 +231,7 @@ export class Tokens implements Verifier {
 
   #check(token: string): Caller {
     const claims = this.#verify(token);
-    if (!isComplete(claims)) throw new TokenError("invalid");
+    if (!isComplete(claims, this.#userId)) throw new TokenError("invalid");
     const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
     const credential = { kind: "token", id: null } as const;
     return { role, claims, expiresAt: claims.exp * 1000, refused: null, credential };
@@ -250,10 +255,19 @@ export class Tokens implements Verifier {
   }
 }
 
+/** The ids of users, by AUTH_USER_ID. */
+const USER_IDS: Readonly<Record<Config["authUserId"], RegExp>> = {
+  uuid: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
+  bigint: /^[1-9][0-9]{0,17}$/,
+  integer: /^[1-9][0-9]{0,8}$/,
+  text: /^\S{1,200}$/,
+  "": /^\S{1,200}$/,
+};
+
 /** jsonwebtoken accepts tokens without expiry and of other types. */
-function isComplete(claims: jwt.JwtPayload): claims is Claims {
+function isComplete(claims: jwt.JwtPayload, userId: RegExp): claims is Claims {
   const { exp, role, sub, type }: Readonly<Record<string, unknown>> = claims;
   if (typeof exp !== "number" || typeof role !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(role)) return false;
   if (KEY_ROLES.has(role)) return type === undefined;
-  return type === "access" && typeof sub === "string" && /^\S{1,200}$/.test(sub);
+  return type === "access" && typeof sub === "string" && userId.test(sub);
 }
