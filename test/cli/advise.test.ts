@@ -152,12 +152,14 @@ test("/health, the log and npx content-service advise list what GraphQL leaves o
 
 test("/health is degraded while an old GraphQL schema is served", async () => {
   expect((await health()).status).toBe("ok");
-  await dba(
-    "create table customers (id int primary key); grant select on customers to anon; comment on table customers is '@behavior +++ no'",
-  );
+  await dba("create table shop (id int primary key); create table bakeries (id int primary key, name text)");
+  await dba("grant select on shop, bakeries to anon");
+  await expect.poll(async () => (await service.gql("{ bakeries { totalCount } }")).errors).toBeUndefined();
+  // The older table takes the names of the one that is served.
+  await dba("alter table shop rename to bakery");
   await expect.poll(async () => (await health()).status).toBe("degraded");
   expect((await fetch(`${service.url}/health`)).status).toBe(200);
-  await dba("drop table customers");
+  await dba("drop table bakery, bakeries");
   await expect.poll(async () => (await health()).status).toBe("ok");
 });
 
