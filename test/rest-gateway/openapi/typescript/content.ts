@@ -176,7 +176,7 @@ export type Database = {
           event?: string
           id?: never
           operator?: string | null
-          user_id?: number | null
+          user_id?: never
         }
         Update: {
           address?: string | null
@@ -185,7 +185,7 @@ export type Database = {
           event?: string
           id?: never
           operator?: string | null
-          user_id?: number | null
+          user_id?: never
         }
         Relationships: []
       }
