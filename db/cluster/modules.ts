@@ -39,6 +39,10 @@ export async function updateModules(
   const ledger = await readLedger(client);
   if (ledger !== null) await refuseOtherIds(client, userId);
   const chosen = MODULES.filter((module) => isChosen(module, modules));
+  await refuseForeignSchemas(
+    client,
+    chosen.filter(({ name }) => !ledger?.has(name)),
+  );
   const newerVersion = [...(ledger?.values() ?? [])].map(({ version }) => version).find(isNewer) ?? null;
   // The code of a newer version stays: it serves this one too.
   const steps =
@@ -46,6 +50,19 @@ export async function updateModules(
   if (steps.length > 0)
     await inTransaction(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps, userId));
   return { isNew: ledger === null, newerVersion };
+}
+
+/** A schema of the same name is of something else, such as `auth` of Supabase: the modules would mix with it. */
+async function refuseForeignSchemas(client: pg.ClientBase, added: readonly Module[]): Promise<void> {
+  const { rows } = await client.query<{ name: string }>(
+    "select nspname as name from pg_namespace where nspname = any ($1) order by nspname",
+    [added.flatMap(({ schemas }) => schemas)],
+  );
+  if (rows.length === 0) return;
+  throw new MigrationFailure(
+    `this database has schemas that are not of this service, with names that its modules need: ${rows.map(({ name }) => name).join(", ")}. ` +
+      "To serve the database unchanged, with the tokens of your own issuer, set MIGRATE=off.",
+  );
 }
 
 /** The type of ids is chosen once: tables, functions and policies depend on it. */
