@@ -144,7 +144,7 @@ export class TaskRepository {
   async begin(id: string): Promise<Attempt | null> {
     const { taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
     const limits = [taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes];
-    const begun: BegunTask | null = await this.#value("select tasks.begin($1, $2, $3, $4)", id, ...limits);
+    const begun: BegunTask | null = await this.#value("select tasks.begin_attempt($1, $2, $3, $4)", id, ...limits);
     if (begun === null) return null;
     const { kind, role, claims, request, run, attempts, resultLimit } = begun;
     const task: Task = { id, kind, caller: { role, claims, expiresAt: null, refused: null }, request };

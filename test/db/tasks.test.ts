@@ -7,7 +7,7 @@ const ACCEPT = `select tasks.accept('function', '{"url": "/x"}', 5, 10) as task`
 const accept = async (caller: TestCaller): Promise<string> => (await caller.row(ACCEPT)).task.taskId;
 const runner = (db: TestTransaction) => new TestCaller(db.client, "tasks_owner", {});
 const begin = async (db: TestTransaction, id: string, limit = 1000): Promise<any> =>
-  (await runner(db).row("select tasks.begin($1, $2) as run", id, limit)).run;
+  (await runner(db).row("select tasks.begin_attempt($1, $2) as run", id, limit)).run;
 
 describe("only tasks_owner", () => {
   test.each([
@@ -15,7 +15,7 @@ describe("only tasks_owner", () => {
     "select from tasks.results",
     "delete from tasks.tasks",
     "insert into tasks.results (task_id, part, bytes) values (gen_random_uuid(), '1', 1)",
-    "select tasks.begin(gen_random_uuid(), 1)",
+    "select tasks.begin_attempt(gen_random_uuid(), 1)",
     "select tasks.advance(gen_random_uuid(), 1, 1, 1)",
     "select tasks.fail(gen_random_uuid(), 1, '{}')",
     "select tasks.put_back(gen_random_uuid(), 1, '0 s', true)",

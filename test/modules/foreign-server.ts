@@ -7,7 +7,7 @@ import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embed
 import type { TestDatabase } from "../support/database.ts";
 
 const run = promisify(execFile);
-const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
+export const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 export const hasServer = existsSync(DEBIAN_15);
 
 export const ROLES = ["anon", "authenticated", "admin", "service_role", "auth_owner", "tasks_owner", "changes_owner"];

@@ -1,6 +1,7 @@
 -- For workers, which are tasks_owner. No other role may call these functions.
 
-create or replace function tasks.begin(
+-- Not `begin`: psql would read the name in a plain dump as the start of a body `begin atomic`.
+create or replace function tasks.begin_attempt(
   task uuid,
   result_limit bigint,
   max_stored_per_client bigint default 9223372036854775807,
@@ -29,7 +30,7 @@ begin
   );
 end $$;
 
-comment on function tasks.begin(uuid, bigint, bigint, bigint) is $$
+comment on function tasks.begin_attempt(uuid, bigint, bigint, bigint) is $$
 Begins an attempt, after which no earlier attempt can end the task, and reserves the bytes of its result, at most
 `result_limit`. Returns null if the task has ended.
 $$;
