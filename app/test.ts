@@ -194,9 +194,7 @@ class TestKit implements TestDatabase {
     const rest = { expiresAt: null, refused: null };
     if (who === "anon") return { role: this.#configured.config.dbAnonRole, claims: {}, ...rest };
     if (who === "service_role") return { role: who, claims: { role: who }, ...rest };
-    return "epoch" in who
-      ? callerOfAccount({ ...who, passwordHash: null, isDisabled: false, hasFactor: false }, Date.now())
-      : { ...who, ...rest };
+    return "epoch" in who ? callerOfAccount(who, Date.now()) : { ...who, ...rest };
   }
 }
 

@@ -13,6 +13,10 @@ export type Account = {
   /** The email if there is no username. */
   readonly username: string;
   readonly name: string;
+  /** The e-mail that the account signs in with. */
+  readonly email: string;
+  /** When the user has shown that the e-mail is theirs, in ISO 8601; null before. */
+  readonly emailConfirmedAt: string | null;
   readonly role: string;
   readonly permissions: readonly string[];
   /** Null if the user signs in with identities of providers alone. */
@@ -50,14 +54,16 @@ export type FoundKey = {
  * A caller with the claims that a token of the account would have. `signedInAt` is when the user proved the password, in
  * milliseconds since 1970; null for an API key, which proves no password.
  */
-export const callerOfAccount = (account: Account, signedInAt: number | null): Caller => ({
+export const callerOfAccount = (account: ClaimedAccount, signedInAt: number | null): Caller => ({
   role: account.role,
   claims: { ...claimsOf(account), ...(signedInAt !== null && { auth_time: toSeconds(signedInAt) }) },
   expiresAt: null,
   refused: null,
 });
 
-const claimsOf = ({ id, name, role, permissions, claims }: Account) => ({
+type ClaimedAccount = Pick<Account, "id" | "name" | "role" | "permissions" | "claims">;
+
+const claimsOf = ({ id, name, role, permissions, claims }: ClaimedAccount) => ({
   ...claims,
   sub: id,
   name,

@@ -39,6 +39,22 @@ test("a user who changes the e-mail with a recent sign-in also signs in with the
     ]);
   }));
 
+test("a confirmed e-mail is confirmed until the account signs in with another one", () =>
+  inTransaction(async (db) => {
+    await db.owner.rows(
+      "update auth_private.accounts set email_confirmed_at = '2030-01-01T12:00:00Z' where user_id = 1",
+    );
+    const confirmed = async () => {
+      const { email, emailConfirmedAt } = await db.owner.call("auth_api.account_of", 1);
+      return [email, emailConfirmedAt && new Date(emailConfirmedAt).toISOString()];
+    };
+    expect(await confirmed()).toEqual(["ada@example.com", "2030-01-01T12:00:00.000Z"]);
+    await move(await signedIn(db, ADA, 601), "ada@new.example");
+    expect(await confirmed()).toEqual(["ada@example.com", "2030-01-01T12:00:00.000Z"]);
+    await move(await signedIn(db, ADA), "ada@other.example");
+    expect(await confirmed()).toEqual(["ada@other.example", null]);
+  }));
+
 test.each<[string, (db: TestTransaction) => Promise<TestCaller> | TestCaller, object]>([
   ["the user with an old sign-in", (db) => signedIn(db, ADA, 601), { role: "authenticated", user: 1 }],
   ["the user with a key", (db) => db.as(ADA, "authenticated", null), { role: "authenticated", user: 1 }],

@@ -5,6 +5,8 @@ language sql stable security definer set search_path = '' as $$
     'id', a.user_id::text,
     'username', coalesce(a.username, e.email),
     'name', a.name,
+    'email', e.email,
+    'emailConfirmedAt', a.email_confirmed_at,
     'role', a.role,
     'permissions', a.permissions,
     'passwordHash', a.password_hash,
@@ -19,9 +21,9 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.account_of(auth.user_id) is $$
-The account of a user: {id, username, name, role, permissions, passwordHash, isDisabled, epoch, hasFactor, claims}; null
-if the user has none. The username is the e-mail that the account signs in with if it has no username. The claims are
-those that the application adds; null without the hook.
+The account of a user: {id, username, name, email, emailConfirmedAt, role, permissions, passwordHash, isDisabled, epoch,
+hasFactor, claims}; null if the user has none. The e-mail is the one that the account signs in with, and the username if
+it has no other. The claims are those that the application adds; null without the hook.
 $$;
 
 create or replace function auth_api.find_account(login text) returns json

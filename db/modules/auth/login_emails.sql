@@ -67,6 +67,12 @@ begin
         'go back to one of them, or try again later';
   end if;
 
+  -- Only the previous e-mail was confirmed.
+  update auth_private.accounts as a
+  set email_confirmed_at = null
+  where a.user_id = set_login_email.user_id
+    and a.email_confirmed_at is not null;
+
   insert into auth_private.security_events (event, user_id, address, detail)
   values (
     'login_email_changed',

@@ -40,6 +40,7 @@ create table auth_private.accounts (
   -- The look-alike form of the username (rest-gateway/auth/login-names.ts). Null: not computed yet, or another account
   -- already has it.
   username_skeleton text,
+  email_confirmed_at timestamptz, -- null until the user has shown that the login e-mail is theirs
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
