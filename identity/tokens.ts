@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import jwt from "jsonwebtoken";
 import type { Config } from "../config/config.ts";
+import type { UserIdType } from "../config/modules.ts";
 import type { Caller } from "../db/caller.ts";
 import { toSeconds } from "./account.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
 import {
   type CacheUse,
   claimsWith,
+  failedClaim,
   headerOf,
   requireClaims,
   TokenError,
@@ -14,14 +16,14 @@ import {
   type Verifier,
 } from "./verified-tokens.ts";
 
-/** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`. */
-export const createTokens = (config: Config, secret: string): Tokens =>
+/** The issuer and verifier of the service's own tokens. `secret` as from `secretOf`; `userId` is that of the opened database. */
+export const createTokens = (config: Config, secret: string, userId: UserIdType | null = null): Tokens =>
   new Tokens({
     ...keysOf(config, secret),
     audience: config.jwtAud,
     anonymousRole: config.dbAnonRole,
     accessSeconds: config.accessTokenTtl,
-    userId: config.authUserId,
+    userId,
   });
 
 /** The keys of the settings. `secret` as from `secretOf`. */
@@ -100,8 +102,8 @@ export type TokenKeys = {
 };
 
 export type TokenOptions = TokenKeys & {
-  /** The type of the ids of users; by default any. */
-  readonly userId?: Config["authUserId"];
+  /** The type of the ids of users; null if there are none, or if no token is verified. */
+  readonly userId?: UserIdType | null;
   /** The audience that tokens are issued with and must contain, or "". */
   readonly audience: string;
   /** The Postgres role of the anon key, whose claim is `anon`. */
@@ -121,11 +123,11 @@ export class Tokens implements Verifier {
   readonly #audience: string;
   readonly #anonymousRole: string;
   readonly #accessSeconds: number;
-  readonly #userId: RegExp;
+  readonly #userId: UserIdType | null;
   readonly #verified = new VerifiedTokens((token) => this.#check(token));
 
-  constructor({ audience, anonymousRole, accessSeconds, userId = "", ...keys }: TokenOptions) {
-    this.#userId = USER_IDS[userId];
+  constructor({ audience, anonymousRole, accessSeconds, userId = null, ...keys }: TokenOptions) {
+    this.#userId = userId;
     this.#audience = audience;
     this.#anonymousRole = anonymousRole;
     this.#accessSeconds = accessSeconds;
@@ -231,7 +233,7 @@ export class Tokens implements Verifier {
 
   #check(token: string): Caller {
     const claims = this.#verify(token);
-    if (!isComplete(claims, this.#userId)) throw new TokenError("invalid");
+    if (!isComplete(claims)) throw new TokenError("invalid");
     const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
     const credential = { kind: "token", id: null } as const;
     return { role, claims, expiresAt: claims.exp * 1000, refused: null, credential };
@@ -251,23 +253,31 @@ export class Tokens implements Verifier {
     const claims = claimsWith(key, token, { issuer: ISSUER });
     if (claims === null) throw new TokenError("invalid");
     requireClaims(claims, { audience: this.#audience, grace: 0 });
+    if (claims.sub !== undefined) requireUserId(claims.sub, this.#userId);
     return claims;
   }
 }
 
-/** The ids of users, by AUTH_USER_ID. */
-const USER_IDS: Readonly<Record<Config["authUserId"], RegExp>> = {
+/** What can be an id of each type. */
+const USER_IDS: Readonly<Record<UserIdType, RegExp>> = {
   uuid: /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i,
   bigint: /^[1-9][0-9]{0,17}$/,
   integer: /^[1-9][0-9]{0,8}$/,
   text: /^\S{1,200}$/,
-  "": /^\S{1,200}$/,
 };
 
+/** Throws TokenError for a subject that no user of the database can have: its functions could not read it. */
+function requireUserId(subject: unknown, type: UserIdType | null): void {
+  if (typeof subject === "string" && USER_IDS[type ?? "text"].test(subject)) return;
+  throw failedClaim(
+    `the access token is not of a user of this service${type === null ? "" : `, whose ids are ${type}`}`,
+  );
+}
+
 /** jsonwebtoken accepts tokens without expiry and of other types. */
-function isComplete(claims: jwt.JwtPayload, userId: RegExp): claims is Claims {
+function isComplete(claims: jwt.JwtPayload): claims is Claims {
   const { exp, role, sub, type }: Readonly<Record<string, unknown>> = claims;
   if (typeof exp !== "number" || typeof role !== "string" || !/^[a-z_][a-z0-9_]{0,62}$/.test(role)) return false;
   if (KEY_ROLES.has(role)) return type === undefined;
-  return type === "access" && typeof sub === "string" && userId.test(sub);
+  return type === "access" && sub !== undefined;
 }

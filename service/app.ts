@@ -55,8 +55,8 @@ export type AppOptions = {
 export async function createApp(options: AppOptions) {
   const { log, url, onInternalError } = options;
   const secret = await secretOf(options.config);
-  const tokens = createTokens(options.config, secret);
   const opened = await options.open();
+  const tokens = createTokens(options.config, secret, opened.userId);
   let close = async () => opened.cluster?.stop();
   try {
     const settings = new LiveSettings({ config: options.config, url: opened.logins.data, log: settingsLog(log) });

@@ -67,13 +67,19 @@ async function refuseForeignSchemas(client: pg.ClientBase, added: readonly Modul
 
 /** The type of ids is chosen once: tables, functions and policies depend on it. */
 export async function refuseOtherIds(client: pg.ClientBase, userId: UserIdType | "") {
-  const { rows } = await client.query<{ type: string }>(
+  const type = await userIdIn(client);
+  if (userId === "" || type === userId) return;
+  throw new MigrationFailure(
+    `AUTH_USER_ID is ${userId}, but the ids of users in this database are ${type}: the type was chosen at installation.`,
+  );
+}
+
+/** The type of the ids of users in a database with modules. */
+export async function userIdIn(client: pg.ClientBase): Promise<UserIdType> {
+  const { rows } = await client.query<{ type: UserIdType }>(
     "select format_type(typbasetype, null) as type from pg_type where oid = to_regtype('auth.user_id')",
   );
-  if (userId === "" || rows[0]?.type === userId) return;
-  throw new MigrationFailure(
-    `AUTH_USER_ID is ${userId}, but the ids of users in this database are ${rows[0]?.type}: the type was chosen at installation.`,
-  );
+  return rows[0]!.type;
 }
 
 /** What a database has of a module, and what a start would do there. */

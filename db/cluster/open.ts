@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type pg from "pg";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
+import type { UserIdType } from "../../config/modules.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
 import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
@@ -11,6 +12,7 @@ import type { MigrationLog } from "./graphile-migrate.ts";
 import { type Installation, migrate } from "./migrate.ts";
 import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
+import { userIdIn } from "./modules.ts";
 import { type Editor, findLogins, type Logins, provisionLogins } from "./provision.ts";
 
 export type OpenOptions = Pick<
@@ -56,6 +58,8 @@ export type OpenedDatabase = {
   /** A connection string for task workers that bypasses the pooler; null when the database has no tasks. */
   readonly tasksUrl: string | null;
   readonly changes: ChangesConfig;
+  /** The type of the ids of its users; null without accounts. */
+  readonly userId: UserIdType | null;
   /** Whether the role of the service key bypasses row-level security. */
   readonly hasServiceKey: boolean;
   /** The embedded server; null with an external one. */
@@ -95,12 +99,12 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     const { changesPublication: publication, schemas, changesUrl } = options;
     const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
     const logins = { data: url, admin: url, service: url, auth: url, tasks: url, changes: url };
-    return { logins, listenUrl: directUrl, tasksUrl: null, changes, hasServiceKey: true };
+    return { logins, listenUrl: directUrl, tasksUrl: null, changes, userId: null, hasServiceKey: true };
   }
-  const { modules, authUserId: userId, migrationsFolder } = options;
+  const { modules, authUserId, migrationsFolder } = options;
   const mayChange = options.migrate !== "check";
   const folder = options.migrate === "modules" ? null : migrationsFolder;
-  const installation = { folder, modules, userId };
+  const installation = { folder, modules, userId: authUserId };
   if (mayChange) await migrate(directUrl, options.log, installation);
   else await refuseIncomplete(directUrl, installation, options.secret);
   if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
@@ -125,6 +129,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     listenUrl: withLogin(directUrl, logins.data),
     tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
     changes,
+    userId: options.hasAuth ? await withClient(directUrl, userIdIn) : null,
     hasServiceKey,
   };
 }
