@@ -7,6 +7,7 @@ import { findChanges } from "../db/changes/mode.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { refuseOldServer, refuseUnservable } from "../db/cluster/open.ts";
+import { whyNoServiceKey } from "../db/cluster/service-key.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
 import { readAdvice } from "./advise.ts";
@@ -83,6 +84,8 @@ async function* checkRoles(client: pg.Client, config: Config): Checks {
     await refuseUnservable(client, { anonymousRole: config.dbAnonRole, schemas: config.dbSchemas });
   }
   yield ok(`${logins.join(", ")} may become the roles of callers`);
+  const noServiceKey = config.isManaged ? await whyNoServiceKey(client) : null;
+  if (noServiceKey !== null) yield warning(noServiceKey);
 }
 
 async function* checkGrants(directUrl: string, config: Config): Checks {

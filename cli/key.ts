@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
+import { whyNoServiceKey } from "../db/cluster/service-key.ts";
 import { hashOf, newKey } from "../identity/secrets.ts";
 import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
 
@@ -49,7 +50,11 @@ function readArguments(args: string[]): { readonly help: boolean; readonly given
 
 const usageError = (message: string) => new CommandError(2, `${message}; see ${COMMAND} key --help`);
 
-async function create(keys: KeyRepository, kind: "anon" | "service", name: string): Promise<string> {
+type KeyKind = "anon" | "service";
+
+async function create(keys: KeyRepository, kind: KeyKind, name: string): Promise<string> {
+  const refusal = kind === "service" ? await keys.whyNoService() : null;
+  if (refusal !== null) throw new CommandError(1, refusal);
   try {
     return `${await keys.create(kind, name)}\n`;
   } catch (error) {
@@ -91,8 +96,13 @@ class KeyRepository {
     this.#client = client;
   }
 
+  /** Why a service key would be refused; null if it would not. */
+  whyNoService(): Promise<string | null> {
+    return whyNoServiceKey(this.#client);
+  }
+
   /** Returns the key, which cannot be read again. Rejects with the errors of the database. */
-  async create(kind: "anon" | "service", name: string): Promise<string> {
+  async create(kind: KeyKind, name: string): Promise<string> {
     const { key, prefix } = newKey(kind);
     // Only the hash: the database may log what it is sent.
     const { rows } = await this.#client.query<{ id: string }>(

@@ -14,6 +14,7 @@ import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
 import { userIdIn } from "./modules.ts";
 import { type Editor, findLogins, type Logins, provisionLogins } from "./provision.ts";
+import { whyNoServiceKey } from "./service-key.ts";
 
 export type OpenOptions = Pick<
   Config,
@@ -113,8 +114,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     ? await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules)
     : (await findLogins(directUrl, url, secret)).logins;
   await withClient(logins.data, (client) => refuseUnservable(client, options));
-  const hasServiceKey = await withClient(directUrl, bypassesRowSecurity);
-  if (!hasServiceKey) options.log("warning", NO_SERVICE_KEY);
+  const noServiceKey = await withClient(directUrl, whyNoServiceKey);
+  if (noServiceKey !== null) options.log("warning", noServiceKey);
   const changesUrl = withLogin(directUrl, logins.changes);
   const changes = await withClient(directUrl, async (owner) => {
     if (mayChange && options.seed === "demo" && options.seedFile !== null)
@@ -130,17 +131,8 @@ async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDa
     tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
     changes,
     userId: options.hasAuth ? await withClient(directUrl, userIdIn) : null,
-    hasServiceKey,
+    hasServiceKey: noServiceKey === null,
   };
-}
-
-const NO_SERVICE_KEY =
-  "the service key is refused, because the role service_role does not bypass row-level security: a superuser can run alter role " +
-  "service_role bypassrls, then restart the service";
-
-async function bypassesRowSecurity(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query("select rolbypassrls as bypasses from pg_roles where rolname = 'service_role'");
-  return rows[0].bypasses;
 }
 
 /** MIGRATE=check: rejects, and names what is missing, if a start with MIGRATE=on would change the database. */

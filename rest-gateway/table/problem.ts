@@ -94,7 +94,7 @@ export const TABLE_CODES: Readonly<
   "expired key": ["PGRST301", "Invalid API key", "Send a valid key in the header apikey."],
   "anonymous off": ["PGRST302", "Anonymous access is disabled", "Send a token: Authorization: Bearer."],
   disagreement: ["PGRST301", "apikey and Authorization identify different callers"],
-  "service key off": ["42501", "the service key is off: the role service_role does not bypass row-level security"],
+  "service key off": "42501",
   "service key in browser": [
     "42501",
     "the service key must not be used in a browser",

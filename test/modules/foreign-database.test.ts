@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { Readable } from "node:stream";
-import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { moduleCommand } from "../../cli/module.ts";
@@ -8,16 +7,8 @@ import { user } from "../../cli/user.ts";
 import { USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
 import { hashCheaply } from "../support/cluster.ts";
 import { startTestService } from "../support/service.ts";
-import {
-  applicationOf,
-  connected,
-  type ForeignServer,
-  hasServer,
-  ROLES,
-  startForeignServer,
-} from "./foreign-server.ts";
+import { applicationOf, type ForeignServer, hasServer, ROLES, startForeignServer } from "./foreign-server.ts";
 
-const REFUSED = "the service key is off: the role service_role does not bypass row-level security";
 const PASSWORD = "Correct-Horse-7!";
 
 const PAGE = readFileSync("docs/modules.md", "utf8");
@@ -151,30 +142,6 @@ describe.skipIf(!hasServer)("beside the tables of another application", () => {
     );
     expect(roles).toHaveLength(ROLES.length);
     await database.drop();
-  });
-
-  test("without the right to bypass row-level security there is no service key, and all else works", async () => {
-    const root = await connected(server.cluster.url("postgres"));
-    await root.query("alter role service_role nobypassrls");
-    onTestFinished(async () => {
-      await root.query("alter role service_role bypassrls");
-      await root.end();
-    });
-    const database = await server.makeDatabase("shop_managed", "create table public.things (id integer primary key)");
-    await database.owner.query("insert into things values (1)");
-    const lines: string[] = [];
-    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
-    const options = { definition: NO_APPLICATION };
-    const { service, url, stop } = await startTestService(SETTINGS, database, log, undefined, options);
-    onTestFinished(stop);
-    await database.owner.query("grant select on things to anon");
-    const read = async (role: "anon" | "service_role") => {
-      const response = await fetch(`${url}/rest/v1/things`, { headers: { apikey: service.tokens.issueKey(role) } });
-      return [response.status, await response.json()];
-    };
-    await expect.poll(() => read("anon")).toEqual([200, [{ id: 1 }]]);
-    expect(await read("service_role")).toMatchObject([403, { code: "42501", message: REFUSED }]);
-    expect(lines.join("")).toContain("the service key is refused, because the role service_role does not bypass");
   });
 
   test("a schema auth of something else, such as Supabase, is refused and stays", async () => {
