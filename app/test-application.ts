@@ -1,4 +1,5 @@
 import { type Config, readConfig, variablesOf } from "../config/config.ts";
+import { MODULE_NAMES } from "../config/modules.ts";
 import { type Application, applicationOf, settingsOf } from "./application.ts";
 import type { Definition } from "./load.ts";
 
@@ -28,6 +29,13 @@ const SETTINGS = {
   SEED: "none",
 };
 
+/** A database of the tests has no other tool that migrates it, and is always new. */
+function migrateOf({ MIGRATE, MODULES }: Readonly<Record<string, unknown>>): Readonly<Record<string, string>> {
+  if (MIGRATE === "modules" && !MODULES)
+    return { MIGRATE: "on", MODULES: MODULE_NAMES.filter((name) => name !== "feed").join() };
+  return MIGRATE === "off" ? {} : { MIGRATE: "on" };
+}
+
 /** The application on a database of the tests. Throws ConfigError. */
 export function onTestDatabase(
   definition: Definition,
@@ -35,7 +43,13 @@ export function onTestDatabase(
   settings: Readonly<Record<string, string>> = {},
 ): { readonly config: Config; readonly application: Application } {
   const own = settingsOf(definition);
-  const environment = { ...variablesOf(own.declared), ...SETTINGS, DATABASE_URL: databaseUrl, ...settings };
+  const environment = {
+    ...variablesOf(own.declared),
+    ...SETTINGS,
+    ...migrateOf(own.settings),
+    DATABASE_URL: databaseUrl,
+    ...settings,
+  };
   const config = readConfig(environment, own);
   return { config, application: applicationOf(definition, config) };
 }

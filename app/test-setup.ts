@@ -1,8 +1,12 @@
 // What applications name as a globalSetup of vitest: "content-service/test/setup".
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { ConfigError, folderIn } from "../config/config.ts";
+import { baseOf, loadBase } from "../db/cluster/base.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
+import { installModules } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { startTestCluster } from "../db/cluster/test-cluster.ts";
 import { createLog } from "../http/pipeline/log.ts";
@@ -33,15 +37,25 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** With `current.sql`, which is tested before it is committed. */
 async function prepare(definition: Definition, url: string): Promise<void> {
-  const seeded = onTestDatabase(definition, url, { SEED: "demo" });
-  const { migrationsFolder } = seeded.application;
-  if (migrationsFolder === null)
-    throw new ConfigError(`the application has no ${MIGRATIONS}, which make the database of the tests`);
-  if (await hasCurrent(migrationsFolder)) {
+  const { config, application } = onTestDatabase(definition, url);
+  const { migrationsFolder, seedFile } = application;
+  const base = baseOf(join(application.folder!, "db"));
+  if (migrationsFolder === null && base === null)
+    throw new ConfigError(`the application has no ${MIGRATIONS}, which make the database of the tests, and no db/base`);
+  if (base !== null) {
+    const choice = { modules: config.modules, userId: config.authUserId };
+    if (config.isManaged) await installModules(url, () => {}, choice);
+    await loadBase(url, base);
+  }
+  if (!config.isManaged) {
+    if (seedFile !== null) await withClient(url, async (owner) => owner.query(await readFile(seedFile, "utf8")));
+    return;
+  }
+  if (migrationsFolder !== null && (await hasCurrent(migrationsFolder))) {
     await open(onTestDatabase(definition, url));
     await applyCurrent(url, () => {}, migrationsFolder);
   }
-  await open(seeded);
+  await open(onTestDatabase(definition, url, { SEED: "demo" }));
 }
 
 const open = (configured: ReturnType<typeof onTestDatabase>) => openConfigured(configured, createLog("error"));

@@ -1,7 +1,8 @@
+import { join } from "node:path";
 import pg from "pg";
 import { advise } from "../advisor/advisor.ts";
 import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
-import { MODULES } from "../modules/modules.ts";
+import { baseOf, loadBase } from "./base.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { applyCurrent, compileSchema, rerunCurrent } from "./graphile-migrate.ts";
@@ -9,7 +10,6 @@ import { notIncluded } from "./includes.ts";
 import { type Installation, installModules, migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
 import { schemaOf } from "./migrations-folder.ts";
-import { removeModules } from "./module-removal.ts";
 import type { ModuleChoice } from "./modules.ts";
 
 const DROP_ROLES = `
@@ -47,24 +47,34 @@ export async function compareSchema(
   { withCurrent, ...installation }: CompareOptions,
 ): Promise<Comparison> {
   const { folder } = installation;
+  const base = baseOf(join(folder, ".."));
   const unused = await notIncluded(schemaOf(folder));
   const migrated = await describeNew(cluster, "migrated", async (url) => {
-    if (!withCurrent) return migrate(url, () => {}, installation);
     await installModules(url, () => {}, installation);
+    await loadBase(url, base);
+    if (!withCurrent) return migrate(url, () => {}, installation);
     await applyCurrent(url, () => {}, folder);
     await rerunCurrent(url, folder);
   });
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
     await installModules(url, () => {}, installation);
+    await loadBase(url, base);
+    const known = base === null ? [] : await connected(url, findingsInBase);
     const text = await compileSchema(url, folder);
     await query(url, text).catch(async (error) => {
       throw await explainFailure(error, url, { file: "db/schema/schema.sql", text });
     });
-    findings = await connected(url, findingsIn);
+    findings = (await connected(url, (client) => findingsIn(client))).filter(
+      (finding) => !known.some((other) => isSame(finding, other)),
+    );
   });
   return { differences: differences(migrated, compiled), notIncluded: unused, objects: compiled.length, findings };
 }
+
+/** What the base has is not a mistake of the application. */
+const isSame = (finding: Finding, other: Finding): boolean =>
+  finding.rule === other.rule && finding.object === other.object;
 
 /** Creates a database, describes it and drops it, with its roles: the next database must create them itself. */
 async function describeNew(
@@ -83,24 +93,49 @@ async function describeNew(
 }
 
 /**
- * Calls back while new databases of the cluster have the modules of the service, as graphile-migrate expects them for the
- * migrations of an application. Drops the databases `content` and `shadow` afterwards.
+ * Calls back while new databases of the cluster have the modules of the service, and the base of the application, as graphile-migrate
+ * expects them for the migrations. Drops the databases `content` and `shadow` afterwards.
  */
-export async function withModules<T>(cluster: Cluster, choice: ModuleChoice, work: () => Promise<T>): Promise<T> {
+export async function withModules<T>(
+  cluster: Cluster,
+  { folder, ...choice }: ModuleChoice & { readonly folder: string },
+  work: () => Promise<T>,
+): Promise<T> {
   const template = cluster.url("template1");
-  await installModules(template, () => {}, choice);
+  const base = baseOf(join(folder, ".."));
   try {
+    await installModules(template, () => {}, choice);
+    await loadBase(template, base);
     await query(cluster.url("postgres"), "create database content");
     return await work();
   } finally {
     for (const name of ["content", "shadow"]) await query(cluster.url("postgres"), `drop database if exists ${name}`);
-    await connected(template, (client) => removeModules(client, MODULES));
+    for (const statement of EMPTY_TEMPLATE) await query(cluster.url("postgres"), statement);
     await query(cluster.url("postgres"), DROP_ROLES);
   }
 }
 
-async function findingsIn(client: pg.Client): Promise<readonly Finding[]> {
-  const roles = ["anon", ...CALLER_ROLES];
+const EMPTY_TEMPLATE = [
+  "alter database template1 is_template false",
+  "drop database template1",
+  "create database template1 template template0 is_template true",
+];
+
+/** For every role: a migration may grant roles of the base to callers. */
+async function findingsInBase(client: pg.Client): Promise<readonly Finding[]> {
+  const { rows } = await client.query<{ name: string }>(
+    "select rolname as name from pg_roles where rolname !~ '^pg_' and not rolsuper",
+  );
+  return findingsIn(
+    client,
+    rows.map(({ name }) => name),
+  );
+}
+
+async function findingsIn(
+  client: pg.Client,
+  roles: readonly string[] = ["anon", ...CALLER_ROLES],
+): Promise<readonly Finding[]> {
   return (await advise(client, { schemas: ["public"], logins: [], roles })).findings;
 }
 

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { appendFile, chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, expect, test } from "vitest";
+import { migrationCommand } from "../../cli/migration.ts";
 import { PROJECT } from "../support/command.ts";
 
 const TESTED = join(PROJECT, "test/applications/tested");
@@ -51,6 +52,36 @@ test("a policy of current.sql that lets others read fails the tests, with exit c
   expect(stdout).toMatch(/current\.sql is not committed[\s\S]*Tests +2 failed \| 1 passed/);
   expect(stderr).toContain("- | bob | 2-5 |");
   expect(stderr).toContain("+ | bob | all |");
+});
+
+test("db/base has what the database had before the application: tests, migrate check and commit begin with it", async () => {
+  await mkdir(join(home, "db/base"));
+  await writeFile(join(home, "db/base/roles.sql"), "create role clerk;\n");
+  const dump =
+    "\\restrict k\nselect set_config('search_path', '', false);\ncreate table public.stores (id integer primary key);\n";
+  await writeFile(join(home, "db/base/schema.sql"), `${dump}grant select on public.stores to clerk;\n\\unrestrict k\n`);
+  const grant = "grant clerk to authenticated;\n";
+  await writeFile(join(home, "db/schema/stores.sql"), grant);
+  await appendFile(join(home, "db/schema/schema.sql"), "--!include stores.sql\n");
+  await writeFile(join(home, "db/migrations/current.sql"), "--!include stores.sql\n");
+  const committed = await migrationCommand(["commit", "clerks"], { environment: { APPLICATION: home } });
+  expect(committed).toBe("db/migrations/committed/000002-clerks.sql has been written.\n");
+  const reads = `import { testDatabase } from "content-service/test";
+import { expect, test } from "vitest";
+
+const db = await testDatabase();
+test("users read stores", async () => {
+  expect(await db.as(await db.account("ada")).query("select id from stores")).toEqual([]);
+});
+`;
+  await writeFile(join(home, "test/stores.test.ts"), reads);
+  const { code, stdout } = await run("stores");
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/same database[\s\S]*Tests +1 passed/)]);
+  await writeFile(join(home, "db/base/schema.sql"), `${dump}\ncreate table public.stores ();\n`);
+  expect(await run()).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('db/base/schema.sql, line 5: relation "stores" already exists (42P07)'),
+  });
 });
 
 test("nothing runs after an error in the types", async () => {
