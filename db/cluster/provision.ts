@@ -142,12 +142,23 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
     else await revoke(client, editor.role, role);
   }
   if (kind === "data") await revoke(client, "admin", role);
+  if (kind === "data") await letOwnerBecome(client, role);
   if (kind === "data" && modules.includes("tasks")) await grantTasks(client, anonymousRole, role);
   if (kind === "auth" && modules.includes("auth")) {
     await client.query(`grant usage on schema auth_api to ${name}`);
     await client.query(`grant execute on all functions in schema auth_api to ${name}`);
   }
   await client.query("commit");
+}
+
+/** Commands of the owner read the schema with the rights of callers. Since PostgreSQL 16 the creator of a role may not act as it. */
+async function letOwnerBecome(client: pg.Client, login: string): Promise<void> {
+  const { rows } = await client.query<{ may: boolean }>(
+    `select pg_has_role($1,
+       case when current_setting('server_version_num')::integer >= 160000 then 'set' else 'member' end) as may`,
+    [login],
+  );
+  if (!rows[0]!.may) await client.query(`grant ${quoteIdentifier(login)} to current_user`);
 }
 
 /**

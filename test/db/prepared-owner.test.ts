@@ -1,10 +1,12 @@
 import { existsSync, readFileSync } from "node:fs";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import { outcomeOf } from "../../cli/command.ts";
+import { doctor } from "../../cli/doctor.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
-import { startTestService, type TestService } from "../support/service.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const [, PREPARATION] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
@@ -74,6 +76,8 @@ test.each([
     const { apikey } = headers;
     const notes = async () => (await fetch(`${first.url}/rest/v1/notes`, { headers: { apikey } })).status;
     await expect.poll(notes, POLL).toBe(200);
+    const { stdout } = await outcomeOf(doctor([], { DATABASE_URL: database.url, JWT_SECRET }));
+    expect(stdout.split("\n").filter((line) => line.startsWith("error"))).toEqual([]);
     await first.stop();
 
     // A second start, with another signing secret, changes nothing.
