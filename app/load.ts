@@ -6,6 +6,12 @@ import type { Config } from "./index.ts";
 import { lineIn } from "./origin.ts";
 
 export const CONFIG_FILE = "content-service.config.ts";
+/** The same in an image, which has JavaScript. */
+const COMPILED_FILE = "content-service.config.js";
+
+/** The configuration of the application in a folder; null if there is none. */
+export const configFileIn = (folder: string): string | null =>
+  [CONFIG_FILE, COMPILED_FILE].map((name) => join(folder, name)).find((file) => existsSync(file)) ?? null;
 
 /** The configuration of an application, before the environment is known. */
 export type Definition = {
@@ -36,8 +42,8 @@ const MEMBERS: Readonly<Record<keyof Config, true>> = {
 export async function loadApplication(folder?: string): Promise<Definition> {
   const found = findApplication(folder);
   if (found === null) return NO_APPLICATION;
-  const file = join(found, CONFIG_FILE);
-  if (!existsSync(file)) throw new ConfigError(`${found} is not an application: it has no ${CONFIG_FILE}`);
+  const file = configFileIn(found);
+  if (file === null) throw new ConfigError(`${found} is not an application: it has no ${CONFIG_FILE}`);
   const { default: config } = await import(pathToFileURL(file).href).catch((error) => {
     throw new ConfigError(`${lineOf(error, found) ?? file}: ${(error as Error).message}`, { cause: error });
   });
@@ -56,7 +62,7 @@ export const findApplication = (folder?: string): string | null =>
   folder === undefined ? nearestFolder(process.cwd()) : resolve(folder);
 
 function nearestFolder(from: string): string | null {
-  if (existsSync(join(from, CONFIG_FILE))) return from;
+  if (configFileIn(from) !== null) return from;
   const parent = dirname(from);
   return parent === from ? null : nearestFolder(parent);
 }

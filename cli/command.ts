@@ -1,3 +1,5 @@
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import pg from "pg";
 import { type Configured, configure } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
@@ -52,6 +54,15 @@ export const readService = (environment?: Environment): Promise<Configured> =>
 /** The same without the application. */
 export const readSettings = async (environment?: Environment): Promise<Config> =>
   (await readService(environment)).config;
+
+/** A program of a package that the application has installed. Throws CommandError. */
+export function programOf(folder: string, name: string, program: string): string {
+  try {
+    return join(dirname(createRequire(join(folder, "package.json")).resolve(`${name}/package.json`)), program);
+  } catch {
+    throw new CommandError(2, `${name} is not installed in ${folder}: npm install --save-dev ${name}`);
+  }
+}
 
 /** Connects as the owner to DATABASE_URL, or to the running embedded database. Throws CommandError. */
 export async function withOwner<Result>(

@@ -102,6 +102,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "manage anon and service keys",
     load: async () => (await import("./key.ts")).key,
   },
+  image: {
+    about: "make the files of a container image from an application",
+    load: async () => (await import("./image.ts")).image,
+  },
   ready: {
     about: "ask the service on this machine whether it is ready, for health checks",
     load: async () => (await import("./ready.ts")).ready,

@@ -1,11 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { CONFIG_FILE } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
-import { CommandError, readService } from "./command.ts";
+import { CommandError, programOf, readService } from "./command.ts";
 import { migrationCommand } from "./migration.ts";
 
 const HELP = `\
@@ -31,15 +30,6 @@ export async function testCommand(args: string[]): Promise<string> {
   if (migrationsFolder !== null) process.stdout.write(await migrationCommand(["check"], { folder: migrationsFolder }));
   await run(folder, vitest, ["run", ...args]);
   return "";
-}
-
-/** A program of a package that the application has installed. */
-function programOf(folder: string, name: string, program: string): string {
-  try {
-    return join(dirname(createRequire(join(folder, CONFIG_FILE)).resolve(`${name}/package.json`)), program);
-  } catch {
-    throw new CommandError(2, `${name} is not installed in ${folder}: npm install --save-dev ${name}`);
-  }
 }
 
 /** Runs a program of Node in the folder, with the terminal of this process. It says itself why it fails. */

@@ -18,7 +18,7 @@ import { flushCompileCache } from "node:module";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Configured } from "../app/configured.ts";
-import { CONFIG_FILE } from "../app/load.ts";
+import { configFileIn } from "../app/load.ts";
 import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/system-user.ts";
 
 /**
@@ -87,7 +87,7 @@ function assertUsable({ config, application, reread }: Configured, user: SystemU
   const { embedded, dataDir, takeover, advisorAccepted, port, adminPort } = config;
   for (const each of [port, adminPort]) assertPort(each);
   // For worker processes, modules that are loaded later, and a reload of the settings.
-  const own = application.folder === null ? [] : [join(application.folder, CONFIG_FILE)];
+  const own = application.folder === null ? [] : [configFileIn(application.folder)!];
   const files = [process.execPath, import.meta.filename, ...own, ...(advisorAccepted ? [advisorAccepted] : [])];
   for (const file of files) closeSync(openSync(file, "r"));
   readAgain(reread);

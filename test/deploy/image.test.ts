@@ -1,56 +1,30 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
-import { randomInt } from "node:crypto";
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { kill, PROJECT } from "../support/command.ts";
+import { kill } from "../support/command.ts";
+import { Containers, canRunContainers, Dockerfile, readyAt } from "../support/container.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
-const DOCKERFILE = readFileSync("deploy/image/Dockerfile", "utf8");
-const instruction = (name: string) => new RegExp(`^${name} (.*)$`, "m").exec(DOCKERFILE)![1]!;
-const ENTRYPOINT: readonly string[] = JSON.parse(instruction("ENTRYPOINT"));
-const HEALTHCHECK: readonly string[] = JSON.parse(instruction("HEALTHCHECK").replace(/^.* CMD /, ""));
-const ENVIRONMENT = Object.fromEntries(
-  instruction("ENV")
-    .split(" ")
-    .map((each) => each.split("=")),
-);
+const DOCKERFILE = new Dockerfile("deploy/image/Dockerfile");
 
-/** Starts a command as another user in a root file system that cannot be written, in which it is the first process. */
-const CONTAINER = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t proc proc "$0/proc" &&
-  user="$1" && shift && exec unshare --root="$0" --wd=/app --setuid="$user" --setgid="$user" -- "$@"`;
-const NAMESPACES = ["--mount", "--pid", "--fork", "--kill-child"];
-const isPossible = spawnSync("unshare", [...NAMESPACES, "true"]).status === 0;
-
-describe.skipIf(!isPossible)("the container image", () => {
+describe.skipIf(!canRunContainers)("the container image", () => {
   const folder = mkdtempSync(join(tmpdir(), "content-service-image-"));
   const image = join(folder, "root");
-  const user = String(randomInt(100_000, 1_000_000));
-  const running: ChildProcess[] = [];
+  const containers = new Containers(image, DOCKERFILE);
   let database: TestDatabase;
   beforeAll(async () => {
     execFileSync(process.execPath, ["deploy/image/build.ts", image]);
     database = await createTestDatabase();
   });
   afterAll(async () => {
-    for (const { pid } of running) kill(pid!, "SIGKILL");
+    containers.end();
     await database?.drop();
     rmSync(folder, { recursive: true, force: true });
   });
-
-  const run = (command: readonly string[], settings: Readonly<Record<string, string>>) => {
-    const child = spawn("unshare", [...NAMESPACES, "sh", "-c", CONTAINER, image, user, ...command], {
-      cwd: PROJECT,
-      env: { PATH: process.env.PATH, ...ENVIRONMENT, ...settings },
-    });
-    running.push(child);
-    const exited = new Promise((resolve) => child.once("close", resolve));
-    return { child, exited, output: text(child.stdout!), errors: text(child.stderr!) };
-  };
 
   test("has one program, and neither a shell, a package manager, a database server nor GraphiQL", () => {
     const files = execFileSync("find", [image, "-type", "f", "-printf", "%P\\n"], { encoding: "utf8" })
@@ -68,15 +42,10 @@ describe.skipIf(!isPossible)("the container image", () => {
   test("serves as any user on a read-only file system, and its health check needs no shell", async () => {
     const port = String(await findFreePort());
     const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, API_KEY_REQUIRED: "off" };
-    const service = run(ENTRYPOINT, settings);
-    const ready = () =>
-      fetch(`http://127.0.0.1:${port}/ready`).then(
-        ({ status }) => status,
-        () => 0,
-      );
-    await expect.poll(ready, { timeout: 60_000 }).toBe(200);
+    const service = containers.run(DOCKERFILE.command, settings);
+    await expect.poll(readyAt(port), { timeout: 60_000 }).toBe(200);
 
-    const check = run(HEALTHCHECK, { PORT: port });
+    const check = containers.run(DOCKERFILE.healthCheck, { PORT: port });
     expect([await check.exited, await check.output]).toEqual([0, "ready\n"]);
     const query = JSON.stringify({ query: "{ articles(first: 1) { totalCount } }" });
     const headers = { "content-type": "application/json" };
@@ -90,18 +59,17 @@ describe.skipIf(!isPossible)("the container image", () => {
     expect(graphql).toMatchObject({ data: { articles: { totalCount: expect.any(Number) } } });
     expect([rest, docs]).toEqual([[{ id: 1 }], 200]);
 
-    const [first] = execFileSync("pgrep", ["--parent", String(service.child.pid)], { encoding: "utf8" }).split("\n");
-    const status = readFileSync(`/proc/${first}/status`, "utf8");
-    expect(status).toMatch(new RegExp(`^Uid:\\s+${user}\\s+${user}\\s`, "m"));
-    kill(Number(first), "SIGTERM");
+    const status = readFileSync(`/proc/${service.pid}/status`, "utf8");
+    expect(status).toMatch(new RegExp(`^Uid:\\s+${containers.user}\\s+${containers.user}\\s`, "m"));
+    kill(service.pid, "SIGTERM");
     expect([await service.exited, await service.errors]).toEqual([0, ""]);
     expect((await service.output).split("\n").filter((line) => /"level":"(warn|error|fatal)"/.test(line))).toEqual([]);
   });
 
   test("without DATABASE_URL, or with GRAPHIQL=on, the service says what is missing, and does not start", async () => {
     const services = [
-      run(ENTRYPOINT, { PORT: "0" }),
-      run(ENTRYPOINT, { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", GRAPHIQL: "on" }),
+      containers.run(DOCKERFILE.command, { PORT: "0" }),
+      containers.run(DOCKERFILE.command, { DATABASE_URL: database.url, JWT_SECRET, PORT: "0", GRAPHIQL: "on" }),
     ];
     expect(await Promise.all(services.map(({ exited }) => exited))).toEqual([2, 1]);
     const [first, second] = await Promise.all([services[0]!.errors, services[1]!.output]);
