@@ -27,6 +27,7 @@ export const MODULES: readonly Module[] = [
     schemas: ["auth_private", "auth_api"],
     callerFunctions: [
       "is_email",
+      "has_account",
       "add_account",
       "act_as",
       "use_hook",

@@ -3,7 +3,7 @@ do $$
 declare
   ada constant uuid := '00000000-0000-4000-8000-000000000001';
 begin
-  if auth_api.has_account(ada) then return; end if;
+  if auth.has_account(ada) then return; end if;
 
   perform auth.add_account(ada, 'Ada Lovelace', 'ada@example.com', 'ada',
     '$argon2id$v=19$m=19456,t=2,p=1$Hn2Kkgoh1wCB1BxgFs6QRg$809Ron1c97l7cfN9iCxtVb2RdIjtgScVsQPf6E2jmtE');

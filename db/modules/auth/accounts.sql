@@ -50,6 +50,13 @@ $$;
 
 comment on function auth_api.has_account(auth.user_id) is 'Whether a user has an account.';
 
+create or replace function auth.has_account(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return auth_api.has_account(user_id);
+
+comment on function auth.has_account(auth.user_id) is
+  'For seeds and imports of the application: whether a user has an account.';
+
 create or replace function auth.add_account(
   user_id auth.user_id, name text, email text, username text default null, password_hash text default null,
   role text default 'authenticated', disabled_at timestamptz default null,
@@ -79,9 +86,13 @@ e-mail, the user signs in with the e-mail. The password is an argon2id hash as a
 in with an identity of a provider. Texts that look alike have the same skeleton, which the service computes.
 $$;
 
-revoke all on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
+revoke all on function
+  auth.has_account(auth.user_id),
+  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
   from public;
-grant execute on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
+grant execute on function
+  auth.has_account(auth.user_id),
+  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
   to auth_owner;
 
 create or replace function auth_private.sign_up(

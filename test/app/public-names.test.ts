@@ -1,0 +1,28 @@
+import { globSync, readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+
+const PROMISE = readFileSync("docs/upgrades.md", "utf8");
+/** The schemas that docs/upgrades.md calls private, and what is public in them. */
+const [, listed = ""] = /^- the schemas (`[\s\S]*?) Do not refer/m.exec(PROMISE) ?? [];
+const [, triggers = ""] = /^\| the triggers (.*?) \|/m.exec(PROMISE) ?? [];
+const namesIn = (text: string) => text.match(/(?<=`)[\w.]+(?=`)/g) ?? [];
+const PRIVATE = namesIn(listed).filter((name) => name !== "tasks" && name !== "realtime");
+
+/** What of them a text names. */
+const privateNames = (text: string): readonly string[] =>
+  [...text.matchAll(new RegExp(`\\b(?:${PRIVATE.join("|")})\\.\\w+`, "g"))].map(([name]) => name);
+
+test.each([...globSync("template/**/*.{sql,ts,json,yml,md}"), "docs/applications.md", "docs/modules.md"])(
+  "%s names nothing of the private schemas",
+  (file) => {
+    expect(PRIVATE).toContain("auth_api");
+    expect(privateNames(readFileSync(file, "utf8"))).toEqual([]);
+  },
+);
+
+test("docs/dba-guide.md names only functions that docs/upgrades.md promises", () => {
+  const named = privateNames(readFileSync("docs/dba-guide.md", "utf8")).filter((name) => name.startsWith("auth_"));
+  const promised = [...namesIn(triggers), "auth_private.providers"];
+  expect(new Set(named)).toEqual(new Set(promised));
+  expect(PROMISE).toContain("| the table `auth_private.providers` |");
+});
