@@ -1,6 +1,17 @@
 // What a container image consists of: Node with its libraries, and the installed packages of production.
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, globSync, lstatSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { CommandError } from "./command.ts";
 
@@ -108,7 +119,7 @@ function copyPackage(from: string, to: string): void {
 
 function copyLink(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
-  cpSync(from, to, { verbatimSymlinks: true });
+  symlinkSync(readlinkSync(from), to);
 }
 
 /** The files that the dynamic linker loads with a program, under the names that it looks for; none for a program of another system. */
