@@ -29,7 +29,14 @@ const NAMES: Readonly<Record<string, string>> = {
 
 /** The files of the template for `--bare`: those in this folder, and some of the others. */
 const BARE = "bare/";
-const ALSO_BARE = ["db/schema/public.sql", "gitignore", "npmrc", "package.template.json", "tsconfig.json"];
+const ALSO_BARE = [
+  "db/schema/public.sql",
+  "gitignore",
+  "npmrc",
+  "package.template.json",
+  "pnpm-workspace.yaml",
+  "tsconfig.json",
+];
 
 /** The migrations include files of the schema under this name: a link, which a package cannot contain. */
 const FIXTURES = "db/migrations/fixtures";

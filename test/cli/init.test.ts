@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { parse } from "yaml";
 import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { init } from "../../cli/init.ts";
@@ -55,6 +56,7 @@ test("--bare makes only configuration, packages and an empty database, whose mig
       ".gitignore",
       ".npmrc",
       "package.json",
+      "pnpm-workspace.yaml",
       "tsconfig.json",
     ],
   ]);
@@ -75,6 +77,9 @@ test("its packages are those with which this version is tested", async () => {
     expect([name, version]).toEqual([name, tested[name]]);
   expect(made.overrides).toEqual(MANIFEST.overrides);
   expect(JSON.stringify(MANIFEST.allowScripts)).toContain(Object.keys(made.allowScripts).join());
+  const pnpm = parse(await readFile(join(folder, "packages/pnpm-workspace.yaml"), "utf8"));
+  expect(Object.keys(pnpm.allowBuilds).sort()).toEqual(Object.keys(MANIFEST.allowScripts).sort());
+  expect(Object.keys(pnpm.overrides)).toEqual(["ruru-types>graphiql"]);
 });
 
 test.each([
