@@ -61,6 +61,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "list or remove the parts of the service in the database",
     load: async () => (await import("./module.ts")).moduleCommand,
   },
+  upgrade: {
+    about: "show what a new version changes in the database, and change it",
+    load: async () => (await import("./upgrade.ts")).upgrade,
+  },
   test: {
     about: "check the types and the migrations of the application, and run its tests",
     load: async () => (await import("./test.ts")).testCommand,

@@ -10,7 +10,8 @@ import { statementsOf } from "./statements.ts";
 
 /** The folder with a folder for each module. */
 export const MODULES_FOLDER = fileURLToPath(new URL("../modules", import.meta.url));
-const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
+/** The version of the running service. */
+export const VERSION: string = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")).version;
 
 /** What a module has in a database: the hash of its code, the version of the service that wrote it, and its migrations. */
 type Installed = { readonly code: string; readonly version: string; readonly migrations: readonly string[] };
@@ -240,9 +241,12 @@ async function readLedger(client: pg.ClientBase): Promise<Ledger | null> {
   return new Map(rows.map(({ module, ...installed }) => [module, installed]));
 }
 
-/** Whether this version, such as 1.10.0, is newer than that of the running service. */
-function isNewer(version: string): boolean {
-  const [other, own] = [version, VERSION].map((text) => text.split(/[.-]/).slice(0, 3).map(Number));
-  const place = other!.findIndex((part, i) => part !== own![i]);
-  return place >= 0 && other![place]! > own![place]!;
+/** Whether this version is newer than that of the running service. */
+const isNewer = (version: string): boolean => compareVersions(version, VERSION) > 0;
+
+/** Orders versions as numbers, for `sort`: 1.9.0, 1.10.0 */
+export function compareVersions(one: string, other: string): number {
+  const [a, b] = [one, other].map((text) => text.split(/[.-]/).slice(0, 3).map(Number));
+  const place = a!.findIndex((part, i) => part !== b![i]);
+  return place < 0 ? 0 : a![place]! - b![place]!;
 }

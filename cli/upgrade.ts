@@ -1,0 +1,86 @@
+import { readFile } from "node:fs/promises";
+import type pg from "pg";
+import { COMMAND } from "../config/command.ts";
+import type { Environment } from "../config/config.ts";
+import { migrate } from "../db/cluster/migrate.ts";
+import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { type MigrationState, pendingIn, readMigrationState } from "../db/cluster/migration-state.ts";
+import { compareVersions, VERSION } from "../db/cluster/modules.ts";
+import { refuseOldServer } from "../db/cluster/open.ts";
+import { CommandError, cannotUseDatabase, ownerUrl, readService, withOwner } from "./command.ts";
+
+const HELP = `\
+Upgrades the database to the installed version, while instances of the previous version serve it.
+
+  ${COMMAND} upgrade          show what this version changes, and what it would do; the database is only read
+  ${COMMAND} upgrade --yes    run the migrations of the modules and of the application
+  ${COMMAND} upgrade --help   show this help
+
+Install the new version first. The service does the same when it starts, except with MIGRATE=check. If a step fails, it has changed
+nothing: the modules are one step, and each migration of the application is one. Then the exit code is 1.
+`;
+
+/** Headings of a version in CHANGELOG.md that say what clients and operators may have to change. */
+const NOTABLE = ["Breaking changes", "Deprecated"];
+const CHANGELOG = new URL("../CHANGELOG.md", import.meta.url);
+
+/** The output for these arguments. Throws CommandError. */
+export async function upgrade(args: string[], environment?: Environment): Promise<string> {
+  if (args.includes("--help") || args.includes("-h")) return HELP;
+  const unknown = args.find((each) => each !== "--yes");
+  if (unknown !== undefined)
+    throw new CommandError(2, `${unknown} is not an option of upgrade; see ${COMMAND} upgrade --help`);
+  const { application, config } = await readService(environment);
+  if (!config.isManaged)
+    return "With MIGRATE=off the service has nothing in the database: there is nothing to upgrade.\n";
+  const folder = config.migrate === "modules" ? null : application.migrationsFolder;
+  const installation = { folder, modules: config.modules, userId: config.authUserId };
+  const direct = { ...config, databaseUrl: config.databaseDirectUrl || config.databaseUrl };
+  const read = (client: pg.Client) => refuseOldServer(client).then(() => readMigrationState(client, installation));
+  return withOwner(direct, read)
+    .then(async (state) => {
+      const report = reportOf(state, await readFile(CHANGELOG, "utf8"));
+      const pending = pendingIn(state);
+      if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
+      const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n`).join("")}`;
+      if (!args.includes("--yes"))
+        return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and so does a start of this version.\n`;
+      await migrate(ownerUrl(direct), warn, installation);
+      return `${report}${steps}\nDone. Start the instances of this version.\n`;
+    })
+    .catch((error: Error) => {
+      if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
+      throw error instanceof CommandError ? error : cannotUseDatabase(error);
+    });
+}
+
+const warn = (level: string, message: string): void => {
+  if (level === "warning") process.stderr.write(`${message}\n`);
+};
+
+/** The versions, and what the changelog says about the way from one to the other. */
+function reportOf({ modules }: MigrationState, changelog: string): string {
+  const installed = modules.flatMap(({ version }) => version ?? []).sort(compareVersions);
+  const newest = installed.at(-1);
+  if (newest === undefined) return `The database has no modules of the service. This is version ${VERSION}.\n`;
+  if (compareVersions(newest, VERSION) > 0)
+    return `Version ${newest} has migrated the database, and this is ${VERSION}: it serves the newer modules as they are.\n`;
+  const head = `The modules in the database are those of ${newest}, and this is version ${VERSION}.\n`;
+  const changes = notableChanges(changelog, newest);
+  return changes === "" ? head : `${head}\n${changes}\n`;
+}
+
+/** What the changelog has under `### Breaking changes` and `### Deprecated` of the versions after this one. */
+export function notableChanges(changelog: string, after: string): string {
+  const sections = changelog.split(/^## /m).slice(1);
+  return sections
+    .flatMap((section) => {
+      const [version] = /^\d+\.\d+\.\d+\S*/.exec(section) ?? [];
+      if (version === undefined || compareVersions(version, after) <= 0) return [];
+      const parts = section.split(/^### /m).slice(1);
+      return parts
+        .filter((part) => NOTABLE.some((heading) => part.startsWith(`${heading}\n`)))
+        .map((part) => `${version}: ${part.trim()}\n`);
+    })
+    .join("\n");
+}
