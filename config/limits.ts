@@ -166,6 +166,7 @@ export const LIMITS = {
     "Seconds after a sign-in in which a user may enable a second factor, create API keys, change the login e-mail and delete their own user without sending the password again.",
   ),
   API_KEYS_MAX: limit(50, "Maximum active API keys per user."),
+  SESSIONS_MAX: limit(100, "Maximum sessions per user. A further sign-in ends the session that was used longest ago."),
   TASK_CONCURRENCY_PER_OWNER: follows(
     "TASK_CONCURRENCY × WORKERS / 2",
     ({ taskConcurrency, workers }) => Math.max(1, Math.floor((taskConcurrency * workers) / 2)),

@@ -10,6 +10,8 @@ export type Clock = () => number;
 export type Account = {
   /** The id of the user, as text. */
   readonly id: string;
+  /** The id as the JSON value of its type: a number, or a text. */
+  readonly userId: number | string;
   /** The email if there is no username. */
   readonly username: string;
   readonly name: string;
@@ -32,14 +34,19 @@ export type Account = {
 
 /** The state that a token must match; null for an account that is disabled or deleted. */
 export type AccountState = Pick<Account, "epoch" | "role"> & {
-  /** The ids of revoked token families whose access tokens may not have expired yet. */
+  /** The ids of revoked sessions whose access tokens may not have expired yet. */
   readonly revoked: ReadonlySet<string>;
-  /** The ids of token families that outlived the last change of the epoch: their access tokens may have an earlier one. */
+  /** The ids of sessions that outlived the last change of the epoch: their access tokens may have an earlier one. */
   readonly kept: ReadonlySet<string>;
 };
 
-/** Times are ISO 8601. */
-export type Session = { readonly account: Account; readonly startedAt: string; readonly expiresAt: string };
+/** The session of a cookie. Times are ISO 8601. */
+export type Session = {
+  readonly id: string;
+  readonly account: Account;
+  readonly startedAt: string;
+  readonly expiresAt: string;
+};
 
 type KeyKind = "user" | "anon" | "service";
 export type FoundKey = {
@@ -60,6 +67,11 @@ export const callerOfAccount = (account: ClaimedAccount, signedInAt: number | nu
   expiresAt: null,
   refused: null,
 });
+
+export function callerOfSession({ id, account, startedAt }: Session): Caller {
+  const { claims, ...caller } = callerOfAccount(account, Date.parse(startedAt));
+  return { ...caller, claims: { ...claims, sid: id } };
+}
 
 type ClaimedAccount = Pick<Account, "id" | "name" | "role" | "permissions" | "claims">;
 
@@ -95,7 +107,7 @@ export type IdentityStore = {
   readonly accounts: LookupCache<AccountState | null>;
   /** By the SHA-256 of the key in hex. */
   readonly keys: LookupCache<FoundKey | null>;
-  /** By the SHA-256 of the session's id in hex. */
+  /** By the SHA-256 of the cookie in hex. */
   readonly sessions: LookupCache<Session | null>;
   /** By `identityKey`: the account that an identity at another issuer is linked to. */
   readonly linked: LookupCache<Account | null>;

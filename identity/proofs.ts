@@ -5,6 +5,7 @@ import {
   type Account,
   type AccountState,
   callerOfAccount,
+  callerOfSession,
   type FoundKey,
   type IdentityStore,
   identityKey,
@@ -183,7 +184,7 @@ class SessionCookie implements Proof {
   #callerOf(session: Session | null, { clock, sessionIdle }: IdentityStore): Caller | null {
     if (session === null) return null;
     return callerOfRow(session, () => ({
-      ...callerOfAccount(session.account, Date.parse(session.startedAt)),
+      ...callerOfSession(session),
       expiresAt: Math.min(Date.parse(session.expiresAt), clock() + sessionIdle),
       credential: { kind: "session", id: this.#hash },
     }));

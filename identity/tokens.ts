@@ -42,7 +42,7 @@ type Claims = {
   readonly type?: "access";
   /** The epoch of the account when the token was issued; 0 if unknown. */
   readonly epoch?: number;
-  /** The id of the token family: all tokens that follow from one sign-in. */
+  /** The id of the session, whose tokens all follow from one sign-in. */
   readonly sid?: string;
   /** When the user proved the password, and the second factor: seconds since 1970. Refreshing keeps it. */
   readonly auth_time?: number;
@@ -62,9 +62,10 @@ export type TokenUser = {
   readonly claims?: Readonly<Record<string, unknown>> | null;
 };
 
-/** The part of a pair that links it to the previous pairs of the same sign-in. */
-export type TokenFamily = {
-  readonly family?: string;
+/** The part of a pair that links it to the previous pairs of the same session. */
+export type TokenSession = {
+  /** The id of the session. */
+  readonly session?: string;
   /** When the user signed in, in milliseconds since 1970; without it, the sign-in does not count as recent. */
   readonly signedInAt?: number;
   readonly refreshToken: string;
@@ -143,10 +144,10 @@ export class Tokens implements Verifier {
     this.#verified.clear();
   }
 
-  /** Tokens without a family can only be revoked together with all tokens of the user. */
-  issuePair(user: TokenUser, of: TokenFamily = { refreshToken: this.issueRefresh(user.id) }): TokenPair {
+  /** Tokens without a session can only be revoked together with all tokens of the user. */
+  issuePair(user: TokenUser, of: TokenSession = { refreshToken: this.issueRefresh(user.id) }): TokenPair {
     const { name, role, permissions, epoch = 0 } = user;
-    const { family: sid, signedInAt, refreshToken } = of;
+    const { session: sid, signedInAt, refreshToken } = of;
     const auth_time = signedInAt === undefined ? undefined : toSeconds(signedInAt);
     const claims = { ...user.claims, name, role, permissions, epoch, sid, auth_time };
     return {

@@ -124,6 +124,14 @@ test("the examples of docs/resources.md run", async () => {
   expect(everything).toContain("202 Accepted");
 });
 
+test("the examples of docs/accounts.md run", async () => {
+  const everything = await follow("docs/accounts.md");
+  expect(everything).not.toContain('"error":{"code"');
+  expect(everything).toContain('"username":"bob","email":"bob@example.com"');
+  expect(everything).toContain('"device":"curl"');
+  expect(everything).toContain("signed out everywhere else");
+});
+
 test("the examples of docs/authentication.md run", async () => {
   const everything = await follow("docs/authentication.md");
   expect(everything).not.toContain('"error":{"code"');

@@ -69,5 +69,5 @@ export const signUp = (passwordHash: string): string => `
   reset session_replication_role;
   insert into auth_private.api_keys (kind, user_id, name, prefix, key_hash)
   values ('user', ${USER}, 'of the bench', 'cs_user_kkkkkk', sha256('${KEY}'));
-  insert into auth_private.sessions (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+  insert into auth_private.sessions (cookie_hash, user_id, epoch, started_at, seen_at, expires_at)
   values (sha256('${SESSION}'), ${USER}, 0, now(), now(), now() + interval '1 day');`;

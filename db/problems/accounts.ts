@@ -61,12 +61,17 @@ export const ACCOUNTS = {
   ],
 
   // Tokens and keys.
-  "token required": [401, "AUTH_REQUIRED", "an access token is required: send it as Authorization: Bearer"],
+  "token required": [
+    401,
+    "AUTH_REQUIRED",
+    "a sign-in is required: send an access token as Authorization: Bearer, or the cookie of a session",
+  ],
   "no refresh token": [400, "VALIDATION_ERROR", "refreshToken must be a refresh token, not another token"],
   "invalid refresh token": [401, "INVALID_TOKEN", "the refresh token is not valid: sign in again"],
   "expired refresh token": [401, "TOKEN_EXPIRED", "the refresh token has expired: sign in again"],
   /** Does not give the reason, because the token may be stolen. */
   "revoked refresh token": [401, "VERIFICATION_FAILED", "the refresh token has been revoked: sign in again"],
+  "no such session": [404, "RESOURCE_NOT_FOUND", "there is no session with this id"],
   "no such key": [404, "RESOURCE_NOT_FOUND", "there is no key with this id"],
   "too many keys": [409, "RESOURCE_CONFLICT", "the user has {max} keys already: delete one first"],
 

@@ -22,15 +22,46 @@ export const TokenPairAnswer = named("TokenPair", tokens);
 export const MessageAnswer = named("Message", message);
 export const EmailAnswer = named("ChangedEmail", { email: text("The new e-mail."), ...message });
 
+const user = {
+  id: z.union([z.number(), z.string()]).describe("The id of the user, a number or a text."),
+  name: text("The name of the user."),
+  username: text("The username, or the e-mail if the user has none."),
+  email: text("The e-mail that the user signs in with."),
+  emailConfirmed: z.boolean().describe("Whether the user has shown that the e-mail is theirs."),
+  role: text("The role of the user."),
+  permissions: z.array(z.string()).describe("Words that the application defines."),
+  mfaEnabled: z.boolean().describe("Whether a second factor is enabled."),
+  hasPassword: z.boolean().describe("Whether the user has a password; otherwise identities of providers sign in."),
+};
+
+export const SignedInAnswer = named("SignedIn", { ...tokens, user: z.object(user) });
+
+export const SessionEntryAnswer = named("SessionEntry", {
+  id: uuid(),
+  kind: z.enum(["token", "cookie"]).describe("What the session has been started with."),
+  device: z.string().nullable().describe("The browser and the system, or the program, as it named itself."),
+  network: z.string().nullable().describe("The range of IP addresses that the user signed in from."),
+  createdAt: time("When the user signed in."),
+  lastUsedAt: time("When the tokens were last refreshed, or the cookie was last used, to half a minute."),
+  expiresAt: time("When the session ends if it is not used."),
+  isCurrent: z.boolean().describe("Whether the request was made with this session."),
+});
+export const SessionListAnswer = named("SessionList", { data: z.array(SessionEntryAnswer) });
+
+export const UserAnswer = named("SignedInUser", {
+  ...user,
+  session: SessionEntryAnswer.nullable().describe("The session of the request; null with a key or a password."),
+});
+
 const signedIn = {
   username: text("The username, or the e-mail if the user has none."),
   role: text("The role of the user."),
 };
 
-export const SessionLoginAnswer = named("SessionLogin", { ...signedIn, ...message });
+export const SessionLoginAnswer = named("SessionLogin", { ...signedIn, ...message, user: z.object(user) });
 
 export const SessionAnswer = named("Session", {
-  userId: z.number().meta({ type: "integer", format: "int64" }),
+  userId: user.id,
   ...signedIn,
   loginTime: time("When the session started."),
 });

@@ -27,7 +27,8 @@ import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { resealFactors } from "./secret-box.ts";
-import { Sessions } from "./sessions.ts";
+import { SessionRepository } from "./session-repository.ts";
+import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
 
@@ -51,6 +52,7 @@ export type AuthSettings = FactorSettings &
     | "mfaAttempts"
     | "recentSignIn"
     | "apiKeysMax"
+    | "sessionsMax"
     | "bodyLimit"
     | "jsonMaxDepth"
   >;
@@ -90,6 +92,8 @@ export type Auth = {
   readonly registration: Registration;
   readonly secondFactor: SecondFactor;
   readonly enrolment: Enrolment;
+  readonly sessionRows: SessionRepository;
+  /** With cookies. */
   readonly sessions: Sessions;
   readonly csrf: CsrfTokens;
   readonly sameOrigin: SameOriginCheck;
@@ -134,6 +138,7 @@ export function createAuth({
   } = settings;
   const functions = new AuthFunctions(database, clock);
   const repository = new AuthRepository(functions);
+  const sessionRows = new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS });
   const keys = new KeyRepository(functions);
   const factors = new FactorRepository(functions);
   const throttle = new Throttle(repository, settings, onLimit);
@@ -155,11 +160,27 @@ export function createAuth({
   const sameOrigin = new SameOriginCheck(settings);
   const federated = createFederated({ settings, url, functions, repository, secret, clock, log });
   const { identities } = federated;
-  const forStore = { repository, keys, identities, signIn, csrf, sameOrigin, clock, notifications, onKeyUsed };
+  const forStore = {
+    repository,
+    sessionRows,
+    keys,
+    identities,
+    signIn,
+    csrf,
+    sameOrigin,
+    clock,
+    notifications,
+    onKeyUsed,
+  };
   const store = identityStore(forStore);
   const enrolment = new Enrolment({ ...factor, issuer: settings.mfaIssuer, forget: store.forget });
   const callers = new CallerResolver({ tokens: verifier, anonymousRole, store, showsCredentials, addressOf });
-  const sessions = new Sessions({ repository, cache: store.sessions, clock, maxAge: settings.sessionMaxAge });
+  const sessions = new Sessions({
+    repository: sessionRows,
+    cache: store.sessions,
+    clock,
+    maxAge: settings.sessionMaxAge,
+  });
   const limits = { size, depth };
   return {
     settings,
@@ -174,6 +195,7 @@ export function createAuth({
     registration,
     secondFactor,
     enrolment,
+    sessionRows,
     sessions,
     csrf,
     sameOrigin,

@@ -66,6 +66,13 @@ export const RefreshBody = named("Refresh", {
   refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")),
 });
 
+export const LogoutBody = named("Logout", {
+  scope: z
+    .enum(["local", "others", "global"], { error: "must be local, others or global" })
+    .default("global")
+    .meta({ description: "Which sessions end: that of the caller, all others, or all." }),
+});
+
 const NEW_PASSWORD = {
   ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
   format: "password",
@@ -204,6 +211,12 @@ export type ChallengeInput = z.infer<typeof ChallengeBody>;
 /** Reads a JSON body of any type. Rejects with Problem. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
   parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
+
+/** Reads a JSON body that may be missing. Rejects with Problem. */
+export async function readOptional<Body>(limits: BodyLimits, request: IncomingMessage, schema: z.ZodType<Body>) {
+  const bytes = await readBytes(request, limits.size);
+  return parse(schema, bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits));
+}
 
 /** Parses `{ username, password, code? }`, or `{ challenge, code }` that completes a login. Throws Problem. */
 export const parseLogin = (body: unknown): LoginInput | ChallengeInput =>

@@ -1,6 +1,6 @@
 import type { Account } from "../../identity/account.ts";
 import { type AuthFunctions, byteArray, bytes, time } from "./functions.ts";
-import type { CurrentSignIn } from "./repository.ts";
+import type { CurrentSignIn } from "./session-repository.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "./throttle.ts";
 
 /** The encrypted secrets, in hex. */
@@ -30,13 +30,13 @@ export class FactorRepository {
    * Ends all sign-ins of the user except the given one. Returns false if `pending` has expired or was replaced, or the given
    * sign-in has ended.
    */
-  enable({ id, family, session }: CurrentSignIn, factor: NewFactor, address: string): Promise<boolean> {
+  enable({ id, session }: CurrentSignIn, factor: NewFactor, address: string): Promise<boolean> {
     const { pending, step, codes } = factor;
     const values = [
-      ...[id, family, session && `\\x${session}`, bytes(pending), String(step), byteArray(codes)],
+      ...[id, session, bytes(pending), String(step), byteArray(codes)],
       ...[address || null, this.#functions.now()],
     ];
-    const types = ["uuid", "bytea", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
+    const types = ["uuid", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
     return this.#functions.call(`enable_factor(${parametersOf(types)})`, values);
   }
 

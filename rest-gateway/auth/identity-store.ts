@@ -8,19 +8,21 @@ import type { IdentityRepository } from "./federated/identity-repository.ts";
 import type { KeyRepository } from "./keys.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { SameOriginCheck } from "./same-origin.ts";
+import type { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS } from "./sessions.ts";
 import type { SignIn } from "./sign-in.ts";
 
 /** Milliseconds between two updates of a session that is in use, and so the precision of its idle timeout. */
 const SEEN_FOR = 30_000;
 /**
- * Milliseconds for which a revoked token family is looked up. Longer than any of its tokens is valid, because clocks differ, and
+ * Milliseconds for which a revoked session is looked up. Longer than any of its tokens is valid, because clocks differ, and
  * because tokens keep the expiry of an ACCESS_TOKEN_TTL that was longer before a restart.
  */
 const REVOKED_FOR = 2 * MAX_ACCESS_TOKEN_TTL * 1000;
 
 export type IdentityStoreOptions = {
   readonly repository: AuthRepository;
+  readonly sessionRows: SessionRepository;
   readonly keys: KeyRepository;
   readonly identities: Pick<IdentityRepository, "accountOf">;
   readonly signIn: SignIn;
@@ -47,7 +49,7 @@ export function identityStore(options: IdentityStoreOptions): IdentityStore {
     // Never cached beyond the end of the session.
     maxAge: (session) => (session ? Math.min(SEEN_FOR, Date.parse(session.expiresAt) - clock()) : SEEN_FOR),
     clock,
-    lookUp: (hash) => repository.touchSession(Buffer.from(hash, "hex"), IDLE_SECONDS),
+    lookUp: (hash) => options.sessionRows.touch(Buffer.from(hash, "hex")),
   });
   const linked = new LookupCache<Account | null>({
     ...forever,

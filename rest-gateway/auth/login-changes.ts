@@ -4,6 +4,7 @@ import type { Account } from "../../identity/account.ts";
 import type { Auth } from "./auth.ts";
 import type { EmailBody, PasswordBody } from "./bodies.ts";
 import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
+import { deviceOf } from "./device.ts";
 import { passwordFaults } from "./passwords.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
 import type { Call, Owner } from "./route.ts";
@@ -22,11 +23,15 @@ export async function changeEmail({ auth, client, signedIn, body }: Call<"accoun
 }
 
 /** `POST /auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */
-export async function changePassword({ auth, response, client, signedIn, body }: Call<"account", Passwords>) {
+export async function changePassword(call: Call<"account", Passwords>) {
+  const { auth, request, response, client, signedIn, body } = call;
   const account = await replacePassword(auth, signedIn, body, client);
   const by = signedIn.caller.credential?.kind;
-  if (by === "token") return startTokens(auth, account);
-  if (by === "session") response.set("Set-Cookie", sessionCookie(await auth.sessions.begin(account)));
+  if (by === "token") return startTokens(call, account);
+  if (by === "session") {
+    const cookie = await auth.sessions.begin(account, deviceOf(request, client.address));
+    response.set("Set-Cookie", sessionCookie(cookie));
+  }
   return { message: "the password is changed" };
 }
 

@@ -1,11 +1,9 @@
 import type { Request } from "express";
 import type { z } from "zod";
 import { problem } from "../../db/problems/problem.ts";
-import { readBytes } from "../../http/pipeline/body.ts";
 import type { Account, Clock } from "../../identity/account.ts";
-import { parseBody } from "../conventions/json-body.ts";
 import type { Auth } from "./auth.ts";
-import { CodeBody, type ConfirmationBody, EnrolmentBody, parse, readBody } from "./bodies.ts";
+import { CodeBody, type ConfirmationBody, EnrolmentBody, parse, readBody, readOptional } from "./bodies.ts";
 import {
   accountOf,
   type Confirmation,
@@ -18,9 +16,9 @@ import {
 } from "./confirmation.ts";
 import type { FactorRepository } from "./factor-repository.ts";
 import { wrongCode } from "./problem.ts";
-import type { CurrentSignIn } from "./repository.ts";
 import { type Call, currentSignInOf } from "./route.ts";
 import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
+import type { CurrentSignIn } from "./session-repository.ts";
 import type { Client, CodeLimits, Throttle } from "./throttle.ts";
 
 const SCAN =
@@ -62,10 +60,8 @@ async function codeOf({ limits }: Auth, request: Request): Promise<string> {
 }
 
 /** The password, if it is sent. Not called if the sign-in is recent, which needs no body. */
-async function passwordIn({ limits }: Auth, request: Request): Promise<Confirmation> {
-  const bytes = await readBytes(request, limits.size);
-  return bytes.length === 0 ? {} : parse(EnrolmentBody, parseBody(bytes, request.headers["content-type"], limits));
-}
+const passwordIn = ({ limits }: Auth, request: Request): Promise<Confirmation> =>
+  readOptional(limits, request, EnrolmentBody);
 
 type ConfirmedCall = Call<"account", z.infer<typeof ConfirmationBody>>;
 

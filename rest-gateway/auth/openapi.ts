@@ -49,6 +49,7 @@ function operation(path: string, route: Route): Operation {
 const PATH_NAMES: Readonly<Record<string, string>> = {
   provider: "The name of the identity provider.",
   keyId: "The id of the key.",
+  sessionId: "The id of the session.",
   identityId: "The id of the identity.",
 };
 

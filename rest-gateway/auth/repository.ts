@@ -1,7 +1,7 @@
 import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
-import type { Account, AccountState, Session } from "../../identity/account.ts";
-import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
+import type { Account, AccountState } from "../../identity/account.ts";
+import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
 import type { NewUser } from "./registration.ts";
 import type {
@@ -15,30 +15,14 @@ import type {
   Reservation,
 } from "./throttle.ts";
 
-export type Rotation =
-  | {
-      readonly outcome: "rotated";
-      readonly userId: string;
-      readonly family: string;
-      /** When the user signed in, in ISO 8601. */
-      readonly startedAt: string;
-      readonly account: Account;
-    }
-  | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
-  | { readonly outcome: "unknown" };
-
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". */
 export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
 
-/** The id of a user, and the token family or the session (its hash in hex) that signs them in; both are null with Basic credentials. */
-export type CurrentSignIn = { readonly id: string; readonly family: string | null; readonly session: string | null };
 /**
  * An attempt whose credentials are right, and the IP address of the client. `provider` is the name of the provider that has
  * confirmed the identity of the user, if there is one.
  */
 export type Admission = { readonly attempt: Attempt; readonly address: string; readonly provider?: string };
-/** `previous` is the hash of the id of the session that the login replaces. */
-export type SessionLogin = Admission & { readonly previous: Buffer | null };
 
 /** Events that the gateway records. The database records changes of accounts itself. */
 export type EventName =
@@ -58,7 +42,8 @@ export type EventName =
   | "code_failed"
   | "factor_unreadable"
   | "key_created"
-  | "key_revoked";
+  | "key_revoked"
+  | "session_ended";
 
 export type SecurityEvent = {
   readonly event: EventName;
@@ -77,7 +62,7 @@ export type Retention = {
   readonly emailSeconds: number;
 };
 
-/** Accounts, tokens, sessions, attempts and security events. */
+/** Accounts, attempts and security events. */
 export class AuthRepository {
   readonly #functions: AuthFunctions;
 
@@ -101,17 +86,12 @@ export class AuthRepository {
     return this.#functions.call("account_of($1)", [userId]);
   }
 
-  /** `revokedFor` is milliseconds: token families that were revoked longer ago are left out. */
+  /** `revokedFor` is milliseconds: sessions that were revoked longer ago are left out. */
   async accountState(userId: string, revokedFor: number): Promise<AccountState | null> {
     type Found = Pick<Account, "epoch" | "role"> & Record<"revoked" | "kept", readonly string[]>;
     const values = [userId, this.#functions.now(-revokedFor)];
     const found = await this.#functions.call<Found | null>("account_state($1, $2::timestamptz)", values);
     return found && { ...found, revoked: new Set(found.revoked), kept: new Set(found.kept) };
-  }
-
-  /** Ends all tokens and sessions of the user. */
-  async endEpoch(userId: string): Promise<void> {
-    await this.#functions.call("end_epoch($1)", [userId]);
   }
 
   /** Spends the code, which is required if a factor is enabled. Returns null while other attempts are undecided. */
@@ -130,56 +110,6 @@ export class AuthRepository {
   changeEmail(userId: string, email: string, address: string): Promise<EmailOutcome> {
     const values = [userId, email, emailSkeleton(email), address || null];
     return this.#functions.call("change_email($1, $2, $3, $4::inet)", values);
-  }
-
-  /** Returns the id of the new token family; null if the account has changed since it was found. */
-  async startTokens(
-    account: Account,
-    hash: Buffer,
-    { startedAt, expiresAt }: { readonly startedAt: number; readonly expiresAt: number },
-    login?: Admission,
-  ): Promise<string | null> {
-    const values = [account.id, String(account.epoch), bytes(hash), time(startedAt), time(expiresAt)];
-    const call = {
-      call: "start_tokens($1, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)",
-      values,
-    };
-    const [family] = await this.#functions.run(call, ...(login ? this.#completing(account, login, "token") : []));
-    return family as string | null;
-  }
-
-  /** A token that was already spent is accepted again for `graceSeconds`. */
-  rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
-    const values = [bytes(oldHash), bytes(newHash), this.#functions.now(), time(expiresAt), seconds(graceSeconds)];
-    return this.#functions.call(
-      "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)",
-      values,
-    );
-  }
-
-  /** Returns false if the account has changed since it was found. */
-  async startSession(
-    account: Account,
-    idHash: Buffer,
-    expiresAt: number,
-    login: SessionLogin | null,
-  ): Promise<boolean> {
-    const values = [account.id, String(account.epoch), bytes(idHash), this.#functions.now(), time(expiresAt)];
-    const call = "start_session($1, $2::integer, $3::bytea, $4::timestamptz, $5::timestamptz)";
-    const ended = login?.previous ? [{ call: "end_session($1::bytea)", values: [bytes(login.previous)] }] : [];
-    const completed = login ? this.#completing(account, login, "session") : [];
-    const [hasBegun] = await this.#functions.run({ call, values }, ...ended, ...completed);
-    return hasBegun as boolean;
-  }
-
-  /** Postpones the idle timeout. Returns null if the session has ended. */
-  touchSession(idHash: Buffer, idleSeconds: number): Promise<Session | null> {
-    const call = "touch_session($1::bytea, $2::timestamptz, $3::interval)";
-    return this.#functions.call(call, [bytes(idHash), this.#functions.now(), seconds(idleSeconds)]);
-  }
-
-  async endSession(idHash: Buffer): Promise<void> {
-    await this.#functions.call("end_session($1::bytea)", [bytes(idHash)]);
   }
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */
@@ -240,17 +170,10 @@ export class AuthRepository {
     const values = [event, userId, address || null, JSON.stringify(detail), this.#functions.now()];
     return { call: "note_event($1, $2, $3::inet, $4::jsonb, $5::timestamptz)", values };
   }
-
-  /** The calls that complete a login: they delete the attempt and record the login. */
-  #completing({ id, epoch }: Account, login: Admission, by: "token" | "session"): readonly Call[] {
-    const { attempt, address, provider } = login;
-    const values = [id, String(epoch), address || null, JSON.stringify({ by, provider }), this.#functions.now()];
-    const call = "note_login($1, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
-    return [settling(attempt, false), { call, values }];
-  }
 }
 
-const settling = (attempt: Attempt, counts: boolean): Call => ({
+/** Decides a reserved attempt. */
+export const settling = (attempt: Attempt, counts: boolean): Call => ({
   call: "settle_attempt($1::bigint[], $2::boolean)",
   values: [`{${attempt.join()}}`, String(counts)],
 });

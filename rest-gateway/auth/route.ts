@@ -12,12 +12,12 @@ import type { Parameter } from "../openapi/document.ts";
 import type { Auth } from "./auth.ts";
 import { parse, readBody } from "./bodies.ts";
 import { type Attempt, failWithPage } from "./federated/attempt.ts";
-import type { CurrentSignIn } from "./repository.ts";
+import type { CurrentSignIn } from "./session-repository.ts";
 import { sessionOf } from "./sessions.ts";
 import type { Client } from "./throttle.ts";
 
 /** The credentials that a route requires, and who is signed in with them. */
-const CREDENTIALS = { none: async () => null, token: tokenOf, account: ownerOf, session: sessionOf };
+const CREDENTIALS = { none: async () => null, user: userOf, account: ownerOf, signIn: signInOf, session: sessionOf };
 
 export type Credential = keyof typeof CREDENTIALS;
 type SignedIn<Access extends Credential> = Awaited<ReturnType<(typeof CREDENTIALS)[Access]>>;
@@ -149,28 +149,35 @@ function idOf({ params }: Request): string {
 /** A signed-in user, who manages their own account. */
 export type Owner = { readonly id: string; readonly caller: Caller };
 
+/** The caller, who is a user, with any credential. Rejects with Problem. */
+async function userOf({ request }: Call): Promise<Owner> {
+  const caller = await identityOf(request).caller();
+  const { sub } = caller.claims;
+  if (typeof sub !== "string") throw problem("login required");
+  return { id: sub, caller };
+}
+
 /**
  * The caller, who manages their own account. An API key is not accepted: a thief could use it to create further keys, or to lock
  * the user out with a second factor. Rejects with Problem.
  */
-async function ownerOf({ request }: Call): Promise<Owner> {
+async function ownerOf(call: Call): Promise<Owner> {
+  const owner = await userOf(call);
+  if (owner.caller.credential?.kind === "key") throw problem("signed in by key");
+  return owner;
+}
+
+/** The caller, who is signed in with a token or a cookie. Rejects with Problem. */
+async function signInOf({ request }: Call): Promise<Owner> {
   const caller = await identityOf(request).caller();
   const { claims, credential } = caller;
-  if (typeof claims.sub !== "string") throw problem("login required");
-  if (credential?.kind === "key") throw problem("signed in by key");
+  const isSignedIn = credential?.kind === "token" || credential?.kind === "session";
+  if (typeof claims.sub !== "string" || !isSignedIn) throw problem("token required");
   return { id: claims.sub, caller };
 }
 
-/** The id of the user of an access token. Rejects with Problem. */
-async function tokenOf({ request }: Call): Promise<string> {
-  const { claims, credential } = await identityOf(request).caller();
-  if (typeof claims.sub !== "string" || credential?.kind !== "token") throw problem("token required");
-  return claims.sub;
-}
-
-/** What the user is signed in with. */
-export const currentSignInOf = ({ id, caller: { claims, credential } }: Owner): CurrentSignIn => ({
+/** What the user is signed in with. The `sid` of another issuer's token is not one of this service. */
+export const currentSignInOf = ({ id, caller: { claims, external } }: Owner): CurrentSignIn => ({
   id,
-  family: credential?.kind === "token" && typeof claims.sid === "string" ? claims.sid : null,
-  session: credential?.kind === "session" ? credential.id : null,
+  session: external === undefined && typeof claims.sid === "string" ? claims.sid : null,
 });

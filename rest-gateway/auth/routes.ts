@@ -13,8 +13,11 @@ import {
   noContent,
   ok,
   SessionAnswer,
+  SessionListAnswer,
   SessionLoginAnswer,
+  SignedInAnswer,
   TokenPairAnswer,
+  UserAnswer,
   withCookie,
 } from "./answers.ts";
 import {
@@ -25,6 +28,7 @@ import {
   EnrolmentBody,
   KeyBody,
   LoginBody,
+  LogoutBody,
   PasswordBody,
   RefreshBody,
 } from "./bodies.ts";
@@ -32,9 +36,10 @@ import { FEDERATED_ROUTES } from "./federated/routes.ts";
 import { createKey, deleteKey, listKeys, readKey } from "./keys.ts";
 import { changeEmail, changePassword } from "./login-changes.ts";
 import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
+import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
 import { type Routes, route } from "./route.ts";
 import { readCsrfToken, readSession, sessionLogin, sessionLogout } from "./sessions.ts";
-import { login, logout, refresh, sendPublicKeys } from "./tokens.ts";
+import { login, refresh, sendPublicKeys } from "./tokens.ts";
 
 const CODE = queryParameter("code", "The code that the app shows; it may be sent in the body instead.");
 
@@ -47,7 +52,7 @@ export const ROUTES: Routes = {
       "Send the username or e-mail and the password. If a second factor is enabled and no `code` is sent, the response is 401 `MFA_REQUIRED` with a `challenge`. To complete the login, send the challenge and the code, or the credentials again with the code.",
     credential: "none",
     handlerBody: [LoginBody, ChallengeBody],
-    answer: ok("Tokens.", TokenPairAnswer),
+    answer: ok("Tokens, and the user.", SignedInAnswer),
     problems: [401, 403],
     handle: login,
   }),
@@ -64,11 +69,38 @@ export const ROUTES: Routes = {
   }),
   "POST /auth/logout": route({
     operationId: "logout",
-    summary: "Sign out everywhere",
-    description: "Requires a Bearer token. Revokes all tokens of the user and ends the session; API keys remain valid.",
-    credential: "token",
-    answer: ok("Signed out.", MessageAnswer),
+    summary: "Sign out",
+    description:
+      "Requires a Bearer token or a session cookie. Ends all sessions of the user, or with `scope` the one of the caller (`local`) or all `others`; API keys remain valid.",
+    credential: "signIn",
+    handlerBody: [LogoutBody],
+    isBodyOptional: true,
+    answer: withCookie(ok("Signed out.", MessageAnswer)),
     handle: logout,
+  }),
+  "GET /auth/me": route({
+    operationId: "readSignedInUser",
+    summary: "Read the signed-in user",
+    description: "With any credential of a user. `session` is the session of the request.",
+    credential: "user",
+    answer: withCookie(ok("The signed-in user.", UserAnswer)),
+    handle: readUser,
+  }),
+  "GET /auth/sessions": route({
+    operationId: "listSessions",
+    summary: "List the caller's sessions",
+    description: "Those that were used last come first. Not allowed with an API key.",
+    credential: "account",
+    answer: ok("All sessions that have not ended.", SessionListAnswer),
+    handle: listSessions,
+  }),
+  "DELETE /auth/sessions/{sessionId}": route({
+    operationId: "deleteSession",
+    summary: "End a session",
+    description: "Its tokens or its cookie are rejected from then on. Not allowed with an API key.",
+    credential: "account",
+    answer: noContent("Ended."),
+    handle: deleteSession,
   }),
   "POST /auth/register": route({
     operationId: "register",

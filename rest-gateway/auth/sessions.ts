@@ -4,45 +4,52 @@ import type { Account, Clock, Session } from "../../identity/account.ts";
 import type { Credentials } from "../../identity/credentials.ts";
 import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
-import type { AuthRepository, SessionLogin } from "./repository.ts";
+import { type Device, deviceOf } from "./device.ts";
 import type { Call } from "./route.ts";
+import type { SessionLogin, SessionRepository } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 import { admit } from "./tokens.ts";
+import { describeUser } from "./user.ts";
 
 export async function sessionLogin(call: Call) {
-  const { auth, request, response } = call;
   const admitted = await admit(call);
-  // The browser replaces its cookie, so its previous session ends, even one of another user.
-  const previous = identityOf(request).credentials.session;
-  response.set("Set-Cookie", sessionCookie(await auth.sessions.login(admitted, previous)));
+  await startSession(call, admitted);
   const { username, role } = admitted.account;
-  return { username, role, message: "signed in" };
+  return { username, role, message: "signed in", user: describeUser(admitted.account) };
+}
+
+/** Sets the cookie of a new session. The browser replaces its cookie, so its previous session ends, even one of another user. */
+export async function startSession({ auth, request, response, client }: Call, login: AdmittedLogin): Promise<void> {
+  const previous = identityOf(request).credentials.session;
+  const cookie = await auth.sessions.login(login, previous, deviceOf(request, client.address));
+  response.set("Set-Cookie", sessionCookie(cookie));
 }
 
 export async function sessionLogout({ auth, response, client: { address }, signedIn }: Call<"session">) {
-  const { id, account } = signedIn;
-  await auth.sessions.end(id);
+  const { cookie, account } = signedIn;
+  await auth.sessions.end(cookie);
   response.set("Set-Cookie", endedCookie);
-  await auth.repository.note({ event: "logout", userId: account.id, address, detail: { by: "session" } });
+  const detail = { by: "session", scope: "local" };
+  await auth.repository.note({ event: "logout", userId: account.id, address, detail });
   return { message: "signed out" };
 }
 
 export async function readSession({ request, response, signedIn }: Call<"session">) {
-  const { id, account, startedAt } = signedIn;
+  const { cookie, account, startedAt } = signedIn;
   // Any other credentials of the request must be valid and identify the same user.
   await identityOf(request).caller();
-  response.set("Set-Cookie", sessionCookie(id));
-  const { id: userId, username, role } = account;
-  return { userId: Number(userId), username, role, loginTime: new Date(startedAt).toISOString() };
+  response.set("Set-Cookie", sessionCookie(cookie));
+  const { username, role } = account;
+  return { userId: describeUser(account).id, username, role, loginTime: new Date(startedAt).toISOString() };
 }
 
 export async function readCsrfToken(call: Call) {
   const { csrf } = call.auth;
   // A client without a session needs no token. It gets one that no session accepts.
   if (identityOf(call.request).credentials.session === null) return { csrfToken: csrf.of(newSecret()) };
-  const { id } = await sessionOf(call);
-  call.response.set("Set-Cookie", sessionCookie(id));
-  return { csrfToken: csrf.of(id) };
+  const { cookie } = await sessionOf(call);
+  call.response.set("Set-Cookie", sessionCookie(cookie));
+  return { csrfToken: csrf.of(cookie) };
 }
 
 /**
@@ -62,25 +69,25 @@ export async function sessionOf({ auth, request, response }: Call): Promise<Curr
 export const IDLE_SECONDS = 1800;
 
 /** The attributes and their order are those of the contract. */
-export const sessionCookie = (id: string): string =>
-  `SESSION=${id}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=${IDLE_SECONDS}`;
+export const sessionCookie = (cookie: string): string =>
+  `SESSION=${cookie}; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=${IDLE_SECONDS}`;
 
 /** The header value that deletes the cookie. */
 export const endedCookie = "SESSION=; Path=/; HttpOnly; Secure; SameSite=Strict; Max-Age=0";
 
 export type SessionsOptions = {
-  readonly repository: AuthRepository;
-  /** Sessions by the SHA-256 of their id, in hex. A lookup postpones the idle timeout. */
+  readonly repository: SessionRepository;
+  /** Sessions by the SHA-256 of their cookie, in hex. A lookup postpones the idle timeout. */
   readonly cache: LookupCache<Session | null>;
   readonly clock: Clock;
   /** The maximum duration of a session, in seconds. */
   readonly maxAge: number;
 };
 
-/** `id` is the value of the cookie; the database stores only its hash. */
-export type CurrentSession = Session & { readonly id: string };
+/** `cookie` is its value; the database stores only its hash. */
+export type CurrentSession = Session & { readonly cookie: string };
 
-/** Browser sessions: one per user, with a new random id at each login. */
+/** Sessions of browsers: one per user, with a new random cookie at each login. */
 export class Sessions {
   readonly #options: SessionsOptions;
 
@@ -88,39 +95,42 @@ export class Sessions {
     this.#options = options;
   }
 
-  /** Returns the id of the new session. Rejects with Problem if the account has changed since it was found. */
-  begin(account: Account): Promise<string> {
-    return this.#begin(account, null);
+  /** Returns the cookie of the new session. Rejects with Problem if the account has changed since it was found. */
+  begin(account: Account, device: Device): Promise<string> {
+    return this.#begin(account, device);
   }
 
-  /** Settles the attempt, records the login and ends the session `previous`. Rejects as `begin` does. */
-  async login({ account, ...admission }: AdmittedLogin, previous: string | null): Promise<string> {
-    const id = await this.#begin(account, { ...admission, previous: previous === null ? null : hashOf(previous) });
+  /** Settles the attempt, records the login and ends the session of the cookie `previous`. Rejects as `begin` does. */
+  async login({ account, ...admission }: AdmittedLogin, previous: string | null, device: Device): Promise<string> {
+    const login = { ...admission, previous: previous === null ? null : hashOf(previous) };
+    const cookie = await this.#begin(account, device, login);
     // Before the database reports it.
     if (previous !== null) this.#options.cache.delete(keyOf(previous));
-    return id;
+    return cookie;
   }
 
-  async #begin(account: Account, login: SessionLogin | null): Promise<string> {
+  async #begin(account: Account, device: Device, login?: SessionLogin): Promise<string> {
     const { repository, clock, maxAge } = this.#options;
-    const id = newSecret();
-    const hasBegun = await repository.startSession(account, hashOf(id), clock() + maxAge * 1000, login);
-    if (!hasBegun) throw problem("wrong password");
-    return id;
+    const cookie = newSecret();
+    const startedAt = clock();
+    const period = { startedAt, expiresAt: startedAt + maxAge * 1000 };
+    const secret = { kind: "cookie", hash: hashOf(cookie) } as const;
+    if ((await repository.start(account, secret, period, device, login)) === null) throw problem("wrong password");
+    return cookie;
   }
 
   /** The session of the cookie; null if there is no cookie or the session has ended. */
-  async of({ session: id }: Credentials): Promise<CurrentSession | null> {
-    const session = id && (await this.#options.cache.get(keyOf(id)));
-    return session ? { ...session, id: id! } : null;
+  async of({ session: cookie }: Credentials): Promise<CurrentSession | null> {
+    const session = cookie && (await this.#options.cache.get(keyOf(cookie)));
+    return session ? { ...session, cookie: cookie! } : null;
   }
 
-  async end(id: string): Promise<void> {
+  async end(cookie: string): Promise<void> {
     const { repository, cache } = this.#options;
-    await repository.endSession(hashOf(id));
+    await repository.endCookie(hashOf(cookie));
     // Before the database reports it.
-    cache.delete(keyOf(id));
+    cache.delete(keyOf(cookie));
   }
 }
 
-const keyOf = (id: string) => hashOf(id).toString("hex");
+const keyOf = (cookie: string) => hashOf(cookie).toString("hex");

@@ -7,46 +7,49 @@ import { TokenError } from "../../identity/verified-tokens.ts";
 import { contentHandler } from "../conventions/conditional.ts";
 import type { Auth } from "./auth.ts";
 import { parseLogin, type RefreshBody, readBody } from "./bodies.ts";
+import { deviceOf } from "./device.ts";
 import { noRefreshToken } from "./problem.ts";
-import type { Admission, Rotation } from "./repository.ts";
+import type { Admission } from "./repository.ts";
 import type { Call } from "./route.ts";
+import type { Rotation } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
+import { describeUser, type User } from "./user.ts";
 
-export async function login(call: Call): Promise<TokenPair> {
-  const admitted = await admit(call);
-  return startTokens(call.auth, admitted.account, admitted);
+export async function login(call: Call): Promise<SignedIn> {
+  return signIn(call, await admit(call));
 }
 
-/** `POST /auth/refresh`. A spent token that is used after the grace period revokes its whole family. */
+/** The tokens of a login, and the user. */
+export type SignedIn = TokenPair & { readonly user: User };
+
+export const signIn = async (call: SignInCall, login: AdmittedLogin): Promise<SignedIn> => ({
+  ...(await startTokens(call, login.account, login)),
+  user: describeUser(login.account),
+});
+
+export type SignInCall = Pick<Call, "request" | "client"> & { readonly auth: Auth };
+
+/** `POST /auth/refresh`. A spent token that is used after the grace period ends its session. */
 export async function refresh({ auth, client, body }: Call<"none", z.infer<typeof RefreshBody>>): Promise<TokenPair> {
-  const { repository, tokens, clock, settings } = auth;
+  const { repository, sessionRows, tokens, clock, settings } = auth;
   const { refreshToken: token } = body;
   const refreshToken = tokens.issueRefresh(userOf(tokens, token));
   const expiresAt = clock() + REFRESH_SECONDS * 1000;
-  const rotation = await repository.rotateToken(
+  const rotation = await sessionRows.rotateToken(
     hashOf(token),
     hashOf(refreshToken),
     expiresAt,
     settings.jwtRefreshGrace,
   );
   if (rotation.outcome === "rotated") {
-    const { account, family, startedAt } = rotation;
-    return tokens.issuePair(account, { family, signedInAt: Date.parse(startedAt), refreshToken });
+    const { account, session, startedAt } = rotation;
+    return tokens.issuePair(account, { session, signedInAt: Date.parse(startedAt), refreshToken });
   }
   if (rotation.outcome === "reused") {
     auth.forget(rotation.userId);
     await repository.note({ event: "token_reused", userId: rotation.userId, address: client.address });
   }
   throw REFUSALS[rotation.outcome]();
-}
-
-/** `POST /auth/logout`: revokes all tokens of the user and ends the session. */
-export async function logout({ auth, client: { address }, signedIn: userId }: Call<"token">) {
-  const { repository, forget } = auth;
-  await repository.endEpoch(userId);
-  forget(userId);
-  await repository.note({ event: "logout", userId, address, detail: { by: "token" } });
-  return { message: "signed out" };
 }
 
 export async function sendPublicKeys({ auth, request, response }: Call): Promise<void> {
@@ -82,20 +85,22 @@ export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epo
 }
 
 /**
- * Issues the first tokens of an account. With `login`, its attempt is settled and the login is recorded. Rejects with
- * Problem if the account has changed since it was found.
+ * Starts a session with tokens. With `login`, its attempt is settled and the login is recorded. Rejects with Problem if the account has
+ * changed since it was found.
  */
 export async function startTokens(
-  { repository, tokens, clock }: Auth,
+  { auth, request, client }: SignInCall,
   account: Account,
   login?: Admission,
 ): Promise<TokenPair> {
+  const { sessionRows, tokens, clock } = auth;
   const refreshToken = tokens.issueRefresh(account.id);
   const signedInAt = clock();
   const period = { startedAt: signedInAt, expiresAt: signedInAt + REFRESH_SECONDS * 1000 };
-  const family = await repository.startTokens(account, hashOf(refreshToken), period, login);
-  if (family === null) throw problem("wrong password");
-  return tokens.issuePair(account, { family, signedInAt, refreshToken });
+  const secret = { kind: "token", hash: hashOf(refreshToken) } as const;
+  const session = await sessionRows.start(account, secret, period, deviceOf(request, client.address), login);
+  if (session === null) throw problem("wrong password");
+  return tokens.issuePair(account, { session, signedInAt, refreshToken });
 }
 
 /** The user of a refresh token. The database decides later whether the token is still valid. */

@@ -30,7 +30,8 @@ export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | 
 export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   const { auth, limits, anonymousRole, catalog } = options;
   const runner = new Runner(options);
-  return async ({ request: sent, response, client: { address, signal } }) => {
+  return async ({ request: sent, response, client }) => {
+    const { address, signal } = client;
     const caller = anonymous(anonymousRole);
     const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
@@ -49,7 +50,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const { rows } = await runner.run(reading, identity, signal).catch(fail);
     const user = JSON.parse(rows[0]![RESULT.body]!.toString());
     const id = reading.values[0]!;
-    const pair = await startTokens(auth, (await auth.repository.accountOf(id))!);
+    const pair = await startTokens({ auth, request: sent, client }, (await auth.repository.accountOf(id))!);
     response.location(locationOf(request, id));
     return { user, ...pair };
   };

@@ -159,6 +159,7 @@ test("without settings the service uses an embedded database with demo data and 
     registrationsPerAddress: 60,
     auditRetention: 7_776_000,
     apiKeysMax: 50,
+    sessionsMax: 100,
     sessionMaxAge: 43_200,
     accessTokenTtl: 3600,
     jwtRefreshGrace: 10,

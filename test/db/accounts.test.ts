@@ -175,15 +175,11 @@ test("deleting a user deletes their account and its tokens", () =>
     const [dora] = await db.users("Dora");
     await db.addAccount(dora!);
     await db.owner.call(
-      "auth_api.start_tokens",
-      dora!.id,
-      0,
-      Buffer.alloc(32),
-      "2030-01-01T00:00:00Z",
-      "2100-01-01T00:00:00Z",
+      "auth_api.start_session",
+      ...[dora!.id, 0, null, Buffer.alloc(32), null, null, "2030-01-01T00:00:00Z", "2100-01-01T00:00:00Z", 9],
     );
     await db.as(dora!).rows("delete from users where id = $1", dora!.id);
-    expect(await db.owner.rows("select from auth_private.token_families")).toEqual([]);
+    expect(await db.owner.rows("select from auth_private.sessions")).toEqual([]);
     expect(await db.owner.rows("select from auth_private.refresh_tokens")).toEqual([]);
   }));
 
@@ -221,7 +217,7 @@ test.each([
   "update auth_private.accounts set role = 'admin'",
   "truncate auth_private.refresh_tokens",
   "select auth_api.find_account('ada')",
-  "select auth_api.start_tokens(1, 0, sha256('token'), now(), now())",
+  "select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 9)",
   "select auth_api.change_password(1, 'x', 'y', null, null)",
   "select auth_api.purge(now(), '0', '0', '0')",
   "select * from auth_private.login_emails",

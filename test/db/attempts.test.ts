@@ -63,7 +63,7 @@ test("begin_factor deletes the attempts at codes of the user, unless a factor is
     const again = await reserveCode();
     expect(again.ids).toHaveLength(1);
     await db.owner.call("auth_api.settle_attempt", again.ids, true);
-    await db.owner.call("auth_api.enable_factor", 1, null, null, Buffer.from("sealed"), 1, [], null, at(1));
+    await db.owner.call("auth_api.enable_factor", 1, null, Buffer.from("sealed"), 1, [], null, at(1));
     expect(await begin()).toBe(false);
     expect(await reserveCode()).toEqual({ retryAfter: 900 });
   }));
@@ -73,8 +73,8 @@ test("purge deletes only expired rows", () =>
     await db.owner.rows(`
       insert into auth_private.attempts (key, at) values (sha256('a'), now() - interval '20 minutes'), (sha256('b'), now());
       insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now());
-      insert into auth_private.sessions (id_hash, user_id, epoch, started_at, seen_at, expires_at)
-      values (sha256('a'), 1, 0, now(), now(), now() - interval '1 minute'), (sha256('b'), 2, 0, now(), now(), now() + interval '1 hour');
+      insert into auth_private.sessions (cookie_hash, user_id, epoch, started_at, seen_at, expires_at)
+      values (sha256('a'), 1, 0, now(), now(), now() - interval '25 hours'), (sha256('b'), 2, 0, now(), now(), now() - interval '23 hours');
       insert into auth_private.api_keys (kind, name, prefix, key_hash, expires_at)
       values ('anon', 'old', 'a', sha256('a'), now() - interval '31 days'), ('anon', 'new', 'b', sha256('b'), now() - interval '29 days'),
         ('anon', 'ever', 'c', sha256('c'), null)`);

@@ -374,7 +374,9 @@ describe("the login roles", () => {
   test("auth may execute the functions of auth_api", async () => {
     const { rows } = await open.auth!.query("select auth_api.find_account('ada') ->> 'name' as name");
     expect(rows).toEqual([{ name: "Ada Lovelace" }]);
-    expect(await attempt("auth", "select auth_api.start_tokens(1, 0, sha256('token'), now(), now())")).toBe("done");
+    expect(
+      await attempt("auth", "select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 9)"),
+    ).toBe("done");
   });
 
   const EDITOR = { role: "users_editor", isOpen: false };

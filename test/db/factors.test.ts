@@ -19,7 +19,12 @@ const callsOf =
 
 /** Without a sign-in that stays. */
 const enable = (call: Call, pending: Buffer = SEALED, step = 100, now = NOW) =>
-  call("enable_factor", USER, null, null, pending, step, CODES, null, now);
+  call("enable_factor", USER, null, pending, step, CODES, null, now);
+
+const startTokens = (call: Call, byte: number) =>
+  call("start_session", USER, 0, null, Buffer.alloc(32, byte), null, null, NOW, SOON, 10);
+const startCookie = (call: Call, byte: number) =>
+  call("start_session", USER, 0, Buffer.alloc(32, byte), null, null, null, NOW, SOON, 10);
 
 /** The argument `sent` for the code of a step, or for a backup code. */
 const sent = (code: { step: number } | { hash: Buffer }, secret = SEALED) => ({
@@ -162,48 +167,44 @@ test("change_password needs a code if a factor is enabled, and only then", () =>
 test("enable_factor ends all sign-ins of the user but the one that enables it", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    const start = (byte: number) => call("start_tokens", USER, 0, Buffer.alloc(32, byte), NOW, SOON);
-    const [family, other] = [await start(1), await start(2)];
-    await call("start_session", USER, 0, Buffer.alloc(32, 3), NOW, SOON);
+    const [own, other] = [await startTokens(call, 1), await startTokens(call, 2)];
+    await startCookie(call, 3);
     await call("begin_factor", USER, SEALED, SOON);
-    const enable = (family: string | null) => call("enable_factor", USER, family, null, SEALED, 100, CODES, null, NOW);
+    const enable = (session: string | null) => call("enable_factor", USER, session, SEALED, 100, CODES, null, NOW);
     expect(await enable(randomUUID())).toBe(false);
-    expect(await enable(family)).toBe(true);
-    expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ epoch: 1, kept: [family] });
+    expect(await enable(own)).toBe(true);
+    expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ epoch: 1, kept: [own] });
     const rotate = (byte: number) =>
       call("rotate_token", Buffer.alloc(32, byte), Buffer.alloc(32, byte + 100), NOW, SOON, "0");
-    expect(await rotate(1)).toMatchObject({ outcome: "rotated", family, account: { epoch: 1 } });
+    expect(await rotate(1)).toMatchObject({ outcome: "rotated", session: own, account: { epoch: 1 } });
     expect(await rotate(2)).toMatchObject({ outcome: "revoked" });
-    expect(other).not.toBe(family);
+    expect(other).not.toBe(own);
     expect(await call("touch_session", Buffer.alloc(32, 3), NOW, "30 minutes")).toBe(null);
   }));
 
 test("enable_factor keeps the session that enables it, and a later end of all sign-ins ends that too", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    const session = Buffer.alloc(32, 3);
-    const family = await call("start_tokens", USER, 0, Buffer.alloc(32, 1), NOW, SOON);
-    await call("start_session", USER, 0, session, NOW, SOON);
+    const cookie = Buffer.alloc(32, 3);
+    const tokens = await startTokens(call, 1);
+    const session = await startCookie(call, 3);
     await call("begin_factor", USER, SEALED, SOON);
-    expect(await call("enable_factor", USER, null, session, SEALED, 100, CODES, null, NOW)).toBe(true);
-    expect(await call("touch_session", session, NOW, "30 minutes")).toMatchObject({ account: { epoch: 1 } });
-    expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ kept: [] });
-    expect(family).not.toBe(null);
+    expect(await call("enable_factor", USER, session, SEALED, 100, CODES, null, NOW)).toBe(true);
+    expect(await call("touch_session", cookie, NOW, "30 minutes")).toMatchObject({ account: { epoch: 1 } });
+    expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ kept: [session] });
+    expect(tokens).not.toBe(session);
     await call("end_epoch", USER);
-    expect(await call("touch_session", session, NOW, "30 minutes")).toBe(null);
+    expect(await call("touch_session", cookie, NOW, "30 minutes")).toBe(null);
   }));
 
 test("a sign-in that has ended enables no factor", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    const family = await call("start_tokens", USER, 0, Buffer.alloc(32, 1), NOW, SOON);
-    await call("start_session", USER, 0, Buffer.alloc(32, 3), NOW, SOON);
+    const sessions = [await startTokens(call, 1), await startCookie(call, 3)];
     await call("begin_factor", USER, SEALED, SOON);
     await call("end_epoch", USER);
-    const enable = (family: string | null, session: Buffer | null) =>
-      call("enable_factor", USER, family, session, SEALED, 100, CODES, null, NOW);
-    expect(await enable(family, null)).toBe(false);
-    expect(await enable(null, Buffer.alloc(32, 3))).toBe(false);
+    for (const session of sessions)
+      expect(await call("enable_factor", USER, session, SEALED, 100, CODES, null, NOW)).toBe(false);
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false, epoch: 1 });
   }));
 

@@ -51,7 +51,7 @@ const use = (db: TestTransaction, subject = "mary", issuer = ISSUER) =>
 const link = (db: TestTransaction, user: number | string, subject = "mary", max = 20) =>
   db.owner.call("auth_api.link_identity", user, ISSUER, subject, "acme", null, null, max, null, NOW);
 const unlink = (db: TestTransaction, user: number | string, id: string, issuers = [ISSUER]) =>
-  db.owner.call("auth_api.unlink_identity", user, id, issuers, null, null, null, NOW);
+  db.owner.call("auth_api.unlink_identity", user, id, issuers, null, null, NOW);
 const idOf = async (db: TestTransaction, subject = "mary") =>
   (await db.owner.row("select id from auth_private.identities where subject = $1", subject)).id;
 
@@ -133,11 +133,11 @@ test("unlink_identity ends the other sign-ins, and reaches only identities of th
     await link(db, 1);
     const id = await idOf(db);
     expect(await unlink(db, 2, id)).toBe("missing");
-    const family = await db.owner.call("auth_api.start_tokens", 1, 0, key(1), NOW, LATER);
-    const other = await db.owner.call("auth_api.start_tokens", 1, 0, key(2), NOW, LATER);
-    const call = (from: string) => db.owner.call("auth_api.unlink_identity", 1, id, [ISSUER], from, null, null, NOW);
-    expect(await call(family)).toBe("unlinked");
-    expect(await db.owner.call("auth_api.account_state", 1, "2020-01-01")).toMatchObject({ epoch: 1, kept: [family] });
+    const own = await db.owner.call("auth_api.start_session", 1, 0, null, key(1), null, null, NOW, LATER, 9);
+    const other = await db.owner.call("auth_api.start_session", 1, 0, null, key(2), null, null, NOW, LATER, 9);
+    const call = (from: string) => db.owner.call("auth_api.unlink_identity", 1, id, [ISSUER], from, null, NOW);
+    expect(await call(own)).toBe("unlinked");
+    expect(await db.owner.call("auth_api.account_state", 1, "2020-01-01")).toMatchObject({ epoch: 1, kept: [own] });
     expect(await call(other)).toBe("changed");
   }));
 

@@ -7,23 +7,23 @@ const NOW = "2030-01-01T00:00:00Z";
 const LATER = "2030-01-08T00:00:00Z";
 const hash = (byte: number) => Buffer.alloc(32, byte);
 const start = (db: TestTransaction, user = 1, epoch = 0, token = hash(1)) =>
-  db.owner.call("auth_api.start_tokens", user, epoch, token, NOW, LATER);
+  db.owner.call("auth_api.start_session", user, epoch, null, token, "curl", null, NOW, LATER, 100);
 const rotate = (db: TestTransaction, from: number, to: number, now = NOW, grace = "0") =>
   db.owner.call("auth_api.rotate_token", hash(from), hash(to), now, LATER, grace);
 const state = (db: TestTransaction, since = NOW, user = 1) => db.owner.call("auth_api.account_state", user, since);
 const UUID = /^[0-9a-f-]{36}$/;
 
-test("start_tokens stores the hash of a token, once, and returns the id of its family", () =>
+test("start_session stores the hash of a token, once, and returns the id of the session", () =>
   inTransaction(async (db) => {
-    const family = await start(db);
-    expect(family).toMatch(UUID);
+    const session = await start(db);
+    expect(session).toMatch(UUID);
     const rows = await db.owner.rows("select * from auth_private.refresh_tokens");
-    const token = { token_hash: hash(1), family_id: family, expires_at: new Date(LATER), spent_at: null };
+    const token = { token_hash: hash(1), session_id: session, expires_at: new Date(LATER), spent_at: null };
     expect(rows).toEqual([{ ...token, issued_at: expect.any(Date) }]);
     await expect(start(db)).rejects.toMatchObject({ code: "23505" });
   }));
 
-test("start_tokens rejects a hash that is not a SHA-256", () =>
+test("start_session rejects a hash of a token that is not a SHA-256", () =>
   inTransaction((db) =>
     expect(start(db, 1, 0, Buffer.alloc(31))).rejects.toMatchObject({ constraint: "refresh_tokens_token_hash_length" }),
   ));
@@ -32,22 +32,32 @@ test.each([
   ["of another epoch", 1, 7],
   ["that is disabled", 4, 0],
   ["that does not exist", 7000, 0],
-])("start_tokens does not sign in an account %s", (_what, user, epoch) =>
+])("start_session does not sign in an account %s", (_what, user, epoch) =>
   inTransaction(async (db) => {
     expect(await start(db, user, epoch)).toBeNull();
-    expect(await db.owner.rows("select from auth_private.token_families")).toEqual([]);
+    expect(await db.owner.rows("select from auth_private.sessions")).toEqual([]);
   }),
 );
 
-test("rotate_token replaces a token by the next one of its family", () =>
+test("rotate_token replaces a token by the next one of its session", () =>
   inTransaction(async (db) => {
-    const family = await start(db);
-    const rotated = { outcome: "rotated", userId: "1", family, account: { id: "1", username: "ada" } };
+    const session = await start(db);
+    const rotated = { outcome: "rotated", userId: "1", session, account: { id: "1", username: "ada" } };
     expect(await rotate(db, 1, 2)).toMatchObject(rotated);
     expect(await rotate(db, 2, 3)).toMatchObject(rotated);
   }));
 
-test("a token that is used twice revokes its family, and no other family", () =>
+test("a refresh says when the session was used last, and when it ends", () =>
+  inTransaction(async (db) => {
+    await start(db);
+    const next = "2030-01-03T00:00:00Z";
+    await db.owner.call("auth_api.rotate_token", hash(1), hash(2), next, "2030-01-10T00:00:00Z", "0");
+    const row = await db.owner.row("select started_at, seen_at, expires_at from auth_private.sessions");
+    const [started_at, seen_at, expires_at] = [NOW, next, "2030-01-10T00:00:00Z"].map((text) => new Date(text));
+    expect(row).toEqual({ started_at, seen_at, expires_at });
+  }));
+
+test("a token that is used twice ends its session, and no other session", () =>
   inTransaction(async (db) => {
     await start(db);
     await start(db, 1, 0, hash(9));
@@ -64,10 +74,10 @@ test.each([
   ["2029-12-31T23:59:59Z", "rotated"],
 ])("with a grace period of ten seconds, a token that was used at midnight and again at %s is %s", (now, outcome) =>
   inTransaction(async (db) => {
-    const family = await start(db);
+    const session = await start(db);
     await rotate(db, 1, 2);
     expect(await rotate(db, 1, 3, now, "10 s")).toMatchObject({ outcome });
-    const next = outcome === "rotated" ? { outcome, family } : { outcome: "revoked" };
+    const next = outcome === "rotated" ? { outcome, session } : { outcome: "revoked" };
     expect(await rotate(db, 2, 4, now, "10 s")).toMatchObject(next);
   }),
 );
@@ -87,15 +97,15 @@ test("without a grace period a token that is used twice is reused, even if the c
     expect(await rotate(db, 1, 3, "2029-12-31T23:59:59Z")).toMatchObject({ outcome: "reused" });
   }));
 
-test("account_state returns only the revoked families whose access tokens may still be valid", () =>
+test("account_state returns only the revoked sessions whose access tokens may still be valid", () =>
   inTransaction(async (db) => {
-    const family = await start(db);
+    const session = await start(db);
     await start(db, 1, 0, hash(9));
     await start(db, 2, 0, hash(8));
     expect(await state(db)).toEqual({ epoch: 0, role: "authenticated", revoked: [], kept: [] });
     await rotate(db, 1, 2);
     await rotate(db, 1, 3);
-    expect(await state(db, "2029-12-31T23:59:59Z")).toMatchObject({ revoked: [family] });
+    expect(await state(db, "2029-12-31T23:59:59Z")).toMatchObject({ revoked: [session] });
     expect(await state(db, NOW)).toMatchObject({ revoked: [] });
     expect(await state(db, "2029-12-31T23:59:59Z", 2)).toMatchObject({ revoked: [] });
   }));

@@ -394,9 +394,12 @@ test("deleting a user deletes their account and its tokens", () =>
   inTransaction(async (db) => {
     const [ada] = await db.users("Ada");
     await db.addAccount(ada!);
-    await db.owner.rows("select auth_api.start_tokens($1, 0, sha256('token'), now(), now() + '1 day')", ada!.id);
+    await db.owner.rows(
+      "select auth_api.start_session($1, 0, null, sha256('token'), null, null, now(), now() + '1 day', 9)",
+      ada!.id,
+    );
     await db.as(ada!).rows("delete from users where id = $1", ada!.id);
     const left =
-      "select from auth_private.token_families where user_id = $1 union all select from auth_private.accounts where user_id = $1";
+      "select from auth_private.sessions where user_id = $1 union all select from auth_private.accounts where user_id = $1";
     expect(await db.owner.rows(left, ada!.id)).toEqual([]);
   }));

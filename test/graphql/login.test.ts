@@ -33,6 +33,7 @@ describe("authentication rule 7, POST /auth/login", () => {
       refreshToken: expect.any(String),
       expiresIn: 3600,
       tokenType: "Bearer",
+      user: expect.objectContaining({ id: Number(id) }),
     });
     expect(await data("{ me { id } }", bearer(json.accessToken))).toEqual({ me: { id } });
     expect(await errors("{ me { id } }", bearer(json.refreshToken))).toEqual([

@@ -93,7 +93,9 @@ const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds
   [
     "the user signs in elsewhere",
     () =>
-      sql("update auth_private.sessions set id_hash = sha256('another'), seen_at = now(), expires_at = now() + '1 h'"),
+      sql(
+        "update auth_private.sessions set cookie_hash = sha256('another'), seen_at = now(), expires_at = now() + '1 h' where cookie_hash is not null",
+      ),
     ["session"],
   ],
 ];

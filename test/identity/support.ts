@@ -24,9 +24,11 @@ export async function makeKey(service: TestService, userId: number | null, expir
 /** The id of a new session of a user, which ends the previous one. */
 export async function makeSession({ database }: TestService, userId: number, seconds = 3600): Promise<string> {
   const id = randomBytes(32).toString("base64url");
-  await database.owner.query("delete from auth_private.sessions where user_id = $1", [userId]);
+  await database.owner.query("delete from auth_private.sessions where user_id = $1 and cookie_hash is not null", [
+    userId,
+  ]);
   await database.owner.query(
-    `insert into auth_private.sessions (id_hash, user_id, epoch, started_at, seen_at, expires_at)
+    `insert into auth_private.sessions (cookie_hash, user_id, epoch, started_at, seen_at, expires_at)
      select $1, user_id, epoch, now(), now(), now() + make_interval(secs => $3) from auth_private.accounts where user_id = $2`,
     [hashOf(id), userId, seconds],
   );

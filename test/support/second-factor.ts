@@ -52,11 +52,11 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}): Fac
     (await sql("select epoch from auth_private.accounts where user_id = $1", IDS[user]))[0].epoch;
   const signIn = async (user: DemoUser) => {
     const epoch = await epochOf(user);
-    const [{ family }] = await sql(
-      "select auth_api.start_tokens($1, $2, sha256($3), $4, $5) as family",
+    const [{ session }] = await sql(
+      "select auth_api.start_session($1, $2, null, sha256($3), null, null, $4, $5, 100) as session",
       ...[IDS[user], epoch, randomUUID(), new Date(now), new Date(now + 7 * 24 * 60 * MINUTE)],
     );
-    return started.token(user, { epoch, family, signedInAt: now });
+    return started.token(user, { epoch, session, signedInAt: now });
   };
   beforeEach(async () => {
     tokens.clear();

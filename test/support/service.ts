@@ -30,7 +30,7 @@ export type TestService = {
   stop(): Promise<void>;
 };
 
-export type TestSignIn = { readonly epoch?: number; readonly family?: string; readonly signedInAt?: number };
+export type TestSignIn = { readonly epoch?: number; readonly session?: string; readonly signedInAt?: number };
 export type DemoUser = "ada" | "bob" | "admin";
 export type GqlOptions = {
   readonly variables?: Readonly<Record<string, unknown>>;
@@ -95,9 +95,9 @@ export async function startTestService(
     defersGraphQL: !buildsGraphQL,
     ...(clock && { clock }),
   });
-  const token = (user: DemoUser, { epoch = 0, ...family }: TestSignIn = {}) => {
+  const token = (user: DemoUser, { epoch = 0, ...session }: TestSignIn = {}) => {
     const refreshToken = service.tokens.issueRefresh(USERS[user].id);
-    const pair = { signedInAt: Date.now(), ...family, refreshToken };
+    const pair = { signedInAt: Date.now(), ...session, refreshToken };
     return service.tokens.issuePair({ ...USERS[user], epoch }, pair).accessToken;
   };
   return {

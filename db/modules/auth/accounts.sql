@@ -3,6 +3,7 @@ create or replace function auth_api.account_of(user_id auth.user_id) returns jso
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'id', a.user_id::text,
+    'userId', a.user_id,
     'username', coalesce(a.username, e.email),
     'name', a.name,
     'email', e.email,
@@ -21,9 +22,10 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.account_of(auth.user_id) is $$
-The account of a user: {id, username, name, email, emailConfirmedAt, role, permissions, passwordHash, isDisabled, epoch,
-hasFactor, claims}; null if the user has none. The e-mail is the one that the account signs in with, and the username if
-it has no other. The claims are those that the application adds; null without the hook.
+The account of a user: {id, userId, username, name, email, emailConfirmedAt, role, permissions, passwordHash,
+isDisabled, epoch, hasFactor, claims}; null if the user has none. `id` is a text, `userId` a JSON value of its type. The
+e-mail is the one that the account signs in with, and the username if it has no other. The claims are those that the
+application adds; null without the hook.
 $$;
 
 create or replace function auth_api.find_account(login text) returns json

@@ -252,10 +252,6 @@ language sql volatile security definer set search_path = '' as $$
   delete from auth_private.refresh_tokens as t
   where t.expires_at < purge.now - interval '1 day';
 
-  delete from auth_private.token_families as f
-  where f.started_at < purge.now - interval '1 day'
-    and not exists (select from auth_private.refresh_tokens as t where t.family_id = f.id);
-
   delete from auth_private.spent_challenges as c
   where c.spent_at < purge.now - interval '1 day';
 
@@ -263,7 +259,7 @@ language sql volatile security definer set search_path = '' as $$
   where v.expires_at < purge.now;
 
   delete from auth_private.sessions as s
-  where s.expires_at < purge.now;
+  where s.expires_at < purge.now - interval '1 day';
 
   delete from auth_private.api_keys as k
   where least(k.revoked_at, k.expires_at) < purge.now - interval '30 days';

@@ -35,12 +35,12 @@ comment on function auth_api.begin_factor(auth.user_id, bytea, timestamptz) is
   'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
 
 create or replace function auth_api.enable_factor(
-  user_id auth.user_id, family uuid, session bytea, pending bytea, step bigint, code_hashes bytea[],
+  user_id auth.user_id, session uuid, pending bytea, step bigint, code_hashes bytea[],
   address inet, now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  if not auth_private.lock_sign_in(enable_factor.user_id, family, session) then return false; end if;
+  if not auth_private.lock_sign_in(enable_factor.user_id, session) then return false; end if;
   -- The second of two parallel calls no longer finds a pending secret.
   update auth_private.factors as f
   set secret = f.pending,
@@ -55,14 +55,14 @@ begin
 
   perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
   -- A password alone no longer signs the user in, so what was issued for one ends.
-  perform auth_private.end_other_sign_ins(enable_factor.user_id, family, session, enable_factor.now);
+  perform auth_private.end_other_sign_ins(enable_factor.user_id, session, enable_factor.now);
   perform auth_api.note_event('mfa_enabled', enable_factor.user_id, address, null, enable_factor.now);
   return true;
 end $$;
 
-comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
-Enables a pending factor whose first code, of this step, was right, and ends all sign-ins of the user except the token
-family or the session that enables it. False if the factor is not pending, or that sign-in has ended.
+comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bigint, bytea[], inet, timestamptz) is $$
+Enables a pending factor whose first code, of this step, was right, and ends all sign-ins of the user except the
+session that enables it. False if the factor is not pending, or that sign-in has ended.
 $$;
 
 create or replace function auth_api.accept_step(user_id auth.user_id, step bigint) returns boolean
@@ -176,7 +176,7 @@ begin
   where f.user_id = reset_factor.user_id
     and f.enabled_at is not null;
   if not found then return false; end if;
-  perform auth_private.end_other_sign_ins(reset_factor.user_id, null, null, now());
+  perform auth_private.end_other_sign_ins(reset_factor.user_id, null, now());
   return true;
 end $$;
 

@@ -218,7 +218,7 @@ $$;
 comment on function auth_api.list_identities(auth.user_id) is 'The identities of an account, newest first.';
 
 create or replace function auth_api.unlink_identity(
-  user_id auth.user_id, id uuid, issuers text[], family uuid, session bytea, address inet, now timestamptz)
+  user_id auth.user_id, id uuid, issuers text[], session uuid, address inet, now timestamptz)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
 declare unlinked text;
@@ -228,7 +228,7 @@ begin
   perform from auth_private.accounts as a
   where a.user_id = unlink_identity.user_id
   for no key update;
-  if not auth_private.lock_sign_in(unlink_identity.user_id, family, session) then return 'changed'; end if;
+  if not auth_private.lock_sign_in(unlink_identity.user_id, session) then return 'changed'; end if;
   if not exists (
     select from auth_private.identities as i
     where i.id = unlink_identity.id
@@ -249,7 +249,7 @@ begin
   where i.id = unlink_identity.id
     and i.user_id = unlink_identity.user_id
   returning i.provider into unlinked;
-  perform auth_private.end_other_sign_ins(unlink_identity.user_id, family, session, unlink_identity.now);
+  perform auth_private.end_other_sign_ins(unlink_identity.user_id, session, unlink_identity.now);
   perform auth_api.note_event(
     'identity_unlinked',
     unlink_identity.user_id,
@@ -259,7 +259,7 @@ begin
   return 'unlinked';
 end $$;
 
-comment on function auth_api.unlink_identity(auth.user_id, uuid, text[], uuid, bytea, inet, timestamptz) is $$
+comment on function auth_api.unlink_identity(auth.user_id, uuid, text[], uuid, inet, timestamptz) is $$
 Unlinks an identity from an account and ends all other sign-ins of the user: "unlinked". Otherwise nothing changes:
 "missing"; "last": the user could not sign in any more, with a password or with another identity of these issuers; or
 "changed": the sign-in of the caller has ended.

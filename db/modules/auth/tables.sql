@@ -116,36 +116,50 @@ create table auth_private.backup_codes (
 comment on table auth_private.factors is 'The second factor of an account; secrets are encrypted.';
 comment on table auth_private.backup_codes is 'Codes in place of a second factor, as keyed hashes.';
 
--- One sign-in and its refresh tokens, each of which replaced the one before. Access tokens name the family as `sid`.
-create table auth_private.token_families (
-  id         uuid primary key default gen_random_uuid(),
-  user_id    auth.user_id not null references auth_private.accounts on delete cascade,
-  epoch      integer not null, -- the epoch of the account at sign-in
-  started_at timestamptz not null default now(),
-  revoked_at timestamptz, -- null while it is valid
-  kept_at    timestamptz -- when it was moved to a new epoch: its access tokens of the previous epoch stay valid
+-- Sign-ins of users: with refresh tokens, each of which replaced the one before, or with a cookie. Access tokens name
+-- the session as `sid`.
+create table auth_private.sessions (
+  id          uuid primary key default gen_random_uuid(),
+  user_id     auth.user_id not null references auth_private.accounts on delete cascade,
+  epoch       integer not null, -- the epoch of the account at sign-in
+  cookie_hash bytea, -- the SHA-256 of the cookie; null for a session with tokens
+  device      text, -- the browser and the system, or the program, as it named itself at sign-in
+  network     cidr, -- of the client at sign-in
+  started_at  timestamptz not null,
+  seen_at     timestamptz not null, -- the last request with the cookie, or the last refresh
+  expires_at  timestamptz not null, -- the end of its maximum duration, or of its refresh token
+  revoked_at  timestamptz, -- null while it is valid; a session with a cookie is deleted instead
+  kept_at     timestamptz, -- when it was moved to a new epoch: its access tokens of the previous epoch stay valid
+
+  constraint sessions_cookie_hash_length check (octet_length(cookie_hash) = 32),
+  constraint sessions_device_length check (char_length(device) <= 100),
+  constraint sessions_revoked_tokens check (cookie_hash is null or revoked_at is null)
 );
--- Revoking all tokens of a user.
-create index token_families_user_id_idx on auth_private.token_families (user_id);
--- The revoked families that a user's access tokens must not name.
-create index token_families_revoked_at_idx on auth_private.token_families (user_id, revoked_at)
-  where revoked_at is not null;
--- The families whose access tokens may be of an earlier epoch.
-create index token_families_kept_at_idx on auth_private.token_families (user_id, kept_at)
-  where kept_at is not null;
+-- The sessions of a user that have not ended.
+create index sessions_user_id_epoch_idx on auth_private.sessions (user_id, epoch);
+-- Looking up the session of a cookie.
+create unique index sessions_cookie_hash_key on auth_private.sessions (cookie_hash);
+-- A user has at most one session with a cookie.
+create unique index sessions_user_id_key on auth_private.sessions (user_id) where cookie_hash is not null;
+-- The revoked sessions that a user's access tokens must not name.
+create index sessions_revoked_at_idx on auth_private.sessions (user_id, revoked_at) where revoked_at is not null;
+-- The sessions whose access tokens may be of an earlier epoch.
+create index sessions_kept_at_idx on auth_private.sessions (user_id, kept_at) where kept_at is not null;
+-- Deleting expired sessions.
+create index sessions_expires_at_idx on auth_private.sessions (expires_at);
 
 -- Refresh tokens that were issued, by their SHA-256: a token that is not in this table is not valid.
 create table auth_private.refresh_tokens (
   token_hash bytea primary key,
-  family_id  uuid not null references auth_private.token_families on delete cascade,
+  session_id uuid not null references auth_private.sessions on delete cascade,
   issued_at  timestamptz not null default now(),
   expires_at timestamptz not null,
   spent_at   timestamptz, -- null until it was used
 
   constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
 );
--- The tokens of a family.
-create index refresh_tokens_family_id_idx on auth_private.refresh_tokens (family_id);
+-- The tokens of a session.
+create index refresh_tokens_session_id_idx on auth_private.refresh_tokens (session_id);
 -- Deleting expired tokens.
 create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
 
@@ -155,25 +169,9 @@ create table auth_private.spent_challenges (
   spent_at timestamptz not null
 );
 
-comment on table auth_private.token_families is 'One sign-in and its refresh tokens.';
+comment on table auth_private.sessions is 'Sign-ins of users: with refresh tokens, or with a cookie.';
 comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
 comment on table auth_private.spent_challenges is 'Challenges of second factors that a login has completed.';
-
--- Sessions by the SHA-256 of their id, one per user.
-create table auth_private.sessions (
-  id_hash    bytea primary key,
-  user_id    auth.user_id not null references auth_private.accounts on delete cascade,
-  epoch      integer not null, -- the epoch of the account at sign-in
-  started_at timestamptz not null,
-  seen_at    timestamptz not null,
-  expires_at timestamptz not null, -- the end of its maximum duration
-
-  constraint sessions_id_hash_length check (octet_length(id_hash) = 32)
-);
--- A user has at most one session.
-create unique index sessions_user_id_key on auth_private.sessions (user_id);
-
-comment on table auth_private.sessions is 'Sessions by the SHA-256 of their id.';
 
 -- Keys for programs, by their SHA-256. A user's key identifies the user; anon and service keys identify their role.
 create table auth_private.api_keys (

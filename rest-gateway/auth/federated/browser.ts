@@ -2,15 +2,14 @@ import type { IncomingMessage } from "node:http";
 import type { Request, Response } from "express";
 import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
 import { readBytes } from "../../../http/pipeline/body.ts";
-import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import type { Auth } from "../auth.ts";
 import { ChallengeBody, parse } from "../bodies.ts";
 import type { Call } from "../route.ts";
-import { sessionCookie } from "../sessions.ts";
+import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
-import { challengeOf, startTokens } from "../tokens.ts";
+import { challengeOf, signIn } from "../tokens.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import { sendCodeForm, sendContinuation } from "./pages.ts";
@@ -74,7 +73,7 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
   const { address } = client;
   const account = await completion.accountOf(completion.seal(identity), provider, address);
   const login = { account, attempt: [], address, provider: provider.settings.name };
-  if (start.mode === "token") return sendTokens(auth, response, login, start);
+  if (start.mode === "token") return sendTokens(call, login, start);
   if (account.hasFactor) return askForCode(auth, response, login, start);
   await sendSession(call, login, start.returnTo);
 }
@@ -127,20 +126,16 @@ async function sendCode(
 }
 
 /** For programs that follow the redirects themselves. */
-async function sendTokens(auth: Auth, response: Response, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
+async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
+  const { auth, response } = call;
   if (login.account.hasFactor) throw challengeOf(auth, login.account);
-  const pair = await startTokens(auth, login.account, login);
-  response.json({ ...pair, ...(returnTo !== null && { returnTo }) });
+  const signedIn = await signIn(call, login);
+  response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
 }
 
-async function sendSession(
-  { auth: { sessions, federated }, request, response }: Call,
-  login: AdmittedLogin,
-  returnTo: string | null,
-): Promise<void> {
-  const previous = identityOf(request).credentials.session;
-  response.set("Set-Cookie", sessionCookie(await sessions.login(login, previous)));
-  sendContinuation(response, returnTo ?? new URL("/", federated.url).href);
+async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
+  await startSession(call, login);
+  sendContinuation(call.response, returnTo ?? new URL("/", call.auth.federated.url).href);
 }
 
 /** The sign-in at the provider replaces the password, but not the second factor of the account. */
@@ -161,12 +156,12 @@ const actionOf = (url: string) => new URL(`${url}${CODE_PATH}`).pathname;
 /** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
 export async function completeWithCode(call: Call): Promise<void> {
   const { auth, response, client } = call;
-  const { signIn, federated } = auth;
+  const { federated } = auth;
   const form = await readForm(call.request);
   const challenge = form.get("challenge") ?? "";
   try {
     const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
-    const login = await signIn.admitChallenge(input, client);
+    const login = await auth.signIn.admitChallenge(input, client);
     type Kept = { readonly returnTo: string | null; readonly provider: string };
     const kept = await federated.once.take<Kept>("return", hashOf(challenge));
     if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in at a provider");

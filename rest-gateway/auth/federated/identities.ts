@@ -4,7 +4,7 @@ import type { Auth } from "../auth.ts";
 import type { LinkBody, SignInCodeBody } from "../bodies.ts";
 import { isRecent, requireRecentSignIn } from "../confirmation.ts";
 import { type Call, currentSignInOf } from "../route.ts";
-import { challengeOf, startTokens } from "../tokens.ts";
+import { challengeOf, signIn } from "../tokens.ts";
 import type { Provider } from "./provider.ts";
 
 /** Identities that one account may have. */
@@ -14,14 +14,15 @@ export const listProviders = async ({ auth }: Call) => ({
   data: auth.federated.providers.list().map(describeProvider),
 });
 
-export async function exchangeSignInCode({ auth, client, body }: Call<"none", z.infer<typeof SignInCodeBody>>) {
+export async function exchangeSignInCode(call: Call<"none", z.infer<typeof SignInCodeBody>>) {
+  const { auth, client, body } = call;
   const { completion } = auth.federated;
   const confirmed = requireCode(await completion.takeCode(body.signInCode, "token", body.codeVerifier));
   const provider = requireCode(findByName(auth, confirmed.provider));
   const { address } = client;
   const account = await completion.accountOf(confirmed.identity, provider, address);
   if (account.hasFactor) throw challengeOf(auth, account);
-  return startTokens(auth, account, { attempt: [], address, provider: provider.settings.name });
+  return signIn(call, { account, attempt: [], address, provider: provider.settings.name });
 }
 
 /** Null if the provider was removed after it had confirmed the identity. */

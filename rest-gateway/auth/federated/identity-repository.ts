@@ -3,7 +3,7 @@ import type { Account } from "../../../identity/account.ts";
 import type { IdentityAnswer } from "../answers.ts";
 import { type AuthFunctions, bytes, time } from "../functions.ts";
 import { emailSkeleton } from "../login-names.ts";
-import type { CurrentSignIn } from "../repository.ts";
+import type { CurrentSignIn } from "../session-repository.ts";
 import type { ConfirmedIdentity } from "./provider.ts";
 
 /** An identity as its owner reads it. */
@@ -74,15 +74,15 @@ export class IdentityRepository {
 
   /** `issuers` are those with which a user can still sign in. Ends all other sign-ins of the user. */
   unlink(
-    { id: userId, family, session }: CurrentSignIn,
+    { id: userId, session }: CurrentSignIn,
     id: string,
     issuers: readonly string[],
     address: string,
   ): Promise<"unlinked" | "missing" | "last" | "changed"> {
     const list = JSON.stringify(issuers);
-    const values = [userId, id, list, family, session && `\\x${session}`, address || null, this.#functions.now()];
-    const types = "$1, $2::uuid, array(select jsonb_array_elements_text($3::jsonb)), $4::uuid, $5::bytea";
-    return this.#functions.call(`unlink_identity(${types}, $6::inet, $7::timestamptz)`, values);
+    const values = [userId, id, list, session, address || null, this.#functions.now()];
+    const types = "$1, $2::uuid, array(select jsonb_array_elements_text($3::jsonb)), $4::uuid";
+    return this.#functions.call(`unlink_identity(${types}, $5::inet, $6::timestamptz)`, values);
   }
 
   /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */

@@ -42,7 +42,7 @@ async function endSession({ auth, request, response, client }: Call, provider: P
   const { url, isUnavailable } = await providerUrl(auth, provider, session?.account.id ?? null, returnTo);
   if (credentials.session !== null) response.set("Set-Cookie", endedCookie);
   if (session !== null) {
-    await sessions.end(session.id);
+    await sessions.end(session.cookie);
     await noteLogout(auth, client, session.account.id, "session");
   }
   if (url !== null) return void response.redirect(303, url);
@@ -54,7 +54,7 @@ async function endSession({ auth, request, response, client }: Call, provider: P
 /** A program or a page with tokens: ends them as POST /auth/logout does, and returns the URL to continue at. */
 export const signOutByClient = (kind: Kind) => async (call: Call<"account">) => {
   const { auth, request, response, client, signedIn } = call;
-  const { federated, repository, sessions, forget } = auth;
+  const { federated, sessionRows, sessions, forget } = auth;
   const provider = providerOf(call, kind);
   const returnTo = parseReturnTo(readParameters(searchOf(request)), federated.returnUrls);
   const { id, caller } = signedIn;
@@ -64,7 +64,7 @@ export const signOutByClient = (kind: Kind) => async (call: Call<"account">) => 
     await sessions.end(session);
     response.set("Set-Cookie", endedCookie);
   } else {
-    await repository.endEpoch(id);
+    await sessionRows.endAll(id);
     forget(id);
   }
   await noteLogout(auth, client, id, session === null ? "token" : "session");
@@ -139,7 +139,7 @@ async function signOutForProvider(
   provider: SamlProvider,
   query: string,
 ): Promise<void> {
-  const { federated, repository, forget } = auth;
+  const { federated, sessionRows, forget } = auth;
   const { providers, identities, flows } = federated;
   const issuer = await providers.issuerOf(provider);
   const sent = await provider.readLogoutRequest(query);
@@ -147,7 +147,7 @@ async function signOutForProvider(
   const isSubject = provider.settings.claims.subject.length === 0;
   const account = isSubject ? await identities.accountOf(issuer, sent.nameId) : null;
   if (account !== null) {
-    await repository.endEpoch(account.id);
+    await sessionRows.endAll(account.id);
     forget(account.id);
     await noteLogout(auth, client, account.id, "provider");
   }

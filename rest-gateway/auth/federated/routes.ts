@@ -10,7 +10,7 @@ import {
   noContent,
   ok,
   ProviderListAnswer,
-  TokenPairAnswer,
+  SignedInAnswer,
   withCookie,
 } from "../answers.ts";
 import { LinkBody, SignInCodeBody } from "../bodies.ts";
@@ -59,7 +59,7 @@ const redirect = (status: 302 | 303, about: string): Answer<unknown> => ({
 
 const FOR_BROWSERS = "Errors are pages if the client accepts HTML.";
 const SIGNED_IN = "Signed in. The page continues at `return_to`.";
-const COMPLETED = withCookie(page(SIGNED_IN, TokenPairAnswer));
+const COMPLETED = withCookie(page(SIGNED_IN, SignedInAnswer));
 const NOT_SIGNED_IN = "You are not signed in";
 const NOT_SIGNED_OUT = "You are not signed out";
 
@@ -200,7 +200,7 @@ export const FEDERATED_ROUTES: Routes = {
       "A code is valid once, for a minute. If a second factor is enabled, the response is 401 `MFA_REQUIRED` with a `challenge` for `POST /auth/login`.",
     credential: "none",
     body: SignInCodeBody,
-    answer: ok("Tokens.", TokenPairAnswer),
+    answer: ok("Tokens, and the user.", SignedInAnswer),
     problems: [401, 403, 409],
     handle: exchangeSignInCode,
   }),

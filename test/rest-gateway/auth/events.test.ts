@@ -61,7 +61,7 @@ test("events of an account are recorded with the user and the IP address", async
     { event: "login_failed", user_id: 1, address, detail: {} },
     { event: "login_failed", user_id: null, address, detail: {} },
     { event: "login_refused", user_id: 4, address, detail: { reason: "disabled" } },
-    { event: "logout", user_id: 1, address, detail: { by: "token" } },
+    { event: "logout", user_id: 1, address, detail: { by: "token", scope: "global" } },
   ]);
 });
 
@@ -102,21 +102,21 @@ test("events older than AUDIT_RETENTION are deleted, and so are expired attempts
   await database.owner.query(`
     insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now() - interval '89 days');
     insert into auth_private.attempts (key, at) values (sha256('old'), now() - interval '16 minutes'), (sha256('new'), now());
-    select auth_api.start_tokens(1, 0, sha256('token'), now(), now())`);
+    select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 100)`);
   let now = Date.now();
   const counts = async () => {
     const { rows } = await database.owner.query(`
       select array(select event from security_events order by 1) as events,
         (select count(*)::int from auth_private.attempts) as attempts,
-        (select count(*)::int from auth_private.token_families) as families`);
+        (select count(*)::int from auth_private.sessions) as sessions`);
     return rows[0];
   };
   const first = await startTestService({}, database, undefined, () => now);
-  await expect.poll(counts, { timeout: 30_000 }).toEqual({ events: ["new"], attempts: 1, families: 1 });
+  await expect.poll(counts, { timeout: 30_000 }).toEqual({ events: ["new"], attempts: 1, sessions: 1 });
   await first.service.stop();
   now += 3 * 24 * 3600 * 1000;
   const second = await startTestService({ AUDIT_RETENTION: "8640000" }, database, undefined, () => now);
-  await expect.poll(counts, { timeout: 30_000 }).toEqual({ events: ["new"], attempts: 0, families: 0 });
+  await expect.poll(counts, { timeout: 30_000 }).toEqual({ events: ["new"], attempts: 0, sessions: 0 });
   await second.service.stop();
   const third = await startTestService({ AUDIT_RETENTION: "3600" }, database, undefined, () => now);
   await expect.poll(counts, { timeout: 30_000 }).toMatchObject({ events: [] });

@@ -15,7 +15,8 @@ describe("POST /auth/login", () => {
       const { status, json, headers } = await login({ username, password: PASSWORD });
       expect([status, headers.get("cache-control")]).toEqual([200, "no-store"]);
       const { accessToken, refreshToken, ...rest } = json;
-      expect(rest).toEqual({ expiresIn: 3600, tokenType: "Bearer" });
+      const described = expect.objectContaining({ id: 1, username: "ada", email: "ada@example.com" });
+      expect(rest).toEqual({ expiresIn: 3600, tokenType: "Bearer", user: described });
       const claims = jwt.verify(accessToken, JWT_SECRET) as jwt.JwtPayload;
       const expected = {
         sub: "1",

@@ -34,6 +34,34 @@ test.each<[string, () => Promise<Record<string, string>>]>([
   expect([status, answered.get("www-authenticate")]).toEqual([401, expect.stringMatching(/^Bearer/)]);
 });
 
+const usesOf = (tokens: readonly { readonly accessToken: string }[]) =>
+  Promise.all(
+    tokens.map(async ({ accessToken }) => (await client.send("/users/1", { headers: bearer(accessToken) })).status),
+  );
+const logoutOf = (accessToken: string, body: unknown) => sendJson(client, "/auth/logout", body, bearer(accessToken));
+
+test.each([
+  ["local", [401, 200, 200], "signed out"],
+  ["others", [200, 401, 401], "signed out everywhere else"],
+  ["global", [401, 401, 401], "signed out"],
+])("POST /auth/logout with the scope %s ends these sessions", async (scope, statuses, message) => {
+  const tokens = [await login("ada"), await login("ada"), await login("ada")];
+  expect(await usesOf(tokens)).toEqual([200, 200, 200]);
+  expect((await logoutOf(tokens[0].accessToken, { scope })).json).toEqual({ message });
+  expect(await usesOf(tokens)).toEqual(statuses);
+  const refreshes = tokens.map(({ refreshToken }) => sendJson(client, "/auth/refresh", { refreshToken }));
+  expect((await Promise.all(refreshes)).map(({ status }) => status)).toEqual(statuses);
+});
+
+test("POST /auth/logout rejects an unknown scope, and ends nothing", async () => {
+  const { accessToken } = await login("ada");
+  for (const scope of ["all", "", null, 1]) {
+    const { status, json } = await logoutOf(accessToken, { scope });
+    expect([status, json.error.code]).toEqual([400, "VALIDATION_ERROR"]);
+  }
+  expect(await usesOf([{ accessToken }])).toEqual([200]);
+});
+
 test("a revoked token cannot sign out again", async () => {
   const { accessToken } = await login("ada");
   expect((await logout(bearer(accessToken))).status).toBe(200);

@@ -133,6 +133,7 @@ test("every response matches its description, and every described response occur
   const ask = asker(client, seen);
   await signIn(ask);
   await useSession(ask);
+  await useSessions(ask);
   await useKeys(ask);
   await sendBadBodies(ask);
   await sendBadCredentials(ask);
@@ -187,6 +188,20 @@ async function useSession(ask: Ask): Promise<void> {
   await ask("POST /api/auth/login", { body: { username: "ada", password: "wrong" } });
 }
 
+async function useSessions(ask: Ask): Promise<void> {
+  const { json } = await ask("POST /auth/login", login("bob"));
+  const headers = bearer(json.accessToken);
+  await ask("GET /auth/me", { headers });
+  await sendBadBody(ask, "POST /auth/logout", headers);
+  const cookie = cookieOf(await ask("POST /api/auth/login", login("bob")));
+  await ask("GET /auth/me", { headers: cookie });
+  const { data } = (await ask("GET /auth/sessions", { headers })).json;
+  const [current] = data.filter(({ isCurrent }: { isCurrent: boolean }) => isCurrent);
+  for (const id of [UNKNOWN, "x", current.id]) await ask(`DELETE /auth/sessions/${id}`, { headers });
+  const { csrfToken } = (await ask("GET /csrf-token", { headers: cookie })).json;
+  await ask("POST /auth/logout", { headers: { ...cookie, "x-csrf-token": csrfToken }, body: { scope: "local" } });
+}
+
 async function useKeys(ask: Ask): Promise<void> {
   const { json } = await ask("POST /auth/keys", { as: "bob", body: { name: "a program", expiresIn: 3600 } });
   await ask("POST /auth/keys", { as: "bob", body: { name: "one too many" } });
@@ -220,10 +235,14 @@ async function sendBadBodies(ask: Ask): Promise<void> {
   const headers = bearer(client.service().token("bob", { signedInAt: 0 }));
   for (const path of POSTS_WITH_BODY) {
     await ask(`POST ${path}`, { headers, body: {} });
-    await ask(`POST ${path}`, { headers, body: [] });
-    await ask(`POST ${path}`, { headers, body: { more: "x".repeat(BODY_LIMIT) } });
-    await ask(`POST ${path}`, { headers: { ...headers, "content-type": "text/plain" }, body: "a=b" });
+    await sendBadBody(ask, `POST ${path}`, headers);
   }
+}
+
+async function sendBadBody(ask: Ask, request: string, headers: Readonly<Record<string, string>>): Promise<void> {
+  await ask(request, { headers, body: [] });
+  await ask(request, { headers, body: { more: "x".repeat(BODY_LIMIT) } });
+  await ask(request, { headers: { ...headers, "content-type": "text/plain" }, body: "a=b" });
 }
 
 /** Invalid credentials, and those of the service, which browsers must not have. */

@@ -193,12 +193,12 @@ describe("ACCESS_TOKEN_TTL", () => {
     await post("/auth/refresh", { refreshToken: first.refreshToken });
     now += 10_000;
     await post("/auth/refresh", { refreshToken: first.refreshToken });
-    // The family was revoked a day ago.
+    // The session was revoked a day ago.
     now += 86_400_000;
-    const revoked = await brief.sql("select id from auth_private.token_families where revoked_at is not null");
+    const revoked = await brief.sql("select id from auth_private.sessions where revoked_at is not null");
     expect(revoked).toHaveLength(1);
     const user = { id: "2", name: "Bob", role: "authenticated", permissions: [] };
-    const pair = tokens.issuePair(user, { family: revoked[0]!.id, signedInAt: now, refreshToken: "" });
+    const pair = tokens.issuePair(user, { session: revoked[0]!.id, signedInAt: now, refreshToken: "" });
     const { status } = await brief.send("/tasks", { headers: { authorization: `Bearer ${pair.accessToken}` } });
     expect(status).toBe(401);
   });

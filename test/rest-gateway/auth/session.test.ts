@@ -13,6 +13,18 @@ const WRONG = [401, "AUTH_REQUIRED", "wrong username or password"];
 /** Longer than a session counts as seen without a word to the database, and than its end takes to be heard of. */
 const SOON = { timeout: 30_000, interval: 20 };
 
+const ADA = {
+  id: 1,
+  name: "Ada Lovelace",
+  username: "ada",
+  email: "ada@example.com",
+  emailConfirmed: false,
+  role: "authenticated",
+  permissions: [],
+  mfaEnabled: false,
+  hasPassword: true,
+};
+
 const client = useService({ GRAPHQL_MAX_TABLES: "0" });
 const { send, sql, service } = client;
 const anon = () => service().service.tokens.issueKey("anon");
@@ -22,7 +34,7 @@ afterEach(() => sql("delete from auth_private.attempts"));
 describe("POST /api/auth/login", () => {
   test("returns the signed-in user, and sets the cookie of the contract", async () => {
     const { status, json, headers } = await new SessionClient(client).login("ada");
-    expect([status, json]).toEqual([200, { username: "ada", role: "authenticated", message: "signed in" }]);
+    expect([status, json]).toEqual([200, { username: "ada", role: "authenticated", message: "signed in", user: ADA }]);
     expect(headers.getSetCookie()).toEqual([expect.stringMatching(COOKIE)]);
     expect(headers.get("cache-control")).toBe("no-store");
   });
@@ -35,7 +47,7 @@ describe("POST /api/auth/login", () => {
   test("stores only the SHA-256 of the session id", async () => {
     const { cookie } = await signedIn(client, "ada");
     const id = cookie.slice("SESSION=".length);
-    const rows = await sql("select encode(id_hash, 'hex') as hash, s::text as row from auth_private.sessions as s");
+    const rows = await sql("select encode(cookie_hash, 'hex') as hash, s::text as row from auth_private.sessions as s");
     expect(rows.map(({ hash }) => hash)).toContain(createHash("sha256").update(id).digest("hex"));
     expect(JSON.stringify(rows)).not.toContain(id);
   });
@@ -272,7 +284,7 @@ test("logins and logouts are recorded as events", async () => {
   expect(events).toEqual([
     { event: "login", user: 1, detail: { by: "session" } },
     { event: "login_failed", user: 1, detail: {} },
-    { event: "logout", user: 1, detail: { by: "session" } },
+    { event: "logout", user: 1, detail: { by: "session", scope: "local" } },
   ]);
 });
 

@@ -33,7 +33,7 @@ describe("POST with a password creates an account", () => {
     const answer = await login(email.toUpperCase());
     expect([answer.status, Object.keys(answer.json)]).toEqual([
       200,
-      ["accessToken", "refreshToken", "expiresIn", "tokenType"],
+      ["accessToken", "refreshToken", "expiresIn", "tokenType", "user"],
     ]);
     expect((await login(email, "Correct-Horse-8!")).status).toBe(401);
   });

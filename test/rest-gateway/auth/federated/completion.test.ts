@@ -240,6 +240,7 @@ describe("mode=token", () => {
       refreshToken: expect.any(String),
       expiresIn: 3600,
       tokenType: "Bearer",
+      user: expect.objectContaining({ mfaEnabled: false, hasPassword: false }),
       returnTo: url("/app"),
     });
     expect([hasSession(page), page.headers.get("cache-control")]).toEqual([false, "no-store"]);

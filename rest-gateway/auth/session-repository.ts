@@ -1,0 +1,133 @@
+import type { Account, Session } from "../../identity/account.ts";
+import type { Device } from "./device.ts";
+import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
+import { type Admission, settling } from "./repository.ts";
+
+/** The id of a user, and of the session that signs them in; null with Basic credentials. */
+export type CurrentSignIn = { readonly id: string; readonly session: string | null };
+
+/** The secret of a new session: its cookie or its first refresh token, by its SHA-256. */
+export type SessionSecret = { readonly kind: "cookie" | "token"; readonly hash: Buffer };
+
+/** When a session starts and ends at the latest, in milliseconds since 1970. */
+export type Period = { readonly startedAt: number; readonly expiresAt: number };
+
+/** `previous` is the hash of the cookie that the login replaces. */
+export type SessionLogin = Admission & { readonly previous: Buffer | null };
+
+/** A session, as its user sees it. Times are ISO 8601. */
+export type SessionDescription = {
+  readonly id: string;
+  readonly kind: "cookie" | "token";
+  readonly device: string | null;
+  readonly network: string | null;
+  readonly createdAt: string;
+  readonly lastUsedAt: string;
+  readonly expiresAt: string;
+};
+
+export type Rotation =
+  | {
+      readonly outcome: "rotated";
+      readonly userId: string;
+      /** The id of the session. */
+      readonly session: string;
+      /** When the user signed in, in ISO 8601. */
+      readonly startedAt: string;
+      readonly account: Account;
+    }
+  | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
+  | { readonly outcome: "unknown" };
+
+export type SessionLimits = {
+  /** Sessions that a user may have. */
+  readonly max: number;
+  /** Seconds for which a session with a cookie may be idle. */
+  readonly idle: number;
+};
+
+/** Sessions, with their refresh tokens or cookies. */
+export class SessionRepository {
+  readonly #functions: AuthFunctions;
+  readonly #limits: SessionLimits;
+
+  constructor(functions: AuthFunctions, limits: SessionLimits) {
+    this.#functions = functions;
+    this.#limits = limits;
+  }
+
+  /**
+   * Returns the id of the new session; null if the account has changed since it was found. With `login`, its attempt is settled and the
+   * login is recorded.
+   */
+  async start(
+    account: Account,
+    { kind, hash }: SessionSecret,
+    { startedAt, expiresAt }: Period,
+    device: Device,
+    login?: Admission | SessionLogin,
+  ): Promise<string | null> {
+    const [cookie, token] = kind === "cookie" ? [bytes(hash), null] : [null, bytes(hash)];
+    const { id, epoch } = account;
+    const values = [
+      ...[id, String(epoch), cookie, token, device.name, device.network],
+      ...[time(startedAt), time(expiresAt), String(this.#limits.max)],
+    ];
+    const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer";
+    const call = { call: `start_session($1, $2::integer, ${types})`, values };
+    const previous = login && "previous" in login ? login.previous : null;
+    const ended = previous ? [{ call: "end_cookie($1::bytea)", values: [bytes(previous)] }] : [];
+    const completed = login ? this.#completing(account, login, kind === "cookie" ? "session" : "token") : [];
+    const [session] = await this.#functions.run(call, ...ended, ...completed);
+    return session as string | null;
+  }
+
+  /** A token that was already spent is accepted again for `graceSeconds`. */
+  rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
+    const values = [bytes(oldHash), bytes(newHash), this.#functions.now(), time(expiresAt), seconds(graceSeconds)];
+    return this.#functions.call(
+      "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)",
+      values,
+    );
+  }
+
+  /** Postpones the idle timeout of a cookie. Returns null if its session has ended. */
+  touch(cookieHash: Buffer): Promise<Session | null> {
+    const call = "touch_session($1::bytea, $2::timestamptz, $3::interval)";
+    return this.#functions.call(call, [bytes(cookieHash), this.#functions.now(), seconds(this.#limits.idle)]);
+  }
+
+  async endCookie(cookieHash: Buffer): Promise<void> {
+    await this.#functions.call("end_cookie($1::bytea)", [bytes(cookieHash)]);
+  }
+
+  /** The sessions of a user that have not ended, those that were used last first. */
+  list(userId: string): Promise<readonly SessionDescription[]> {
+    const values = [userId, this.#functions.now(), seconds(this.#limits.idle)];
+    return this.#functions.call("list_sessions($1, $2::timestamptz, $3::interval)", values);
+  }
+
+  /** Returns false if the user has no such session. */
+  end(userId: string, id: string): Promise<boolean> {
+    return this.#functions.call("end_session($1, $2::uuid, $3::timestamptz)", [userId, id, this.#functions.now()]);
+  }
+
+  /** Ends all sessions of the user but this one. Returns false if this one has ended. */
+  endOthers({ id, session }: CurrentSignIn): Promise<boolean> {
+    const values = [id, session, this.#functions.now()];
+    return this.#functions.call("end_other_sessions($1, $2::uuid, $3::timestamptz)", values);
+  }
+
+  /** Ends all sessions of the user. */
+  async endAll(userId: string): Promise<void> {
+    await this.#functions.call("end_epoch($1)", [userId]);
+  }
+
+  /** The calls that complete a login: they delete the attempt and record the login. */
+  #completing({ id, epoch }: Account, login: Admission, by: "token" | "session"): readonly Call[] {
+    const { attempt, address, provider } = login;
+    const values = [id, String(epoch), address || null, JSON.stringify({ by, provider }), this.#functions.now()];
+    const call = "note_login($1, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
+    return [settling(attempt, false), { call, values }];
+  }
+}
