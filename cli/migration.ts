@@ -1,19 +1,21 @@
 // The life of a migration.
-import { chmod, readdir } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { MIGRATIONS } from "../app/application.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { sentenceOf } from "../db/advisor/finding.ts";
-import { type Comparison, compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
+import { compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
-import { applyCurrent, commitMigration, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
+import { applyCurrent, uncommitMigration } from "../db/cluster/graphile-migrate.ts";
 import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { readMigrationState } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import {
   CommandError,
   cannotUseDatabase,
@@ -31,7 +33,9 @@ Tries and commits migrations. db/migrations/current.sql is the migration that yo
 
   ${COMMAND} migrate apply                     run current.sql on the database
   ${COMMAND} migrate apply --watch             the same, and again after each change of current.sql or of db/schema/
-  ${COMMAND} migrate commit "what it does"     make current.sql the next migration
+  ${COMMAND} migrate commit "what it does"     make current.sql the next migration, if nothing speaks against it
+  ${COMMAND} migrate commit "…" --breaking "why"
+                                            the same although it breaks clients; CHANGELOG.md gets the reason
   ${COMMAND} migrate uncommit                  move the latest migration back to current.sql
   ${COMMAND} migrate check                     check that db/schema/ and the migrations create the same database
   ${COMMAND} migrate status                    show what the database has, and what a start would run
@@ -39,6 +43,17 @@ Tries and commits migrations. db/migrations/current.sql is the migration that yo
 
 apply, uncommit and status use the database of the service: DATABASE_URL, or the embedded database while the service runs.
 commit and check need no running database: they use a temporary one.
+
+commit judges each statement, and what changes for clients of GraphQL and REST, by role. It refuses a migration that loses data,
+that makes instances of the previous version fail, or that breaks clients; otherwise it warns. A comment before a statement accepts
+a finding, and stays in the migration. Findings of the advisor are accepted as ${COMMAND} advise --help says.
+
+  -- @accept loses-data no version has used the column since 1.4
+  alter table public.notes drop column if exists subtitle;
+
+${Object.entries(MIGRATION_RULES)
+  .map(([rule, about]) => `  ${rule.padEnd(23)}${about}`)
+  .join("\n")}
 `;
 
 export type MigrationOptions = {
@@ -47,7 +62,7 @@ export type MigrationOptions = {
   readonly folder?: string;
   /** Starts an empty cluster, in which migrations are tried. */
   readonly startScratch?: () => Promise<Cluster & { remove(): Promise<void> }>;
-  /** Receives what `--watch` prints. */
+  /** Receives what `--watch` prints, and the progress of `commit`. */
   readonly print?: (text: string) => void;
   /** Ends `--watch`; without it, Ctrl-C does. */
   readonly signal?: AbortSignal;
@@ -55,7 +70,8 @@ export type MigrationOptions = {
 
 const COMMANDS: Readonly<Record<string, (args: string[], options: MigrationOptions) => Promise<string>>> = {
   apply,
-  commit,
+  // Loaded only here: it needs PostGraphile.
+  commit: async (args, options) => (await import("./migration-commit.ts")).commit(args, options),
   uncommit,
   check,
   status,
@@ -78,12 +94,14 @@ export async function migrationCommand(
 
 type Installed = Awaited<ReturnType<typeof installationOf>>;
 
-async function installationOf({ folder: given, environment }: MigrationOptions) {
-  const { application, config } = await readService(environment);
+/** What the migrations of the application need. Throws CommandError. */
+export async function installationOf({ folder: given, environment }: MigrationOptions) {
+  const configured = await readService(environment);
+  const { application, config } = configured;
   const folder = given ?? application.migrationsFolder;
   if (folder === null)
     throw new CommandError(2, `there is no application with ${MIGRATIONS} here: run the command in its folder`);
-  return { folder, modules: config.modules, userId: config.authUserId };
+  return { folder, modules: config.modules, userId: config.authUserId, configured };
 }
 
 const isDatabaseError = (error: Error & { syscall?: string }): boolean =>
@@ -135,24 +153,6 @@ async function applyOnce(url: string, { folder, ...choice }: Installed): Promise
   return `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
 }
 
-async function commit([message = ""]: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
-  const installation = await installationOf(options);
-  const { folder } = installation;
-  if (message.trim() === "") throw new CommandError(2, `usage: ${COMMAND} migrate commit "what the migration does"`);
-  if (!(await hasCurrent(folder))) throw new CommandError(1, "db/migrations/current.sql has no statements to commit");
-  return inScratchCluster(startScratch, async (cluster) => {
-    const comparison = await compareSchema(cluster, { withCurrent: true, ...installation });
-    if (comparison.differences.length + comparison.notIncluded.length > 0)
-      throw new CommandError(1, refusalOf(comparison));
-    await withModules(cluster, installation, () => commitMigration(urlsIn(cluster), message, () => {}, folder));
-    const committed = join(folder, "committed");
-    const files = (await readdir(committed)).sort();
-    // graphile-migrate lets only the owner read a migration, but another user may start the service.
-    for (const file of files) await chmod(join(committed, file), 0o444);
-    return `db/migrations/committed/${files.at(-1)} has been written.\n`;
-  });
-}
-
 /** Compares `db/schema/` with the committed migrations. */
 async function check(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   const installation = await installationOf(options);
@@ -192,27 +192,6 @@ statements that may run twice, or --!include the files of db/schema/ that change
 ${COMMAND} migrate commit "what the migration does"`;
 const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. Commit it with ${COMMAND} migrate commit`;
 
-/** What is incomplete, and how to fix it. */
-function refusalOf({ differences, notIncluded }: Comparison): string {
-  const marked = (mark: string) => differences.filter((line) => line.startsWith(mark));
-  const listed = (lines: readonly string[]) => lines.map((line) => `  ${line.replaceAll("\n", "\n      ")}`).join("\n");
-  const [migrated, written] = [marked("- "), marked("+ ")];
-  return [
-    differences.length > 0
-      ? "nothing was committed: db/schema/ and the migrations would create different databases."
-      : "nothing was committed.",
-    ...fixForNotIncluded(notIncluded),
-    ...(migrated.length > 0
-      ? [`Only the migrations create these. Write them into the files of db/schema/ too:\n${listed(migrated)}`]
-      : []),
-    ...(written.length > 0
-      ? [
-          `Only db/schema/ creates these. Write them into db/migrations/current.sql, or --!include the file:\n${listed(written)}`,
-        ]
-      : []),
-  ].join("\n");
-}
-
 async function uncommit(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   const { environment } = options;
   const installation = await installationOf(options);
@@ -225,6 +204,7 @@ async function uncommit(_args: string[], { startScratch, ...options }: Migration
   await inScratchCluster(startScratch, (cluster) =>
     withModules(cluster, installation, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
   );
+  await removeBreaking(changelogOf(folder), last);
   const url = config.databaseUrl || runningUrl(config.dataDir);
   const forgotten = url !== null && (await deleteMigrationRecord(url, last));
   const again = forgotten ? ` ${COMMAND} migrate apply runs it on the database again.` : "";
@@ -251,7 +231,8 @@ async function deleteMigrationRecord(url: string, file: string): Promise<boolean
   }
 }
 
-async function inScratchCluster<Result>(
+/** Calls back with an empty cluster, which is removed afterwards. */
+export async function inScratchCluster<Result>(
   start: MigrationOptions["startScratch"] = startScratchCluster,
   work: (cluster: Cluster) => Promise<Result>,
 ): Promise<Result> {
@@ -263,7 +244,7 @@ async function inScratchCluster<Result>(
   }
 }
 
-const urlsIn = (cluster: Cluster) => ({
+export const urlsIn = (cluster: Cluster) => ({
   database: cluster.url("content"),
   shadow: cluster.url("shadow"),
   root: cluster.url("postgres"),

@@ -6,6 +6,7 @@ import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
 import { readRules } from "../db/advisor/advisor.ts";
+import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { SQLSTATES } from "../db/errors.ts";
 import { MODULES } from "../db/modules/modules.ts";
 import type { Reason } from "../db/problems/reasons.ts";
@@ -60,6 +61,11 @@ test("docs/configuration.md lists the supported settings of PostgREST", () => {
 test("docs/advisor.md lists every rule with its level and reason", async () => {
   const rules = (await readRules()).map(({ name, level, about }) => [name, level, about.replaceAll("`", "")]);
   expect(tableRows("docs/advisor.md", "## Rules").sort()).toEqual(rules);
+});
+
+test("docs/migrations.md lists every rule for migrations with its level and meaning", () => {
+  const rules = Object.entries(MIGRATION_RULES).map(([rule, text]) => [rule, ...text.split(": ")]);
+  expect(tableRows("docs/migrations.md", "## Rules")).toEqual(rules);
 });
 
 test("docs/dba-guide.md lists every schema of the service", () => {

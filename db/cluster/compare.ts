@@ -76,16 +76,18 @@ export async function compareSchema(
 const isSame = (finding: Finding, other: Finding): boolean =>
   finding.rule === other.rule && finding.object === other.object;
 
-/** Creates a database, describes it and drops it, with its roles: the next database must create them itself. */
-async function describeNew(
-  cluster: Cluster,
-  name: string,
-  build: (url: string) => Promise<unknown>,
-): Promise<string[]> {
+/** Creates a database, and describes it. */
+const describeNew = (cluster: Cluster, name: string, build: (url: string) => Promise<unknown>): Promise<string[]> =>
+  inNewDatabase(cluster, name, async (url) => {
+    await build(url);
+    return connected(url, describeDatabase);
+  });
+
+/** Calls back with a new database, and drops it with its roles: the next database must create them itself. */
+export async function inNewDatabase<T>(cluster: Cluster, name: string, work: (url: string) => Promise<T>): Promise<T> {
   await query(cluster.url("postgres"), `create database ${name}`);
   try {
-    await build(cluster.url(name));
-    return await connected(cluster.url(name), describeDatabase);
+    return await work(cluster.url(name));
   } finally {
     await query(cluster.url("postgres"), `drop database ${name}`);
     await query(cluster.url("postgres"), DROP_ROLES);

@@ -134,6 +134,10 @@ async function explained(error: unknown, url: string, name: string, folder: stri
   return explainFailure(error, url, { file: name, text });
 }
 
+/** `current.sql` with its includes. */
+export const readCurrent = async (databaseUrl: string, folder: string): Promise<string> =>
+  expanded(await readFile(join(folder, CURRENT), "utf8"), databaseUrl, folder);
+
 /** The SQL with its includes. */
 const expanded = async (written: string, url: string, folder: string): Promise<string> =>
   compile(

@@ -115,7 +115,7 @@ const RIGHT_MISSING =
 const MAX_SHOWN = 400;
 
 /** `current.sql, line 3`, or `db/schema/posts/access.sql, line 7, included by current.sql` */
-function placeOf(before: string, file: string): string {
+export function placeOf(before: string, file: string): string {
   const open = [{ name: file, line: 0 }];
   for (const line of before.split("\n")) {
     const [, name] = /^--! Included (\S+)$/.exec(line) ?? [];

@@ -1,0 +1,126 @@
+import pg from "pg";
+import type { Configured } from "../app/configured.ts";
+import type { Finding } from "../db/advisor/finding.ts";
+import { buildCatalog } from "../db/catalog/build.ts";
+import type { Catalog } from "../db/catalog/catalog.ts";
+import { callerRoles, type Exposure, exposureOf } from "../db/catalog/exposure.ts";
+import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
+import type { Logins } from "../db/cluster/provision.ts";
+import { type SchemaChange, schemaChanges } from "../graphql/schema/contract-changes.ts";
+import { type BuiltSchema, buildSchema, schemaSettings } from "../graphql/schema/schema.ts";
+import { restChanges } from "../rest-gateway/openapi/contract-changes.ts";
+import type { OpenApiDocument } from "../rest-gateway/openapi/document.ts";
+import { openApi } from "../rest-gateway/openapi/tables/openapi.ts";
+
+/** What clients see of a database. TypeScript types are not in it: they follow from the same catalog as the description of REST. */
+export type Contract = {
+  /** The reason, if there is no schema. */
+  readonly graphql: BuiltSchema | Error;
+  /** What each role of callers may use. */
+  readonly exposures: ReadonlyMap<string, Exposure>;
+  /** The description of `/rest/v1`, by role and served schema. */
+  readonly rest: ReadonlyMap<string, ReadonlyMap<string, OpenApiDocument>>;
+};
+
+/** A difference between two contracts. `roles` are those of the callers who notice it; empty for all. */
+export type Change = {
+  readonly interface: "GraphQL" | "REST";
+  readonly text: string;
+  readonly isBreaking: boolean;
+  readonly roles: readonly string[];
+  /** Whether it follows from another change: the type of a filter, from that of a table. */
+  readonly isDerived: boolean;
+};
+
+/** Reads the contract of a database of the service, with the logins that serve it. */
+export async function readContract({ config, application }: Configured, logins: Logins): Promise<Contract> {
+  const pool = new pg.Pool({ connectionString: logins.data, max: 2 });
+  pool.on("error", () => {});
+  try {
+    const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };
+    const catalog = await buildCatalog(await parseCatalog(await readCatalog(pool, scope)), 1);
+    const names = [logins.data, logins.admin, logins.service].map((url) => decodeURIComponent(new URL(url).username));
+    const roles = callerRoles(catalog, names).map(({ name }) => name);
+    const plugins = await application.plugins();
+    const graphql = await buildSchema({
+      ...schemaSettings(config),
+      plugins,
+      catalog: pool,
+      relations: () => catalog,
+      readRelations: async () => {},
+    }).catch((error: Error) => error);
+    return {
+      graphql,
+      exposures: new Map(roles.map((role) => [role, exposureOf(catalog, role)])),
+      rest: new Map(roles.map((role) => [role, describeRest(catalog, role)])),
+    };
+  } finally {
+    await pool.end();
+  }
+}
+
+const describeRest = (catalog: Catalog, role: string): ReadonlyMap<string, OpenApiDocument> =>
+  new Map([...catalog.schemas.keys()].map((schema) => [schema, openApi(catalog, { schema, role, baseUrl: "" })]));
+
+/** What differs between two contracts, what breaks clients first. */
+export function contractChanges(before: Contract, after: Contract): readonly Change[] {
+  const everyone = after.rest.size;
+  return [...graphqlChanges(before, after), ...restChangesByRole(before, after)]
+    .map((change) => (change.roles.length === everyone ? { ...change, roles: [] } : change))
+    .sort((a, b) => Number(b.isBreaking) - Number(a.isBreaking) || Number(a.isDerived) - Number(b.isDerived));
+}
+
+/** What the schema of `after` leaves out, and that of `before` does not. */
+export function newOmissions(before: Contract, after: Contract): readonly Finding[] {
+  const [known, found] = [before, after].map(({ graphql }) => (graphql instanceof Error ? [] : graphql.omissions));
+  return found!.filter(({ rule, object }) => !known!.some((each) => each.rule === rule && each.object === object));
+}
+
+/** All callers share the schema. Who may use a field follows from the objects of the database that lead to it. */
+function graphqlChanges(before: Contract, after: Contract): readonly Change[] {
+  const [was, is] = [before, after].map(({ graphql }) => (graphql instanceof Error ? null : graphql.schema));
+  const reason = after.graphql instanceof Error && was !== null ? `: ${after.graphql.message}` : "";
+  return schemaChanges(was!, is!).map((change) => {
+    const roles = rolesOf(change, before) ?? rolesOf(change, after);
+    return {
+      interface: "GraphQL",
+      text: change.text + reason,
+      isBreaking: change.isBreaking,
+      roles: roles ?? [],
+      isDerived: roles === null && /^\S+ was (removed|added)$/.test(change.text),
+    };
+  });
+}
+
+/** Null if the contract does not have the field. */
+function rolesOf({ field }: SchemaChange, { graphql, exposures }: Contract): readonly string[] | null {
+  const objects = graphql instanceof Error ? undefined : graphql.sources.get(field);
+  if (objects === undefined) return null;
+  return [...exposures].flatMap(([role, { tables, functions }]) => {
+    const mayUse = objects.every(({ kind, schema, name, part }) => {
+      if (kind === "function") return functions.some((each) => each.schema === schema && each.name === name);
+      const exposed = tables.find(({ table }) => table.schema === schema && table.name === name);
+      if (kind !== "column" || exposed === undefined) return exposed !== undefined;
+      return Object.values(exposed.columns).some((columns) => columns === "all" || columns.includes(part));
+    });
+    return mayUse ? [role] : [];
+  });
+}
+
+/** Equal changes of several roles are one. */
+function restChangesByRole(before: Contract, after: Contract): readonly Change[] {
+  const found = new Map<string, { isBreaking: boolean; roles: string[] }>();
+  for (const role of new Set([...before.rest.keys(), ...after.rest.keys()])) {
+    const [was, is] = [before, after].map(({ rest }) => rest.get(role));
+    const schemas = new Set([...(was?.keys() ?? []), ...(is?.keys() ?? [])]);
+    for (const schema of schemas) {
+      const changes = restChanges(was?.get(schema) ?? null, is?.get(schema) ?? null);
+      for (const { text, isBreaking } of changes) {
+        const key = schemas.size > 1 ? `${text} (schema ${schema})` : text;
+        const known = found.get(key) ?? { isBreaking: false, roles: [] };
+        found.set(key, { isBreaking: known.isBreaking || isBreaking, roles: [...known.roles, role] });
+      }
+    }
+  }
+  return [...found].map(([text, change]) => ({ interface: "REST", text, ...change, isDerived: false }));
+}

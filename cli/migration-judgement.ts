@@ -1,0 +1,158 @@
+import { join } from "node:path";
+import type { Configured } from "../app/configured.ts";
+import { advise } from "../db/advisor/advisor.ts";
+import { CALLER_ROLES, type Finding, sorted } from "../db/advisor/finding.ts";
+import { readAcceptances } from "../db/advisor/live.ts";
+import { baseOf, loadBase } from "../db/cluster/base.ts";
+import { withClient } from "../db/cluster/client.ts";
+import { inNewDatabase } from "../db/cluster/compare.ts";
+import type { Cluster } from "../db/cluster/embedded.ts";
+import { readCurrent } from "../db/cluster/graphile-migrate.ts";
+import { installModules, migrate } from "../db/cluster/migrate.ts";
+import { type Judgement, judge, MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
+import type { ModuleChoice } from "../db/cluster/modules.ts";
+import { provisionLogins } from "../db/cluster/provision.ts";
+import { type Rehearsal, rehearse } from "../db/cluster/rehearsal.ts";
+import { type Change, contractChanges, newOmissions, readContract } from "./contract.ts";
+
+/** What is wrong with `current.sql`, and what it changes for clients. */
+export type Verdict = { readonly judgements: readonly Judgement[]; readonly changes: readonly Change[] };
+
+type Options = ModuleChoice & {
+  readonly folder: string;
+  readonly configured: Configured;
+  readonly print: (text: string) => void;
+};
+
+/** Runs `current.sql` on a temporary database with the committed migrations, and judges what it does. */
+export async function judgeCurrent(
+  cluster: Cluster,
+  { configured, print, ...installation }: Options,
+): Promise<Verdict> {
+  const { config } = configured;
+  return inNewDatabase(cluster, "rehearsed", async (url) => {
+    await installModules(url, () => {}, installation);
+    await loadBase(url, baseOf(join(installation.folder, "..")));
+    await migrate(url, () => {}, installation);
+    const logins = await provisionLogins(
+      url,
+      url,
+      "rehearsed",
+      [],
+      config.dbAnonRole || "anon",
+      600,
+      installation.modules,
+    );
+    print("Reading what clients see before current.sql …\n");
+    const [before, known] = [await readContract(configured, logins), await findingsIn(url, config)];
+    print("Running current.sql, and judging each statement …\n");
+    const rehearsal = await rehearse(url, { file: "current.sql", text: await readCurrent(url, installation.folder) });
+    print("Comparing what clients see after it …\n");
+    const after = await readContract(configured, logins);
+    const found = [...(await findingsIn(url, config)), ...newOmissions(before, after)];
+    const isNew = ({ rule, object }: Finding) => !known.some((each) => each.rule === rule && each.object === object);
+    const advice = sorted(found.filter(isNew)).map((finding) => ({ ...finding, place: placeOf(finding, rehearsal) }));
+    return { judgements: [...judge(rehearsal), ...advice], changes: contractChanges(before, after) };
+  });
+}
+
+async function findingsIn(url: string, { dbSchemas, dbAnonRole, advisorAccepted }: Configured["config"]) {
+  const acceptances = await readAcceptances(advisorAccepted);
+  const roles = [...(dbAnonRole ? [dbAnonRole] : []), ...CALLER_ROLES];
+  const options = { schemas: dbSchemas, logins: [], roles, acceptances };
+  return (await withClient(url, (client) => advise(client, options))).findings;
+}
+
+/** The statement that the advice is about: the last one that made or changed the object, or its table, or that names it. */
+function placeOf({ object }: Finding, { steps }: Rehearsal): string {
+  const name = object.replace(/^(materialized view|foreign table|[a-z]+) /, "");
+  const [part, table = part!.replace(/\.[^.]+$/, "")] = name.split(/ on (?=\S+$)/);
+  const changes = (wanted: string | undefined) =>
+    steps.filter(({ events }) => events.some((event) => event.kind === "changed" && event.name === wanted));
+  const ofTable = changes(table);
+  const isNamed = ({ statement }: Rehearsal["steps"][number]) => statement.text.includes(part!.replaceAll('"', ""));
+  const isReference = ({ statement }: Rehearsal["steps"][number]) =>
+    object.startsWith("constraint ") && /\breferences\b/i.test(statement.text);
+  const step =
+    changes(name).at(-1) ??
+    ofTable.findLast(isNamed) ??
+    ofTable.findLast(isReference) ??
+    ofTable.at(-1) ??
+    steps.findLast(isNamed);
+  return step?.place ?? "current.sql";
+}
+
+const MAX_SHOWN = 12;
+
+/** What was found and did not stop the commit. */
+export function describeVerdict({ judgements, changes }: Verdict): string {
+  const additions = changes.filter(({ isBreaking }) => !isBreaking);
+  return [
+    ...judgements.map(textOf),
+    ...(additions.length > 0 ? [`What changes for clients, without breaking them:\n${listed(additions)}`] : []),
+  ]
+    .map((block) => `${block}\n`)
+    .join("");
+}
+
+/** The errors, and the changes that break clients. */
+export const breaking = ({ judgements, changes }: Verdict): Verdict => ({
+  judgements: judgements.filter(({ level }) => level === "error"),
+  changes: changes.filter(({ isBreaking }) => isBreaking),
+});
+
+/** Why nothing was committed, and how to go on. */
+export function describeRefusal(verdict: Verdict): string {
+  const { judgements, changes } = breaking(verdict);
+  const others = verdict.judgements.filter(({ level }) => level !== "error");
+  return [
+    "nothing was committed.",
+    ...judgements.map(textOf),
+    ...howToAccept(judgements),
+    ...(changes.length > 0 ? [`This breaks clients:\n${listed(changes)}`, HOW_TO_BREAK] : []),
+    ...others.map(textOf),
+  ].join("\n");
+}
+
+/** How errors are accepted: those of statements by a comment in the migration, those of the advisor by a comment in the database. */
+function howToAccept(errors: readonly Judgement[]): readonly string[] {
+  const ofStatement = errors.find(({ rule }) => rule in MIGRATION_RULES);
+  const ofAdvisor = errors.find(({ rule }) => !(rule in MIGRATION_RULES));
+  return [
+    ...(ofStatement
+      ? [`If that is intended, say why in a comment before the statement:\n    -- @accept ${ofStatement.rule} reason`]
+      : []),
+    ...(ofAdvisor
+      ? [
+          `If that is intended, say why in SQL:\n    comment on ${ofAdvisor.object} is '@accept ${ofAdvisor.rule} reason';`,
+        ]
+      : []),
+  ];
+}
+
+const HOW_TO_BREAK = `If it is intended, commit with --breaking "reason", which CHANGELOG.md of the application gets.`;
+
+function textOf({ place, level, object, reason, rule, fix }: Judgement): string {
+  const better = fix === null ? "" : `\n${fix.replace(/^/gm, "    ")}`;
+  return `${place}: ${level}: ${object}: ${reason} (${rule})${better}`;
+}
+
+const listed = (changes: readonly Change[]): string =>
+  linesFor(changes)
+    .map((line) => `  ${line}`)
+    .join("\n");
+
+/** A line for each change. Those that follow from others are counted, and so are those beyond a dozen. */
+export function linesFor(changes: readonly Change[]): readonly string[] {
+  const own = changes.filter(({ isDerived }) => !isDerived);
+  const shown = (own.length > 0 ? own : changes).slice(0, MAX_SHOWN);
+  const more = changes.length - shown.length;
+  return [
+    ...shown.map(describeChange),
+    ...(more > 0 ? [`and ${more} more, such as types that follow from these`] : []),
+  ];
+}
+
+/** `REST for anon, authenticated: /notes was removed` */
+const describeChange = ({ interface: name, roles, text }: Change): string =>
+  `${name} for ${roles.length > 0 ? roles.join(", ") : "all callers"}: ${text}`;
