@@ -23,6 +23,8 @@ export type Application = {
   readonly migrationsFolder: string | null;
   /** Its db/seed.sql, for SEED=demo; null if there is none. */
   readonly seedFile: string | null;
+  /** Its folder mail, with templates of e-mails; null if there is none. */
+  readonly mailFolder: string | null;
   /** The accounts of db/seed.sql, as a text for people. */
   readonly seedAccounts: string | null;
   /** Loads its plugins of PostGraphile. */
@@ -87,6 +89,7 @@ export function applicationOf(
     folder,
     migrationsFolder: existingIn(folder, MIGRATIONS),
     seedFile: existingIn(folder, "db/seed.sql"),
+    mailFolder: existingIn(folder, "mail"),
     seedAccounts: config.seedAccounts ?? null,
     resources: resources.map((resource) => ({ ...DEFAULTS, ...resource })),
     dialects: chosen(config.dialects ?? []),

@@ -98,6 +98,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "say why a subscriber does not receive a change",
     load: async () => (await import("./why.ts")).why,
   },
+  mail: {
+    about: "render the e-mails of the service to a page",
+    load: async () => (await import("./mail.ts")).mail,
+  },
   user: {
     about: "manage user accounts",
     load: async () => (await import("./user.ts")).user,

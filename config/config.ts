@@ -79,7 +79,7 @@ export type SettingName = keyof typeof SETTINGS;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MFA|TASK)_)/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a
@@ -123,6 +123,7 @@ export function readConfig(
     dbRequestCredentials: parsed.dbRequestCredentials === "" ? parsed.migrate === "off" : parsed.dbRequestCredentials,
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
+    mailUrl: parsed.mailUrl || (embedded ? "keep" : ""),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     isDbMaxRowsSet:
       parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||
@@ -247,6 +248,15 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
       embedded && parsed.taskConcurrency === 0,
       "TASK_CONCURRENCY=0 requires DATABASE_URL: no other instance can run the tasks of the embedded database",
     ],
+    [
+      /^smtps?:/.test(parsed.mailUrl) && parsed.mailFrom === "",
+      "MAIL_URL requires MAIL_FROM, the sender of the e-mails",
+    ],
+    [
+      /^https?:/.test(parsed.mailUrl) && parsed.mailSecret === "",
+      "MAIL_URL with a webhook requires MAIL_SECRET, which signs its requests",
+    ],
+    [!migrate && parsed.mailUrl !== "", "MAIL_URL requires MIGRATE=on"],
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [migrate && parsed.changesUrl !== "", "CHANGES_URL requires MIGRATE=off"],

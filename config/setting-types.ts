@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
+import { isLoopbackHost } from "./json-file.ts";
 import { MODULE_NAMES } from "./modules.ts";
 
 /** `CamelCase<"GRAPHQL_MAX_DEPTH">` is `"graphqlMaxDepth"`. */
@@ -131,6 +132,32 @@ export const httpUrl = z
   .string()
   .refine((text) => isHttp(text) && !/[?#]/.test(text), "must be an http or https URL, without ? and #")
   .transform((text) => text.replace(/\/+$/, ""));
+
+/** `keep`, or the URL of a mail server or a webhook. */
+export const mailUrl = z.string().refine((text) => {
+  if (text === "keep") return true;
+  const url = URL.parse(text);
+  if (url === null || url.hostname === "" || url.hash !== "") return false;
+  if (url.protocol === "smtp:" || url.protocol === "smtps:") return /^\/?$/.test(url.pathname) && url.search === "";
+  return url.protocol === "https:" || (url.protocol === "http:" && isLoopbackHost(url.hostname));
+}, "must be smtp://, smtps:// or https:// with a host, or keep");
+
+/** `no-reply@example.com` or `Example <no-reply@example.com>` */
+export const mailbox = z
+  .string()
+  .regex(
+    /^(?:[^<>@",;:\\\p{Cc}]{1,100} <[^\s<>@]{1,64}@[^\s<>@]{1,189}>|[^\s<>@]{1,64}@[^\s<>@]{1,189})$/u,
+    "must be an address, or a name and an address: Example <no-reply@example.com>",
+  );
+
+/** The bytes of `whsec_…`. Source: Standard Webhooks, "Signature scheme". */
+export const webhookSecret = z
+  .string()
+  .regex(/^whsec_[A-Za-z0-9+/]+={0,2}$/, "must be whsec_ and 24 to 64 bytes in base64")
+  .refine((text) => {
+    const { length } = Buffer.from(text.slice(6), "base64");
+    return length >= 24 && length <= 64;
+  }, "must be whsec_ and 24 to 64 bytes in base64");
 
 /**
  * Connection URL of a database. User, password and host must come before the path: the service replaces them with those

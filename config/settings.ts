@@ -11,6 +11,8 @@ import {
   issuerName,
   lifecycle,
   list,
+  mailbox,
+  mailUrl,
   moduleNames,
   networks,
   oneOf,
@@ -25,6 +27,7 @@ import {
   rsaKey,
   secret,
   servedSchemas,
+  webhookSecret,
 } from "./setting-types.ts";
 import { trustedDocuments } from "./trusted-documents.ts";
 import { issuersFile } from "./trusted-issuers.ts";
@@ -329,6 +332,26 @@ export const SETTINGS = {
     "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes that were created with it stay valid.",
   ),
   MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
+  MAIL_URL: setting(
+    orUnset(mailUrl),
+    "",
+    "How e-mails are sent: smtp://user:password@host:587 (STARTTLS is required), smtps://user:password@host, or https://… for a webhook that sends them. keep: they are not sent, and /console/mail shows them. When unset, keep with the embedded database; otherwise the service sends no e-mails.",
+  ),
+  MAIL_FROM: setting(
+    orUnset(mailbox),
+    "",
+    "Sender of e-mails: an address, or Example <no-reply@example.com>. Required with smtp:// and smtps://.",
+  ),
+  MAIL_SECRET: setting(
+    orUnset(webhookSecret),
+    "",
+    "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
+  ),
+  MAIL_LINK_TTL: setting(
+    integer(60, 86_400),
+    "3600",
+    "Seconds for which the links in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
+  ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
     "43200",

@@ -198,14 +198,23 @@ function createContext(
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
-  const auth = config.hasAuth ? createAuth({ ...forAuth, addressOf, clock, hashPassword, onLimit, url, log }) : null;
+  const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
+  const auth = config.hasAuth
+    ? createAuth({ ...forAuth, ...forMail, addressOf, clock, hashPassword, onLimit, log })
+    : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });
   const { tasksUrl } = opened;
   const isStillCaller = (caller: Caller) => callers.isCurrent(caller);
   const addressKey = deriveKey(secret, "addresses of tasks");
   const shared = { database, addressOf, isStillCaller, log, onConnectionError };
-  const forTasks = { settings: config, own: application.tasks, addressKey, ...shared };
+  const forTasks = {
+    settings: config,
+    own: application.tasks,
+    ofService: auth?.mail.tasks ?? {},
+    addressKey,
+    ...shared,
+  };
   const tasks = tasksUrl === null ? null : createTasks({ ...forTasks, url: tasksUrl });
   if (tasks === null && application.tasks.length > 0)
     log.warn("the tasks of the application are not run: they require MIGRATE=on");

@@ -4,6 +4,7 @@ import { accessView } from "../console/access.ts";
 import type { AsOptions } from "../console/caller-form.ts";
 import { consolePages } from "../console/console.ts";
 import { liveView } from "../console/live.ts";
+import { mailView } from "../console/mail.ts";
 import { ConsoleSessions } from "../console/session.ts";
 import { type Tried, tryView } from "../console/try.ts";
 import { whyView } from "../console/why.ts";
@@ -96,7 +97,7 @@ export function createConsole({
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [access, trial, why, live],
+    views: [access, trial, why, live, ...(auth?.mail.isOn && config.mailUrl === "keep" ? [mailView(auth.mail)] : [])],
     links: linksOf(config, true),
   });
   return new ExpressInterface({ routers: [router], onInternalError });

@@ -47,6 +47,8 @@ export const MODULES: readonly Module[] = [
       "login_emails.sql",
       "federated.sql",
       "attempts.sql",
+      "mails.sql",
+      "one_time_tokens.sql",
       "added_users.sql",
       "factors.sql",
       "act_as.sql",

@@ -60,6 +60,11 @@ export const ACCOUNTS = {
     "no second factor is pending, or its 10 minutes have passed: begin with POST /api/mfa/enable",
   ],
 
+  // E-mails.
+  "no mail": [503, "INTERNAL_ERROR", "this service sends no e-mails: its operator has not set MAIL_URL"],
+  "too many mails": [429, "RATE_LIMITED", "too many e-mails were requested: try again later"],
+  "invalid link": [401, "INVALID_TOKEN", "the link is not valid: it is unknown, expired or used. Request a new e-mail"],
+
   // Tokens and keys.
   "token required": [
     401,

@@ -133,6 +133,11 @@ export const created = <Schema extends BodySchema>(about: string, schema: Schema
   headers: ["Location"],
 });
 
+export const accepted = <Schema extends BodySchema>(about: string, schema: Schema): Answer<BodyOf<Schema>> => ({
+  ...ok(about, schema),
+  status: 202,
+});
+
 export const noContent = (about: string): Answer<unknown> => ({ ...ok(about), status: 204 });
 
 export const withCookie = <Sent>(answer: Answer<Sent>): Answer<Sent> => ({

@@ -20,6 +20,7 @@ import { Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
+import { MailService, type MailSettings } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing } from "./passwords.ts";
 import { Registration } from "./registration.ts";
@@ -34,6 +35,7 @@ import { Throttle } from "./throttle.ts";
 
 export type AuthSettings = FactorSettings &
   FederatedSettings &
+  MailSettings &
   Pick<
     Config,
     | "dbAnonRole"
@@ -75,6 +77,10 @@ export type AuthOptions = {
   onLimit?(setting: string): void;
   /** The public URL of the service. */
   readonly url: string;
+  /** The folder with the templates of the application's e-mails; null if there is none. */
+  readonly mailFolder: string | null;
+  /** Whether there is a queue of tasks. */
+  readonly hasTasks: boolean;
   readonly log: Logger;
 };
 
@@ -99,9 +105,12 @@ export type Auth = {
   readonly sameOrigin: SameOriginCheck;
   readonly callers: CallerResolver;
   readonly federated: Federated;
+  readonly mail: MailService;
   readonly limits: BodyLimits;
   readonly clock: Clock;
   readonly addressOf: AddressReader;
+  /** Reports the name of the limit that has rejected something. */
+  onLimit(setting: string): void;
   /** Drops cached identities of a user at once, before the database reports the change that this process has made. */
   forget(userId: string): void;
   /** Why a sign-in is refused before its body is read: too many of its network wait already. */
@@ -124,8 +133,10 @@ export function createAuth({
   clock,
   hashPassword,
   url,
+  mailFolder: folder,
+  hasTasks,
   log,
-  onLimit,
+  onLimit = () => {},
 }: AuthOptions): Auth {
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const {
@@ -149,12 +160,14 @@ export function createAuth({
   const secondFactor = new SecondFactor(factor);
   const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
   const registration = new Registration({ repository, hashing, throttle });
+  const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
   const retention = {
-    attemptSeconds: settings.loginWindow,
+    attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),
     eventSeconds: auditRetention,
     emailSeconds: emailReservation,
   };
-  const housekeeping = new Housekeeping({ repository, retention, onError });
+  const purge = async () => void (await Promise.all([repository.purge(retention), mail.purge()]));
+  const housekeeping = new Housekeeping({ purge, onError });
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);
   const sameOrigin = new SameOriginCheck(settings);
@@ -201,6 +214,7 @@ export function createAuth({
     sameOrigin,
     callers,
     federated,
+    mail,
     limits,
     clock,
     addressOf,
@@ -212,19 +226,25 @@ export function createAuth({
     refusal: (url, { address }) =>
       SIGN_IN.test(url) && hashing.isFullFor(networkOf(address)) ? problem("busy", { retryAfter: 1 }) : null,
     forget: store.forget,
+    onLimit,
     start: async () => {
       await repository.limitAddedUsers(settings.registrationsPerAddress, settings.loginWindow);
       await federated.providers.load();
       notifications.onIdentityChange((change) => {
         if (change === "providers" || change === "back") federated.providers.load().catch(onError);
       });
+      mail.start();
       housekeeping.start();
     },
     close: async () => {
+      mail.close();
       await Promise.all([housekeeping.close(), keyUses.close()]);
     },
   };
 }
+
+/** Seconds for which the limits of e-mails count: those of auth_api.request_mail. */
+const MAIL_WINDOW = 3600;
 
 /** The routes that verify a password. */
 const SIGN_IN = /^\/(api\/)?auth\/login(\?|$)/;

@@ -13,9 +13,9 @@ import { isAppCode, isBackupCode } from "./second-factor.ts";
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 
 /** Characters of a username or an e-mail. */
-const MAX_LOGIN = 254;
+export const MAX_LOGIN = 254;
 /** Characters of a token; those that the service issues have a few hundred. */
-const MAX_TOKEN = 4096;
+export const MAX_TOKEN = 4096;
 /** Characters of a code, including the spaces and dashes that users type. */
 const MAX_CODE = 20;
 const MAX_KEY_NAME = 100;
@@ -23,25 +23,25 @@ const MAX_KEY_NAME = 100;
 const MIN_SECONDS = 60;
 const MAX_SECONDS = 365 * 24 * 3600;
 
-const isStorable = (text: string) => text.isWellFormed() && !text.includes("\0");
+export const isStorable = (text: string) => text.isWellFormed() && !text.includes("\0");
 /** Postgres and JavaScript disagree on which characters are blank. */
 const isVisible = (text: string) => /[\p{L}\p{N}\p{P}\p{S}]/u.test(text);
 
 /** A required string. `message` is sent for an invalid value, `missing` for a missing field. */
-const field = (isValid: (value: string) => boolean, message: string, schema: JsonSchema, missing?: string) =>
+export const field = (isValid: (value: string) => boolean, message: string, schema: JsonSchema, missing?: string) =>
   z
     .string({ error: ({ input }) => (input === undefined ? (missing ?? "is required") : message) })
     .refine(isValid, { error: message })
     .meta(schema);
 
-const text = (max: number, schema: JsonSchema) =>
+export const text = (max: number, schema: JsonSchema) =>
   field(
     (value) => value !== "" && value.length <= max && isStorable(value),
     `must be a string of 1 to ${max} characters`,
     { minLength: 1, maxLength: max, ...schema },
   );
 
-const secret = (description: string): JsonSchema => ({ description, writeOnly: true });
+export const secret = (description: string): JsonSchema => ({ description, writeOnly: true });
 const PASSWORD = { ...secret("The password."), format: "password" };
 const CODE = secret("A code of the authenticator app, or a backup code.");
 
@@ -73,7 +73,7 @@ export const LogoutBody = named("Logout", {
     .meta({ description: "Which sessions end: that of the caller, all others, or all." }),
 });
 
-const NEW_PASSWORD = {
+export const NEW_PASSWORD = {
   ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
   format: "password",
   minLength: MIN_PASSWORD,
@@ -110,7 +110,7 @@ export const AccountBody = z.object({
 });
 
 /** The code of a change that needs one if a second factor is enabled. */
-const CODE_IF_ENABLED = code
+export const CODE_IF_ENABLED = code
   .nullable()
   .optional()
   .meta({

@@ -1,14 +1,11 @@
-import type { AuthRepository, Retention } from "./repository.ts";
-
 const HOUR = 3_600_000;
 
 export type HousekeepingOptions = {
-  readonly repository: Pick<AuthRepository, "purge">;
-  readonly retention: Retention;
+  purge(): Promise<void>;
   onError(error: unknown): void;
 };
 
-/** Deletes expired attempts, tokens, sessions, reservations of e-mails and security events at start and every hour. */
+/** Deletes expired attempts, tokens, sessions, e-mails, reservations of e-mails and security events at start and every hour. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   #timer: NodeJS.Timeout | undefined;
@@ -33,7 +30,7 @@ export class Housekeeping {
   }
 
   async #purge(): Promise<void> {
-    const { repository, retention, onError } = this.#options;
-    await repository.purge(retention).catch(onError);
+    const { purge, onError } = this.#options;
+    await purge().catch(onError);
   }
 }

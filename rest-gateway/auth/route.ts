@@ -72,7 +72,7 @@ export type Route<Access extends Credential = Credential, Body = unknown, Sent =
 };
 
 export type Answer<Sent> = {
-  readonly status: 200 | 201 | 204 | 302 | 303;
+  readonly status: 200 | 201 | 202 | 204 | 302 | 303;
   readonly about: string;
   /** The schemas of the response body, of which one matches; empty for a response without a body. */
   readonly schemas: readonly BodySchema[];

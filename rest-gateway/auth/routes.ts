@@ -35,6 +35,7 @@ import {
 import { FEDERATED_ROUTES } from "./federated/routes.ts";
 import { createKey, deleteKey, listKeys, readKey } from "./keys.ts";
 import { changeEmail, changePassword } from "./login-changes.ts";
+import { MAIL_ROUTES } from "./mail/routes.ts";
 import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
 import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
 import { type Routes, route } from "./route.ts";
@@ -255,5 +256,6 @@ export const ROUTES: Routes = {
     answer: ok("A set of JSON Web Keys.", JwksAnswer),
     handle: sendPublicKeys,
   }),
+  ...MAIL_ROUTES,
   ...FEDERATED_ROUTES,
 };

@@ -1,5 +1,6 @@
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
@@ -26,6 +27,8 @@ type TaskOptions = {
   readonly settings: TaskSettings;
   /** The tasks of the application. */
   readonly own: readonly OwnTask[];
+  /** The tasks of other parts of the service, such as e-mails. */
+  readonly ofService: TaskList;
   readonly database: Pick<Database, "forRole" | "forTask">;
   /** A direct connection string of a login that may become tasks_owner. */
   readonly url: string;
@@ -92,7 +95,10 @@ function createWorker(
   const transactionsFor = (role: string) => database.forTask(role);
   const runner = new TaskRunner({ repository, handlers, transactionsFor, isStillCaller, log });
   const times = { retention, anonymousRetention, drainTimeout };
-  const ofApplication = { handlers: handlersOf(options.own, { database, log }), cronItems: cronItemsOf(options.own) };
+  const ofApplication = {
+    handlers: { ...options.ofService, ...handlersOf(options.own, { database, log }) },
+    cronItems: cronItemsOf(options.own),
+  };
   const worker = new TaskWorker({ pool, repository, heartbeat, runner, concurrency, ...times, ...ofApplication, log });
   return {
     registerMetrics: (metrics) => runner.registerMetrics(metrics),

@@ -56,7 +56,8 @@ begin
 
     if taken >= limits[place] then
       return json_build_object(
-        'retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer);
+        'retryAfter', greatest(1, ceil(extract(epoch from oldest + span - reserve_attempt.now)))::integer,
+        'place', place);
     end if;
     is_full := is_full or taken + undecided >= limits[place];
   end loop;
@@ -75,8 +76,8 @@ begin
 end $$;
 
 comment on function auth_api.reserve_attempt(bytea[], integer[], timestamptz, interval) is $$
-Reserves an attempt for each key before it is made: {ids}, or {retryAfter} in seconds when the limit of a key is
-reached within `span`. Null while undecided attempts hold the last places.
+Reserves an attempt for each key before it is made: {ids}, or {retryAfter, place} when the limit of the key at this
+place is reached within `span`, with the seconds to wait. Null while undecided attempts hold the last places.
 $$;
 
 create or replace function auth_api.begin_login(

@@ -214,6 +214,44 @@ create index one_time_values_expires_at_idx on auth_private.one_time_values (exp
 
 comment on table auth_private.one_time_values is 'What may be used once, by the SHA-256 of its secret.';
 
+-- E-mails that are due. A row is deleted when its e-mail is sent; with MAIL_URL=keep it stays. It holds no secret: the
+-- token of the link is derived from the id, with a key that is not in this database.
+create table auth_private.mails (
+  id          uuid primary key default gen_random_uuid(),
+  kind        text not null, -- rest-gateway/auth/mail/kinds.ts lists them
+  user_id     auth.user_id references auth_private.accounts on delete cascade, -- null: unknown, or none
+  email       text not null,
+  data        jsonb not null default '{}',
+  created_at  timestamptz not null default now(),
+  prepared_at timestamptz, -- null until the first attempt, which decides what is sent and stores the token
+  sent_at     timestamptz, -- null while it is due
+
+  constraint mails_email_length check (char_length(email) <= 254)
+);
+-- The newest e-mails, and deleting old ones.
+create index mails_created_at_idx on auth_private.mails (created_at desc);
+-- Deleting those of an account.
+create index mails_user_id_idx on auth_private.mails (user_id);
+
+-- The links of e-mails, by the SHA-256 of the token in the link. Each is valid once.
+create table auth_private.one_time_tokens (
+  token_hash bytea primary key,
+  kind       text not null, -- the kind of the e-mail
+  user_id    auth.user_id references auth_private.accounts on delete cascade,
+  email      text not null, -- the address that has received it
+  data       jsonb not null default '{}',
+  expires_at timestamptz not null,
+
+  constraint one_time_tokens_token_hash_length check (octet_length(token_hash) = 32)
+);
+-- The tokens of an account.
+create index one_time_tokens_user_id_idx on auth_private.one_time_tokens (user_id);
+-- Deleting expired tokens.
+create index one_time_tokens_expires_at_idx on auth_private.one_time_tokens (expires_at);
+
+comment on table auth_private.mails is 'E-mails that are due, without their secrets.';
+comment on table auth_private.one_time_tokens is 'The links of e-mails, by the SHA-256 of their token.';
+
 -- Identity providers beside those of the file AUTH_PROVIDERS. The owner of the database writes this table; the service
 -- follows its changes.
 create table auth_private.providers (

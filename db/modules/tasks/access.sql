@@ -22,3 +22,7 @@ grant execute on function
   tasks.finish(uuid, integer)
   to anon, authenticated, service_role;
 grant execute on function tasks.run(text, json) to service_role;
+
+-- Authentication adds e-mails.
+grant usage on schema tasks to auth_owner;
+grant execute on function tasks.add_mail(uuid) to auth_owner;

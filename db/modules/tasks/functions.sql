@@ -264,3 +264,14 @@ comment on function tasks.run(text, json) is $$
 Adds a task of the application, which runs after the transaction is committed. Roles other than service_role need a
 grant, or call it in a function that is security definer.
 $$;
+
+create or replace function tasks.add_mail(id uuid) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  -- In 12 attempts, the service tries for almost a day.
+  perform graphile_worker.add_job(
+    'mail', json_build_object('id', id), job_key => 'mail:' || id, max_attempts => 12, priority => -10);
+end $$;
+
+comment on function tasks.add_mail(uuid) is
+  'Adds the task that sends an e-mail, before all waiting tasks. For the module auth.';

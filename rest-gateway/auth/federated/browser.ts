@@ -180,7 +180,7 @@ export async function completeWithCode(call: Call): Promise<void> {
 const MAX_FORM = 196_608;
 
 /** Reads the body of a form. Rejects with Problem: 413 for a larger one, 415 for another media type. */
-async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
+export async function readForm(request: IncomingMessage): Promise<URLSearchParams> {
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers["content-type"] ?? "")) {
     const message = "the body must be sent as Content-Type: application/x-www-form-urlencoded";
     throw problem("unsupported body", { message });

@@ -34,7 +34,8 @@ const HEADERS = {
   "Referrer-Policy": "no-referrer",
 };
 
-function sendPage(response: Response, status: number, title: string, body: string, head = ""): void {
+/** Sends a page of a sign-in, or of a link in an e-mail. `body` is markup. */
+export function sendPage(response: Response, status: number, title: string, body: string, head = ""): void {
   const text = `<!doctype html>
 <html lang="en">
 <head>
@@ -104,4 +105,4 @@ ${hint === null ? "" : `<p>${escapeMarkup(hint)}</p>\n`}${retry === null ? "" : 
 }
 
 /** Messages of errors begin with a small letter and have no full stop. */
-const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;
+export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.$/, "")}.`;

@@ -6,11 +6,14 @@ import { type ApiReply, type ApiSent, useResources } from "../../support/resourc
 import { appCode } from "../../support/totp.ts";
 import { documented, Seen } from "../resources/openapi-responses.ts";
 import { startProviders } from "./federated/openapi-requests.ts";
+import { startMails } from "./mail/openapi-requests.ts";
 
 const BODY_LIMIT = 2000;
 const providers = await startProviders();
 afterAll(() => providers.close());
+const mails = await startMails();
 const client = useResources({
+  ...mails.settings,
   BODY_LIMIT: String(BODY_LIMIT),
   API_KEYS_MAX: "1",
   RATE_LIMIT: "1000000",
@@ -137,6 +140,7 @@ test("every response matches its description, and every described response occur
   await useKeys(ask);
   await sendBadBodies(ask);
   await sendBadCredentials(ask);
+  await mails.use(ask);
   await useSecondFactor(ask);
   await useAllAttempts(asker(throttled, seen));
   await providers.use(client, seen);
@@ -227,7 +231,7 @@ const POSTS_WITH_BODY = [
     "/api/auth/login",
   ],
   ...["/api/mfa/enable", "/api/mfa/verify", "/api/mfa/backup-codes", "/api/mfa/disable"],
-  ...["/auth/federated/token", "/auth/identities"],
+  ...["/auth/federated/token", "/auth/identities", "/auth/forgot", "/auth/reset"],
 ];
 
 async function sendBadBodies(ask: Ask): Promise<void> {

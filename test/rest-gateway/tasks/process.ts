@@ -28,6 +28,7 @@ const log = pino({ level: "silent" });
 const isStillCaller = async () => true;
 const tasks = createTasks({
   own: [],
+  ofService: {},
   ...{ settings, database, url: logins.tasks, isStillCaller, log, onConnectionError },
   addressOf: addressReader([]),
   addressKey: Buffer.alloc(32),

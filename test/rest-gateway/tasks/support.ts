@@ -110,6 +110,7 @@ export function useTasks(settings: Partial<TaskSettings> = {}): () => TaskClient
     });
     const tasks = createTasks({
       own: [],
+      ofService: {},
       settings: { ...SETTINGS, ...settings },
       database,
       url: logins.tasks,

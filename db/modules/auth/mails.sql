@@ -1,0 +1,178 @@
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_private.add_mail(
+  kind text, user_id auth.user_id, email text, data jsonb, now timestamptz)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare new_id uuid;
+begin
+  insert into auth_private.mails (kind, user_id, email, data, created_at)
+  values (add_mail.kind, add_mail.user_id, add_mail.email, add_mail.data, add_mail.now)
+  returning id into new_id;
+  perform tasks.add_mail(new_id);
+end $$;
+
+comment on function auth_private.add_mail(text, auth.user_id, text, jsonb, timestamptz) is
+  'Adds an e-mail and its task: both are there once the transaction is committed.';
+
+create or replace function auth_private.mail_key(email text) returns text
+language sql immutable set search_path = ''
+return lower(regexp_replace(email, '[+][^@]*@', '@'));
+
+comment on function auth_private.mail_key(text) is
+  'The mailbox of an address, for limits: many mail servers deliver ann+1@ to ann@.';
+
+create or replace function auth_api.request_mail(
+  kind text, email text, data jsonb, networks text[], per_recipient integer, per_network integer[], per_hour integer,
+  now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  -- Decided at once, so that it is never null: requests for one key wait for each other.
+  reservation constant json := auth_api.reserve_attempt(
+    auth_private.attempt_key('mail to', auth_private.mail_key(request_mail.email))
+      || auth_private.attempt_keys('mail from', networks)
+      || auth_private.attempt_key('mail', 'all'),
+    per_recipient || per_network || per_hour,
+    request_mail.now,
+    interval '1 hour');
+begin
+  if reservation ->> 'retryAfter' is not null then return reservation; end if;
+  perform auth_api.settle_attempt(array(select json_array_elements_text(reservation -> 'ids')::bigint), true);
+  perform auth_private.add_mail(
+    request_mail.kind, null, request_mail.email, request_mail.data, request_mail.now);
+  return null;
+end $$;
+
+comment on function
+  auth_api.request_mail(text, text, jsonb, text[], integer, integer[], integer, timestamptz) is $$
+Adds an e-mail that a request without a sign-in causes. Returns {retryAfter, place} if a limit is reached, as
+reserve_attempt does: that of the recipient, of a network, or of all. It does not look for an account, so that
+nothing depends on whether there is one: begin_mail does, later.
+$$;
+
+create or replace function auth_private.takes_token(kind text) returns boolean
+language sql immutable set search_path = ''
+return kind in ('reset');
+
+comment on function auth_private.takes_token(text) is 'Whether e-mails of this kind have a link with a token.';
+
+create or replace function auth_private.prepared(
+  mail auth_private.mails, now timestamptz)
+returns auth_private.mails
+language plpgsql volatile set search_path = '' as $$
+declare account record;
+begin
+  select a.user_id, a.disabled_at, e.email
+  into account
+  from auth_private.login_emails as e
+  join auth_private.accounts as a on a.user_id = e.user_id
+  where lower(e.email) = lower(mail.email)
+    and e.released_at is null;
+  mail.prepared_at := prepared.now;
+  -- The stored address, and not a spelling of it that the client has chosen.
+  mail.email := coalesce(account.email, mail.email);
+  mail.user_id := account.user_id;
+  mail.kind := case
+    when account.user_id is null then 'no-account'
+    when account.disabled_at is not null then 'account-disabled'
+    else mail.kind
+  end;
+  return mail;
+end $$;
+
+comment on function auth_private.prepared(auth_private.mails, timestamptz) is
+  'A requested e-mail with what is sent in its place: every address gets one e-mail, with or without an account.';
+
+create or replace function auth_api.begin_mail(
+  id uuid, token_hash bytea, now timestamptz, validity interval)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  mail auth_private.mails;
+  expiry timestamptz;
+begin
+  select *
+  into mail
+  from auth_private.mails as m
+  where m.id = begin_mail.id
+    and m.sent_at is null
+  for update;
+  if not found then return null; end if;
+
+  expiry := mail.created_at + validity;
+  if mail.prepared_at is null then
+    if mail.user_id is null then mail := auth_private.prepared(mail, begin_mail.now); end if;
+    update auth_private.mails as m
+    set kind = mail.kind,
+      user_id = mail.user_id,
+      email = mail.email,
+      prepared_at = begin_mail.now
+    where m.id = begin_mail.id;
+
+    if auth_private.takes_token(mail.kind) and expiry > begin_mail.now then
+      insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, expires_at)
+      values (
+        begin_mail.token_hash, mail.kind, mail.user_id, mail.email, mail.data, expiry);
+    end if;
+  end if;
+
+  -- A later attempt does not bring back a token that was used, or that has expired.
+  if auth_private.takes_token(mail.kind) then
+    perform from auth_private.one_time_tokens as t
+    where t.token_hash = begin_mail.token_hash
+      and t.expires_at > begin_mail.now;
+    if not found then
+      delete from auth_private.mails as m where m.id = begin_mail.id;
+      return json_build_object('outcome', 'too late', 'kind', mail.kind);
+    end if;
+  end if;
+  return json_build_object('outcome', 'due', 'kind', mail.kind, 'email', mail.email, 'data', mail.data);
+end $$;
+
+comment on function auth_api.begin_mail(uuid, bytea, timestamptz, interval) is $$
+What to send for an e-mail that is due: {outcome: "due", kind, email, data}, and null if it is sent. The first attempt
+stores the token of its link; the outcome is "too late" if it is no longer valid.
+$$;
+
+create or replace function auth_api.end_mail(id uuid, keeps boolean, now timestamptz) returns void
+language sql volatile security definer set search_path = '' as $$
+  update auth_private.mails as m
+  set sent_at = end_mail.now
+  where m.id = end_mail.id
+    and keeps;
+
+  delete from auth_private.mails as m
+  where m.id = end_mail.id
+    and not keeps;
+$$;
+
+comment on function auth_api.end_mail(uuid, boolean, timestamptz) is
+  'Marks an e-mail as sent: its row is deleted, or is kept for the console.';
+
+create or replace function auth_api.list_mails(total integer) returns json
+language sql stable security definer set search_path = '' as $$
+  select coalesce(json_agg(json_build_object(
+    'id', m.id, 'kind', m.kind, 'email', m.email, 'data', m.data, 'sentAt', m.sent_at
+  ) order by m.created_at desc), '[]')
+  from (
+    select *
+    from auth_private.mails as m
+    where m.sent_at is not null
+    order by m.created_at desc
+    limit total
+  ) as m
+$$;
+
+comment on function auth_api.list_mails(integer) is 'The newest e-mails that are kept for the console.';
+
+create or replace function auth_api.purge_mails(now timestamptz, retention interval) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.one_time_tokens as t
+  where t.expires_at < purge_mails.now;
+
+  delete from auth_private.mails as m
+  where m.created_at < purge_mails.now - retention;
+$$;
+
+comment on function auth_api.purge_mails(timestamptz, interval) is
+  'Deletes expired tokens, and old e-mails: those that are kept, and those that could not be sent.';

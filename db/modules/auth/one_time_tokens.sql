@@ -1,0 +1,132 @@
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_private.account_of_token(token auth_private.one_time_tokens) returns auth.user_id
+language sql stable set search_path = ''
+return (
+  select a.user_id
+  from auth_private.accounts as a
+  join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+  where a.user_id = token.user_id
+    and a.disabled_at is null
+    and e.email = token.email);
+
+comment on function auth_private.account_of_token(auth_private.one_time_tokens) is
+  'The account of a token; null if it is disabled, or does not sign in any more with the address that has received it.';
+
+create or replace function auth_api.read_token(token_hash bytea, now timestamptz) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'kind', t.kind,
+    'email', t.email,
+    'data', t.data,
+    'account', auth_api.account_of(t.user_id),
+    'factor', encode(f.secret, 'hex'))
+  from auth_private.one_time_tokens as t
+  left join auth_private.factors as f on f.user_id = t.user_id
+  where t.token_hash = read_token.token_hash
+    and t.expires_at > read_token.now
+    and (t.user_id is null or auth_private.account_of_token(t) is not null)
+$$;
+
+comment on function auth_api.read_token(bytea, timestamptz) is $$
+A token that is valid, which stays so: {kind, email, data, account, factor}, where `factor` is the encrypted secret of
+the second factor in hex. Null if there is none.
+$$;
+
+create or replace function auth_private.take_token(token_hash bytea, kind text, now timestamptz)
+returns auth_private.one_time_tokens
+language plpgsql volatile set search_path = '' as $$
+declare token auth_private.one_time_tokens;
+begin
+  -- Accounts are locked before their tokens, as changes of accounts do, so that there are no deadlocks.
+  perform from auth_private.accounts as a
+  where a.user_id = (
+    select t.user_id from auth_private.one_time_tokens as t where t.token_hash = take_token.token_hash)
+  for no key update;
+
+  delete from auth_private.one_time_tokens as t
+  where t.token_hash = take_token.token_hash
+    and t.kind = take_token.kind
+    and t.expires_at > take_token.now
+    and (t.user_id is null or auth_private.account_of_token(t) is not null)
+  returning *
+  into token;
+  return token;
+end $$;
+
+comment on function auth_private.take_token(bytea, text, timestamptz) is
+  'Takes a token, which nothing else can take then, and locks its account. Null if it is not valid.';
+
+create or replace function auth_private.claim_account(user_id auth.user_id, address inet, now timestamptz) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set email_confirmed_at = claim_account.now
+  where a.user_id = claim_account.user_id
+    and a.email_confirmed_at is null;
+  if not found then return; end if;
+  perform auth_api.note_event('email_confirmed', claim_account.user_id, address, null, claim_account.now);
+
+  update auth_private.api_keys as k
+  set revoked_at = claim_account.now
+  where k.user_id = claim_account.user_id
+    and k.revoked_at is null;
+
+  delete from auth_private.identities as i
+  where i.user_id = claim_account.user_id;
+end $$;
+
+comment on function auth_private.claim_account(auth.user_id, inet, timestamptz) is $$
+Confirms the e-mail of an account whose mailbox the user has shown to be theirs, without its password. If it was not
+confirmed before, the account may be one that another person has registered for this address: its API keys and
+identities end, as its sign-ins do.
+$$;
+
+create or replace function auth_api.reset_password(
+  token_hash bytea, password_hash text, sent jsonb, address inet, now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token constant auth_private.one_time_tokens := auth_private.take_token(
+    reset_password.token_hash, 'reset', reset_password.now);
+  tried json;
+begin
+  if token.user_id is null then return json_build_object('outcome', 'spent'); end if;
+  tried := auth_private.require_code(token.user_id, sent);
+  if tried ->> 'outcome' is distinct from 'accepted' then
+    -- The link stays valid for another code.
+    insert into auth_private.one_time_tokens
+    select token.*;
+    return tried;
+  end if;
+
+  perform set_config('request.address', coalesce(host(reset_password.address), ''), true);
+  perform auth_api.note_event('password_reset', token.user_id, reset_password.address, null, reset_password.now);
+  perform auth_private.claim_account(token.user_id, reset_password.address, reset_password.now);
+  update auth_private.accounts as a
+  set password_hash = reset_password.password_hash
+  where a.user_id = token.user_id;
+  return json_build_object('outcome', 'accepted', 'user', token.user_id::text);
+end $$;
+
+comment on function auth_api.reset_password(bytea, text, jsonb, inet, timestamptz) is $$
+Takes the token of a reset and sets the password, which ends what was issued to the user: {outcome, user}. The outcome
+is "spent" if the token is not valid; otherwise as require_code.
+$$;
+
+-- Links from before are not valid for the account as it is now.
+create or replace function auth_private.end_tokens() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  delete from auth_private.one_time_tokens as t
+  where t.user_id = new.user_id;
+  return null;
+end $$;
+
+comment on function auth_private.end_tokens() is
+  'Deletes the links of an account whose password has changed, or that was disabled or enabled.';
+
+create or replace trigger _300_tokens after update on auth_private.accounts
+  for each row when (
+    old.password_hash is distinct from new.password_hash
+    or old.disabled_at is distinct from new.disabled_at
+  ) execute function auth_private.end_tokens();

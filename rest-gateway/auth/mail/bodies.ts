@@ -1,0 +1,34 @@
+import { z } from "zod";
+import { CODE_IF_ENABLED, field, isStorable, MAX_LOGIN, MAX_TOKEN, NEW_PASSWORD, secret, text } from "../bodies.ts";
+import { loginEmailFault } from "../login-names.ts";
+import { named } from "../schemas.ts";
+
+const address = (description: string) =>
+  text(MAX_LOGIN, { description, format: "email" }).check(({ value, issues }) => {
+    const isPossible = /^[^\s@]{1,64}@[^\s@]+$/.test(value);
+    const message = isPossible ? loginEmailFault(value) : "must be a valid address";
+    if (message !== null) issues.push({ code: "custom", input: value, message });
+  });
+
+const returnTo = z.string({ error: "must be a string" }).nullable().optional().meta({
+  description: "Where the user continues: a path of this service, or a URL whose origin is in `AUTH_RETURN_ORIGINS`.",
+  maxLength: 2000,
+});
+
+const token = text(MAX_TOKEN, secret("The parameter `token` of the link in the e-mail."));
+
+/** A request for an e-mail. */
+export const MailBody = named("MailRequest", { email: address("The address."), returnTo });
+
+export const ResetBody = named("PasswordReset", {
+  token,
+  password: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
+  code: CODE_IF_ENABLED,
+});
+
+/** The form of the page that a link opens. */
+export const LinkForm = named("LinkForm", {
+  token,
+  password: z.string().optional().meta(NEW_PASSWORD),
+  code: z.string().optional().describe("The code of the second factor, if one is enabled."),
+});

@@ -1,0 +1,24 @@
+/** What an e-mail is for: its template has this name. */
+export const KINDS = ["reset", "no-account", "account-disabled"] as const;
+
+export type MailKind = (typeof KINDS)[number];
+
+/** The kinds of e-mails that a request without a sign-in may ask for. What is sent in their place depends on the account. */
+export type RequestedKind = "reset";
+
+/** What a template may name. A value that the e-mail does not have is "". */
+export const VARIABLES = ["email", "service", "url", "link", "token", "minutes"] as const;
+
+export type MailValues = Readonly<Record<(typeof VARIABLES)[number], string>>;
+
+/** An e-mail as it is sent. */
+export type Mail = {
+  /** The same in each attempt to send it. */
+  readonly id: string;
+  readonly kind: MailKind;
+  readonly to: string;
+  readonly language: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly html: string;
+};

@@ -1,0 +1,137 @@
+import { createHmac } from "node:crypto";
+import type { TaskList } from "graphile-worker";
+import type { Logger } from "pino";
+import type { Config } from "../../../config/config.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import type { AuthFunctions } from "../functions.ts";
+import { deriveKey } from "../secret-box.ts";
+import type { Mail, MailValues } from "./kinds.ts";
+import { type DueMail, MailRepository } from "./repository.ts";
+import { Templates } from "./templates.ts";
+import { createTransport, type Transport, type TransportSettings } from "./transports.ts";
+
+export type MailSettings = TransportSettings &
+  Pick<Config, "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
+
+export type MailOptions = {
+  readonly settings: MailSettings;
+  readonly functions: AuthFunctions;
+  /** The folder with the templates of the application; null if there is none. */
+  readonly folder: string | null;
+  /** Whether there is a queue of tasks, which e-mails need. */
+  readonly hasTasks: boolean;
+  /** The secret of the service, from which keys are derived. */
+  readonly secret: string;
+  /** The public URL of the service, which begins every link. */
+  readonly url: string;
+  readonly log: Logger;
+};
+
+/** The path of the page that a link opens. */
+export const LINK_PATH = "/auth/link";
+
+/** Seconds for which e-mails are kept for the console, and those that could not be sent. */
+const RETENTION = 7 * 24 * 3600;
+
+/** How often an e-mail is tried; tasks.add_mail says the same to the queue. */
+const MAX_ATTEMPTS = 12;
+
+/** E-mails: requests add them in their transaction, and a task sends them. */
+export class MailService {
+  readonly repository: MailRepository;
+  readonly settings: MailSettings;
+  /** Whether e-mails are sent or kept. */
+  readonly isOn: boolean;
+  readonly #url: string;
+  readonly #log: Logger;
+  readonly #templates: Templates;
+  readonly #transport: Transport | null;
+  readonly #linkKey: Buffer;
+
+  /** Throws ConfigError for a template that is not valid. */
+  constructor({ settings, functions, folder, hasTasks, secret, url, log }: MailOptions) {
+    this.settings = settings;
+    this.repository = new MailRepository(functions);
+    this.isOn = hasTasks && settings.mailUrl !== "";
+    this.#url = url;
+    this.#log = log;
+    this.#templates = new Templates(folder);
+    this.#transport = this.isOn ? createTransport(settings) : null;
+    this.#linkKey = deriveKey(secret, "links in e-mails");
+  }
+
+  /** The task that sends one e-mail, for the queue. */
+  get tasks(): TaskList {
+    return { mail: (payload, { job }) => this.#run((payload as { readonly id: string }).id, job.attempts) };
+  }
+
+  /** Says once whether e-mails are sent. */
+  start(): void {
+    const { mailUrl } = this.settings;
+    if (!this.isOn)
+      this.#log.warn(
+        mailUrl === ""
+          ? "no e-mails are sent: resets of passwords and other sign-ins by e-mail need MAIL_URL"
+          : "no e-mails are sent, although MAIL_URL is set: they need the module tasks",
+      );
+  }
+
+  /** Deletes what has expired. */
+  purge(): Promise<void> {
+    return this.repository.purge(RETENTION);
+  }
+
+  close(): void {
+    this.#transport?.close();
+  }
+
+  /** The e-mails that are kept, newest first, as they would be sent. */
+  async kept(total: number): Promise<readonly (Mail & { readonly sentAt: string })[]> {
+    const mails = await this.repository.list(total);
+    return mails.map((mail) => ({ ...this.#render(mail.id, mail), sentAt: mail.sentAt }));
+  }
+
+  /** Rejects if it is to be tried again. */
+  async #run(id: string, attempts: number): Promise<void> {
+    const { mailLinkTtl } = this.settings;
+    const begun = await this.repository.begin(id, hashOf(this.#tokenOf(id)), mailLinkTtl);
+    if (begun === null) return;
+    const about = { mail: id, kind: begun.kind, attempts };
+    if (begun.outcome === "too late")
+      return this.#log.error(about, "an e-mail was not sent in the time that its link is valid");
+    try {
+      const isSent = (await this.#transport?.send(this.#render(id, begun))) ?? true;
+      if (!isSent) this.#log.error(about, "an e-mail is dropped: the mail server refuses its recipient");
+    } catch (error) {
+      const isLast = attempts >= MAX_ATTEMPTS;
+      const outcome = isLast ? "is dropped" : "will be tried again";
+      const { message: reason } = error as Error;
+      this.#log[isLast ? "error" : "warn"]({ ...about, reason }, `an e-mail cannot be sent, and ${outcome}`);
+      if (!isLast) throw error;
+    }
+    await this.repository.end(id, this.#transport === null);
+    if (this.#transport === null)
+      this.#log.info({ ...about, url: `${this.#url}/console/mail` }, "an e-mail is kept: the console shows it");
+  }
+
+  #render(id: string, { kind, email, data }: DueMail): Mail {
+    const token = this.#tokenOf(id);
+    const values: MailValues = {
+      email,
+      token,
+      service: new URL(this.#url).host,
+      url: this.#url,
+      link: `${this.#url}${LINK_PATH}?token=${token}`,
+      minutes: String(Math.floor(this.settings.mailLinkTtl / 60)),
+    };
+    return { id, kind, to: email, ...this.#templates.render(kind, data.languages ?? [], values) };
+  }
+
+  /**
+   * 256 bits, which cannot be guessed without the key. They are derived, so that the database holds only the hash and each attempt
+   * sends the same link.
+   */
+  #tokenOf(id: string): string {
+    return createHmac("sha256", this.#linkKey).update(id).digest("base64url");
+  }
+}

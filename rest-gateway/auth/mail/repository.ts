@@ -1,0 +1,122 @@
+import { countedNetworksOf } from "../../../db/network.ts";
+import { writeArray } from "../../../db/wire/array-text.ts";
+import type { Account } from "../../../identity/account.ts";
+import { type AuthFunctions, bytes, seconds } from "../functions.ts";
+import type { CodeLimits, CodeOutcome, CodeToTry } from "../throttle.ts";
+import type { MailKind, RequestedKind } from "./kinds.ts";
+
+/** What the client of a request has chosen. */
+export type MailData = {
+  /** Where the user continues; a URL of an allowed origin. */
+  readonly returnTo?: string | null;
+  readonly languages?: readonly string[];
+};
+
+export type DueMail = { readonly kind: MailKind; readonly email: string; readonly data: MailData };
+
+/** Null if it is sent; "too late" if its link is no longer valid. */
+export type BegunMail =
+  | null
+  | ({ readonly outcome: "due" } & DueMail)
+  | { readonly outcome: "too late"; readonly kind: MailKind };
+
+export type KeptMail = DueMail & { readonly id: string; readonly sentAt: string };
+
+/** E-mails per hour. */
+export type MailLimits = {
+  readonly mailsPerRecipient: number;
+  readonly mailsPerAddress: number;
+  readonly mailsPerHour: number;
+};
+
+/** A refused request: the limit that is reached, and the seconds to wait. */
+export type RefusedMail = {
+  readonly limit: "MAILS_PER_RECIPIENT" | "MAILS_PER_ADDRESS" | "MAILS_PER_HOUR";
+  readonly retryAfter: number;
+};
+
+/** The token of a link, which stays valid. */
+export type Link = DueMail & {
+  /** Null for an address without an account. */
+  readonly account: Account | null;
+  /** The encrypted secret of the second factor, in hex. */
+  readonly factor: string | null;
+};
+
+/** E-mails that are due, and the tokens of their links. */
+export class MailRepository {
+  readonly #functions: AuthFunctions;
+
+  constructor(functions: AuthFunctions) {
+    this.#functions = functions;
+  }
+
+  /** Adds an e-mail to an address, whether it has an account or not. Null if it is added. */
+  async request(
+    kind: RequestedKind,
+    email: string,
+    data: MailData,
+    address: string,
+    limits: MailLimits,
+  ): Promise<RefusedMail | null> {
+    const networks = countedNetworksOf(address);
+    const values = [
+      ...[kind, email, JSON.stringify(data), writeArray(networks.map(({ name }) => name))],
+      String(limits.mailsPerRecipient),
+      writeArray(networks.map(({ factor }) => String(factor * limits.mailsPerAddress))),
+      ...[String(limits.mailsPerHour), this.#functions.now()],
+    ];
+    const call =
+      "request_mail($1, $2, $3::jsonb, $4::text[], $5::integer, $6::integer[], $7::integer, $8::timestamptz)";
+    const refused = await this.#functions.call<{ readonly place: number; readonly retryAfter: number } | null>(
+      call,
+      values,
+    );
+    if (refused === null) return null;
+    const { place, retryAfter } = refused;
+    const ofNetworks = place <= networks.length + 1 ? "MAILS_PER_ADDRESS" : "MAILS_PER_HOUR";
+    return { limit: place === 1 ? "MAILS_PER_RECIPIENT" : ofNetworks, retryAfter };
+  }
+
+  /** Decides what is sent, and stores the token of the link. `validity` is seconds. */
+  begin(id: string, tokenHash: Buffer, validity: number): Promise<BegunMail> {
+    const values = [id, bytes(tokenHash), this.#functions.now(), seconds(validity)];
+    return this.#functions.call("begin_mail($1::uuid, $2::bytea, $3::timestamptz, $4::interval)", values);
+  }
+
+  async end(id: string, keeps: boolean): Promise<void> {
+    await this.#functions.call("end_mail($1::uuid, $2::boolean, $3::timestamptz)", [
+      ...[id, String(keeps), this.#functions.now()],
+    ]);
+  }
+
+  /** The newest e-mails that are kept. */
+  list(total: number): Promise<readonly KeptMail[]> {
+    return this.#functions.call("list_mails($1::integer)", [String(total)]);
+  }
+
+  findLink(tokenHash: Buffer): Promise<Link | null> {
+    return this.#functions.call("read_token($1::bytea, $2::timestamptz)", [bytes(tokenHash), this.#functions.now()]);
+  }
+
+  /** Takes the token of a reset. The outcome is "spent" if it is not valid. */
+  resetPassword(
+    tokenHash: Buffer,
+    passwordHash: string,
+    code: CodeToTry | null,
+    address: string,
+    limits: CodeLimits,
+  ): Promise<CodeOutcome<{ readonly user: string }> | null> {
+    const sent = this.#functions.code(code, limits);
+    const values = [bytes(tokenHash), passwordHash, sent, address || null, this.#functions.now()];
+    return this.#functions.call("reset_password($1::bytea, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
+  }
+
+  /** `retention` is seconds. */
+  async purge(retention: number): Promise<void> {
+    await this.#functions.call("purge_mails($1::timestamptz, $2::interval)", [
+      this.#functions.now(),
+      seconds(retention),
+    ]);
+  }
+}

@@ -1,0 +1,72 @@
+import type { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import type { Auth } from "../auth.ts";
+import { requireAccepted } from "../confirmation.ts";
+import { passwordFaults } from "../passwords.ts";
+import { badFields } from "../problem.ts";
+import type { Call } from "../route.ts";
+import type { Client, CodeLimits } from "../throttle.ts";
+import type { MailBody, ResetBody } from "./bodies.ts";
+import type { RequestedKind } from "./kinds.ts";
+import type { Link } from "./repository.ts";
+import { languagesOf } from "./templates.ts";
+
+/**
+ * Requests an e-mail for an address. The response, the statements and the number of e-mails are the same for every address, so
+ * that they do not tell whether it has an account.
+ */
+export const requestMail =
+  (kind: RequestedKind) =>
+  async ({ auth, request, client, body }: Call<"none", z.infer<typeof MailBody>>) => {
+    const { mail, federated } = auth;
+    if (!mail.isOn) throw problem("no mail");
+    const returnTo = body.returnTo == null ? null : federated.returnUrls.parse(body.returnTo);
+    if (body.returnTo != null && returnTo === null) throw badFields([RETURN_TO]);
+    const data = { returnTo, languages: languagesOf(request.headers["accept-language"]) };
+    const refused = await mail.repository.request(kind, body.email, data, client.address, mail.settings);
+    if (refused !== null) {
+      auth.onLimit(refused.limit);
+      throw problem("too many mails", { retryAfter: refused.retryAfter });
+    }
+    return { message: "an e-mail is on its way to this address" };
+  };
+
+const RETURN_TO = {
+  field: "returnTo",
+  message: "returnTo must be a path of this service, or a URL whose origin is in AUTH_RETURN_ORIGINS",
+};
+
+/** A link whose token is valid. Rejects with Problem. */
+export async function linkOf({ mail }: Auth, token: string): Promise<Link> {
+  const link = await mail.repository.findLink(hashOf(token));
+  if (link === null) throw problem("invalid link");
+  return link;
+}
+
+/** `POST /auth/reset`: sets a password with the token of an e-mail, and ends all that was issued to the user. */
+export async function resetPassword({ auth, client, body }: Call<"none", z.infer<typeof ResetBody>>) {
+  const { token, password, code = null } = body;
+  const faults = passwordFaults(password);
+  if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "password", message })));
+  const link = await linkOf(auth, token);
+  if (link.kind !== "reset") throw problem("invalid link");
+  await reset(auth, link, { token, password, code }, client);
+  return { message: "the password is changed: sign in with it" };
+}
+
+type Sent = { readonly token: string; readonly password: string; readonly code: string | null };
+
+async function reset(auth: Auth, { account, factor }: Link, { token, password, code }: Sent, client: Client) {
+  const { hashing, throttle, secondFactor, mail } = auth;
+  if (account!.hasFactor && code === null) throw problem("second factor needed");
+  const spent = code !== null && account!.hasFactor;
+  const sent = spent ? await secondFactor.read(account!, { factor, code }, client.address) : null;
+  const hash = await hashing.inPlace(() => hashing.hash(password));
+  const change = (limits: CodeLimits) =>
+    mail.repository.resetPassword(hashOf(token), hash, sent, client.address, limits);
+  const tried = await throttle.spendCode(change, client);
+  if (tried.outcome === "spent") throw problem("invalid link");
+  requireAccepted(tried);
+  auth.forget(account!.id);
+}
