@@ -17,7 +17,8 @@ beforeAll(async () => {
   await symlink(PROJECT, join(app, "node_modules/content-service"));
   await write(".env", "APP_GREETING=from the file\nAPP_OUTER=from the file\n");
   await write("routes/hello.ts", route("process.env.APP_GREETING"));
-  const settings = { APP_OUTER: "from the shell" };
+  // Without GraphQL, which would be loaded at each change.
+  const settings = { APP_OUTER: "from the shell", GRAPHQL_MAX_TABLES: "0" };
   dev = devStart({ folder: app, dataDir: join(home, "data"), settings, shared: true });
   await dev.ready();
   await vi.waitUntil(() => dev.stdout.includes("database.types.ts has the types of the database"), POLL);
@@ -119,7 +120,7 @@ test("a change of the SQL runs current.sql, and writes the types", async () => {
 
 test("stops with its worker and its database", async () => {
   dev.interrupt();
-  expect(await dev.exited()).toBe(0);
+  expect(await dev.exited(), dev.stdout + dev.stderr).toBe(0);
   await expect.poll(() => processesNamed(home), POLL).toEqual([]);
 });
 

@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { appendFile, chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { appendFile, chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { migrationCommand } from "../../cli/migration.ts";
 import { PROJECT } from "../support/command.ts";
 
@@ -11,16 +11,21 @@ const TESTED = join(PROJECT, "test/applications/tested");
 const PACKAGES = ["vitest", "typescript", "@types"];
 
 let home: string;
-beforeEach(async () => {
+beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "tested-"));
   await chmod(home, 0o755);
-  const filter = (file: string) => !file.includes("node_modules");
-  await cp(TESTED, home, { recursive: true, verbatimSymlinks: true, filter });
-  await writeFile(join(home, "package.json"), '{ "type": "module" }');
+  // Keeps what vitest has compiled for the next test.
   await mkdir(join(home, "node_modules"));
   await symlink(PROJECT, join(home, "node_modules/content-service"));
   for (const name of PACKAGES) await symlink(join(PROJECT, "node_modules", name), join(home, "node_modules", name));
   return () => rm(home, { recursive: true });
+});
+beforeEach(async () => {
+  const left = (await readdir(home)).filter((name) => name !== "node_modules");
+  for (const name of left) await rm(join(home, name), { recursive: true });
+  const filter = (file: string) => !file.includes("node_modules");
+  await cp(TESTED, home, { recursive: true, verbatimSymlinks: true, filter });
+  await writeFile(join(home, "package.json"), '{ "type": "module" }');
 });
 
 type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
@@ -29,7 +34,13 @@ type Outcome = { readonly code: number; readonly stdout: string; readonly stderr
 const run = (...args: string[]): Promise<Outcome> =>
   promisify(execFile)(process.execPath, [join(PROJECT, "cli/content-service.ts"), "test", ...args], {
     cwd: home,
-    env: { PATH: `${dirname(process.execPath)}:${process.env.PATH}`, CI: "true", NO_COLOR: "1" },
+    // With the cache of the project for what Node has compiled.
+    env: {
+      NODE_COMPILE_CACHE: join(PROJECT, "node_modules/.cache/compiled"),
+      PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+      CI: "true",
+      NO_COLOR: "1",
+    },
   }).then(
     (output) => ({ code: 0, ...output }),
     (error) => error,
@@ -47,6 +58,8 @@ test("types, migrations and tests of an application are checked", async () => {
 test("a policy of current.sql that lets others read fails the tests, with exit code 1", async () => {
   const change = 'alter policy "authors read their notes" on notes using (true);\n';
   await writeFile(join(home, "db/migrations/current.sql"), change);
+  // Only an application with this file has its types checked.
+  await rm(join(home, "tsconfig.json"));
   const { code, stdout, stderr } = await run("access");
   expect(code).toBe(1);
   expect(stdout).toMatch(/current\.sql is not committed[\s\S]*Tests +2 failed \| 1 passed/);
@@ -58,14 +71,15 @@ test("db/base has what the database had before the application: tests, migrate c
   await mkdir(join(home, "db/base"));
   await writeFile(join(home, "db/base/roles.sql"), "create role clerk;\n");
   const dump =
-    "\\restrict k\nselect set_config('search_path', '', false);\ncreate table public.stores (id integer primary key);\n";
+    "\\restrict k\nselect set_config('search_path', '', false);\ncreate table public.stores (id integer primary key);" +
+    " comment on table public.stores is '@accept table-without-row-security All users see them.';\n";
   await writeFile(join(home, "db/base/schema.sql"), `${dump}grant select on public.stores to clerk;\n\\unrestrict k\n`);
   const grant = "grant clerk to authenticated;\n";
   await writeFile(join(home, "db/schema/stores.sql"), grant);
   await appendFile(join(home, "db/schema/schema.sql"), "--!include stores.sql\n");
   await writeFile(join(home, "db/migrations/current.sql"), "--!include stores.sql\n");
   const committed = await migrationCommand(["commit", "clerks"], { environment: { APPLICATION: home } });
-  expect(committed).toBe("db/migrations/committed/000002-clerks.sql has been written.\n");
+  expect(committed).toContain("db/migrations/committed/000002-clerks.sql has been written.\n");
   const reads = `import { testDatabase } from "content-service/test";
 import { expect, test } from "vitest";
 
@@ -75,6 +89,7 @@ test("users read stores", async () => {
 });
 `;
   await writeFile(join(home, "test/stores.test.ts"), reads);
+  await rm(join(home, "tsconfig.json"));
   const { code, stdout } = await run("stores");
   expect([code, stdout]).toEqual([0, expect.stringMatching(/same database[\s\S]*Tests +1 passed/)]);
   await writeFile(join(home, "db/base/schema.sql"), `${dump}\ncreate table public.stores ();\n`);
@@ -93,7 +108,9 @@ test("nothing runs after an error in the types", async () => {
 });
 
 test("without vitest or an application the command says what is missing", async () => {
-  await rm(join(home, "node_modules/vitest"));
+  const link = join(home, "node_modules/vitest");
+  await rm(link);
+  onTestFinished(() => symlink(join(PROJECT, "node_modules/vitest"), link));
   expect(await run()).toMatchObject({
     code: 2,
     stderr: `vitest is not installed in ${home}: npm install --save-dev vitest\n`,
