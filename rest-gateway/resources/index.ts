@@ -12,7 +12,7 @@ import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoin
 import { positionHeader } from "../conventions/headers.ts";
 import { methodNotAllowed, rejectRest } from "../conventions/problem.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
-import { answer, type ResourceExchange, sendAnswer, sendProblem } from "./answer/answer.ts";
+import { answer, locationOf, type ResourceExchange, sendAnswer, sendProblem } from "./answer/answer.ts";
 import { resourceProblem } from "./answer/error-mapping.ts";
 import { decodeSegments, methodsOf, parseRoute, parseTarget, type Route, templateOf } from "./parse/address.ts";
 import { refuseUnknown } from "./parse/headers.ts";
@@ -20,7 +20,7 @@ import { type Incoming, type Parsed, type ParseOptions, parseRequest } from "./p
 import { FoundFaults } from "./problem.ts";
 import type { Target } from "./request.ts";
 import { Runner, type RunnerOptions, snapshotOf } from "./runner.ts";
-import { createAccount } from "./sign-up.ts";
+import { createAccount, readCreated } from "./sign-up.ts";
 import { mayBeTask, newTask } from "./task.ts";
 
 export type ResourceOptions = ParseOptions &
@@ -126,15 +126,17 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
       contextOfExchange(exchange, path, exchange.caller!),
     );
     const signal = new ClientGone(exchange.response);
-    let toRun = request;
-    if (account !== null) {
-      const newAccount = { request, account, identity, address: auth!.addressOf(sent) };
-      toRun = await createAccount(newAccount, auth!.registration, this.#runner);
-      exchange.isWritten = true;
-    }
     const { feed } = this.#options;
     const { mark } = feed;
-    const result = await this.#runner.run(toRun, identity, signal);
+    const run = async () => {
+      if (account === null) return this.#runner.run(request, identity, signal);
+      const newAccount = { request, account, identity, address: auth!.addressOf(sent) };
+      const created = await createAccount(newAccount, auth!, this.#runner);
+      exchange.isWritten = true;
+      return (await readCreated(created, this.#runner, signal)) ?? created.account.id;
+    };
+    const result = await run();
+    if (typeof result === "string") return answerOf(201, null, [["Location", locationOf(request, result)]]);
     const answered = answer(request, result, target);
     return { ...answered, headers: [...answered.headers, ...positionHeader(feed, mark, snapshotOf(result, request))] };
   }

@@ -1,12 +1,16 @@
 import type { IncomingMessage } from "node:http";
 import { anonymous } from "../../db/caller.ts";
+import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
+import type { Result } from "../../db/transaction/transaction.ts";
+import type { CancelSignal } from "../../db/wire/connection.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import { exchangeOf } from "../../http/pipeline/exchange.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
+import { type Account, callerOfAccount } from "../../identity/account.ts";
 import type { Auth } from "../auth/auth.ts";
-import type { NewUser, Registration } from "../auth/registration.ts";
+import type { NewUser } from "../auth/registration.ts";
 import type { RoutedAuth } from "../auth/route.ts";
 import { startTokens } from "../auth/tokens.ts";
 import { Parameters } from "../conventions/parameters.ts";
@@ -46,11 +50,12 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
       );
     };
     const newAccount = { request, account, identity, address };
-    const reading = await createAccount(newAccount, auth.registration, runner).catch(fail);
-    const { rows } = await runner.run(reading, identity, signal).catch(fail);
-    const user = JSON.parse(rows[0]![RESULT.body]!.toString());
-    const id = reading.values[0]!;
-    const pair = await startTokens({ auth, request: sent, client }, (await auth.repository.accountOf(id))!);
+    const created = await createAccount(newAccount, auth, runner).catch(fail);
+    const { id } = created.account;
+    const result = await readCreated(created, runner, signal).catch(fail);
+    const user =
+      result === null ? { [request.resource.key.name]: id } : JSON.parse(result.rows[0]![RESULT.body]!.toString());
+    const pair = await startTokens({ auth, request: sent, client }, created.account);
     response.location(locationOf(request, id));
     return { user, ...pair };
   };
@@ -94,20 +99,48 @@ type NewAccount = {
   readonly address: string;
 };
 
+/** A user with an account. Its caller may not be able to read it, so it is read as the user. */
+export type CreatedAccount = {
+  /** Reads the user, whose id is its only value. */
+  readonly request: ResourceRequest;
+  readonly identity: Identity;
+  readonly account: Account;
+};
+
 /**
- * Creates the user and the account, in a transaction of its own. Returns the request that reads the new user, whose id is its only value. Rejects with
- * Problem if too many accounts were created from the address or an operator tries the request, and with the errors of `Runner.run`.
+ * Creates the user and the account, in a transaction of its own. Rejects with Problem if too many accounts were created from the address
+ * or an operator tries the request, and with the errors of `Runner.run`.
  */
 export async function createAccount(
   { request, account, identity, address }: NewAccount,
-  registration: Registration,
+  { registration, repository }: Pick<Auth, "registration" | "repository">,
   runner: Runner,
-): Promise<ResourceRequest> {
+): Promise<CreatedAccount> {
   if (identity.request.operator !== undefined) throw problem("no accounts by console");
   const user = { columns: request.body!.records[0] as NewUser["columns"], username: account.username };
   const id = await registration.register(user, account.password, address).catch(async (error) => {
     throw await runner.explained(error, request, identity);
   });
   const operation = { kind: "read", key: { id: 0, parent: null } } as const;
-  return { ...request, operation, values: [id], shape: `made ${request.shape}` };
+  const created = (await repository.accountOf(id))!;
+  return {
+    request: { ...request, operation, values: [id], shape: `made ${request.shape}` },
+    identity: { ...identity, caller: callerOfAccount(created, null) },
+    account: created,
+  };
+}
+
+/** Reads a new user; null if users may not read their own row. */
+export async function readCreated(
+  { request, identity }: CreatedAccount,
+  runner: Runner,
+  signal: CancelSignal,
+): Promise<Result | null> {
+  try {
+    const result = await runner.run(request, identity, signal);
+    return result.rows.length === 0 ? null : result;
+  } catch (error) {
+    if ((error as DatabaseErrorLike).code === "42501") return null;
+    throw error;
+  }
 }

@@ -1,26 +1,27 @@
-import { readFileSync } from "node:fs";
 import { Readable } from "node:stream";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { NO_APPLICATION } from "../../app/load.ts";
 import { moduleCommand } from "../../cli/module.ts";
 import { user } from "../../cli/user.ts";
-import { USER_ID_TYPES, type UserIdType } from "../../config/modules.ts";
+import { USER_ID_TYPES } from "../../config/modules.ts";
 import { hashCheaply } from "../support/cluster.ts";
 import { startTestService } from "../support/service.ts";
-import { applicationOf, type ForeignServer, hasServer, ROLES, startForeignServer } from "./foreign-server.ts";
+import {
+  applicationOf,
+  blockOf,
+  type ForeignServer,
+  ROLES,
+  SERVERS,
+  signInSql,
+  startForeignServer,
+} from "./foreign-server.ts";
 
 const PASSWORD = "Correct-Horse-7!";
 
-const PAGE = readFileSync("docs/modules.md", "utf8");
-const blockOf = (language: string): string => new RegExp(`\`\`\`${language}\\n([^\`]*)\`\`\``).exec(PAGE)![1]!;
-
-/** What the application adds for sign-in, as docs/modules.md says. */
-const signIn = (type: UserIdType): string => blockOf("sql").replace("returns uuid", `returns ${type}`);
-
-describe.skipIf(!hasServer)("beside the tables of another application", () => {
+describe.each(SERVERS)("beside the tables of another application on PostgreSQL $version", (version) => {
   let server: ForeignServer;
   beforeAll(async () => {
-    server = await startForeignServer();
+    server = await startForeignServer(undefined, version);
   });
   afterAll(() => server?.cluster.remove());
 
@@ -39,7 +40,7 @@ describe.skipIf(!hasServer)("beside the tables of another application", () => {
       expect(await server.dump(database.name)).toBe(before);
 
       const { owner } = database;
-      await owner.query(signIn(type));
+      await owner.query(signInSql(type));
       const hash = await hashCheaply(PASSWORD);
       for (const name of ["Ada", "Bob"]) {
         const fields = { name, email: `${name.toLowerCase()}@example.com` };
@@ -101,7 +102,7 @@ describe.skipIf(!hasServer)("beside the tables of another application", () => {
     const { service, url, stop } = await startTestService(settings, database, undefined, undefined, { definition });
     onTestFinished(stop);
     expect(await server.dump(database.name)).toBe(before);
-    await database.owner.query(signIn("uuid"));
+    await database.owner.query(signInSql("uuid"));
     const environment = { ...settings, DATABASE_URL: database.url, JWT_SECRET: "a secret of thirty-two bytes or more" };
     await user(["create", "Ada", "ada@example.com"], environment, () => Readable.from([PASSWORD]));
     await database.owner.query(

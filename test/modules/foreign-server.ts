@@ -1,14 +1,21 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import pg from "pg";
 import type { UserIdType } from "../../config/modules.ts";
+import { describeDatabase } from "../../db/cluster/describe.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import type { TestDatabase } from "../support/database.ts";
 
 const run = promisify(execFile);
 export const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
+
+/** A PostgreSQL of the tests: the one of Debian, and the embedded one. */
+export type Server = { readonly version: 15 | 18; readonly binaries: string | undefined };
+const DEBIAN: Server = { version: 15, binaries: DEBIAN_15 };
 export const hasServer = existsSync(DEBIAN_15);
+export const SERVERS: readonly Server[] = [...(hasServer ? [DEBIAN] : []), { version: 18, binaries: undefined }];
+if (!hasServer) console.warn("skipped: PostgreSQL 15, which is not installed: apt-get install postgresql-15");
 
 export const ROLES = ["anon", "authenticated", "admin", "service_role", "auth_owner", "tasks_owner", "changes_owner"];
 const SCHEMAS = [
@@ -41,6 +48,13 @@ const NEXT: Readonly<Record<UserIdType, string>> = {
 export const applicationOf = (type: UserIdType): string =>
   `create sequence public.ids; ${APPLICATION(type, NEXT[type])}`;
 
+const PAGE = readFileSync("docs/modules.md", "utf8");
+/** The first block of docs/modules.md in this language. */
+export const blockOf = (language: string): string => new RegExp(`\`\`\`${language}\\n([^\`]*)\`\`\``).exec(PAGE)![1]!;
+
+/** What the application adds for sign-in, as docs/modules.md says. */
+export const signInSql = (type: UserIdType): string => blockOf("sql").replace("returns uuid", `returns ${type}`);
+
 export async function connected(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -51,13 +65,16 @@ export type ForeignServer = {
   readonly cluster: ScratchCluster;
   /** A database whose owner is not a superuser, with this SQL. */
   makeDatabase(name: string, sql: string): Promise<TestDatabase>;
-  /** The schemas of the application, as pg_dump writes them. */
+  /** The schemas of the application, as pg_dump writes them, or object by object on a server for which no npm package has a pg_dump. */
   dump(name: string): Promise<string>;
 };
 
-/** PostgreSQL 15, whose databases belong to `shop_owner`. A superuser has made the roles of the service, with this text. */
-export async function startForeignServer(roles: string = MADE_ROLES): Promise<ForeignServer> {
-  const cluster = await startScratchCluster(DEBIAN_15);
+/** A server whose databases belong to `shop_owner`. A superuser has made the roles of the service, with this text. */
+export async function startForeignServer(
+  roles: string = MADE_ROLES,
+  { binaries }: Server = DEBIAN,
+): Promise<ForeignServer> {
+  const cluster = await startScratchCluster(binaries);
   const root = await connected(cluster.url("postgres"));
   await root.query(`create role shop_owner login createrole password 'shop'; ${roles}`);
   await root.end();
@@ -77,12 +94,22 @@ export async function startForeignServer(roles: string = MADE_ROLES): Promise<Fo
       return { name, url, owner, drop: () => owner.end() };
     },
     async dump(name) {
+      if (binaries === undefined) return describeApplication(cluster.url(name));
       const left = SCHEMAS.flatMap((schema) => ["-N", schema]);
       const args = ["--restrict-key=k", "--no-publications", ...left, cluster.url(name)];
       const { stdout } = await run(`${DEBIAN_15}/pg_dump`, args, { maxBuffer: 100_000_000 });
       return stdout;
     },
   };
+}
+
+/** Every object but those of the service and the roles. */
+async function describeApplication(url: string): Promise<string> {
+  const client = await connected(url);
+  const lines = await describeDatabase(client);
+  await client.end();
+  const ofService = new RegExp(`^(role|membership|setting|publication) |^[^:]*\\b(${SCHEMAS.join("|")})\\b`);
+  return lines.filter((line) => !ofService.test(line)).join("\n");
 }
 
 const MADE_ROLES = `

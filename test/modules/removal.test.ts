@@ -3,14 +3,7 @@ import { NO_APPLICATION } from "../../app/load.ts";
 import { moduleCommand } from "../../cli/module.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
-import {
-  applicationOf,
-  connected,
-  type ForeignServer,
-  hasServer,
-  ROLES,
-  startForeignServer,
-} from "./foreign-server.ts";
+import { applicationOf, connected, type ForeignServer, ROLES, SERVERS, startForeignServer } from "./foreign-server.ts";
 
 /** What an application makes with the modules, and the objects that then depend on them. */
 const USES = `
@@ -33,11 +26,11 @@ const UNDO = `
 
 const ALL = ["caller", "auth", "tasks", "feed", "channels"];
 
-describe.skipIf(!hasServer)("modules of a database of another team", () => {
+describe.each(SERVERS)("modules of a database of another team on PostgreSQL $version", (version) => {
   let server: ForeignServer;
   beforeAll(async () => {
     // The service makes its roles itself.
-    server = await startForeignServer("alter role shop_owner superuser");
+    server = await startForeignServer("alter role shop_owner superuser", version);
   });
   afterAll(() => server?.cluster.remove());
 
