@@ -350,7 +350,7 @@ export const SETTINGS = {
   MAIL_LINK_TTL: setting(
     integer(60, 86_400),
     "3600",
-    "Seconds for which the links in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
+    "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
   ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),

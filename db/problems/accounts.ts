@@ -63,6 +63,11 @@ export const ACCOUNTS = {
   // E-mails.
   "no mail": [503, "INTERNAL_ERROR", "this service sends no e-mails: its operator has not set MAIL_URL"],
   "too many mails": [429, "RATE_LIMITED", "too many e-mails were requested: try again later"],
+  "wrong mail code": [
+    401,
+    "AUTH_REQUIRED",
+    "the code is wrong, expired or used, or there were too many wrong ones: request a new e-mail",
+  ],
   "invalid link": [401, "INVALID_TOKEN", "the link is not valid: it is unknown, expired or used. Request a new e-mail"],
 
   // Tokens and keys.

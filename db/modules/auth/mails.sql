@@ -52,7 +52,7 @@ $$;
 
 create or replace function auth_private.takes_token(kind text) returns boolean
 language sql immutable set search_path = ''
-return kind in ('reset');
+return kind in ('reset', 'confirm', 'sign-in');
 
 comment on function auth_private.takes_token(text) is 'Whether e-mails of this kind have a link with a token.';
 
@@ -62,7 +62,7 @@ returns auth_private.mails
 language plpgsql volatile set search_path = '' as $$
 declare account record;
 begin
-  select a.user_id, a.disabled_at, e.email
+  select a.user_id, a.disabled_at, a.email_confirmed_at, e.email
   into account
   from auth_private.login_emails as e
   join auth_private.accounts as a on a.user_id = e.user_id
@@ -75,6 +75,7 @@ begin
   mail.kind := case
     when account.user_id is null then 'no-account'
     when account.disabled_at is not null then 'account-disabled'
+    when mail.kind = 'confirm' and account.email_confirmed_at is not null then 'already-confirmed'
     else mail.kind
   end;
   return mail;
@@ -84,7 +85,7 @@ comment on function auth_private.prepared(auth_private.mails, timestamptz) is
   'A requested e-mail with what is sent in its place: every address gets one e-mail, with or without an account.';
 
 create or replace function auth_api.begin_mail(
-  id uuid, token_hash bytea, now timestamptz, validity interval)
+  id uuid, token_hash bytea, code_hash bytea, now timestamptz, validity interval)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -110,9 +111,10 @@ begin
     where m.id = begin_mail.id;
 
     if auth_private.takes_token(mail.kind) and expiry > begin_mail.now then
-      insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, expires_at)
+      insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, code_hash, expires_at)
       values (
-        begin_mail.token_hash, mail.kind, mail.user_id, mail.email, mail.data, expiry);
+        begin_mail.token_hash, mail.kind, mail.user_id, mail.email, mail.data,
+        case when mail.kind = 'sign-in' then begin_mail.code_hash end, expiry);
     end if;
   end if;
 
@@ -129,7 +131,7 @@ begin
   return json_build_object('outcome', 'due', 'kind', mail.kind, 'email', mail.email, 'data', mail.data);
 end $$;
 
-comment on function auth_api.begin_mail(uuid, bytea, timestamptz, interval) is $$
+comment on function auth_api.begin_mail(uuid, bytea, bytea, timestamptz, interval) is $$
 What to send for an e-mail that is due: {outcome: "due", kind, email, data}, and null if it is sent. The first attempt
 stores the token of its link; the outcome is "too late" if it is no longer valid.
 $$;

@@ -113,7 +113,102 @@ Takes the token of a reset and sets the password, which ends what was issued to 
 is "spent" if the token is not valid; otherwise as require_code.
 $$;
 
--- Links from before are not valid for the account as it is now.
+create or replace function auth_api.confirm_email(token_hash bytea, address inet, now timestamptz)
+returns auth.user_id
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token constant auth_private.one_time_tokens := auth_private.take_token(
+    confirm_email.token_hash, 'confirm', confirm_email.now);
+begin
+  update auth_private.accounts as a
+  set email_confirmed_at = confirm_email.now
+  where a.user_id = token.user_id
+    and a.email_confirmed_at is null;
+  if found then
+    perform auth_api.note_event('email_confirmed', token.user_id, confirm_email.address, null, confirm_email.now);
+  end if;
+  return token.user_id;
+end $$;
+
+comment on function auth_api.confirm_email(bytea, inet, timestamptz) is
+  'Takes the token of a confirmation: the e-mail of the account is confirmed. Null if the token is not valid.';
+
+create or replace function auth_private.admit_by_mail(token auth_private.one_time_tokens, address inet, now timestamptz)
+returns json
+language plpgsql volatile set search_path = '' as $$
+begin
+  if token.user_id is null then return null; end if;
+  -- The password of an account whose e-mail was never confirmed may be that of another person, as its keys may be.
+  perform set_config('request.address', coalesce(host(admit_by_mail.address), ''), true);
+  update auth_private.accounts as a
+  set password_hash = null
+  where a.user_id = token.user_id
+    and a.email_confirmed_at is null
+    and a.password_hash is not null;
+  perform auth_private.claim_account(token.user_id, admit_by_mail.address, admit_by_mail.now);
+  return auth_api.account_of(token.user_id);
+end $$;
+
+comment on function auth_private.admit_by_mail(auth_private.one_time_tokens, inet, timestamptz) is
+  'The account that signs in with a token that was taken. It is claimed, without a password, if it was not confirmed.';
+
+create or replace function auth_api.take_sign_in_link(token_hash bytea, address inet, now timestamptz) returns json
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  return auth_private.admit_by_mail(
+    auth_private.take_token(take_sign_in_link.token_hash, 'sign-in', take_sign_in_link.now),
+    take_sign_in_link.address,
+    take_sign_in_link.now);
+end $$;
+
+comment on function auth_api.take_sign_in_link(bytea, inet, timestamptz) is
+  'Takes the token of a sign-in and returns its account, as account_of does; null if the token is not valid.';
+
+create or replace function auth_private.find_code(email text, now timestamptz)
+returns auth_private.one_time_tokens
+language sql stable set search_path = '' as $$
+  select t.*
+  from auth_private.one_time_tokens as t
+  where lower(t.email) = lower(find_code.email)
+    and t.code_hash is not null
+    and t.expires_at > find_code.now
+  order by t.expires_at desc
+  limit 1
+$$;
+
+comment on function auth_private.find_code(text, timestamptz) is
+  'The token with the newest code that an address has received.';
+
+create or replace function auth_api.take_sign_in_code(
+  email text, code_hash bytea, attempts integer, address inet, now timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare found_token auth_private.one_time_tokens;
+begin
+  -- Codes that are sent for one account at the same time are counted one by one.
+  perform from auth_private.accounts as a
+  where a.user_id = (auth_private.find_code(take_sign_in_code.email, take_sign_in_code.now)).user_id
+  for no key update;
+  found_token := auth_private.find_code(take_sign_in_code.email, take_sign_in_code.now);
+
+  if found_token.code_hash = take_sign_in_code.code_hash then
+    return auth_api.take_sign_in_link(
+      found_token.token_hash, take_sign_in_code.address, take_sign_in_code.now);
+  end if;
+  -- The link stays valid: whoever guesses codes cannot end it.
+  update auth_private.one_time_tokens as t
+  set attempts = t.attempts + 1,
+    code_hash = case when t.attempts + 1 < take_sign_in_code.attempts then t.code_hash end
+  where t.token_hash = found_token.token_hash;
+  return null;
+end $$;
+
+comment on function auth_api.take_sign_in_code(text, bytea, integer, inet, timestamptz) is $$
+As take_sign_in_link, with the address and the code that it has received. After this many wrong ones, the code is no
+longer valid. An unknown address costs the same statements as a known one.
+$$;
+
+-- Links and codes from before are not valid for the account as it is now.
 create or replace function auth_private.end_tokens() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
@@ -123,7 +218,7 @@ begin
 end $$;
 
 comment on function auth_private.end_tokens() is
-  'Deletes the links of an account whose password has changed, or that was disabled or enabled.';
+  'Deletes the links and codes of an account whose password has changed, or that was disabled or enabled.';
 
 create or replace trigger _300_tokens after update on auth_private.accounts
   for each row when (

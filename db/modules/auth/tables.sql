@@ -233,24 +233,29 @@ create index mails_created_at_idx on auth_private.mails (created_at desc);
 -- Deleting those of an account.
 create index mails_user_id_idx on auth_private.mails (user_id);
 
--- The links of e-mails, by the SHA-256 of the token in the link. Each is valid once.
+-- The links and codes of e-mails, by the SHA-256 of the token in the link. Each is valid once.
 create table auth_private.one_time_tokens (
   token_hash bytea primary key,
   kind       text not null, -- the kind of the e-mail
   user_id    auth.user_id references auth_private.accounts on delete cascade,
   email      text not null, -- the address that has received it
   data       jsonb not null default '{}',
+  code_hash  bytea, -- a keyed hash of the six digits; null if the e-mail has none, or after 5 wrong ones
+  attempts   integer not null default 0, -- wrong codes
   expires_at timestamptz not null,
 
-  constraint one_time_tokens_token_hash_length check (octet_length(token_hash) = 32)
+  constraint one_time_tokens_token_hash_length check (octet_length(token_hash) = 32),
+  constraint one_time_tokens_code_hash_length check (octet_length(code_hash) = 32)
 );
 -- The tokens of an account.
 create index one_time_tokens_user_id_idx on auth_private.one_time_tokens (user_id);
+-- The code that an address has received.
+create index one_time_tokens_email_idx on auth_private.one_time_tokens (lower(email)) where code_hash is not null;
 -- Deleting expired tokens.
 create index one_time_tokens_expires_at_idx on auth_private.one_time_tokens (expires_at);
 
 comment on table auth_private.mails is 'E-mails that are due, without their secrets.';
-comment on table auth_private.one_time_tokens is 'The links of e-mails, by the SHA-256 of their token.';
+comment on table auth_private.one_time_tokens is 'The links and codes of e-mails, by the SHA-256 of their token.';
 
 -- Identity providers beside those of the file AUTH_PROVIDERS. The owner of the database writes this table; the service
 -- follows its changes.

@@ -74,8 +74,7 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
   const account = await completion.accountOf(completion.seal(identity), provider, address);
   const login = { account, attempt: [], address, provider: provider.settings.name };
   if (start.mode === "token") return sendTokens(call, login, start);
-  if (account.hasFactor) return askForCode(auth, response, login, start);
-  await sendSession(call, login, start.returnTo);
+  await signInBrowser(call, login, start.returnTo);
 }
 
 /** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
@@ -133,17 +132,23 @@ async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: Start)
   response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
 }
 
+/** Sets the cookie of a session, and continues; after the code of the second factor, if one is enabled. */
+export async function signInBrowser(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
+  if (login.account.hasFactor) return askForCode(call.auth, call.response, login, { returnTo });
+  await sendSession(call, login, returnTo);
+}
+
 async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
   await startSession(call, login);
   sendContinuation(call.response, returnTo ?? new URL("/", call.auth.federated.url).href);
 }
 
-/** The sign-in at the provider replaces the password, but not the second factor of the account. */
+/** The sign-in at the provider, or by e-mail, replaces the password, but not the second factor of the account. */
 async function askForCode(
   { tokens, federated, clock }: Auth,
   response: Response,
   { account, provider }: AdmittedLogin,
-  { returnTo }: Start,
+  { returnTo }: Pick<Start, "returnTo">,
 ): Promise<void> {
   const challenge = tokens.issueChallenge(account);
   const data = { returnTo, provider };
@@ -162,10 +167,14 @@ export async function completeWithCode(call: Call): Promise<void> {
   try {
     const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
     const login = await auth.signIn.admitChallenge(input, client);
-    type Kept = { readonly returnTo: string | null; readonly provider: string };
+    type Kept = { readonly returnTo: string | null; readonly provider?: string };
     const kept = await federated.once.take<Kept>("return", hashOf(challenge));
-    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in at a provider");
-    await sendSession(call, { ...login, provider: kept.provider }, kept.returnTo);
+    if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
+    await sendSession(
+      call,
+      { ...login, ...(kept.provider !== undefined && { provider: kept.provider }) },
+      kept.returnTo,
+    );
   } catch (error) {
     if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code")) {
       const { status, message } = error;

@@ -26,6 +26,16 @@ export const ResetBody = named("PasswordReset", {
   code: CODE_IF_ENABLED,
 });
 
+/** The token of a confirmation, or of a sign-in. */
+export const TokenBody = named("LinkToken", { token });
+
+export const MailCodeBody = named("MailCode", {
+  email: address("The address that has received the code."),
+  code: field((value) => /^\d{6}$/.test(value.replace(/\s/g, "")), "must be the 6 digits of the e-mail", {
+    ...secret("The 6 digits of the e-mail."),
+  }),
+});
+
 /** The form of the page that a link opens. */
 export const LinkForm = named("LinkForm", {
   token,

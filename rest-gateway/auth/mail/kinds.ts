@@ -1,13 +1,13 @@
 /** What an e-mail is for: its template has this name. */
-export const KINDS = ["reset", "no-account", "account-disabled"] as const;
+export const KINDS = ["confirm", "already-confirmed", "reset", "sign-in", "no-account", "account-disabled"] as const;
 
 export type MailKind = (typeof KINDS)[number];
 
 /** The kinds of e-mails that a request without a sign-in may ask for. What is sent in their place depends on the account. */
-export type RequestedKind = "reset";
+export type RequestedKind = "confirm" | "reset" | "sign-in";
 
 /** What a template may name. A value that the e-mail does not have is "". */
-export const VARIABLES = ["email", "service", "url", "link", "token", "minutes"] as const;
+export const VARIABLES = ["email", "service", "url", "link", "token", "code", "minutes"] as const;
 
 export type MailValues = Readonly<Record<(typeof VARIABLES)[number], string>>;
 

@@ -11,7 +11,8 @@ import { LinkForm, ResetBody } from "./bodies.ts";
 import type { MailKind } from "./kinds.ts";
 import { LINK_PATH } from "./mail.ts";
 import type { Link } from "./repository.ts";
-import { linkOf, resetPassword } from "./requests.ts";
+import { confirmEmail, linkOf, resetPassword } from "./requests.ts";
+import { signInOnPage } from "./sign-in.ts";
 
 /** What a link does: its page asks for a confirmation, and the form does it. Scanners of mail servers open links too. */
 type Action = {
@@ -20,11 +21,27 @@ type Action = {
   readonly button: string;
   /** Whether the form has a field for a new password. */
   readonly hasPassword?: true;
+  /** What has happened, for people. */
   readonly done: string;
-  run(call: Call, form: z.infer<typeof LinkForm>): Promise<unknown>;
+  /** May send the response itself. */
+  run(call: Call, form: z.infer<typeof LinkForm>, link: Link): Promise<unknown>;
 };
 
 const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
+  confirm: {
+    title: "Confirm your e-mail",
+    about: "Confirm that {email} is your address, and that you have registered with it.",
+    button: "Confirm",
+    done: "The e-mail is confirmed.",
+    run: (call, { token }) => confirmEmail({ ...call, signedIn: null, body: { token } }),
+  },
+  "sign-in": {
+    title: "Sign in",
+    about: "Sign in as {email} in this browser.",
+    button: "Sign in",
+    done: "You are signed in.",
+    run: (call, { token }, link) => signInOnPage(call, token, link),
+  },
   reset: {
     title: "Choose a new password",
     about: "It replaces the password of {email}, and ends all sign-ins of the account.",
@@ -52,8 +69,8 @@ export async function useLink(call: Call): Promise<void> {
   const link = await linkOf(auth, token);
   const action = actionOf(link);
   try {
-    await action.run(call, form);
-    sendDone(response, action, link);
+    await action.run(call, form, link);
+    if (!response.headersSent) sendDone(response, action, link);
   } catch (error) {
     const isMistake =
       error instanceof Problem && (error.more.faults !== undefined || error.reason === "second factor needed");
@@ -76,7 +93,7 @@ function sendForm(response: Response, status: number, url: string, { link, actio
   const body = `<form method="post" action="${escapeMarkup(new URL(`${url}${LINK_PATH}`).pathname)}">
 <p>${escapeMarkup(about.replace("{email}", () => link.email))}</p>
 ${fault}<input type="hidden" name="token" value="${escapeMarkup(token)}">
-${hasPassword ? PASSWORD_FIELD : ""}${link.account?.hasFactor ? CODE_FIELD : ""}<button>${escapeMarkup(button)}</button>
+${hasPassword ? PASSWORD_FIELD : ""}${hasPassword && link.account?.hasFactor ? CODE_FIELD : ""}<button>${escapeMarkup(button)}</button>
 </form>`;
   sendPage(response, status, title, body);
 }

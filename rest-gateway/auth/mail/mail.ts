@@ -94,7 +94,12 @@ export class MailService {
   /** Rejects if it is to be tried again. */
   async #run(id: string, attempts: number): Promise<void> {
     const { mailLinkTtl } = this.settings;
-    const begun = await this.repository.begin(id, hashOf(this.#tokenOf(id)), mailLinkTtl);
+    const begun = await this.repository.begin(
+      id,
+      hashOf(this.#tokenOf(id)),
+      this.hashOfCode(this.#codeOf(id)),
+      mailLinkTtl,
+    );
     if (begun === null) return;
     const about = { mail: id, kind: begun.kind, attempts };
     if (begun.outcome === "too late")
@@ -119,6 +124,7 @@ export class MailService {
     const values: MailValues = {
       email,
       token,
+      code: kind === "sign-in" ? this.#codeOf(id) : "",
       service: new URL(this.#url).host,
       url: this.#url,
       link: `${this.#url}${LINK_PATH}?token=${token}`,
@@ -133,5 +139,16 @@ export class MailService {
    */
   #tokenOf(id: string): string {
     return createHmac("sha256", this.#linkKey).update(id).digest("base64url");
+  }
+
+  /** Six digits. */
+  #codeOf(id: string): string {
+    const bytes = createHmac("sha256", this.#linkKey).update(`code ${id}`).digest();
+    return String(bytes.readUIntBE(0, 6) % 1_000_000).padStart(6, "0");
+  }
+
+  /** A keyed hash: there are so few codes that another one would be reversed at once. */
+  hashOfCode(code: string): Buffer {
+    return createHmac("sha256", this.#linkKey).update(`hash of code ${code}`).digest();
   }
 }

@@ -11,6 +11,7 @@ const SAMPLE: MailValues = {
   url: URL,
   link: `${URL}/auth/link?token=${TOKEN}`,
   token: TOKEN,
+  code: "493021",
   minutes: "60",
 };
 

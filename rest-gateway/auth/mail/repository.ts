@@ -78,10 +78,10 @@ export class MailRepository {
     return { limit: place === 1 ? "MAILS_PER_RECIPIENT" : ofNetworks, retryAfter };
   }
 
-  /** Decides what is sent, and stores the token of the link. `validity` is seconds. */
-  begin(id: string, tokenHash: Buffer, validity: number): Promise<BegunMail> {
-    const values = [id, bytes(tokenHash), this.#functions.now(), seconds(validity)];
-    return this.#functions.call("begin_mail($1::uuid, $2::bytea, $3::timestamptz, $4::interval)", values);
+  /** Decides what is sent, and stores the token and the code. `validity` is seconds. */
+  begin(id: string, tokenHash: Buffer, codeHash: Buffer, validity: number): Promise<BegunMail> {
+    const values = [id, bytes(tokenHash), bytes(codeHash), this.#functions.now(), seconds(validity)];
+    return this.#functions.call("begin_mail($1::uuid, $2::bytea, $3::bytea, $4::timestamptz, $5::interval)", values);
   }
 
   async end(id: string, keeps: boolean): Promise<void> {
@@ -110,6 +110,25 @@ export class MailRepository {
     const sent = this.#functions.code(code, limits);
     const values = [bytes(tokenHash), passwordHash, sent, address || null, this.#functions.now()];
     return this.#functions.call("reset_password($1::bytea, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
+  }
+
+  /** Takes the token of a confirmation, and returns the id of the user; null if it is not valid. */
+  confirmEmail(tokenHash: Buffer, address: string): Promise<string | number | null> {
+    const values = [bytes(tokenHash), address || null, this.#functions.now()];
+    return this.#functions.call("confirm_email($1::bytea, $2::inet, $3::timestamptz)", values);
+  }
+
+  /** Takes the token of a sign-in, and returns its account; null if it is not valid. */
+  takeSignInLink(tokenHash: Buffer, address: string): Promise<Account | null> {
+    const values = [bytes(tokenHash), address || null, this.#functions.now()];
+    return this.#functions.call("take_sign_in_link($1::bytea, $2::inet, $3::timestamptz)", values);
+  }
+
+  /** The same with the address and its code, which is no longer valid after this many wrong ones. */
+  takeSignInCode(email: string, codeHash: Buffer, attempts: number, address: string): Promise<Account | null> {
+    const values = [email, bytes(codeHash), String(attempts), address || null, this.#functions.now()];
+    const call = "take_sign_in_code($1, $2::bytea, $3::integer, $4::inet, $5::timestamptz)";
+    return this.#functions.call(call, values);
   }
 
   /** `retention` is seconds. */

@@ -7,7 +7,7 @@ import { passwordFaults } from "../passwords.ts";
 import { badFields } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { Client, CodeLimits } from "../throttle.ts";
-import type { MailBody, ResetBody } from "./bodies.ts";
+import type { MailBody, ResetBody, TokenBody } from "./bodies.ts";
 import type { RequestedKind } from "./kinds.ts";
 import type { Link } from "./repository.ts";
 import { languagesOf } from "./templates.ts";
@@ -42,6 +42,14 @@ export async function linkOf({ mail }: Auth, token: string): Promise<Link> {
   const link = await mail.repository.findLink(hashOf(token));
   if (link === null) throw problem("invalid link");
   return link;
+}
+
+/** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
+export async function confirmEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
+  const user = await auth.mail.repository.confirmEmail(hashOf(body.token), client.address);
+  if (user === null) throw problem("invalid link");
+  auth.forget(String(user));
+  return { message: "the e-mail is confirmed" };
 }
 
 /** `POST /auth/reset`: sets a password with the token of an e-mail, and ends all that was issued to the user. */

@@ -1,10 +1,11 @@
 import { queryParameter } from "../../openapi/schema-parts.ts";
-import { accepted, MessageAnswer, ok } from "../answers.ts";
+import { accepted, MessageAnswer, ok, SignedInAnswer } from "../answers.ts";
 import { type Answer, type Routes, route } from "../route.ts";
-import { LinkForm, MailBody, ResetBody } from "./bodies.ts";
+import { LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
 import { showLink, useLink } from "./links.ts";
 import { LINK_PATH } from "./mail.ts";
-import { requestMail, resetPassword } from "./requests.ts";
+import { confirmEmail, requestMail, resetPassword } from "./requests.ts";
+import { signInWithCode, signInWithLink } from "./sign-in.ts";
 
 const SENT = accepted("An e-mail is on its way, for every address.", MessageAnswer);
 const page = (about: string): Answer<unknown> => ({ ...ok(about), text: "text/html" });
@@ -32,6 +33,56 @@ export const MAIL_ROUTES: Routes = {
     answer: ok("The password is changed.", MessageAnswer),
     problems: [401],
     handle: resetPassword,
+  }),
+  "POST /auth/confirm/send": route({
+    operationId: "requestConfirmation",
+    summary: "Request an e-mail to confirm the address",
+    description: "The response is the same for every address, as at `/auth/forgot`.",
+    credential: "none",
+    body: MailBody,
+    answer: SENT,
+    handle: requestMail("confirm"),
+  }),
+  "POST /auth/confirm": route({
+    operationId: "confirmEmail",
+    summary: "Confirm the e-mail",
+    description: "Takes the token of the e-mail, which is valid once.",
+    credential: "none",
+    body: TokenBody,
+    answer: ok("The e-mail is confirmed.", MessageAnswer),
+    problems: [401],
+    handle: confirmEmail,
+  }),
+  "POST /auth/login/mail": route({
+    operationId: "requestSignIn",
+    summary: "Request an e-mail to sign in without a password",
+    description: "The e-mail has a link and a code. The response is the same for every address, as at `/auth/forgot`.",
+    credential: "none",
+    body: MailBody,
+    answer: SENT,
+    handle: requestMail("sign-in"),
+  }),
+  "POST /auth/login/link": route({
+    operationId: "signInWithLink",
+    summary: "Sign in with the link of an e-mail",
+    description:
+      "Takes the token of the e-mail, which is valid once. If a second factor is enabled, the response is 401 `MFA_REQUIRED` with a `challenge` for `POST /auth/login`.",
+    credential: "none",
+    body: TokenBody,
+    answer: ok("Tokens.", SignedInAnswer),
+    problems: [401],
+    handle: signInWithLink,
+  }),
+  "POST /auth/login/code": route({
+    operationId: "signInWithMailCode",
+    summary: "Sign in with the code of an e-mail",
+    description:
+      "The newest code of the address is valid once, and until 5 wrong ones were sent. If a second factor is enabled, the response is 401 `MFA_REQUIRED` with a `challenge` for `POST /auth/login`.",
+    credential: "none",
+    body: MailCodeBody,
+    answer: ok("Tokens.", SignedInAnswer),
+    problems: [401],
+    handle: signInWithCode,
   }),
   [`GET ${LINK_PATH}`]: route({
     operationId: "openLink",

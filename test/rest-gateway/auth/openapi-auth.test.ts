@@ -231,7 +231,17 @@ const POSTS_WITH_BODY = [
     "/api/auth/login",
   ],
   ...["/api/mfa/enable", "/api/mfa/verify", "/api/mfa/backup-codes", "/api/mfa/disable"],
-  ...["/auth/federated/token", "/auth/identities", "/auth/forgot", "/auth/reset"],
+  ...[
+    "/auth/federated/token",
+    "/auth/identities",
+    "/auth/forgot",
+    "/auth/reset",
+    "/auth/confirm/send",
+    "/auth/confirm",
+    "/auth/login/mail",
+    "/auth/login/link",
+    "/auth/login/code",
+  ],
 ];
 
 async function sendBadBodies(ask: Ask): Promise<void> {

@@ -22,9 +22,16 @@ export async function startMails() {
     settings: { ...server.settings, MAILS_PER_RECIPIENT: "1000" },
     use: async (ask: Ask) => {
       await ask("POST /auth/register", { body: { name: "Erin", email: EMAIL, password: "Correct-Horse-7!" } });
+      const confirmation = await tokenFor(ask, "POST /auth/confirm/send");
+      for (let i = 0; i < 2; i++) await ask("POST /auth/confirm", { body: { token: confirmation } });
       const token = await tokenFor(ask, "POST /auth/forgot");
       await ask("POST /auth/reset", { body: { token, password: PASSWORD } });
       await ask("POST /auth/reset", { body: { token, password: PASSWORD } });
+      const link = await tokenFor(ask, "POST /auth/login/mail");
+      for (let i = 0; i < 2; i++) await ask("POST /auth/login/link", { body: { token: link } });
+      await ask("POST /auth/login/mail", { body: { email: EMAIL } });
+      const [code] = /^\d{6}$/m.exec((await server.next(EMAIL)).text)!;
+      for (let i = 0; i < 2; i++) await ask("POST /auth/login/code", { body: { email: EMAIL, code } });
       const other = await tokenFor(ask, "POST /auth/forgot");
       await ask(`GET /auth/link?token=${other}`);
       await ask("GET /auth/link?token=unknown");

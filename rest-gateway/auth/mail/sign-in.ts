@@ -1,0 +1,57 @@
+import type { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import type { Account } from "../../../identity/account.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { signInBrowser } from "../federated/browser.ts";
+import type { Call } from "../route.ts";
+import type { AdmittedLogin } from "../sign-in.ts";
+import { challengeOf, type SignedIn, signIn } from "../tokens.ts";
+import type { MailCodeBody, TokenBody } from "./bodies.ts";
+import type { Link } from "./repository.ts";
+
+/** Wrong codes after which the code of an e-mail is no longer valid. */
+const CODE_ATTEMPTS = 5;
+
+/** `POST /auth/login/link`: signs in with the token of an e-mail. */
+export async function signInWithLink(call: Call<"none", z.infer<typeof TokenBody>>): Promise<SignedIn> {
+  return issue(call, await admitLink(call, call.body.token));
+}
+
+/** `POST /auth/login/code`: signs in with the code of an e-mail. A wrong one counts as a failed login of the network. */
+export async function signInWithCode(call: Call<"none", z.infer<typeof MailCodeBody>>): Promise<SignedIn> {
+  const { auth, client, body } = call;
+  const { throttle, mail, repository } = auth;
+  const codeHash = mail.hashOfCode(body.code.replace(/\s/g, ""));
+  const attempt = await throttle.reserveResponse(client);
+  const taking = mail.repository.takeSignInCode(body.email, codeHash, CODE_ATTEMPTS, client.address);
+  const account = await throttle.guard(attempt, taking);
+  await throttle.settle(attempt, account === null);
+  if (account === null) {
+    await repository.note({ event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });
+    throw problem("wrong mail code");
+  }
+  return issue(call, admitted(call, account));
+}
+
+/** The form of the page that the link opens. */
+export async function signInOnPage(call: Call, token: string, { data: { returnTo = null } }: Link): Promise<void> {
+  await signInBrowser(call, await admitLink(call, token), returnTo);
+}
+
+async function admitLink(call: Pick<Call, "auth" | "client">, token: string): Promise<AdmittedLogin> {
+  const account = await call.auth.mail.repository.takeSignInLink(hashOf(token), call.client.address);
+  if (account === null) throw problem("invalid link");
+  return admitted(call, account);
+}
+
+/** The account may have lost its password and its sign-ins, if its e-mail was not confirmed. */
+function admitted({ auth, client: { address } }: Pick<Call, "auth" | "client">, account: Account): AdmittedLogin {
+  auth.forget(account.id);
+  return { account, attempt: [], address };
+}
+
+/** The e-mail replaces the password, but not the second factor. */
+function issue(call: Call<"none", unknown>, login: AdmittedLogin): Promise<SignedIn> {
+  if (login.account.hasFactor) throw challengeOf(call.auth, login.account);
+  return signIn(call, login);
+}
