@@ -1,12 +1,12 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Configured } from "../app/configured.ts";
-import { COMMAND } from "../config/command.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { watchFiles } from "./file-watcher.ts";
+import { appliedText } from "./migration.ts";
 import { databaseTypes } from "./types.ts";
 
 /** The types of the database, in the folder of the application. */
@@ -83,8 +83,7 @@ async function update(
       const url = config.databaseDirectUrl || config.databaseUrl || runningUrl(config.dataDir)!;
       await migrate(url, () => {}, { folder: migrationsFolder, modules: config.modules, userId: config.authUserId });
       if (await hasCurrent(migrationsFolder)) {
-        await applyCurrent(url, () => {}, migrationsFolder);
-        print(`db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`);
+        print(appliedText(await applyCurrent(url, () => {}, migrationsFolder)));
       } else for (const file of changed) if (file.startsWith(SCHEMA)) print(`${file} ${notIncluded(file)}\n`);
     }
     const [types, previous] = [

@@ -6,6 +6,7 @@ import { MIGRATIONS } from "../app/application.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import { sentenceOf } from "../db/advisor/finding.ts";
+import { withClient } from "../db/cluster/client.ts";
 import { compareSchema, fixForNotIncluded, withModules } from "../db/cluster/compare.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { type Cluster, startScratchCluster } from "../db/cluster/embedded.ts";
@@ -14,7 +15,10 @@ import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { readMigrationState } from "../db/cluster/migration-state.ts";
-import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { type Committed, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
+import { inTransaction } from "../db/cluster/modules.ts";
+import { statementsOf } from "../db/cluster/statements.ts";
+import { remember } from "../db/cluster/tried-statements.ts";
 import { changelogOf, removeBreaking } from "./application-changelog.ts";
 import {
   CommandError,
@@ -31,7 +35,8 @@ import { inModuleColumns } from "./module.ts";
 const HELP = `\
 Tries and commits migrations. db/migrations/current.sql is the migration that you are writing.
 
-  ${COMMAND} migrate apply                     run current.sql on the database
+  ${COMMAND} migrate apply                     run what is new in current.sql on the database
+  ${COMMAND} migrate apply --again             run all of current.sql, for example after you have dropped in psql what it made
   ${COMMAND} migrate apply --watch             the same, and again after each change of current.sql or of db/schema/
   ${COMMAND} migrate commit "what it does"     make current.sql the next migration, if nothing speaks against it
   ${COMMAND} migrate commit "…" --breaking "why"
@@ -113,7 +118,9 @@ async function apply(args: string[], options: MigrationOptions): Promise<string>
   const { environment } = options;
   const installation = await installationOf(options);
   const url = ownerUrl(await readSettings(environment));
-  return args.includes("--watch") ? applyRepeatedly(url, installation, options) : applyOnce(url, installation);
+  return args.includes("--watch")
+    ? applyRepeatedly(url, installation, options)
+    : applyOnce(url, installation, args.includes("--again"));
 }
 
 async function applyRepeatedly(
@@ -146,12 +153,17 @@ const SETTLED = 200;
 
 const toStdout = (text: string): void => void process.stdout.write(text);
 
-async function applyOnce(url: string, { folder, ...choice }: Installed): Promise<string> {
+async function applyOnce(url: string, { folder, ...choice }: Installed, again = false): Promise<string> {
   await installModules(url, () => {}, choice);
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
-  await applyCurrent(url, () => {}, folder);
-  return `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
+  return appliedText(await applyCurrent(url, () => {}, folder, again));
 }
+
+/** `left` is how many statements were left to run. */
+export const appliedText = (left: number): string =>
+  left === 0
+    ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
+    : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
 
 /** Compares `db/schema/` with the committed migrations. */
 async function check(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
@@ -187,8 +199,8 @@ async function status(_args: string[], { environment, folder: given }: Migration
 }
 
 const DIFFERENT = "schema/ and migrations/ create different databases (- only in migrations/, + only in schema/):";
-const FIX = `Write to db/migrations/current.sql the statements that change the database of migrations/ into that of schema/. Use
-statements that may run twice, or --!include the files of db/schema/ that changed. Then run:
+const FIX = `Write to db/migrations/current.sql the statements that change the database of migrations/ into that of schema/, or
+--!include the files of db/schema/ that changed. Then run:
 ${COMMAND} migrate commit "what the migration does"`;
 const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. Commit it with ${COMMAND} migrate commit`;
 
@@ -201,33 +213,35 @@ async function uncommit(_args: string[], { startScratch, ...options }: Migration
     throw new CommandError(1, "db/migrations/current.sql is not empty: commit it first, or move it elsewhere");
   const last = (await readdir(join(folder, "committed"))).sort().at(-1);
   if (last === undefined) throw new CommandError(1, "there is no committed migration");
+  const committed = await readCommitted(folder, last);
   await inScratchCluster(startScratch, (cluster) =>
     withModules(cluster, installation, () => uncommitMigration(urlsIn(cluster), () => {}, folder)),
   );
   await removeBreaking(changelogOf(folder), last);
   const url = config.databaseUrl || runningUrl(config.dataDir);
-  const forgotten = url !== null && (await deleteMigrationRecord(url, last));
+  const forgotten = url !== null && (await deleteMigrationRecord(url, committed));
   const again = forgotten ? ` ${COMMAND} migrate apply runs it on the database again.` : "";
   return `${last} was moved back to db/migrations/current.sql.${again}\n`;
 }
 
 /**
- * Deletes the record that the migration has run, so that `migrate apply` runs it again. The objects that it created stay: its
- * statements must be able to run twice. Returns whether the database had run it.
+ * Deletes the record that the migration has run, so that `migrate apply` runs it again. The objects that it created stay, and its
+ * statements count as tried. Returns whether the database had run it.
  */
-async function deleteMigrationRecord(url: string, file: string): Promise<boolean> {
-  const client = new pg.Client({ connectionString: url });
+async function deleteMigrationRecord(url: string, { file, name, text }: Committed): Promise<boolean> {
   try {
-    await client.connect();
-    const { rowCount } = await client.query("delete from graphile_migrate.migrations where filename = any ($1)", [
-      // graphile-migrate stores the name without the message: 000014.sql.
-      [file, `${file.slice(0, 6)}.sql`],
-    ]);
-    return rowCount === 1;
+    return await withClient(url, (client) =>
+      inTransaction(client, async () => {
+        const { rowCount } = await client.query("delete from graphile_migrate.migrations where filename = any ($1)", [
+          // graphile-migrate stores the name without the message.
+          [file, name],
+        ]);
+        if (rowCount === 1) await remember(client, statementsOf(text));
+        return rowCount === 1;
+      }),
+    );
   } catch (error) {
     throw new CommandError(1, `the files were changed, but the database was not: ${(error as Error).message}`);
-  } finally {
-    await client.end();
   }
 }
 

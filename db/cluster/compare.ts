@@ -5,7 +5,7 @@ import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
 import { baseOf, loadBase } from "./base.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
-import { applyCurrent, compileSchema, rerunCurrent } from "./graphile-migrate.ts";
+import { applyCurrent, compileSchema } from "./graphile-migrate.ts";
 import { notIncluded } from "./includes.ts";
 import { type Installation, installModules, migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
@@ -33,7 +33,7 @@ export type Comparison = {
 };
 
 export type CompareOptions = Installation & {
-  /** Whether `current.sql` counts as a migration, which must be able to run twice. */
+  /** Whether `current.sql` counts as a migration. */
   readonly withCurrent: boolean;
   readonly folder: string;
 };
@@ -54,7 +54,6 @@ export async function compareSchema(
     await loadBase(url, base);
     if (!withCurrent) return migrate(url, () => {}, installation);
     await applyCurrent(url, () => {}, folder);
-    await rerunCurrent(url, folder);
   });
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {

@@ -1,25 +1,28 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Logger } from "@graphile/logger";
-import { commit, compile, migrate, type Settings, uncommit, watch } from "graphile-migrate";
+import { commit, compile, migrate, type Settings, uncommit } from "graphile-migrate";
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
+import type pg from "pg";
 import type { PoolClient } from "pg";
-import pg from "pg";
+import { withClient as connected } from "./client.ts";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
-import { CURRENT, schemaOf } from "./migrations-folder.ts";
+import { type Committed, CURRENT, committedAfter, schemaOf } from "./migrations-folder.ts";
+import { forget, hasTried, remember, runTried } from "./tried-statements.ts";
 
 /** Receives the log of graphile-migrate; `level` is its severity. */
 export type MigrationLog = (level: string, message: string) => void;
 
 const BLANK_MIGRATION = `\
--- Alter the shape here, with statements that may run twice, and include the topic files that changed:
---   alter table public.posts add column if not exists subtitle text;
+-- Change tables here, and include the files of db/schema/ that changed:
+--   alter table public.posts add column subtitle text;
 --   --!include posts/functions.sql
 `;
 
 /** Runs the committed migrations that are new to the database. Rejects with MigrationFailure. */
 export async function runCommitted(databaseUrl: string, log: MigrationLog, folder: string): Promise<void> {
+  await connected(databaseUrl, (client) => runTriedMigrations(client, folder));
   const running = new RunningFile(log);
   await migrate(settings(databaseUrl, running.log, folder))
     .catch(async (error) => {
@@ -28,41 +31,45 @@ export async function runCommitted(databaseUrl: string, log: MigrationLog, folde
     .finally(() => closePools(databaseUrl));
 }
 
-/** Runs the committed migrations, and then `current.sql`. Rejects with MigrationFailure. */
-export async function applyCurrent(databaseUrl: string, log: MigrationLog, folder: string): Promise<void> {
-  await checkIncludes({ path: join(folder, CURRENT), name: CURRENT }, schemaOf(folder));
-  const running = new RunningFile(log);
-  await watch(settings(databaseUrl, running.log, folder), true)
-    .catch(async (error) => {
-      throw await explained(error, databaseUrl, running.name, folder);
-    })
-    .finally(() => closePools(databaseUrl));
-}
-
 /**
- * Runs `current.sql` a second time on a database. The first start after its commit does the same where `migrate apply` has tried it.
- * Rejects with MigrationFailure.
+ * Runs the committed migrations, and then the statements of `current.sql` that are new to the database; `again`, all of them. Returns
+ * how many were left to run. Rejects with MigrationFailure.
  */
-export async function rerunCurrent(databaseUrl: string, folder: string): Promise<void> {
-  const written = await readFile(join(folder, CURRENT), "utf8");
-  // Its statements cannot run together.
-  if (NO_TRANSACTION.test(written)) return;
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await client.query(await expanded(written, databaseUrl, folder));
-  } catch (error) {
-    const failure = (await explained(error, databaseUrl, CURRENT, folder)) as Error;
-    throw new MigrationFailure(`${RUNS_ONCE}\n${failure.message}`, { cause: error });
-  } finally {
-    await client.end();
-  }
+export async function applyCurrent(
+  databaseUrl: string,
+  log: MigrationLog,
+  folder: string,
+  again = false,
+): Promise<number> {
+  await checkIncludes({ path: join(folder, CURRENT), name: CURRENT }, schemaOf(folder));
+  await runCommitted(databaseUrl, log, folder);
+  const text = await expanded(await readFile(join(folder, CURRENT), "utf8"), databaseUrl, folder);
+  return connected(databaseUrl, async (client) => {
+    const { rows } = await client.query("select pg_try_advisory_lock($1) as taken", [LOCK]);
+    if (!rows[0].taken) throwExplained(new Error(BUSY));
+    return runTried(client, { file: CURRENT, text }, (statements) => remember(client, statements), again);
+  });
 }
 
-const NO_TRANSACTION = /^--! ?no-transaction/m;
-const RUNS_ONCE =
-  "nothing was committed: current.sql fails when it runs a second time, so the next start would fail on each database where " +
-  "migrate apply has tried it. Write statements that may run twice: if (not) exists, create or replace, or a do block.";
+/** Where `current.sql` has been tried, graphile-migrate cannot run what was committed from it. */
+async function runTriedMigrations(client: pg.Client, folder: string): Promise<void> {
+  if (!(await hasTried(client))) return;
+  const { rows } = await client.query<{ last: string | null }>(
+    'select max(filename collate "C") as last from graphile_migrate.migrations',
+  );
+  for (const migration of await committedAfter(folder, rows[0]!.last ?? "")) await runTriedMigration(client, migration);
+}
+
+async function runTriedMigration(client: pg.Client, { file, name, hash, previous, text }: Committed): Promise<void> {
+  await runTried(client, { file, text }, async (statements) => {
+    await client.query("insert into graphile_migrate.migrations (hash, previous_hash, filename) values ($1, $2, $3)", [
+      hash,
+      previous,
+      name,
+    ]);
+    await forget(client, statements);
+  });
+}
 
 type Urls = { readonly database: string; readonly shadow: string; readonly root: string };
 
@@ -72,7 +79,9 @@ type Urls = { readonly database: string; readonly shadow: string; readonly root:
  */
 export async function commitMigration(urls: Urls, message: string, log: MigrationLog, folder: string): Promise<void> {
   await commit(withShadow(urls, log, folder), message)
-    .catch(throwExplained)
+    .catch(async (error) => {
+      throw await explained(error, urls.database, CURRENT, folder);
+    })
     .finally(() => closePools(urls.database, urls.shadow, urls.root));
 }
 
@@ -108,6 +117,9 @@ class RunningFile {
 
 /** graphile-migrate's error for a committed migration that has been changed. */
 const CHANGED = /^Hash for (?:.*\/)?(\S+) does not match/;
+
+/** graphile-migrate's lock. Released when the connection ends. */
+const LOCK = "4727445306447283";
 
 /** graphile-migrate's error while another process holds its lock. */
 const BUSY = "Failed to get exclusive lock";

@@ -76,9 +76,28 @@ function describe({ statement, error }: Failed, { file, text }: MigrationText): 
   const before = text.slice(0, at);
   const place = SHIPPED.test(file) ? `${file}, line ${before.split("\n").length}` : placeOf(before, file);
   const shown = statement.text.length > MAX_SHOWN ? `${statement.text.slice(0, MAX_SHOWN)} …` : statement.text;
-  return [`${place}: ${error.message} (${error.code})`, shown.replace(/^/gm, "    "), ...helpFor(error, file)].join(
-    "\n",
-  );
+  const drop = SHIPPED.test(file) || ADVICE[error.code ?? ""] !== EXISTS ? null : dropOf(statement.text);
+  return [
+    `${place}: ${error.message} (${error.code})`,
+    shown.replace(/^/gm, "    "),
+    ...helpFor(error, file),
+    ...(drop === null ? [] : [`${DROP} ${drop}`]),
+  ].join("\n");
+}
+
+const DROP = "To make it again, with the loss of its rows, run this in psql, and then this command:";
+
+/** The statement that drops what another statement makes; null if it is not of a common kind. */
+function dropOf(sql: string): string | null {
+  const [, kind, name] =
+    /^create\s+(?:unlogged\s+|materialized\s+)?(table|type|domain|schema|sequence|view)\s+(?:if\s+not\s+exists\s+)?([\w."]+)/i.exec(
+      sql,
+    ) ?? [];
+  if (kind !== undefined) return `drop ${kind.toLowerCase()} ${name};`;
+  const [, policy, table] = /^create\s+policy\s+("(?:[^"]|"")*"|\w+)\s+on\s+([\w."]+)/i.exec(sql) ?? [];
+  if (policy !== undefined) return `drop policy ${policy} on ${table};`;
+  const [, altered, column] = /^alter\s+table\s+([\w."]+)\s+add\s+(?:column\s+)?([\w"]+)[^,]*$/i.exec(sql) ?? [];
+  return altered === undefined ? null : `alter table ${altered} drop column ${column};`;
 }
 
 /** Without the statement. */
@@ -135,9 +154,10 @@ export function placeOf(before: string, file: string): string {
 const SHIPPED = /^(\d{6}|db\/modules\/)/;
 
 const EXISTS =
-  "It exists already, perhaps from an experiment in psql. Adopt it with a statement that may run twice (create table if not " +
-  "exists; create or replace function, view or trigger; drop policy if exists before create policy; for a type: do $$ begin if " +
-  "to_regtype('…') is null then create type …; end if; end $$), or drop it in psql first.";
+  "It exists already: an earlier text of this statement made it, or an experiment in psql. Write the difference as a statement of its " +
+  "own, such as alter table … add column. Or adopt it with a statement that may run twice (create table if not exists; create or " +
+  "replace function, view or trigger; drop policy if exists before create policy; for a type: do $$ begin if to_regtype('…') is " +
+  "null then create type …; end if; end $$).";
 
 /** A committed migration meets an object that it does not know. */
 const existsFor = (file: string): string =>
@@ -145,7 +165,7 @@ const existsFor = (file: string): string =>
     ? "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off. Otherwise give the service " +
       "its own database."
     : `It exists already, perhaps from an experiment in psql. Take the migration back with ${COMMAND} migrate uncommit, and use a ` +
-      `statement that may run twice: ${COMMAND} migrate apply lists such statements when it fails.`;
+      `statement that may run twice: ${COMMAND} migrate apply names such statements when it fails.`;
 const FIRST = "000001";
 const MISSING =
   "It does not exist at this point. Put the statement that makes it before this one, or --!include the file that does.";

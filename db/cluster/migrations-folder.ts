@@ -15,6 +15,37 @@ export async function committedIn(folder: string): Promise<readonly string[]> {
   return numbers.map((number) => `${number}.sql`).sort();
 }
 
+/** A committed migration: the name of its file, and what graphile-migrate records of it. */
+export type Committed = {
+  readonly file: string;
+  readonly name: string;
+  readonly hash: string;
+  /** Null for the first. */
+  readonly previous: string | null;
+  readonly text: string;
+};
+
+/** The committed migrations after the one with this name, in order. */
+export async function committedAfter(folder: string, last: string): Promise<readonly Committed[]> {
+  const files = (await readdir(join(folder, "committed"))).filter((file) => /^\d{6,}.*\.sql$/.test(file)).sort();
+  const migrations = await Promise.all(files.map((file) => readCommitted(folder, file)));
+  return migrations.filter(({ name }) => name > last);
+}
+
+export async function readCommitted(folder: string, file: string): Promise<Committed> {
+  const text = await readFile(join(folder, "committed", file), "utf8");
+  const [head] = /^(?:--! [A-Z].*\n)*/.exec(text)!;
+  const header = (name: string) => new RegExp(`^--! ${name}: (.*)$`, "m").exec(head)?.[1]?.trim() ?? "";
+  const previous = header("Previous");
+  return {
+    file,
+    name: `${/^\d+/.exec(file)![0]}.sql`,
+    hash: header("Hash"),
+    previous: previous === "-" ? null : previous,
+    text,
+  };
+}
+
 /** Whether `current.sql` has statements, which no start runs. */
 export async function hasCurrent(folder: string): Promise<boolean> {
   return (

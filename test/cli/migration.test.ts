@@ -90,7 +90,8 @@ describe("migrate apply", () => {
     expect([exitCode, stdout]).toEqual([1, ""]);
     expect(stderr).toMatch(/^current\.sql, line 4: type "mood" already exists \(42710\)\n/);
     expect(stderr).toContain("    create type public.mood as enum ('good', 'bad')\n");
-    expect(stderr).toMatch(/perhaps from an experiment in psql\. Adopt it .*to_regtype/);
+    expect(stderr).toMatch(/or an experiment in psql\..* adopt it .*to_regtype/);
+    expect(stderr).toMatch(/: drop type public\.mood;\n$/);
     expect(stderr).not.toMatch(/node_modules|at async/);
   });
 
@@ -112,13 +113,17 @@ describe("migrate apply", () => {
     });
   });
 
-  test("names the file and the fix if the statements succeed the next time, or run without a transaction", async () => {
+  test("names the line and the fix also if the statement succeeds the next time, or runs without a transaction", async () => {
     const { owner } = database;
     await owner.query("create sequence public.runs");
     await current(
       "do $$ begin if nextval('public.runs') = 1 then raise lock_not_available using message = 'locked'; end if; end $$;\n",
     );
-    expect(await run("apply")).toEqual({ exitCode: 1, stdout: "", stderr: `current.sql: locked (55P03)\n${LOCKED}` });
+    expect(await run("apply")).toEqual({
+      exitCode: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^current\.sql, line 1: locked \(55P03\)\n/),
+    });
     await owner.query("drop sequence public.runs");
 
     await owner.query(`alter database ${database.name} set lock_timeout = '100ms'`);
@@ -128,7 +133,8 @@ describe("migrate apply", () => {
     await owner.query("begin; lock table public.articles in share update exclusive mode");
     const { stderr } = await run("apply").finally(() => owner.query("rollback"));
     await owner.query(`alter database ${database.name} reset lock_timeout`);
-    expect(stderr).toBe(`current.sql: canceling statement due to lock timeout (55P03)\n${LOCKED}`);
+    expect(stderr).toMatch(/^current\.sql, line 2: canceling statement due to lock timeout \(55P03\)\n/);
+    expect(stderr).toMatch(new RegExp(`${LOCKED}$`));
   });
 
   test("without a database, and while another command migrates it, says so in one line", async () => {
@@ -151,7 +157,13 @@ describe("migrate apply", () => {
       "-- It's a comment.\nselect 1;\ncreate function public.one() returns int language sql as $$\n  -- It's one.\n  select 1\n$$;\n" +
         "comment on function public.one() is $$\nThe caller's number.\n$$;\n",
     );
-    const { exitCode, stderr } = await run("apply");
+    expect((await run("apply")).exitCode).toBe(0);
+    const file = join(home, "schema/comments/functions.sql");
+    const schema = await readFile(file, "utf8");
+    await writeFile(file, `${schema}\n${await readFile(join(folder, "current.sql"), "utf8")}`);
+    const { exitCode, stderr } = await run("commit", "one");
+    await writeFile(file, schema);
+    await database.owner.query("drop function public.one()");
     expect([exitCode, stderr]).toEqual([
       1,
       "current.sql, line 8: an unpaired apostrophe. graphile-migrate needs an even number of them, also between $$ and $$: rephrase it, " +
@@ -298,12 +310,87 @@ test("migrate check says that db/schema/ and the migrations agree, or what diffe
   await writeFile(list, schema);
 });
 
-test("migrate commit refuses statements that cannot run twice: a start runs them again where migrate apply has tried them", async () => {
-  await current("create table if not exists public.first (id int);\ncreate table public.once (id int);");
-  const { exitCode, stderr } = await run("commit", "a table");
-  expect(exitCode).toBe(1);
-  expect(stderr).toMatch(/^nothing was committed: current\.sql fails when it runs a second time/);
-  expect(stderr).toMatch(/\ncurrent\.sql, line 2: relation "once" already exists \(42P07\)/);
+describe("plain statements, such as create table and add column", () => {
+  const TABLE = "create table public.books (id int primary key);\n";
+  const MORE = `${TABLE}insert into public.books values (1);
+alter table public.books add column title text not null default '';
+alter table public.books enable row level security;
+create policy "everyone reads" on public.books for select using (true);
+create index books_title_idx on public.books (title);
+alter table public.books rename column title to name;
+`;
+  const books = async (url = database.url) =>
+    withClient(url, async (client) => (await client.query("select * from public.books")).rows);
+
+  test("run again after each change, then are committed, and a start runs what is left", async () => {
+    await current(TABLE);
+    expect(await run("apply")).toMatchObject({ exitCode: 0 });
+    await current(MORE);
+    expect(await run("apply")).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(await run("apply")).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(await books()).toEqual([{ id: 1, name: "" }]);
+
+    const file = join(home, "schema/books.sql");
+    const list = join(home, "schema/schema.sql");
+    const schema = await readFile(list, "utf8");
+    await writeFile(file, MORE.replace(/insert.*;\n/, ""));
+    await writeFile(list, `${schema}--!include books.sql\n`);
+    expect(await run("commit", "books")).toMatchObject({ exitCode: 0, stderr: "" });
+
+    // Where it has been tried, and where not.
+    const other = await createTestDatabase();
+    for (const { url } of [database, other]) {
+      await migrate(url, () => {}, { ...INSTALLATION, folder });
+      expect(await books(url)).toEqual([{ id: 1, name: "" }]);
+    }
+    await other.drop();
+    expect((await database.owner.query("select from content_service.tried_statements")).rowCount).toBe(0);
+
+    expect(await run("uncommit")).toMatchObject({ exitCode: 0 });
+    expect(await run("apply")).toMatchObject({ exitCode: 0, stderr: "" });
+    expect(await books()).toEqual([{ id: 1, name: "" }]);
+    await rm(file);
+    await writeFile(list, schema);
+    await database.owner.query("drop table public.books");
+  });
+
+  test("name what to do when their text has changed after they had run", async () => {
+    await current(TABLE);
+    expect((await run("apply")).stdout).toMatch(/nothing new: all of it has run .* migrate apply --again runs it/);
+    await run("apply", "--again");
+    expect(await books()).toEqual([]);
+    await current(TABLE.replace("key)", "key, title text)"));
+    const { exitCode, stderr } = await run("apply");
+    expect([exitCode, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^current\.sql, line 1: relation "books" already exists \(42P07\)\n.*\n.* such as alter table … add column\..*\nTo make it again, .*: drop table public\.books;\n$/,
+      ),
+    ]);
+    await database.owner.query("drop table public.books");
+    expect((await run("apply")).exitCode).toBe(0);
+    await database.owner.query("drop table public.books");
+  });
+
+  test("that a changed statement needs run again with it", async () => {
+    const policy = (rule: string) =>
+      `${TABLE}drop policy if exists "few" on public.books;\ncreate policy "few" on public.books using (${rule});\n`;
+    for (const [rule, ...again] of [["id = 1", "--again"], ["id = 2"]] as const) {
+      await current(policy(rule));
+      expect(await run("apply", ...again)).toMatchObject({ exitCode: 0, stderr: "" });
+    }
+    const { rows } = await database.owner.query("select qual from pg_policies where tablename = 'books'");
+    expect(rows).toEqual([{ qual: "(id = 2)" }]);
+    await database.owner.query("drop table public.books");
+  });
+
+  test("that fail for another reason than that they are done are not taken for done", async () => {
+    await current("create table public.books (id int);\nalter table public.books add check (id > 0);\n");
+    await run("apply", "--again");
+    await database.owner.query("drop table public.books; create view public.books as select 1 as id");
+    expect((await run("apply", "--again")).stderr).toMatch(/^current\.sql, line 2: .*"books".* \(42809\)/);
+    await database.owner.query("drop view public.books");
+  });
 });
 
 test("migrate commit writes the next migration, and uncommit makes it current.sql again, also in the database", async () => {

@@ -1,3 +1,3 @@
--- Alter the shape here, with statements that may run twice, and include the topic files that changed:
---   alter table public.posts add column if not exists subtitle text;
+-- Change tables here, and include the files of db/schema/ that changed:
+--   alter table public.posts add column subtitle text;
 --   --!include posts/functions.sql

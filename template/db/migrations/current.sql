@@ -1,3 +1,3 @@
--- Change tables here, with statements that may run twice, and include the files of db/schema/ that changed:
---   alter table public.notes add column if not exists title text;
+-- Change tables here, and include the files of db/schema/ that changed:
+--   alter table public.notes add column title text;
 --   --!include notes/access.sql

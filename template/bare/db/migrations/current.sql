@@ -1,2 +1,2 @@
--- Change tables here, with statements that may run twice, and include the files of db/schema/ that changed:
+-- Change tables here, and include the files of db/schema/ that changed:
 --   --!include public.sql
