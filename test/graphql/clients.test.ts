@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ApolloClient, ApolloLink, gql as apollo, HttpLink, InMemoryCache } from "@apollo/client";
@@ -24,9 +25,10 @@ const { article, data, gql, service, sql, token } = useService({
   GRAPHQL_NODE: "on",
   GRAPHQL_DOCUMENTS_MODE: "allow",
 });
-/** Where the clients are generated: below the project, so that they find its packages. */
-mkdirSync("node_modules/.cache", { recursive: true });
-const folder = mkdtempSync(resolve("node_modules/.cache/clients-"));
+/** Where the clients are generated, with the packages of the project. */
+const folder = mkdtempSync(join(tmpdir(), "clients-"));
+symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
 afterAll(() => rmSync(folder, { recursive: true }));
 
 let sdl: string;
