@@ -104,7 +104,7 @@ const withSnapshot = ({ lsn, index }: Start, start: Start | undefined): Start =>
   start?.snapshot ? { lsn, index, snapshot: start.snapshot } : { lsn, index };
 
 /**
- * The watches that no longer receive what they want, because a table or the publication has been altered, with the reason. Their
+ * The watches that no longer receive what they want, because a table, a right or the publication has been altered, with the reason. Their
  * clients subscribe again, and then learn what is lost as at the first time.
  */
 export function* lapsed<W extends Watch>(
@@ -114,7 +114,12 @@ export function* lapsed<W extends Watch>(
 ): Generator<readonly [watch: W, reason: string]> {
   for (const watch of watches) {
     const view = rights.viewOf(watch.table, watch.caller.role);
-    if (view === undefined || "refusal" in view) continue;
+    if (view === undefined) continue;
+    if ("refusal" in view) {
+      // No change may arrive that would end it: a table that no caller may read is not published.
+      yield [watch, view.refusal];
+      continue;
+    }
     const read = columnsRead(view, watch.filter?.columns.keys());
     const reason = watch.lapse?.(feed.knownLosses(watch.table, read)) ?? null;
     if (reason !== null) yield [watch, reason];
