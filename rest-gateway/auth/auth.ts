@@ -233,7 +233,7 @@ export function createAuth({
       notifications.onIdentityChange((change) => {
         if (change === "providers" || change === "back") federated.providers.load().catch(onError);
       });
-      mail.start();
+      await mail.start();
       housekeeping.start();
     },
     close: async () => {

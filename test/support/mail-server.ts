@@ -62,9 +62,9 @@ export class MailServer {
     };
   }
 
-  /** Waits for the next e-mail to this address, and removes it. */
-  async next(address: string): Promise<ReceivedMail> {
-    const find = () => this.mails.findIndex(({ to }) => to.includes(address));
+  /** Waits for the next e-mail to this address, and removes it. `subject` leaves others where they are. */
+  async next(address: string, subject = /./): Promise<ReceivedMail> {
+    const find = () => this.mails.findIndex((mail) => mail.to.includes(address) && subject.test(mail.subject));
     await expect.poll(find, POLL).toBeGreaterThanOrEqual(0);
     return this.mails.splice(find(), 1)[0]!;
   }

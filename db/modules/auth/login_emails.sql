@@ -79,11 +79,16 @@ begin
     set_login_email.user_id,
     nullif(current_setting('request.address', true), '')::inet,
     jsonb_build_object('from', previous, 'to', set_login_email.email, 'by', set_login_email.by));
+  if set_login_email.by = 'owner' then
+    perform auth_private.add_notice(
+      'email-changed', set_login_email.user_id, previous, jsonb_build_object('newEmail', set_login_email.email));
+  end if;
   perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
 end $$;
 
 comment on function auth_private.set_login_email(auth.user_id, text, text, text) is $$
-Changes the e-mail that an account signs in with, and reserves the previous one for it. Does nothing for a user without
+Changes the e-mail that an account signs in with, and reserves the previous one for it, which hears of a change by the
+owner. Does nothing for a user without
 an account. Raises 23505 if another account has the e-mail, and 54000 if the account has 20 reserved ones.
 $$;
 
@@ -164,16 +169,22 @@ end $$;
 comment on function auth_private.change_email(auth.user_id, text, text, text) is
   'Changes the e-mail that an account signs in with, and that of its user by the hook new_email.';
 
+create or replace function auth_private.act_for(user_id auth.user_id) returns void
+language sql volatile set search_path = '' as $$
+  select set_config('request.jwt.claims', json_build_object('sub', a.user_id::text, 'role', a.role)::text, true)
+  from auth_private.accounts as a
+  where a.user_id = act_for.user_id
+$$;
+
+comment on function auth_private.act_for(auth.user_id) is
+  'What follows in the transaction counts as done by the user, for triggers of the application.';
+
 create or replace function auth_api.change_email(user_id auth.user_id, email text, skeleton text, address inet)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  -- The triggers of the application read these settings, so that the change counts as made by the user.
-  perform set_config('request.address', coalesce(host(change_email.address), ''), true),
-    set_config('request.jwt.claims', json_build_object('sub', a.user_id::text, 'role', a.role)::text, true)
-  from auth_private.accounts as a
-  where a.user_id = change_email.user_id;
-
+  perform set_config('request.address', coalesce(host(change_email.address), ''), true);
+  perform auth_private.act_for(change_email.user_id);
   perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
   return 'changed';
 exception

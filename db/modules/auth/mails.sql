@@ -52,7 +52,7 @@ $$;
 
 create or replace function auth_private.takes_token(kind text) returns boolean
 language sql immutable set search_path = ''
-return kind in ('reset', 'confirm', 'sign-in');
+return kind in ('reset', 'confirm', 'sign-in', 'email-changed');
 
 comment on function auth_private.takes_token(text) is 'Whether e-mails of this kind have a link with a token.';
 
@@ -100,7 +100,7 @@ begin
   for update;
   if not found then return null; end if;
 
-  expiry := mail.created_at + validity;
+  expiry := mail.created_at + case when mail.kind = 'email-changed' then interval '24 hours' else validity end;
   if mail.prepared_at is null then
     if mail.user_id is null then mail := auth_private.prepared(mail, begin_mail.now); end if;
     update auth_private.mails as m

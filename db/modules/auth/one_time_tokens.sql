@@ -4,13 +4,17 @@ language sql stable set search_path = ''
 return (
   select a.user_id
   from auth_private.accounts as a
-  join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+  join auth_private.login_emails as e on e.user_id = a.user_id
   where a.user_id = token.user_id
     and a.disabled_at is null
-    and e.email = token.email);
+    and e.email = token.email
+    -- Only the previous e-mail of an account undoes a change.
+    and (e.released_at is not null) = (token.kind = 'email-changed'));
 
-comment on function auth_private.account_of_token(auth_private.one_time_tokens) is
-  'The account of a token; null if it is disabled, or does not sign in any more with the address that has received it.';
+comment on function auth_private.account_of_token(auth_private.one_time_tokens) is $$
+The account of a token; null if it is disabled, or does not sign in any more with the address that has received it. A
+change of the e-mail is undone by the address that the account has signed in with before.
+$$;
 
 create or replace function auth_api.read_token(token_hash bytea, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
@@ -213,12 +217,16 @@ create or replace function auth_private.end_tokens() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
   delete from auth_private.one_time_tokens as t
-  where t.user_id = new.user_id;
+  where t.user_id = new.user_id
+    -- A thief who changes the password too cannot keep the owner from undoing the change of the e-mail.
+    and t.kind <> 'email-changed';
   return null;
 end $$;
 
-comment on function auth_private.end_tokens() is
-  'Deletes the links and codes of an account whose password has changed, or that was disabled or enabled.';
+comment on function auth_private.end_tokens() is $$
+Deletes the links and codes of an account whose password has changed, or that was disabled or enabled, except those
+that undo a change of the e-mail.
+$$;
 
 create or replace trigger _300_tokens after update on auth_private.accounts
   for each row when (

@@ -254,6 +254,16 @@ create index one_time_tokens_email_idx on auth_private.one_time_tokens (lower(em
 -- Deleting expired tokens.
 create index one_time_tokens_expires_at_idx on auth_private.one_time_tokens (expires_at);
 
+-- The devices that users have signed in with, so that they hear of others.
+create table auth_private.known_devices (
+  user_id auth.user_id not null references auth_private.accounts on delete cascade,
+  device  text not null, -- as in auth_private.sessions; "" if it named none
+  seen_at timestamptz not null,
+
+  primary key (user_id, device)
+);
+
+comment on table auth_private.known_devices is 'The devices that users have signed in with.';
 comment on table auth_private.mails is 'E-mails that are due, without their secrets.';
 comment on table auth_private.one_time_tokens is 'The links and codes of e-mails, by the SHA-256 of their token.';
 
@@ -339,7 +349,7 @@ create table auth_private.settings (
   value text not null
 );
 insert into auth_private.settings
-values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds');
+values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds'), ('mail', 'off');
 
 comment on table auth_private.settings is
   'Settings of the service that functions read. The service writes them at each start.';

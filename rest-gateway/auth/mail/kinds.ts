@@ -1,5 +1,8 @@
 /** What an e-mail is for: its template has this name. */
-export const KINDS = ["confirm", "already-confirmed", "reset", "sign-in", "no-account", "account-disabled"] as const;
+export const KINDS = [
+  ...(["confirm", "already-confirmed", "reset", "sign-in", "no-account", "account-disabled"] as const),
+  ...(["password-changed", "email-changed", "factor-removed", "new-device"] as const),
+] as const;
 
 export type MailKind = (typeof KINDS)[number];
 
@@ -7,7 +10,10 @@ export type MailKind = (typeof KINDS)[number];
 export type RequestedKind = "confirm" | "reset" | "sign-in";
 
 /** What a template may name. A value that the e-mail does not have is "". */
-export const VARIABLES = ["email", "service", "url", "link", "token", "code", "minutes"] as const;
+export const VARIABLES = [
+  ...(["email", "service", "url", "link", "token", "code", "minutes"] as const),
+  ...(["newEmail", "time", "address", "device"] as const),
+] as const;
 
 export type MailValues = Readonly<Record<(typeof VARIABLES)[number], string>>;
 

@@ -11,7 +11,7 @@ import { LinkForm, ResetBody } from "./bodies.ts";
 import type { MailKind } from "./kinds.ts";
 import { LINK_PATH } from "./mail.ts";
 import type { Link } from "./repository.ts";
-import { confirmEmail, linkOf, resetPassword } from "./requests.ts";
+import { confirmEmail, linkOf, resetPassword, undoEmail } from "./requests.ts";
 import { signInOnPage } from "./sign-in.ts";
 
 /** What a link does: its page asks for a confirmation, and the form does it. Scanners of mail servers open links too. */
@@ -41,6 +41,13 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     button: "Sign in",
     done: "You are signed in.",
     run: (call, { token }, link) => signInOnPage(call, token, link),
+  },
+  "email-changed": {
+    title: "Undo the change of your e-mail",
+    about: "Sign in with {email} again. The password and all sign-ins end, and you choose a new password.",
+    button: "Undo the change",
+    done: "The change is undone. An e-mail to choose a new password is on its way.",
+    run: (call, { token }) => undoEmail({ ...call, signedIn: null, body: { token } }),
   },
   reset: {
     title: "Choose a new password",

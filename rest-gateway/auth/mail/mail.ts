@@ -33,6 +33,9 @@ export const LINK_PATH = "/auth/link";
 /** Seconds for which e-mails are kept for the console, and those that could not be sent. */
 const RETENTION = 7 * 24 * 3600;
 
+/** In place of an address or a device that is not known. */
+const UNKNOWN = "–";
+
 /** How often an e-mail is tried; tasks.add_mail says the same to the queue. */
 const MAX_ATTEMPTS = 12;
 
@@ -65,9 +68,10 @@ export class MailService {
     return { mail: (payload, { job }) => this.#run((payload as { readonly id: string }).id, job.attempts) };
   }
 
-  /** Says once whether e-mails are sent. */
-  start(): void {
+  /** Says once whether e-mails are sent. Rejects if the database does not respond. */
+  async start(): Promise<void> {
     const { mailUrl } = this.settings;
+    await this.repository.use(this.isOn);
     if (!this.isOn)
       this.#log.warn(
         mailUrl === ""
@@ -129,6 +133,10 @@ export class MailService {
       url: this.#url,
       link: `${this.#url}${LINK_PATH}?token=${token}`,
       minutes: String(Math.floor(this.settings.mailLinkTtl / 60)),
+      newEmail: data.newEmail ?? "",
+      time: data.at === undefined ? "" : `${new Date(data.at).toISOString().slice(0, 16).replace("T", " ")} UTC`,
+      address: data.address ?? UNKNOWN,
+      device: data.device ?? UNKNOWN,
     };
     return { id, kind, to: email, ...this.#templates.render(kind, data.languages ?? [], values) };
   }

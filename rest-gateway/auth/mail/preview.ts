@@ -13,6 +13,10 @@ const SAMPLE: MailValues = {
   token: TOKEN,
   code: "493021",
   minutes: "60",
+  newEmail: "eve@example.com",
+  time: "2026-11-24 08:00 UTC",
+  address: "203.0.113.7",
+  device: "Firefox on Linux",
 };
 
 /** A page with every e-mail, in every language that has templates. */

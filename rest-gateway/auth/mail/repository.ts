@@ -5,8 +5,13 @@ import { type AuthFunctions, bytes, seconds } from "../functions.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "../throttle.ts";
 import type { MailKind, RequestedKind } from "./kinds.ts";
 
-/** What the client of a request has chosen. */
+/** What the client of a request has chosen, or what has happened. */
 export type MailData = {
+  readonly newEmail?: string;
+  /** When it has happened, in ISO 8601, from which IP address, and with which device. */
+  readonly at?: string;
+  readonly address?: string | null;
+  readonly device?: string | null;
   /** Where the user continues; a URL of an allowed origin. */
   readonly returnTo?: string | null;
   readonly languages?: readonly string[];
@@ -116,6 +121,17 @@ export class MailRepository {
   confirmEmail(tokenHash: Buffer, address: string): Promise<string | number | null> {
     const values = [bytes(tokenHash), address || null, this.#functions.now()];
     return this.#functions.call("confirm_email($1::bytea, $2::inet, $3::timestamptz)", values);
+  }
+
+  /** Takes the token that undoes a change of the e-mail, and returns the id of the user; null if it is not valid. */
+  undoEmail(tokenHash: Buffer, address: string): Promise<string | number | null> {
+    const values = [bytes(tokenHash), address || null, this.#functions.now()];
+    return this.#functions.call("undo_email($1::bytea, $2::inet, $3::timestamptz)", values);
+  }
+
+  /** Stores whether e-mails are sent: otherwise the database adds none. */
+  async use(isOn: boolean): Promise<void> {
+    await this.#functions.call("use_mail($1::boolean)", [String(isOn)]);
   }
 
   /** Takes the token of a sign-in, and returns its account; null if it is not valid. */

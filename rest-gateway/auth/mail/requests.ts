@@ -52,6 +52,14 @@ export async function confirmEmail({ auth, client, body }: Call<"none", z.infer<
   return { message: "the e-mail is confirmed" };
 }
 
+/** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */
+export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
+  const user = await auth.mail.repository.undoEmail(hashOf(body.token), client.address);
+  if (user === null) throw problem("invalid link");
+  auth.forget(String(user));
+  return { message: "the change is undone: an e-mail to choose a new password is on its way" };
+}
+
 /** `POST /auth/reset`: sets a password with the token of an e-mail, and ends all that was issued to the user. */
 export async function resetPassword({ auth, client, body }: Call<"none", z.infer<typeof ResetBody>>) {
   const { token, password, code = null } = body;

@@ -4,7 +4,7 @@ import { type Answer, type Routes, route } from "../route.ts";
 import { LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
 import { showLink, useLink } from "./links.ts";
 import { LINK_PATH } from "./mail.ts";
-import { confirmEmail, requestMail, resetPassword } from "./requests.ts";
+import { confirmEmail, requestMail, resetPassword, undoEmail } from "./requests.ts";
 import { signInWithCode, signInWithLink } from "./sign-in.ts";
 
 const SENT = accepted("An e-mail is on its way, for every address.", MessageAnswer);
@@ -52,6 +52,17 @@ export const MAIL_ROUTES: Routes = {
     answer: ok("The e-mail is confirmed.", MessageAnswer),
     problems: [401],
     handle: confirmEmail,
+  }),
+  "POST /auth/email/undo": route({
+    operationId: "undoEmail",
+    summary: "Undo a change of the e-mail",
+    description:
+      "Takes the token that the previous e-mail of the account has received, within 24 hours. The account signs in with that e-mail again. Its password, tokens, sessions, API keys and identities end, and an e-mail to choose a new password follows.",
+    credential: "none",
+    body: TokenBody,
+    answer: ok("The change is undone.", MessageAnswer),
+    problems: [401],
+    handle: undoEmail,
   }),
   "POST /auth/login/mail": route({
     operationId: "requestSignIn",

@@ -238,6 +238,7 @@ const POSTS_WITH_BODY = [
     "/auth/reset",
     "/auth/confirm/send",
     "/auth/confirm",
+    "/auth/email/undo",
     "/auth/login/mail",
     "/auth/login/link",
     "/auth/login/code",

@@ -4,6 +4,8 @@ import type { ApiReply, ApiSent } from "../../../support/resource-client.ts";
 type Ask = (request: string, sent?: ApiSent) => Promise<ApiReply>;
 
 const EMAIL = "erin@test.example";
+/** The subjects of e-mails that were requested. */
+const WITH_LINK = /^(Confirm|Reset|Sign in) /;
 const PASSWORD = "Another-Horse-9?";
 const FORM = { "content-type": "application/x-www-form-urlencoded", accept: "text/html" };
 
@@ -12,7 +14,7 @@ export async function startMails() {
   const server = await startMailServer();
   const tokenFor = async (ask: Ask, request: string) => {
     await ask(request, { body: { email: EMAIL } });
-    return linkIn(await server.next(EMAIL)).token;
+    return linkIn(await server.next(EMAIL, WITH_LINK)).token;
   };
   const form = (fields: Record<string, string>, headers: Record<string, string> = {}) => ({
     headers: { ...FORM, ...headers },
@@ -21,16 +23,22 @@ export async function startMails() {
   return {
     settings: { ...server.settings, MAILS_PER_RECIPIENT: "1000" },
     use: async (ask: Ask) => {
-      await ask("POST /auth/register", { body: { name: "Erin", email: EMAIL, password: "Correct-Horse-7!" } });
+      const account = { name: "Erin", email: EMAIL, password: "Correct-Horse-7!" };
+      const { json } = await ask("POST /auth/register", { body: account });
+      const headers = { authorization: `Bearer ${json.accessToken}` };
       const confirmation = await tokenFor(ask, "POST /auth/confirm/send");
       for (let i = 0; i < 2; i++) await ask("POST /auth/confirm", { body: { token: confirmation } });
+      await ask("POST /auth/email", { headers, body: { email: "erin2@test.example" } });
+      const undo = linkIn(await server.next(EMAIL, /has changed/)).token;
+      for (let i = 0; i < 2; i++) await ask("POST /auth/email/undo", { body: { token: undo } });
+      await server.next(EMAIL, WITH_LINK);
       const token = await tokenFor(ask, "POST /auth/forgot");
       await ask("POST /auth/reset", { body: { token, password: PASSWORD } });
       await ask("POST /auth/reset", { body: { token, password: PASSWORD } });
       const link = await tokenFor(ask, "POST /auth/login/mail");
       for (let i = 0; i < 2; i++) await ask("POST /auth/login/link", { body: { token: link } });
       await ask("POST /auth/login/mail", { body: { email: EMAIL } });
-      const [code] = /^\d{6}$/m.exec((await server.next(EMAIL)).text)!;
+      const [code] = /^\d{6}$/m.exec((await server.next(EMAIL, WITH_LINK)).text)!;
       for (let i = 0; i < 2; i++) await ask("POST /auth/login/code", { body: { email: EMAIL, code } });
       const other = await tokenFor(ask, "POST /auth/forgot");
       await ask(`GET /auth/link?token=${other}`);

@@ -8,7 +8,8 @@ import { languagesOf, Templates } from "../../../../rest-gateway/auth/mail/templ
 
 const VALUES: MailValues = {
   ...{ email: "a&b@test.example", service: "api.test.example", url: "https://api.test.example", minutes: "60" },
-  ...{ link: "https://api.test.example/auth/link?token=t", token: "t", code: "493021" },
+  ...{ link: "https://api.test.example/auth/link?token=t", token: "t", code: "493021", newEmail: "c@test.example" },
+  ...{ time: "2026-11-24 08:00 UTC", address: "203.0.113.7", device: "Firefox on Linux" },
 };
 
 /** A folder with these files, which is deleted after the test. */

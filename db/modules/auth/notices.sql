@@ -1,0 +1,125 @@
+create or replace function auth_api.use_mail(is_on boolean) returns void
+language sql volatile security definer set search_path = '' as $$
+  insert into auth_private.settings as s
+  values ('mail', case when is_on then 'on' else 'off' end)
+  on conflict (name) do update
+  set value = excluded.value
+  where s.value <> excluded.value
+$$;
+
+comment on function auth_api.use_mail(boolean) is 'Stores whether the service sends e-mails.';
+
+create or replace function auth_private.add_notice(kind text, user_id auth.user_id, email text, data jsonb)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  recipient constant text := coalesce(
+    email,
+    (
+      select e.email
+      from auth_private.login_emails as e
+      where e.user_id = add_notice.user_id
+        and e.released_at is null
+    ));
+begin
+  if recipient is null or auth_api.setting('mail') is distinct from 'on' then return; end if;
+  perform auth_private.add_mail(
+    kind,
+    user_id,
+    recipient,
+    jsonb_build_object('at', now(), 'address', nullif(current_setting('request.address', true), '')) || data,
+    now());
+end $$;
+
+comment on function auth_private.add_notice(text, auth.user_id, text, jsonb) is $$
+Adds an e-mail about what has happened to an account, to this address, or to the one that the account signs in with.
+Nothing if the service sends no e-mails.
+$$;
+
+create or replace function auth_private.notify_password() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform auth_private.add_notice('password-changed', new.user_id, null, '{}');
+  return null;
+end $$;
+
+comment on function auth_private.notify_password() is 'Tells a user that the password has changed.';
+
+create or replace trigger _610_notice after update on auth_private.accounts
+  for each row when (old.password_hash is distinct from new.password_hash and new.password_hash is not null)
+  execute function auth_private.notify_password();
+
+create or replace function auth_private.notify_factor() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  -- With the account, its e-mail is gone too.
+  perform auth_private.add_notice('factor-removed', old.user_id, null, '{}');
+  return null;
+end $$;
+
+comment on function auth_private.notify_factor() is 'Tells a user that the second factor is removed.';
+
+create or replace trigger _610_notice after delete on auth_private.factors
+  for each row when (old.enabled_at is not null) execute function auth_private.notify_factor();
+
+create or replace function auth_private.notify_device() returns trigger
+language plpgsql volatile set search_path = '' as $$
+declare is_known boolean;
+begin
+  if auth_api.setting('mail') is distinct from 'on' then return null; end if;
+  -- The first sign-in of a user is not news.
+  is_known := not exists (select from auth_private.known_devices as d where d.user_id = new.user_id)
+    or exists (
+      select from auth_private.known_devices as d
+      where d.user_id = new.user_id
+        and d.device = coalesce(new.device, ''));
+  insert into auth_private.known_devices (user_id, device, seen_at)
+  values (new.user_id, coalesce(new.device, ''), new.started_at)
+  on conflict on constraint known_devices_pkey do update
+  set seen_at = excluded.seen_at;
+  if is_known then return null; end if;
+  perform auth_private.add_notice(
+    'new-device', new.user_id, null, jsonb_build_object('device', new.device, 'address', host(new.network)));
+  return null;
+end $$;
+
+comment on function auth_private.notify_device() is
+  'Tells a user of a sign-in with a device that the user has not signed in with before.';
+
+create or replace trigger _610_device after insert or update of started_at on auth_private.sessions
+  for each row execute function auth_private.notify_device();
+
+create or replace function auth_api.undo_email(token_hash bytea, address inet, now timestamptz) returns auth.user_id
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token constant auth_private.one_time_tokens := auth_private.take_token(
+    undo_email.token_hash, 'email-changed', undo_email.now);
+begin
+  if token.user_id is null then return null; end if;
+  perform set_config('request.address', coalesce(host(undo_email.address), ''), true);
+  perform auth_private.act_for(token.user_id);
+  perform auth_private.change_email(token.user_id, token.email, null, 'undo');
+
+  -- Whoever has changed the e-mail knows the password, or has a sign-in. Both end: the owner chooses a new password.
+  update auth_private.accounts as a
+  set password_hash = null,
+    email_confirmed_at = undo_email.now,
+    epoch = a.epoch + 1
+  where a.user_id = token.user_id;
+  update auth_private.api_keys as k
+  set revoked_at = undo_email.now
+  where k.user_id = token.user_id
+    and k.revoked_at is null;
+  delete from auth_private.identities as i
+  where i.user_id = token.user_id;
+  delete from auth_private.one_time_tokens as t
+  where t.user_id = token.user_id;
+  perform auth_private.add_mail('reset', token.user_id, token.email, '{}', undo_email.now);
+  return token.user_id;
+end $$;
+
+comment on function auth_api.undo_email(bytea, inet, timestamptz) is $$
+Takes the token that the previous e-mail of an account has received. The account signs in with that e-mail again; its
+password, sign-ins, API keys and identities end, and an e-mail to choose a new password follows. Null if the token is
+not valid.
+$$;
