@@ -5,6 +5,7 @@ import type { Code } from "../../db/catalog/code.ts";
 import { EXECUTORS } from "../../db/catalog/code-rows.ts";
 import { parseCatalog, readCatalog } from "../../db/catalog/read.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
+import { samples } from "../support/samples.ts";
 import { anon, NO_CODE, type TestTransactions, useTransactionsDatabase } from "../support/transactions.ts";
 
 /** Statements that leave state on a connection. */
@@ -203,7 +204,7 @@ test("nothing that code does survives its transaction, wherever it is called and
       await ENDINGS[ending](db, acting(actions), PLACES[place]).catch(() => {});
       expect(await db.row(anon, STATE)).toEqual(CLEAN);
     }),
-    { numRuns: 60 },
+    { numRuns: samples(60) },
   );
 });
 
@@ -256,7 +257,7 @@ test("code that runs after writes without code sees nothing of their sequences",
       ];
       expect(last).toEqual(["none"]);
     }),
-    { numRuns: 40 },
+    { numRuns: samples(40) },
   );
 });
 

@@ -6,6 +6,7 @@ import type { Identity } from "../../db/transaction/identity.ts";
 import { Pace } from "../../db/transaction/session-state.ts";
 import type { RunOptions } from "../../db/transaction/transaction.ts";
 import { DatabaseProxy } from "../support/database-proxy.ts";
+import { samples } from "../support/samples.ts";
 import {
   ada,
   admissionTo,
@@ -541,7 +542,7 @@ test("reads in any mixture answer as on connections of their own, whatever is ab
         );
       expect(await answers(shared)).toEqual(await answers(alone));
     }),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   );
-  expect(shared.transactions.sharedReads.count).toBeGreaterThan(100);
+  expect(shared.transactions.sharedReads.count).toBeGreaterThan(samples(100));
 });

@@ -7,6 +7,7 @@ import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { doctor } from "../../cli/doctor.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
+import { samples } from "../support/samples.ts";
 import { type Application, type RunningApplication, startApplication } from "./application.ts";
 import { type Changes, OPERATIONS, subscribe } from "./deliveries.ts";
 import { ask, graphqlOf, questions, restOf } from "./questions.ts";
@@ -57,7 +58,7 @@ const hasDump = existsSync(`${DEBIAN_15}/pg_dump`);
 if (!hasDump) console.warn(`skipped: comparing dumps, because ${DEBIAN_15} is missing: apt-get install postgresql-15`);
 
 const SEED = 20_261_123;
-const QUESTIONS = 300;
+const QUESTIONS = samples(300);
 
 /** The tests that the service passes on the database of every application. They share one database and one service. */
 export function testApplication(application: TestedApplication): void {

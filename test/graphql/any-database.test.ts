@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readConfig } from "../../config/config.ts";
 import { type Service, startService } from "../../server.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { samples } from "../support/samples.ts";
 import { healthOf } from "../support/service.ts";
 
 const SECRET = "the secret of another issuer for HS256";
@@ -373,7 +374,7 @@ test("random filters, orders and pages return the rows of /rest/v1 for the same 
         expect(items.pageInfo.hasNextPage).toBe(all.length > offset + first);
       },
     ),
-    { numRuns: 200, seed: 20_261_121 },
+    { numRuns: samples(200), seed: 20_261_121 },
   );
 });
 
@@ -407,6 +408,6 @@ test("an operation that is executed again, by any caller and with any variables,
       const again = await graphql(query, given, sub);
       expect(again).toEqual(await graphql(`${query} # ${operations++}`, given, sub));
     }),
-    { numRuns: 60, seed: 20_261_121 },
+    { numRuns: samples(60), seed: 20_261_121 },
   );
 });

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { ByteBudget } from "../../db/admission/byte-budget.ts";
 import { MAX_META_BYTES, MAX_TOPIC_BYTES, type PresenceChange, Presences } from "../../realtime/presence.ts";
 import { type Member, Topics } from "../../realtime/topic.ts";
+import { samples } from "../support/samples.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -150,7 +151,7 @@ test("after any order of events in any process, what a member has received is wh
         expect([process.budget.total, process.budget.networks]).toEqual([0, 0]);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: samples(300) },
   );
 });
 

@@ -15,6 +15,7 @@ import { elementsOf } from "../../../db/wire/array-text.ts";
 import { Commits } from "../../support/commits.ts";
 import { createTestDatabase } from "../../support/database.ts";
 import { callerOf, openRights } from "../../support/rights.ts";
+import { samples } from "../../support/samples.ts";
 
 /**
  * What Postgres does when it is asked about a filter. "none": no filter. "revoked": no filter, on a table whose grant is revoked.
@@ -269,5 +270,5 @@ test("each well-behaved subscriber gets each change once, in the order of commit
         expect(run.faults).toEqual([]);
       await run.close();
     }),
-    { numRuns: 40, endOnFailure: true },
+    { numRuns: samples(40), endOnFailure: true },
   ));

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { type ApiSent, useResources } from "../../support/resource-client.ts";
+import { samples } from "../../support/samples.ts";
 
 const client = useResources({ LOGIN_ATTEMPTS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "1000000", MFA_ATTEMPTS: "1000" });
 const { api } = client;
@@ -128,7 +129,7 @@ test("random bodies never cause a 5xx response", () =>
       expect([request, sent, status]).toEqual([request, sent, expect.toSatisfy((code) => code >= 400 && code < 500)]);
       expect(headers.get("cache-control")).toBe("no-store");
     }),
-    { numRuns: 150 },
+    { numRuns: samples(150) },
   ));
 
 const anySearch = fc.oneof(
@@ -156,7 +157,7 @@ test("random URLs and credentials never cause a 5xx response", () =>
         expect([request, search, status]).toEqual([request, search, expect.toSatisfy((code) => code < 500)]);
       },
     ),
-    { numRuns: 100 },
+    { numRuns: samples(100) },
   ));
 
 test.each<[string, number]>([

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
+import { samples } from "../../support/samples.ts";
 import { startTestService } from "../../support/service.ts";
 import { failureOf, PASSWORD, SessionClient, signedIn } from "./session-client.ts";
 
@@ -214,7 +215,7 @@ describe("GET /api/auth/me", () => {
         const { status } = await send("/api/auth/me", { headers: { cookie: `SESSION=${text}` } });
         expect(status).toBe(401);
       }),
-      { numRuns: 50 },
+      { numRuns: samples(50) },
     );
   });
 

@@ -3,10 +3,11 @@ import pino from "pino";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { quoted, randomSchema } from "../../support/random-schema.ts";
+import { samples } from "../../support/samples.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
 
 const SEED = 20_261_121;
-const RUNS = 4;
+const RUNS = samples(4);
 
 const logged: {
   readonly level: number;

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Problem } from "../../../../db/problems/problem.ts";
+import { samples } from "../../../support/samples.ts";
 import { parse } from "./parse.ts";
 
 /** Any code units, including lone surrogates and NUL. */
@@ -104,7 +105,7 @@ test.each(Object.keys(PLACES))("any text as %s is parsed, or refused with a 4xx"
         expect(error.status).toBeLessThan(500);
       }
     }),
-    { numRuns: 2000 },
+    { numRuns: samples(2000) },
   );
 });
 
@@ -119,6 +120,6 @@ test("parsed texts are valid in Postgres, without NUL and lone surrogates", () =
         if (!(error instanceof Problem)) throw error;
       }
     }),
-    { numRuns: 5000 },
+    { numRuns: samples(5000) },
   );
 });
