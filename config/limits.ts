@@ -170,6 +170,10 @@ export const LIMITS = {
   ),
   API_KEYS_MAX: limit(50, "Maximum active API keys per user."),
   SESSIONS_MAX: limit(100, "Maximum sessions per user. A further sign-in ends the session that was used longest ago."),
+  USER_METADATA_BYTES: limit(
+    4096,
+    "Maximum size in bytes of the metadata that a user writes at /auth/v1. Each access token contains it.",
+  ),
   TASK_CONCURRENCY_PER_OWNER: follows(
     "TASK_CONCURRENCY × WORKERS / 2",
     ({ taskConcurrency, workers }) => Math.max(1, Math.floor((taskConcurrency * workers) / 2)),

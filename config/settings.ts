@@ -332,6 +332,11 @@ export const SETTINGS = {
     "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes that were created with it stay valid.",
   ),
   MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
+  MFA_AAL1: setting(
+    oneOf("limited", "full"),
+    "limited",
+    "What a password alone opens at /auth/v1 if the user has a second factor. limited: the factors, the user and the logout; other requests are anonymous. full: everything, as with Supabase.",
+  ),
   MAIL_URL: setting(
     orUnset(mailUrl),
     "",

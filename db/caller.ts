@@ -10,6 +10,8 @@ export type Caller = {
   readonly credential?: Credential;
   /** The identity in a token of a trusted issuer, which may be linked to an account. */
   readonly external?: ExternalIdentity;
+  /** The user of a sign-in whose second factor is missing: everywhere but in `/auth/v1`, the caller is anonymous. */
+  readonly limited?: { readonly userId: string; readonly session: string };
 };
 
 /** `message`: "the access token has been revoked: sign in again" */

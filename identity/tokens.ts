@@ -69,6 +69,8 @@ export type TokenSession = {
   /** When the user signed in, in milliseconds since 1970; without it, the sign-in does not count as recent. */
   readonly signedInAt?: number;
   readonly refreshToken: string;
+  /** Whether the code of a second factor is missing: the access token opens only `/auth/v1`. */
+  readonly isLimited?: boolean;
 };
 
 export type TokenPair = {
@@ -86,6 +88,8 @@ export const REFRESH_SECONDS = 7 * 24 * 3600;
 export const CHALLENGE_SECONDS = 300;
 const KEY_SECONDS = 10 * 365 * 24 * 3600;
 const ISSUER = "content-service";
+/** The type of access tokens of sign-ins whose second factor is missing. */
+const LIMITED = "aal1";
 
 /** Roles of API keys, which identify no user. */
 const KEY_ROLES: ReadonlySet<string> = new Set(["anon", "service_role"]);
@@ -147,11 +151,12 @@ export class Tokens implements Verifier {
   /** Tokens without a session can only be revoked together with all tokens of the user. */
   issuePair(user: TokenUser, of: TokenSession = { refreshToken: this.issueRefresh(user.id) }): TokenPair {
     const { name, role, permissions, epoch = 0 } = user;
-    const { session: sid, signedInAt, refreshToken } = of;
+    const { session: sid, signedInAt, refreshToken, isLimited = false } = of;
     const auth_time = signedInAt === undefined ? undefined : toSeconds(signedInAt);
-    const claims = { ...user.claims, name, role, permissions, epoch, sid, auth_time };
+    const who = isLimited ? { role: "anon", type: LIMITED } : { role, permissions, type: "access" };
+    const claims = { ...user.claims, name, ...who, epoch, sid, auth_time };
     return {
-      accessToken: this.#sign({ ...claims, type: "access" }, this.#accessSeconds, user.id),
+      accessToken: this.#sign(claims, this.#accessSeconds, user.id),
       refreshToken,
       expiresIn: this.#accessSeconds,
       tokenType: "Bearer",
@@ -234,10 +239,17 @@ export class Tokens implements Verifier {
 
   #check(token: string): Caller {
     const claims = this.#verify(token);
+    if (claims.type === LIMITED) return this.#limitedCaller(claims);
     if (!isComplete(claims)) throw new TokenError("invalid");
     const role = claims.role === "anon" ? this.#anonymousRole : claims.role;
     const credential = { kind: "token", id: null } as const;
     return { role, claims, expiresAt: claims.exp * 1000, refused: null, credential };
+  }
+
+  #limitedCaller({ sub, sid, exp }: jwt.JwtPayload): Caller {
+    const caller = { role: this.#anonymousRole, claims: { role: "anon" }, refused: null } as const;
+    const limited = { userId: String(sub), session: String(sid) };
+    return { ...caller, expiresAt: exp! * 1000, credential: { kind: "token", id: null }, limited };
   }
 
   #claimsOf(token: string, type: string): Readonly<Record<string, unknown>> {

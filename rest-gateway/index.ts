@@ -17,6 +17,7 @@ import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
 import { type RoutedAuth, routerOf } from "./auth/route.ts";
 import { ROUTES } from "./auth/routes.ts";
+import { authV1Router } from "./auth/v1/router.ts";
 import type { Endpoint } from "./conventions/endpoint.ts";
 import { Lifecycle } from "./conventions/version.ts";
 import { documentAt } from "./documents.ts";
@@ -157,7 +158,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     reference: settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : [],
     auth: [
       ...(auth && ofResources?.signUp ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
-      supabaseAuthRouter(),
+      auth ? authV1Router(auth) : supabaseAuthRouter(),
     ],
     application: applicationRouters({ ...options, catalog }),
   };
@@ -265,7 +266,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
 }
 
 const MESSAGE =
-  "this service has no /auth/v1: sign in with POST /auth/login, and pass the token to createClient as accessToken (docs/supabase-js.md)";
+  "this service has no accounts: sign in with your own issuer, and pass the token to createClient as accessToken (docs/supabase-js.md)";
 
 /** `/auth/v1/…`, where supabase-js signs in: an error whose message the client shows, with what to do instead. */
 function supabaseAuthRouter(): Router {

@@ -52,6 +52,7 @@ export const MODULES: readonly Module[] = [
       "added_users.sql",
       "factors.sql",
       "notices.sql",
+      "users.sql",
       "act_as.sql",
       "owner.sql",
     ],

@@ -1,4 +1,5 @@
 import { ACCOUNTS } from "./accounts.ts";
+import { AUTH_V1 } from "./auth-v1.ts";
 import { CHANNELS } from "./channels.ts";
 import { CREDENTIALS } from "./credentials.ts";
 import { DATABASE } from "./database.ts";
@@ -43,6 +44,14 @@ export type Row = readonly [status: number, code: RestCode, text: string];
  * Why a client gets an error → status, code and text. An interface has a table of its own for the reasons that it answers in another
  * way.
  */
-export const REASONS = { ...DATABASE, ...CREDENTIALS, ...REQUESTS, ...ACCOUNTS, ...TABLES, ...CHANNELS } as const;
+export const REASONS = {
+  ...DATABASE,
+  ...CREDENTIALS,
+  ...REQUESTS,
+  ...ACCOUNTS,
+  ...AUTH_V1,
+  ...TABLES,
+  ...CHANNELS,
+} as const;
 
 export type Reason = keyof typeof REASONS;

@@ -16,6 +16,7 @@ const EXPOSED_HEADERS = [
   "X-RateLimit-Remaining",
   "X-Total-Count",
   "X-API-Version",
+  "X-Supabase-Api-Version",
   "X-API-Warn",
   "X-API-Sunset",
   "Allow",

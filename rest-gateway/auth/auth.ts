@@ -32,6 +32,7 @@ import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
+import { PublicUsers } from "./v1/repository.ts";
 
 export type AuthSettings = FactorSettings &
   FederatedSettings &
@@ -55,6 +56,9 @@ export type AuthSettings = FactorSettings &
     | "recentSignIn"
     | "apiKeysMax"
     | "sessionsMax"
+    | "userMetadataBytes"
+    | "jwtAud"
+    | "mfaAal1"
     | "bodyLimit"
     | "jsonMaxDepth"
   >;
@@ -99,6 +103,8 @@ export type Auth = {
   readonly secondFactor: SecondFactor;
   readonly enrolment: Enrolment;
   readonly sessionRows: SessionRepository;
+  /** Of `/auth/v1`. */
+  readonly publicUsers: PublicUsers;
   /** With cookies. */
   readonly sessions: Sessions;
   readonly csrf: CsrfTokens;
@@ -209,6 +215,7 @@ export function createAuth({
     secondFactor,
     enrolment,
     sessionRows,
+    publicUsers: new PublicUsers(functions),
     sessions,
     csrf,
     sameOrigin,
@@ -247,7 +254,7 @@ export function createAuth({
 const MAIL_WINDOW = 3600;
 
 /** The routes that verify a password. */
-const SIGN_IN = /^\/(api\/)?auth\/login(\?|$)/;
+const SIGN_IN = /^\/((api\/)?auth\/login|auth\/v1\/(token|signup))(\?|$)/;
 
 /**
  * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are

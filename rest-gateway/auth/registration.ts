@@ -8,6 +8,8 @@ import type { Throttle } from "./throttle.ts";
 export type NewUser = {
   readonly columns: Readonly<Record<string, unknown>> & { readonly email: string };
   readonly username: string | null;
+  /** What the user says about themselves, at /auth/v1. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
 };
 
 export type RegistrationOptions = {

@@ -71,10 +71,10 @@ export class AuthRepository {
   }
 
   /** Creates a user with an account, and returns the id of the user. Rejects with the errors of the database. */
-  async register({ columns, username }: NewUser, passwordHash: string): Promise<string> {
+  async register({ columns, username, metadata = {} }: NewUser, passwordHash: string): Promise<string> {
     const looks = [emailSkeleton(columns.email), username, username && usernameSkeleton(username)];
-    const values = [JSON.stringify(columns), ...looks, passwordHash];
-    return String(await this.#functions.call("register($1::jsonb, $2, $3, $4, $5)", values));
+    const values = [JSON.stringify(columns), ...looks, passwordHash, JSON.stringify(metadata)];
+    return String(await this.#functions.call("register($1::jsonb, $2, $3, $4, $5, $6::jsonb)", values));
   }
 
   /** The account that signs in with this username or e-mail. */

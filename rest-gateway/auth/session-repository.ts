@@ -12,6 +12,21 @@ export type SessionSecret = { readonly kind: "cookie" | "token"; readonly hash: 
 /** When a session starts and ends at the latest, in milliseconds since 1970. */
 export type Period = { readonly startedAt: number; readonly expiresAt: number };
 
+export type NewSession = {
+  readonly account: Account;
+  readonly secret: SessionSecret;
+  readonly period: Period;
+  readonly device: Device;
+  /** How the user has proved who they are, newest first. */
+  readonly methods: readonly Method[];
+};
+
+/** How a user proves who they are. Source: the claim `amr` of Supabase. */
+export type Method = "password" | "oauth" | "totp" | "otp" | "anonymous";
+
+/** A spent refresh token is accepted for `grace` seconds; with `acceptsParent`, later too, if the next token was not used. */
+export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
+
 /** `previous` is the hash of the cookie that the login replaces. */
 export type SessionLogin = Admission & { readonly previous: Buffer | null };
 
@@ -26,6 +41,9 @@ export type SessionDescription = {
   readonly expiresAt: string;
 };
 
+/** `timestamp` is seconds since 1970. */
+export type UsedMethod = { readonly method: Method; readonly timestamp: number };
+
 export type Rotation =
   | {
       readonly outcome: "rotated";
@@ -34,6 +52,9 @@ export type Rotation =
       readonly session: string;
       /** When the user signed in, in ISO 8601. */
       readonly startedAt: string;
+      readonly methods: readonly UsedMethod[];
+      /** 2 if a second factor was one of the methods. */
+      readonly aal: 1 | 2;
       readonly account: Account;
     }
   | { readonly outcome: "revoked" | "reused" | "expired"; readonly userId: string }
@@ -46,6 +67,12 @@ export type SessionLimits = {
   readonly idle: number;
 };
 
+/** The methods of a sign-in on our own routes, which issue nothing before the code of a second factor is right. */
+export function methodsOf({ hasFactor }: Account, login?: Admission): readonly Method[] {
+  const first = login?.provider === undefined ? "password" : "oauth";
+  return hasFactor ? ["totp", first] : [first];
+}
+
 /** Sessions, with their refresh tokens or cookies. */
 export class SessionRepository {
   readonly #functions: AuthFunctions;
@@ -57,38 +84,43 @@ export class SessionRepository {
   }
 
   /**
-   * Returns the id of the new session; null if the account has changed since it was found. With `login`, its attempt is settled and the
-   * login is recorded.
+   * Returns the id of the new session, and the results of `more`; null if the account has changed since it was found. With `login`, its
+   * attempt is settled and the login is recorded.
    */
   async start(
-    account: Account,
-    { kind, hash }: SessionSecret,
-    { startedAt, expiresAt }: Period,
-    device: Device,
+    { account, secret, period, device, methods }: NewSession,
     login?: Admission | SessionLogin,
-  ): Promise<string | null> {
+    more: readonly Call[] = [],
+  ): Promise<readonly [id: string, ...results: unknown[]] | null> {
+    const { kind, hash } = secret;
     const [cookie, token] = kind === "cookie" ? [bytes(hash), null] : [null, bytes(hash)];
     const { id, epoch } = account;
     const values = [
       ...[id, String(epoch), cookie, token, device.name, device.network],
-      ...[time(startedAt), time(expiresAt), String(this.#limits.max)],
+      ...[time(period.startedAt), time(period.expiresAt), String(this.#limits.max), `{${methods.join()}}`],
     ];
-    const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer";
+    const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer, $10::text[]";
     const call = { call: `start_session($1, $2::integer, ${types})`, values };
     const previous = login && "previous" in login ? login.previous : null;
     const ended = previous ? [{ call: "end_cookie($1::bytea)", values: [bytes(previous)] }] : [];
     const completed = login ? this.#completing(account, login, kind === "cookie" ? "session" : "token") : [];
-    const [session] = await this.#functions.run(call, ...ended, ...completed);
-    return session as string | null;
+    const [session, ...results] = await this.#functions.run(call, ...more, ...ended, ...completed);
+    return session === null ? null : [session as string, ...results.slice(0, more.length)];
   }
 
-  /** A token that was already spent is accepted again for `graceSeconds`. */
-  rotateToken(oldHash: Buffer, newHash: Buffer, expiresAt: number, graceSeconds: number): Promise<Rotation> {
-    const values = [bytes(oldHash), bytes(newHash), this.#functions.now(), time(expiresAt), seconds(graceSeconds)];
-    return this.#functions.call(
-      "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval)",
-      values,
-    );
+  /** A token that was already spent is accepted again by `rules`. Also returns the results of `more`. */
+  async rotateToken(
+    oldHash: Buffer,
+    newHash: Buffer,
+    expiresAt: number,
+    { grace, acceptsParent = false }: ReuseRules,
+    more: readonly Call[] = [],
+  ): Promise<readonly [Rotation, ...results: unknown[]]> {
+    const values = [bytes(oldHash), bytes(newHash), this.#functions.now(), time(expiresAt), seconds(grace)];
+    const call = "rotate_token($1::bytea, $2::bytea, $3::timestamptz, $4::timestamptz, $5::interval, $6::boolean)";
+    const rotating = { call, values: [...values, String(acceptsParent)] };
+    const [rotation, ...results] = await this.#functions.run(rotating, ...more);
+    return [rotation as Rotation, ...results];
   }
 
   /** Postpones the idle timeout of a cookie. Returns null if its session has ended. */

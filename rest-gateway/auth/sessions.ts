@@ -6,7 +6,7 @@ import type { LookupCache } from "../../identity/lookup-cache.ts";
 import { hashOf, newSecret } from "../../identity/secrets.ts";
 import { type Device, deviceOf } from "./device.ts";
 import type { Call } from "./route.ts";
-import type { SessionLogin, SessionRepository } from "./session-repository.ts";
+import { methodsOf, type SessionLogin, type SessionRepository } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 import { admit } from "./tokens.ts";
 import { describeUser } from "./user.ts";
@@ -115,7 +115,8 @@ export class Sessions {
     const startedAt = clock();
     const period = { startedAt, expiresAt: startedAt + maxAge * 1000 };
     const secret = { kind: "cookie", hash: hashOf(cookie) } as const;
-    if ((await repository.start(account, secret, period, device, login)) === null) throw problem("wrong password");
+    const session = { account, secret, period, device, methods: methodsOf(account, login) };
+    if ((await repository.start(session, login)) === null) throw problem("wrong password");
     return cookie;
   }
 

@@ -47,16 +47,25 @@ export class SignIn {
    * Rejects with Problem if the password is right and the code is wrong.
    */
   async admit({ username, password, code }: LoginInput, client: Client): Promise<AdmittedLogin> {
-    const { passwords } = this.#options;
-    const login = await passwords.verify({ login: username }, password, client, WRONG);
+    const login = await this.#verify(username, password, client);
     const { account, attempt } = login;
-    if (account.isDisabled) return this.#refuseDisabled(login, client);
     if (account.hasFactor && code === null) {
       await this.#options.throttle.settle(attempt, false);
       throw problem("second factor needed", { account });
     }
     if (account.hasFactor) await this.#tryCode(login, code!, client, null);
     return { account, attempt, address: client.address };
+  }
+
+  /** As `admit`, but without the code of a second factor: the caller issues only what the password alone may open. */
+  async admitPassword(username: string, password: string, client: Client): Promise<AdmittedLogin> {
+    const { account, attempt } = await this.#verify(username, password, client);
+    return { account, attempt, address: client.address };
+  }
+
+  async #verify(username: string, password: string, client: Client): Promise<VerifiedLogin> {
+    const login = await this.#options.passwords.verify({ login: username }, password, client, WRONG);
+    return login.account.isDisabled ? this.#refuseDisabled(login, client) : login;
   }
 
   /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does, and with "invalid challenge". */

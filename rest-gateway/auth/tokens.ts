@@ -11,7 +11,7 @@ import { deviceOf } from "./device.ts";
 import { noRefreshToken } from "./problem.ts";
 import type { Admission } from "./repository.ts";
 import type { Call } from "./route.ts";
-import type { Rotation } from "./session-repository.ts";
+import { methodsOf, type Rotation } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
 import { describeUser, type User } from "./user.ts";
 
@@ -33,16 +33,14 @@ export type SignInCall = Pick<Call, "request" | "client"> & { readonly auth: Aut
 export async function refresh({ auth, client, body }: Call<"none", z.infer<typeof RefreshBody>>): Promise<TokenPair> {
   const { repository, sessionRows, tokens, clock, settings } = auth;
   const { refreshToken: token } = body;
-  const refreshToken = tokens.issueRefresh(userOf(tokens, token));
+  const refreshToken = tokens.issueRefresh(userOfRefresh(tokens, token));
   const expiresAt = clock() + REFRESH_SECONDS * 1000;
-  const rotation = await sessionRows.rotateToken(
-    hashOf(token),
-    hashOf(refreshToken),
-    expiresAt,
-    settings.jwtRefreshGrace,
-  );
+  const rules = { grace: settings.jwtRefreshGrace };
+  const [rotation] = await sessionRows.rotateToken(hashOf(token), hashOf(refreshToken), expiresAt, rules);
   if (rotation.outcome === "rotated") {
-    const { account, session, startedAt } = rotation;
+    const { account, session, startedAt, aal } = rotation;
+    // A session of /auth/v1 whose code is missing.
+    if (account.hasFactor && aal === 1) throw challengeOf(auth, account);
     return tokens.issuePair(account, { session, signedInAt: Date.parse(startedAt), refreshToken });
   }
   if (rotation.outcome === "reused") {
@@ -98,13 +96,15 @@ export async function startTokens(
   const signedInAt = clock();
   const period = { startedAt: signedInAt, expiresAt: signedInAt + REFRESH_SECONDS * 1000 };
   const secret = { kind: "token", hash: hashOf(refreshToken) } as const;
-  const session = await sessionRows.start(account, secret, period, deviceOf(request, client.address), login);
-  if (session === null) throw problem("wrong password");
-  return tokens.issuePair(account, { session, signedInAt, refreshToken });
+  const device = deviceOf(request, client.address);
+  const session = { account, secret, period, device, methods: methodsOf(account, login) };
+  const started = await sessionRows.start(session, login);
+  if (started === null) throw problem("wrong password");
+  return tokens.issuePair(account, { session: started[0], signedInAt, refreshToken });
 }
 
 /** The user of a refresh token. The database decides later whether the token is still valid. */
-function userOf(tokens: Tokens, token: string): string {
+export function userOfRefresh(tokens: Tokens, token: string): string {
   try {
     const userId = tokens.verifyRefresh(token);
     if (userId === null) throw noRefreshToken();

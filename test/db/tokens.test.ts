@@ -18,7 +18,13 @@ test("start_session stores the hash of a token, once, and returns the id of the 
     const session = await start(db);
     expect(session).toMatch(UUID);
     const rows = await db.owner.rows("select * from auth_private.refresh_tokens");
-    const token = { token_hash: hash(1), session_id: session, expires_at: new Date(LATER), spent_at: null };
+    const token = {
+      token_hash: hash(1),
+      session_id: session,
+      expires_at: new Date(LATER),
+      spent_at: null,
+      parent: null,
+    };
     expect(rows).toEqual([{ ...token, issued_at: expect.any(Date) }]);
     await expect(start(db)).rejects.toMatchObject({ code: "23505" });
   }));

@@ -59,6 +59,16 @@ return auth_api.has_account(user_id);
 comment on function auth.has_account(auth.user_id) is
   'For seeds and imports of the application: whether a user has an account.';
 
+create or replace function auth_private.new_public_id(user_id auth.user_id) returns uuid
+language plpgsql volatile set search_path = '' as $$
+begin
+  if auth_private.base_type('auth.user_id'::regtype) = 'uuid' then return user_id::text::uuid; end if;
+  return gen_random_uuid();
+end $$;
+
+comment on function auth_private.new_public_id(auth.user_id) is
+  'How /auth/v1 names a new user: the id itself, if it is a uuid.';
+
 create or replace function auth.add_account(
   user_id auth.user_id, name text, email text, username text default null, password_hash text default null,
   role text default 'authenticated', disabled_at timestamptz default null,
@@ -68,9 +78,11 @@ language plpgsql volatile set search_path = '' as $$
 declare
   has_username constant boolean := lower(add_account.username) <> lower(add_account.email);
 begin
-  insert into auth_private.accounts (user_id, name, username, username_skeleton, password_hash, role, disabled_at)
+  insert into auth_private.accounts (
+    user_id, public_id, name, username, username_skeleton, password_hash, role, disabled_at)
   values (
     add_account.user_id,
+    auth_private.new_public_id(add_account.user_id),
     add_account.name,
     case when has_username then add_account.username end,
     case when has_username then add_account.username_skeleton end,
@@ -123,9 +135,11 @@ of the application say what they mean.
 $$;
 
 create or replace function auth_api.register(
-  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text)
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text,
+  user_metadata jsonb default '{}')
 returns auth.user_id
 language plpgsql volatile security definer set search_path = '' as $$
+declare new_id auth.user_id;
 begin
   if register.password_hash is null then
     raise not_null_violation using
@@ -134,16 +148,34 @@ begin
       table = 'accounts',
       column = 'password_hash';
   end if;
-  return auth_private.sign_up(
+  new_id := auth_private.sign_up(
     register.fields,
     register.email_skeleton,
     register.username,
     register.username_skeleton,
     register.password_hash);
+  if register.user_metadata <> '{}' then
+    update auth_private.accounts as a
+    set user_metadata = register.user_metadata
+    where a.user_id = new_id;
+  end if;
+  return new_id;
 end $$;
 
-comment on function auth_api.register(jsonb, text, text, text, text) is
+comment on function auth_api.register(jsonb, text, text, text, text, jsonb) is
   'Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id.';
+
+create or replace function auth_private.mark_update() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  new.updated_at := now();
+  return new;
+end $$;
+
+comment on function auth_private.mark_update() is 'Sets when an account was last changed.';
+
+create or replace trigger _100_updated before update on auth_private.accounts
+  for each row execute function auth_private.mark_update();
 
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
 create or replace function auth_private.begin_epoch() returns trigger

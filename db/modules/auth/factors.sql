@@ -56,6 +56,10 @@ begin
   perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
   -- A password alone no longer signs the user in, so what was issued for one ends.
   perform auth_private.end_other_sign_ins(enable_factor.user_id, session, enable_factor.now);
+  update auth_private.sessions as s
+  set methods = auth_private.methods_at('{totp}', enable_factor.now) || s.methods,
+    aal = 2
+  where s.id = enable_factor.session;
   perform auth_api.note_event('mfa_enabled', enable_factor.user_id, address, null, enable_factor.now);
   return true;
 end $$;

@@ -32,10 +32,22 @@ $$;
 
 comment on function auth_private.end_sessions(uuid[], timestamptz) is 'Ends sessions, with all their tokens.';
 
+create or replace function auth_private.methods_at(methods text[], now timestamptz) returns jsonb
+language sql stable set search_path = ''
+return (
+  select coalesce(
+    jsonb_agg(
+      jsonb_build_object('method', m.method, 'timestamp', extract(epoch from now)::bigint) order by m.place),
+    '[]')
+  from unnest(methods) with ordinality as m (method, place));
+
+comment on function auth_private.methods_at(text[], timestamptz) is
+  'How a user has proved who they are, as tokens say it: [{method, timestamp}].';
+
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_session(
   user_id auth.user_id, epoch integer, cookie_hash bytea, token_hash bytea, device text, network cidr,
-  now timestamptz, expires_at timestamptz, max integer)
+  now timestamptz, expires_at timestamptz, max integer, methods text[] default '{}')
 returns uuid
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
@@ -45,7 +57,7 @@ declare
 begin
   -- An account that has changed since the password was checked does not sign in.
   insert into auth_private.sessions as s (
-    user_id, epoch, cookie_hash, device, network, started_at, seen_at, expires_at)
+    user_id, epoch, cookie_hash, device, network, started_at, seen_at, expires_at, methods, aal)
   select
     a.user_id,
     a.epoch,
@@ -54,7 +66,9 @@ begin
     start_session.network,
     start_session.now,
     start_session.now,
-    start_session.expires_at
+    start_session.expires_at,
+    auth_private.methods_at(start_session.methods, start_session.now),
+    case when 'totp' = any (start_session.methods) then 2 else 1 end
   from auth_private.accounts as a
   where a.user_id = start_session.user_id
     and a.epoch = start_session.epoch
@@ -68,6 +82,8 @@ begin
     started_at = excluded.started_at,
     seen_at = excluded.seen_at,
     expires_at = excluded.expires_at,
+    methods = excluded.methods,
+    aal = excluded.aal,
     kept_at = null
   returning s.id into session_id;
   if not found then return null; end if;
@@ -90,10 +106,12 @@ begin
 end $$;
 
 comment on function
-  auth_api.start_session(auth.user_id, integer, bytea, bytea, text, cidr, timestamptz, timestamptz, integer) is $$
+  auth_api.start_session(
+    auth.user_id, integer, bytea, bytea, text, cidr, timestamptz, timestamptz, integer, text[]) is $$
 Starts a session of an account that was found in this epoch, and returns its id: with a cookie, which ends the session
 that the user has with another cookie, or with a first refresh token, each by its SHA-256. Beyond `max` sessions, those
-end that were used longest ago. Null if the account has changed since, or is disabled.
+end that were used longest ago. `methods` are how the user has proved who they are, newest first. Null if the account
+has changed since, or is disabled.
 $$;
 
 create or replace function auth_api.touch_session(cookie_hash bytea, now timestamptz, idle interval) returns json

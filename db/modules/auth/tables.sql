@@ -41,13 +41,21 @@ create table auth_private.accounts (
   -- already has it.
   username_skeleton text,
   email_confirmed_at timestamptz, -- null until the user has shown that the login e-mail is theirs
+  public_id     uuid not null default gen_random_uuid(), -- how /auth/v1 names the user; the id itself, if it is a uuid
+  user_metadata jsonb not null default '{}', -- what the user says about themselves; no rule may trust it
+  app_metadata  jsonb not null default '{}', -- what the service key says about the user
+  updated_at    timestamptz not null default now(),
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
   constraint accounts_password_hash_format check (password_hash like '$argon2id$%'),
-  constraint accounts_name_length check (name ~ '\S' and char_length(name) <= 200)
+  constraint accounts_name_length check (name ~ '\S' and char_length(name) <= 200),
+  constraint accounts_metadata_objects check (
+    jsonb_typeof(user_metadata) = 'object' and jsonb_typeof(app_metadata) = 'object')
 );
+-- Looking up the user of a request of an administrator at /auth/v1.
+create unique index accounts_public_id_key on auth_private.accounts (public_id);
 -- Looking up the account of a login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
 -- Two accounts never have usernames that look alike.
@@ -129,6 +137,8 @@ create table auth_private.sessions (
   seen_at     timestamptz not null, -- the last request with the cookie, or the last refresh
   expires_at  timestamptz not null, -- the end of its maximum duration, or of its refresh token
   revoked_at  timestamptz, -- null while it is valid; a session with a cookie is deleted instead
+  methods     jsonb not null default '[]', -- how the user has proved who they are: [{method, timestamp}], newest first
+  aal         smallint not null default 1, -- 2 if a second factor was one of them
   kept_at     timestamptz, -- when it was moved to a new epoch: its access tokens of the previous epoch stay valid
 
   constraint sessions_cookie_hash_length check (octet_length(cookie_hash) = 32),
@@ -154,10 +164,13 @@ create table auth_private.refresh_tokens (
   session_id uuid not null references auth_private.sessions on delete cascade,
   issued_at  timestamptz not null default now(),
   expires_at timestamptz not null,
-  spent_at   timestamptz, -- null until it was used
+  spent_at   timestamptz, -- null until it was used; -infinity if its parent was used again instead
+  parent     bytea, -- the token that it was exchanged for, by its SHA-256
 
   constraint refresh_tokens_token_hash_length check (octet_length(token_hash) = 32)
 );
+-- The tokens that followed from one.
+create index refresh_tokens_parent_idx on auth_private.refresh_tokens (parent) where parent is not null;
 -- The tokens of a session.
 create index refresh_tokens_session_id_idx on auth_private.refresh_tokens (session_id);
 -- Deleting expired tokens.

@@ -1,12 +1,24 @@
+create or replace function auth_private.has_unused_child(token_hash bytea) returns boolean
+language sql stable set search_path = '' as $$
+  select coalesce(bool_and(t.spent_at is null or t.spent_at = '-infinity'), false)
+  from auth_private.refresh_tokens as t
+  where t.parent = has_unused_child.token_hash
+$$;
+
+comment on function auth_private.has_unused_child(bytea) is
+  'Whether a refresh token was exchanged for tokens of which none was used.';
+
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.rotate_token(
-  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval)
+  old_hash bytea, new_hash bytea, now timestamptz, expires_at timestamptz, grace interval,
+  accepts_parent boolean default false)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   token auth_private.refresh_tokens;
   session auth_private.sessions;
   account json;
+  is_late boolean;
 begin
   select *
   into token
@@ -36,7 +48,17 @@ begin
     return json_build_object('outcome', 'revoked', 'userId', session.user_id::text);
   end if;
   -- Without a grace period reuse is rejected even if the clock of the other process is ahead.
-  if token.spent_at is not null and greatest(rotate_token.now - token.spent_at, '0') >= grace then
+  is_late := case
+    when token.spent_at is null then false
+    when token.spent_at = '-infinity' then true
+    else greatest(rotate_token.now - token.spent_at, '0') >= grace
+  end;
+  if is_late and accepts_parent and auth_private.has_unused_child(old_hash) then
+    -- The client has not received the next token. If that is used later, one of the two was stolen.
+    update auth_private.refresh_tokens as t
+    set spent_at = '-infinity'
+    where t.parent = old_hash;
+  elsif is_late then
     -- The token was stolen: the thief and the user both have to sign in again.
     update auth_private.sessions as s
     set revoked_at = rotate_token.now
@@ -51,8 +73,8 @@ begin
   set spent_at = rotate_token.now
   where t.token_hash = old_hash
     and t.spent_at is null;
-  insert into auth_private.refresh_tokens (token_hash, session_id, expires_at)
-  values (new_hash, session.id, rotate_token.expires_at);
+  insert into auth_private.refresh_tokens (token_hash, session_id, expires_at, parent)
+  values (new_hash, session.id, rotate_token.expires_at, old_hash);
   update auth_private.sessions as s
   set seen_at = greatest(s.seen_at, rotate_token.now),
     expires_at = greatest(s.expires_at, rotate_token.expires_at)
@@ -62,12 +84,15 @@ begin
     'userId', session.user_id::text,
     'session', session.id,
     'startedAt', session.started_at,
+    'methods', session.methods,
+    'aal', session.aal,
     'account', account);
 end $$;
 
-comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval) is $$
+comment on function auth_api.rotate_token(bytea, bytea, timestamptz, timestamptz, interval, boolean) is $$
 Exchanges a refresh token for the next of its session: {outcome, userId, session, startedAt, account}, where outcome is
-rotated, unknown, revoked, expired, or reused: a token that was spent before the grace period revokes its whole session.
+rotated, unknown, revoked, expired, or reused: a token that was spent before the grace period ends its session, unless
+`accepts_parent` and none of the tokens that it was exchanged for was used.
 $$;
 
 create or replace function auth_api.account_state(user_id auth.user_id, since timestamptz) returns json

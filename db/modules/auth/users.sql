@@ -1,0 +1,141 @@
+create or replace function auth_private.identities_of(account auth_private.accounts, email text) returns jsonb
+language sql stable set search_path = '' as $$
+  -- The password is the identity "email". Its id is that of the user, because there is one.
+  select coalesce(jsonb_agg(each.identity order by each.created_at), '[]')
+  from (
+    select account.created_at, jsonb_build_object(
+        'identity_id', account.public_id,
+        'id', account.public_id,
+        'user_id', account.public_id,
+        'identity_data', jsonb_build_object(
+          'sub', account.public_id,
+          'email', email,
+          'email_verified', account.email_confirmed_at is not null,
+          'phone_verified', false),
+        'provider', 'email',
+        'email', email,
+        'created_at', account.created_at,
+        'updated_at', account.updated_at) as identity
+    where account.password_hash is not null
+    union all
+    select i.linked_at, jsonb_build_object(
+        'identity_id', i.id,
+        'id', i.subject,
+        'user_id', account.public_id,
+        'identity_data', jsonb_strip_nulls(jsonb_build_object('sub', i.subject, 'email', i.email)),
+        'provider', i.provider,
+        'email', coalesce(i.email, ''),
+        'last_sign_in_at', i.used_at,
+        'created_at', i.linked_at,
+        'updated_at', coalesce(i.used_at, i.linked_at))
+    from auth_private.identities as i
+    where i.user_id = account.user_id
+  ) as each
+$$;
+
+comment on function auth_private.identities_of(auth_private.accounts, text) is
+  'What an account signs in with, oldest first, as /auth/v1 shows it.';
+
+-- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_api.public_user(user_id auth.user_id) returns json
+language sql stable security definer set search_path = '' as $$
+  select to_json(jsonb_strip_nulls(jsonb_build_object(
+      'id', a.public_id,
+      'aud', 'authenticated',
+      'role', a.role,
+      'email', coalesce(e.email, ''),
+      'phone', '',
+      'email_confirmed_at', a.email_confirmed_at,
+      'confirmed_at', a.email_confirmed_at,
+      'last_sign_in_at', (
+        select max(s.started_at) from auth_private.sessions as s where s.user_id = public_user.user_id),
+      'banned_until', case when a.disabled_at is not null then 'infinity'::timestamptz end,
+      'is_anonymous', false,
+      'created_at', a.created_at,
+      'updated_at', a.updated_at))
+    || jsonb_build_object(
+      'app_metadata', a.app_metadata || jsonb_strip_nulls(jsonb_build_object(
+        'provider', i.identities -> 0 ->> 'provider',
+        'providers', (
+          select jsonb_agg(each.provider order by each.place)
+          from (
+            select n.identity ->> 'provider' as provider, min(n.place) as place
+            from jsonb_array_elements(i.identities) with ordinality as n (identity, place)
+            group by 1
+          ) as each))),
+      'user_metadata', a.user_metadata,
+      'identities', i.identities))
+  from auth_private.accounts as a
+  left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+  cross join lateral (select auth_private.identities_of(a, e.email) as identities) as i
+  where a.user_id = public_user.user_id
+$$;
+
+comment on function auth_api.public_user(auth.user_id) is
+  'A user as /auth/v1 shows it; null for a user without an account.';
+
+create or replace function auth_api.signed_in_user(user_id auth.user_id, session uuid) returns json
+language sql stable security definer set search_path = '' as $$
+  select json_build_object(
+    'user', auth_api.public_user(s.user_id),
+    'account', auth_api.account_of(s.user_id),
+    'aal', s.aal,
+    'startedAt', s.started_at)
+  from auth_private.sessions as s
+  join auth_private.accounts as a on a.user_id = s.user_id and a.epoch = s.epoch
+  where s.id = signed_in_user.session
+    and s.user_id = signed_in_user.user_id
+    and s.revoked_at is null
+    and a.disabled_at is null
+$$;
+
+comment on function auth_api.signed_in_user(auth.user_id, uuid) is
+  'The user of a session, {user, account, aal, startedAt}; null if it has ended.';
+
+create or replace function auth_api.merge_user_metadata(user_id auth.user_id, changes jsonb, max integer)
+returns boolean
+language sql volatile security definer set search_path = '' as $$
+  with merged as (
+    update auth_private.accounts as a
+    set user_metadata = m.metadata
+    from (
+      select b.user_id, coalesce(jsonb_object_agg(each.key, each.value), '{}') as metadata
+      from auth_private.accounts as b
+      left join jsonb_each(b.user_metadata || merge_user_metadata.changes) as each
+        on each.value <> 'null' or not merge_user_metadata.changes ? each.key
+      where b.user_id = merge_user_metadata.user_id
+      group by b.user_id
+    ) as m
+    where a.user_id = m.user_id
+      and octet_length(m.metadata::text) <= merge_user_metadata.max
+    returning true
+  )
+  select exists (select from merged)
+$$;
+
+comment on function auth_api.merge_user_metadata(auth.user_id, jsonb, integer) is $$
+Changes the metadata that a user writes: each key that is null is deleted. False if it would have more than `max` bytes.
+$$;
+
+create or replace function auth_api.set_password(
+  user_id auth.user_id, old_hash text, password_hash text, session uuid, address inet, now timestamptz)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  if not auth_private.lock_account(set_password.user_id, old_hash)
+    or not auth_private.lock_sign_in(set_password.user_id, session)
+  then return false; end if;
+  -- Read by note_account_change.
+  perform set_config('request.address', coalesce(host(set_password.address), ''), true);
+  update auth_private.accounts as a
+  set password_hash = set_password.password_hash
+  where a.user_id = set_password.user_id;
+  -- The new password has begun an epoch; another one keeps this session.
+  perform auth_private.end_other_sign_ins(set_password.user_id, session, set_password.now);
+  return true;
+end $$;
+
+comment on function auth_api.set_password(auth.user_id, text, text, uuid, inet, timestamptz) is $$
+Sets another password, and ends all sessions of the user but this one. False if the old password has changed since it
+was verified, the session has ended or the account is disabled.
+$$;

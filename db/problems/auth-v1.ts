@@ -1,0 +1,22 @@
+import type { Row } from "./reasons.ts";
+
+/** What only `/auth/v1` refuses. The texts are those of its wire, which clients compare. */
+export const AUTH_V1 = {
+  "bearer required": [401, "AUTH_REQUIRED", "This endpoint requires a valid Bearer token"],
+  "token without session": [403, "INVALID_TOKEN", "invalid JWT: unable to parse or verify signature, {why}"],
+  "session ended": [403, "VERIFICATION_FAILED", "Session from session_id claim in JWT does not exist"],
+  "refresh token reused": [400, "VERIFICATION_FAILED", "Invalid Refresh Token: Already Used"],
+  "user exists": [422, "RESOURCE_CONFLICT", "User already registered"],
+  "weak password": [422, "VALIDATION_ERROR", "Password is too weak"],
+  "same password": [422, "VALIDATION_ERROR", "New password should be different from the old password."],
+  "current password wrong": [400, "PERMISSION_DENIED", "Current password is not valid"],
+  "reauthentication needed": [
+    400,
+    "PASSWORD_REQUIRED",
+    "The sign-in is older than {seconds} seconds: sign in again, or send current_password",
+  ],
+  "second factor not proved": [401, "MFA_REQUIRED", "AAL2 session is required to update the user when MFA is enabled."],
+  "metadata of administrators": [403, "PERMISSION_DENIED", "Updating app_metadata requires admin privileges"],
+  "phones off": [400, "VALIDATION_ERROR", "Phone numbers are not supported"],
+  "anonymous users off": [422, "VALIDATION_ERROR", "Anonymous sign-ins are disabled"],
+} as const satisfies Readonly<Record<string, Row>>;

@@ -1,0 +1,51 @@
+import type { IncomingMessage } from "node:http";
+import { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import { type BodyLimits, readBytes } from "../../../http/pipeline/body.ts";
+import { parseBody } from "../../conventions/json-body.ts";
+import { invalid } from "./problem.ts";
+
+// The request bodies of /auth/v1. Unknown fields are ignored, and null is the same as a missing field.
+
+const text = (max: number) =>
+  z
+    .string()
+    .max(max)
+    .refine((value) => value.isWellFormed() && !value.includes("\0"))
+    .nullish();
+
+/** Characters of an e-mail. */
+const MAX_EMAIL = 255;
+const MAX_PASSWORD = 1024;
+const MAX_TOKEN = 4096;
+const email = text(MAX_EMAIL);
+const password = text(MAX_PASSWORD);
+const metadata = z.record(z.string(), z.unknown()).nullish();
+
+export const SignUp = z.object({ email, phone: text(MAX_EMAIL), password, data: metadata });
+export const PasswordGrant = z.object({ email, phone: text(MAX_EMAIL), password });
+export const RefreshGrant = z.object({ refresh_token: text(MAX_TOKEN) });
+export const UserChange = z.object({
+  email,
+  phone: text(MAX_EMAIL),
+  password,
+  current_password: password,
+  nonce: text(MAX_EMAIL),
+  data: metadata,
+  app_metadata: metadata,
+});
+
+/** Rejects with Problem. An empty body counts as `{}`. */
+export async function readAuthBody<Body>(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  schema: z.ZodType<Body>,
+): Promise<Body> {
+  const bytes = await readBytes(request, limits.size);
+  const sent = bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits);
+  const result = schema.safeParse(sent);
+  if (result.success) return result.data;
+  const { path, message } = result.error.issues[0]!;
+  if (path.length === 0) throw problem("not an object");
+  throw invalid(`${path.join(".")}: ${message}`);
+}

@@ -1,0 +1,49 @@
+import type { Request, Response } from "express";
+import { isRefusal, problem } from "../../../db/problems/problem.ts";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
+import type { Auth } from "../auth.ts";
+import type { Client } from "../throttle.ts";
+import type { SignedInUser } from "./repository.ts";
+
+/** A request to `/auth/v1`. */
+export type AuthCall = {
+  readonly auth: Auth;
+  readonly request: Request;
+  readonly response: Response;
+  readonly client: Required<Client>;
+};
+
+/** A user and the session of their access token, as the database has them. */
+export type SignedIn = SignedInUser & { readonly userId: string; readonly session: string };
+
+/** The user of the access token. Rejects with Problem. */
+export async function signedInOf(call: AuthCall): Promise<SignedIn> {
+  const { userId, session } = await subjectOf(call);
+  const found = session === null ? null : await call.auth.publicUsers.signedInUser(userId, session);
+  if (found === null || session === null) throw problem("session ended");
+  return { ...found, userId, session };
+}
+
+type Subject = { readonly userId: string; readonly session: string | null };
+
+async function subjectOf({ auth, request }: AuthCall): Promise<Subject> {
+  const { bearer } = identityOf(request).credentials;
+  if (bearer === null) throw problem("bearer required");
+  const caller = await verified(async () => auth.callers.callerOf({ bearer }, request));
+  const { claims, credential, external, limited } = caller!;
+  if (limited !== undefined) return limited;
+  if (typeof claims.sub !== "string" || credential?.kind !== "token" || external !== undefined)
+    throw problem("token without session", { why: "missing sub claim" });
+  return { userId: claims.sub, session: typeof claims.sid === "string" ? claims.sid : null };
+}
+
+/** A refused token is one of this wire's errors; a problem of the database is not. */
+async function verified<Found>(verify: () => Promise<Found>): Promise<Found> {
+  try {
+    return await verify();
+  } catch (error) {
+    if (!isRefusal(error) || error.status >= 500) throw error;
+    if (error.reason === "revoked token") throw problem("session ended");
+    throw problem("token without session", { why: error.message });
+  }
+}

@@ -1,0 +1,75 @@
+import type { Response } from "express";
+import { problemOf } from "../../../db/errors.ts";
+import { Problem, problem } from "../../../db/problems/problem.ts";
+import { REASONS, type Reason } from "../../../db/problems/reasons.ts";
+
+/** A request that breaks a rule, in the words of the wire. */
+export const invalid = (message: string) => problem("invalid fields", { message });
+
+/** Status and message are those of the reason unless they are given. */
+type Row = readonly [code: string, status?: number, message?: string];
+
+const NO_REFRESH_TOKEN: Row = ["refresh_token_not_found", 400, "Invalid Refresh Token: Refresh Token Not Found"];
+const NO_JSON: Row = ["bad_json", 400, "Could not parse request body as JSON"];
+
+/** The codes of the wire, by our reasons. Source: the server of Supabase Auth. */
+const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
+  "wrong password": ["invalid_credentials", 400, "Invalid login credentials"],
+  "account disabled": ["user_banned", 400, "User is banned"],
+  "too many attempts": ["over_request_rate_limit"],
+  "too many registrations": ["over_request_rate_limit"],
+  "bearer required": ["no_authorization"],
+  "bad key": ["no_authorization"],
+  "token without session": ["bad_jwt"],
+  "session ended": ["session_not_found"],
+  "revoked token": ["session_not_found", 403, REASONS["session ended"][2]],
+  "invalid refresh token": NO_REFRESH_TOKEN,
+  "no refresh token": NO_REFRESH_TOKEN,
+  "revoked refresh token": NO_REFRESH_TOKEN,
+  "refresh token reused": ["refresh_token_already_used"],
+  "expired refresh token": ["session_expired", 400, "Invalid Refresh Token: Session Expired"],
+  "invalid JSON": NO_JSON,
+  "not an object": NO_JSON,
+  "unsupported body": NO_JSON,
+  "user exists": ["user_already_exists"],
+  "email taken": ["email_exists", 422, "A user with this email address has already been registered"],
+  "email malformed": ["validation_failed", 400, "Unable to validate email address: invalid format"],
+  "weak password": ["weak_password"],
+  "same password": ["same_password"],
+  "current password wrong": ["current_password_invalid"],
+  "reauthentication needed": ["reauthentication_needed"],
+  "second factor not proved": ["insufficient_aal"],
+  "metadata of administrators": ["not_admin"],
+  "phones off": ["phone_provider_disabled"],
+  "anonymous users off": ["anonymous_provider_disabled"],
+};
+
+/** The codes of other reasons, by status. */
+const BY_STATUS: Readonly<Record<number, string>> = { 409: "conflict", 413: "request_entity_too_large" };
+
+/** The version of the wire from which `code` is a text. */
+const VERSION = "2024-01-01";
+const VERSION_HEADER = "X-Supabase-Api-Version";
+
+/** Sends an error in the format of the version that the client has asked for. */
+export function sendAuthProblem(response: Response, refused: Problem, asked: string | undefined): void {
+  const [code = BY_STATUS[refused.status] ?? "validation_failed", status = refused.status, message = refused.message] =
+    ROWS[refused.reason] ?? [];
+  const { retryAfter, members } = refused.more;
+  if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
+  response.status(status).set("X-Sb-Error-Code", code);
+  if (asked === undefined || asked < VERSION) {
+    response.json({ code: status, error_code: code, msg: message, ...members });
+  } else response.set(VERSION_HEADER, VERSION).json({ code, message, ...members });
+}
+
+/** Throws the problem of a rule of the database that the application or a hook has raised. */
+export function refuseUser(raised: unknown): never {
+  const { code, message = "" } = raised as { readonly code?: string; readonly message?: string };
+  if (code === "23505") throw problem("user exists");
+  if (code === "23514" && /e-?mail/i.test(message)) throw problem("email malformed");
+  throw problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null }) ?? raised;
+}
+
+/** Whether an error is for the client. */
+export const isForClient = (error: unknown): error is Problem => error instanceof Problem && error.status < 500;

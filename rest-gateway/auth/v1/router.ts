@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { type Request, type RequestHandler, Router } from "express";
+import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
+import { ClientGone } from "../../../http/pipeline/response.ts";
+import type { Auth } from "../auth.ts";
+import type { AuthCall } from "./call.ts";
+import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
+import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
+import { changeUser, logOut, readUser } from "./user.ts";
+
+type Handler = (call: AuthCall) => Promise<unknown> | object;
+
+/** The routes of `/auth/v1`, the wire of Supabase Auth. Undefined is answered with 204. */
+const ROUTES: Readonly<Record<string, Handler>> = {
+  "GET /health": () => ({ version: VERSION, name: "content-service", description: "Accounts and sign-in" }),
+  "GET /settings": readSettings,
+  "GET /.well-known/jwks.json": readKeys,
+  "POST /signup": signUp,
+  "POST /token": (call) => grantOf(call.request)(call),
+  "GET /user": readUser,
+  "PUT /user": changeUser,
+  "POST /logout": logOut,
+};
+
+const GRANTS: Readonly<Record<string, Handler>> = {
+  password: grantByPassword,
+  refresh_token: grantByRefreshToken,
+};
+
+function grantOf({ query }: Request): Handler {
+  const name = String(query.grant_type ?? "");
+  if (Object.hasOwn(GRANTS, name)) return GRANTS[name]!;
+  throw invalid("unsupported_grant_type");
+}
+
+const VERSION: string = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8")).version;
+
+/** `GET /settings`: which ways to sign in this service has. */
+function readSettings({ auth }: AuthCall): object {
+  const providers = auth.federated.providers.list().map(({ settings }) => [settings.name, true]);
+  return {
+    external: { ...Object.fromEntries(providers), email: true, phone: false, anonymous_users: false },
+    disable_signup: false,
+    mailer_autoconfirm: true,
+    phone_autoconfirm: false,
+    sms_provider: "",
+    saml_enabled: false,
+    passkeys_enabled: false,
+  };
+}
+
+function readKeys({ auth, response }: AuthCall): object {
+  response.set("Cache-Control", "public, max-age=600");
+  return auth.tokens.jwks();
+}
+
+/** Serves `/auth/v1`; other methods get 405, and other paths 404. */
+export function authV1Router(auth: Auth): Router {
+  const methods = new Map<string, Record<string, RequestHandler>>();
+  for (const [key, handler] of Object.entries(ROUTES)) {
+    const [method, path] = key.split(" ") as [string, string];
+    methods.set(path, { ...methods.get(path), [method]: handlerOf(auth, handler) });
+  }
+  const router = Router({ strict: true, caseSensitive: true });
+  for (const [path, handlers] of methods)
+    router.all(`/auth/v1${path.replace(/\{(\w+)\}/g, ":$1")}`, byMethod(handlers as Methods));
+  return router;
+}
+
+function handlerOf(auth: Auth, handler: Handler): RequestHandler {
+  return async (request, response) => {
+    response.set("Cache-Control", "no-store");
+    const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
+    try {
+      const sent = await handler({ auth, request, response, client });
+      if (response.headersSent) return;
+      if (sent === undefined) response.status(204).end();
+      else response.json(sent);
+    } catch (error) {
+      if (!isForClient(error)) throw error;
+      sendAuthProblem(response, error, request.get("X-Supabase-Api-Version"));
+    }
+  };
+}

@@ -1,0 +1,82 @@
+import { problem } from "../../../db/problems/problem.ts";
+import type { Account } from "../../../identity/account.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
+import type { Auth } from "../auth.ts";
+import { deviceOf } from "../device.ts";
+import type { Admission } from "../repository.ts";
+import type { Method, UsedMethod } from "../session-repository.ts";
+import type { AuthCall } from "./call.ts";
+import type { PublicUser } from "./repository.ts";
+
+/** Tokens and the user, as the wire has them. */
+export type SessionAnswer = {
+  readonly access_token: string;
+  readonly token_type: "bearer";
+  readonly expires_in: number;
+  /** Seconds since 1970. */
+  readonly expires_at: number;
+  readonly refresh_token: string;
+  readonly user: PublicUser;
+};
+
+/** A session, and what its tokens say about it. */
+export type Issued = {
+  readonly account: Account;
+  readonly user: PublicUser;
+  readonly session: string;
+  readonly signedInAt: number;
+  readonly methods: readonly UsedMethod[];
+  readonly aal: 1 | 2;
+  readonly refreshToken: string;
+};
+
+/** Starts a session. With `login`, its attempt is settled and the login is recorded. Rejects with Problem. */
+export async function startAuthSession(
+  { auth, request, client }: AuthCall,
+  account: Account,
+  method: Method,
+  login?: Admission,
+): Promise<SessionAnswer> {
+  const { sessionRows, tokens, clock, publicUsers } = auth;
+  const refreshToken = tokens.issueRefresh(account.id);
+  const startedAt = clock();
+  const period = { startedAt, expiresAt: startedAt + REFRESH_SECONDS * 1000 };
+  const secret = { kind: "token", hash: hashOf(refreshToken) } as const;
+  const device = deviceOf(request, client.address);
+  const session = { account, secret, period, device, methods: [method] };
+  const started = await sessionRows.start(session, login, [publicUsers.reading(account.id)]);
+  if (started === null) throw problem("wrong password");
+  const [id, user] = started as readonly [string, PublicUser];
+  const methods = [{ method, timestamp: Math.floor(startedAt / 1000) }];
+  return issueSession(auth, { account, user, session: id, signedInAt: startedAt, methods, aal: 1, refreshToken });
+}
+
+/** The tokens of a session. Until the code of an enabled second factor is right, they open only `/auth/v1`. */
+export function issueSession(auth: Auth, issued: Issued): SessionAnswer {
+  const { account, session, signedInAt, methods, aal, refreshToken } = issued;
+  const { settings, tokens, clock } = auth;
+  const user = shownUser(issued.user);
+  const claims = {
+    ...account.claims,
+    ...(settings.jwtAud === "" && { aud: "authenticated" }),
+    ...{ email: user.email, phone: "", app_metadata: user.app_metadata, user_metadata: user.user_metadata },
+    ...{ aal: `aal${aal}`, amr: methods, session_id: session, is_anonymous: user.is_anonymous },
+  };
+  const isLimited = account.hasFactor && aal === 1 && settings.mfaAal1 === "limited";
+  const pair = tokens.issuePair({ ...account, claims }, { session, signedInAt, refreshToken, isLimited });
+  return {
+    access_token: pair.accessToken,
+    token_type: "bearer",
+    expires_in: pair.expiresIn,
+    expires_at: Math.floor(clock() / 1000) + pair.expiresIn,
+    refresh_token: pair.refreshToken,
+    user,
+  };
+}
+
+/** While e-mails need no confirmation, clients see each as confirmed at sign-up. */
+export function shownUser(user: PublicUser): PublicUser {
+  const confirmed = user.email_confirmed_at ?? (user.email === "" ? undefined : user.created_at);
+  return confirmed === undefined ? user : { ...user, email_confirmed_at: confirmed, confirmed_at: confirmed };
+}

@@ -1,0 +1,101 @@
+import { problem } from "../../../db/problems/problem.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
+import { loginEmailFault } from "../login-names.ts";
+import { passwordFaults } from "../passwords.ts";
+import { userOfRefresh } from "../tokens.ts";
+import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
+import type { AuthCall } from "./call.ts";
+import { invalid, refuseUser } from "./problem.ts";
+import type { PublicUser } from "./repository.ts";
+import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts";
+
+/** `POST /signup` with an e-mail and a password: creates a user, and signs the user in. */
+export async function signUp(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request, client } = call;
+  const { email, phone, password, data } = await readAuthBody(request, auth.limits, SignUp);
+  if (phone) throw problem("phones off");
+  if (!email && !password) throw problem("anonymous users off");
+  if (!email) throw invalid("To signup, please provide your email");
+  if (!password) throw invalid("Signup requires a valid password");
+  const address = requireEmail(email);
+  requireStrong(password);
+  const metadata = data ?? {};
+  requireSmall(metadata, auth.settings.userMetadataBytes);
+  const user = { columns: { name: nameOf(address, metadata), email: address }, username: null, metadata };
+  const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
+  return startAuthSession(call, (await auth.repository.accountOf(id))!, "password");
+}
+
+/** `POST /token?grant_type=password` */
+export async function grantByPassword(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request, client } = call;
+  const { email, phone, password } = await readAuthBody(request, auth.limits, PasswordGrant);
+  if (phone) throw problem("phones off");
+  if (!email || !password) throw problem("wrong password");
+  const login = await auth.signIn.admitPassword(email, password, client);
+  return startAuthSession(call, login.account, "password", login);
+}
+
+/** `POST /token?grant_type=refresh_token` */
+export async function grantByRefreshToken({ auth, request, client }: AuthCall): Promise<SessionAnswer> {
+  const { repository, sessionRows, tokens, clock, settings, publicUsers } = auth;
+  const { refresh_token: token } = await readAuthBody(request, auth.limits, RefreshGrant);
+  if (!token) throw invalid("refresh_token required");
+  const userId = userOfRefresh(tokens, token);
+  const refreshToken = tokens.issueRefresh(userId);
+  const expiresAt = clock() + REFRESH_SECONDS * 1000;
+  const grace = settings.jwtRefreshGrace;
+  const [rotation, user] = await sessionRows.rotateToken(
+    hashOf(token),
+    hashOf(refreshToken),
+    expiresAt,
+    // Clients that have not received an answer send the token again, until the next one is used.
+    { grace, acceptsParent: grace > 0 },
+    [publicUsers.reading(userId)],
+  );
+  if (rotation.outcome === "rotated") {
+    const signedInAt = Date.parse(rotation.startedAt);
+    return issueSession(auth, { ...rotation, user: user as PublicUser, signedInAt, refreshToken });
+  }
+  if (rotation.outcome === "reused") {
+    auth.forget(rotation.userId);
+    await repository.note({ event: "token_reused", userId: rotation.userId, address: client.address });
+    throw problem("refresh token reused");
+  }
+  throw problem(rotation.outcome === "expired" ? "expired refresh token" : "revoked refresh token");
+}
+
+/** Lower case, as this wire has e-mails. Throws Problem. */
+export function requireEmail(email: string): string {
+  const address = email.toLowerCase();
+  // The format is a constraint of the database, too.
+  if (/^[^@\s]+@[^@\s]+\.[^@\s]+$/.test(address) && loginEmailFault(address) === null) return address;
+  throw problem("email malformed");
+}
+
+/** Throws Problem for a password that breaks a rule. */
+export function requireStrong(password: string): void {
+  const faults = passwordFaults(password, "Password");
+  if (faults.length === 0) return;
+  const reasons = [...new Set(faults.map((fault) => (/ (at least|at most) /.test(fault) ? "length" : "characters")))];
+  throw problem("weak password", { message: faults.join(". "), members: { weak_password: { reasons } } });
+}
+
+/** Metadata is in every access token. Throws Problem. */
+export function requireSmall(metadata: object, max: number): void {
+  if (Buffer.byteLength(JSON.stringify(metadata)) > max) throw tooLarge(max);
+}
+
+export const tooLarge = (max: number) => invalid(`data must have at most ${max} bytes`);
+
+/** Characters of a name. */
+const MAX_NAME = 200;
+
+/** The name of a user who has not said it is what stands before the @. */
+function nameOf(email: string, metadata: Readonly<Record<string, unknown>>): string {
+  const [name] = [metadata.name, metadata.full_name, metadata.user_name].filter(
+    (value): value is string => typeof value === "string" && /\S/.test(value),
+  );
+  return (name ?? email.slice(0, email.indexOf("@"))).slice(0, MAX_NAME);
+}

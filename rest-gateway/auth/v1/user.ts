@@ -1,0 +1,96 @@
+import { problem } from "../../../db/problems/problem.ts";
+import type { Account } from "../../../identity/account.ts";
+import type { Auth } from "../auth.ts";
+import type { Scope } from "../own-sessions.ts";
+import { emailRefused, refuseRaised } from "../problem.ts";
+import { readAuthBody, UserChange } from "./bodies.ts";
+import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { invalid } from "./problem.ts";
+import type { PublicUser } from "./repository.ts";
+import { shownUser } from "./session.ts";
+import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
+
+/** `GET /user` */
+export const readUser = async (call: AuthCall): Promise<PublicUser> => shownUser((await signedInOf(call)).user);
+
+/** `PUT /user`: changes the password, the e-mail or the metadata of the user. */
+export async function changeUser(call: AuthCall): Promise<PublicUser> {
+  const { auth, request, client } = call;
+  const signedIn = await signedInOf(call);
+  const sent = await readAuthBody(request, auth.limits, UserChange);
+  if (sent.phone) throw problem("phones off");
+  if (sent.app_metadata) throw problem("metadata of administrators");
+  requireSecondFactor(signedIn);
+  const email = sent.email ? requireEmail(sent.email) : null;
+  const changesEmail = email !== null && email !== signedIn.user.email;
+  if (sent.password) requireStrong(sent.password);
+  if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);
+  if (sent.password) await changePassword(call, signedIn, sent.password);
+  if (changesEmail) {
+    const outcome = await auth.repository.changeEmail(signedIn.userId, email, client.address).catch(refuseRaised);
+    if (outcome !== "changed") throw emailRefused(outcome);
+  }
+  if (sent.data) {
+    const max = auth.settings.userMetadataBytes;
+    const merge = auth.publicUsers.mergeMetadata(signedIn.userId, sent.data, max);
+    if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
+  }
+  auth.forget(signedIn.userId);
+  return shownUser((await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user);
+}
+
+/** A password alone changes nothing of an account with a second factor. Throws Problem. */
+export function requireSecondFactor({ account, aal }: SignedIn): void {
+  if (account.hasFactor && aal === 1) throw problem("second factor not proved");
+}
+
+/** A stolen token is not enough to take an account over: requires a recent sign-in, or the current password. */
+export async function requireProof(call: AuthCall, signedIn: SignedIn, password: string | null): Promise<void> {
+  const { auth, client } = call;
+  if (password !== null) {
+    const login = await auth.passwords.verify({ userId: signedIn.userId }, password, client, WRONG);
+    return auth.throttle.settle(login.attempt, false);
+  }
+  if (isRecent(auth, signedIn)) return;
+  throw problem("reauthentication needed", { seconds: auth.settings.recentSignIn });
+}
+
+const isRecent = ({ clock, settings }: Auth, { startedAt }: SignedIn): boolean =>
+  clock() - Date.parse(startedAt) <= settings.recentSignIn * 1000;
+
+const WRONG = {
+  event: "password_failed",
+  error: () => problem("current password wrong"),
+} as const;
+
+/** Ends all other sessions of the user. */
+async function changePassword({ auth, client }: AuthCall, signedIn: SignedIn, password: string): Promise<void> {
+  const { hashing, publicUsers, repository } = auth;
+  const account: Account | null = await repository.accountOf(signedIn.userId);
+  if (account === null) throw problem("revoked token");
+  const old = account.passwordHash;
+  const hash = await hashing.inPlace(async () => {
+    if (old !== null && (await hashing.matches(password, old))) throw problem("same password");
+    return hashing.hash(password);
+  });
+  if (await publicUsers.setPassword(account, hash, signedIn.session, client.address)) return;
+  throw problem("revoked token");
+}
+
+/** `POST /logout?scope=` */
+export async function logOut(call: AuthCall): Promise<void> {
+  const { auth, request, client } = call;
+  const { scope = "global" } = request.query;
+  if (scope !== "local" && scope !== "others" && scope !== "global")
+    throw invalid(`Unsupported logout scope "${String(scope).slice(0, 50)}"`);
+  const { userId, session } = await signedInOf(call);
+  await SCOPES[scope](auth, userId, session);
+  auth.forget(userId);
+  await auth.repository.note({ event: "logout", userId, address: client.address, detail: { by: "token", scope } });
+}
+
+const SCOPES: Readonly<Record<Scope, (auth: Auth, id: string, session: string) => Promise<unknown>>> = {
+  local: ({ sessionRows }, id, session) => sessionRows.end(id, session),
+  others: ({ sessionRows }, id, session) => sessionRows.endOthers({ id, session }),
+  global: ({ sessionRows }, id) => sessionRows.endAll(id),
+};
