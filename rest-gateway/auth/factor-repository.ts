@@ -22,8 +22,9 @@ export class FactorRepository {
   }
 
   /** Returns false if a factor is enabled. Deletes the attempts at codes. */
-  begin(userId: string, pending: Buffer, until: number): Promise<boolean> {
-    return this.#functions.call("begin_factor($1, $2::bytea, $3::timestamptz)", [userId, bytes(pending), time(until)]);
+  begin(userId: string, pending: Buffer, until: number, name: string | null = null): Promise<boolean> {
+    const values = [userId, bytes(pending), time(until), name];
+    return this.#functions.call("begin_factor($1, $2::bytea, $3::timestamptz, $4)", values);
   }
 
   /**

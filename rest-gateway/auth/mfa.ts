@@ -98,10 +98,10 @@ export class Enrolment {
   }
 
   /** Creates a pending secret. Rejects with Problem if a factor is enabled. */
-  async begin({ id, username }: Account): Promise<Begun> {
+  async begin({ id, username }: Account, name: string | null = null): Promise<Begun> {
     const { factors, box, clock, issuer } = this.#options;
     const secret = newTotpSecret();
-    if (!(await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR))) throw problem("factor enabled");
+    if (!(await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR, name))) throw problem("factor enabled");
     return { secret, uri: totpUri(secret, issuer, username) };
   }
 
@@ -111,22 +111,32 @@ export class Enrolment {
    * no factor is pending, and with Problem "too many attempts" or "busy".
    */
   async enable(signIn: CurrentSignIn, code: string, client: Client): Promise<readonly string[]> {
+    const { codes, hashes } = this.#options.backupCodes.make(signIn.id);
+    if (await this.#enable(signIn, code, client, hashes)) return codes;
+    throw wrongCode();
+  }
+
+  /** The same without backup codes. Returns false for a wrong code. */
+  enableByCode(signIn: CurrentSignIn, code: string, client: Client): Promise<boolean> {
+    return this.#enable(signIn, code, client, []);
+  }
+
+  async #enable(signIn: CurrentSignIn, code: string, client: Client, codes: readonly Buffer[]): Promise<boolean> {
     const { id } = signIn;
-    const { factors, backupCodes, throttle, clock } = this.#options;
+    const { factors, throttle, clock } = this.#options;
     const { address } = client;
     const { pending, secret } = await this.#pendingOf(id);
     const attempt = await throttle.reserveCode(id, client);
     const step = stepOf(secret, code, clock());
     if (step === null) {
       await throttle.settle(attempt, true, { event: "code_failed", userId: id, address });
-      throw wrongCode();
+      return false;
     }
     await throttle.settle(attempt, false);
-    const { codes, hashes } = backupCodes.make(id);
-    const factor = { pending: await this.#resealed(id, pending), step, codes: hashes };
+    const factor = { pending: await this.#resealed(id, pending), step, codes };
     if (!(await factors.enable(signIn, factor, address))) throw problem("no factor pending");
     this.#options.forget(id);
-    return codes;
+    return true;
   }
 
   /** Spends the code and replaces all backup codes. Rejects as requireAccepted does. */

@@ -12,14 +12,19 @@ $$;
 comment on function auth_api.factor_of(auth.user_id, timestamptz) is
   'The second factor of a user: {secret, pending, lastStep}, secrets encrypted, in hex; null if there is none.';
 
-create or replace function auth_api.begin_factor(user_id auth.user_id, pending bytea, until timestamptz) returns boolean
+create or replace function auth_api.begin_factor(
+  user_id auth.user_id, pending bytea, until timestamptz, friendly_name text default null)
+returns boolean
 language sql volatile security definer set search_path = '' as $$
   with begun as (
-    insert into auth_private.factors as f (user_id, pending, pending_until)
-    values (begin_factor.user_id, begin_factor.pending, begin_factor.until)
+    insert into auth_private.factors as f (user_id, pending, pending_until, friendly_name)
+    values (begin_factor.user_id, begin_factor.pending, begin_factor.until, begin_factor.friendly_name)
     on conflict (user_id) do update
     set pending = excluded.pending,
-      pending_until = excluded.pending_until
+      pending_until = excluded.pending_until,
+      id = excluded.id,
+      friendly_name = excluded.friendly_name,
+      created_at = excluded.created_at
     where f.enabled_at is null
     returning f.user_id
   ), forgotten as (
@@ -31,7 +36,7 @@ language sql volatile security definer set search_path = '' as $$
   select exists (select from begun)
 $$;
 
-comment on function auth_api.begin_factor(auth.user_id, bytea, timestamptz) is
+comment on function auth_api.begin_factor(auth.user_id, bytea, timestamptz, text) is
   'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
 
 create or replace function auth_api.enable_factor(
@@ -169,6 +174,68 @@ end $$;
 
 comment on function auth_api.disable_factor(auth.user_id, text, jsonb, inet, timestamptz) is
   'Removes the second factor of a user and its backup codes: {outcome}, as confirm_factor_change.';
+
+create or replace function auth_api.remove_factor(user_id auth.user_id, id uuid, address inet, now timestamptz)
+returns void
+language plpgsql volatile security definer set search_path = '' as $$
+declare was_enabled boolean;
+begin
+  perform from auth_private.accounts as a
+  where a.user_id = remove_factor.user_id
+  for no key update;
+
+  delete from auth_private.factors as f
+  where f.user_id = remove_factor.user_id
+    and f.id = remove_factor.id
+  returning f.enabled_at is not null into was_enabled;
+  if was_enabled is not true then return; end if;
+  update auth_private.sessions as s
+  set aal = 1
+  where s.user_id = remove_factor.user_id
+    and s.aal = 2;
+  perform auth_api.note_event('mfa_disabled', remove_factor.user_id, address, null, remove_factor.now);
+end $$;
+
+comment on function auth_api.remove_factor(auth.user_id, uuid, inet, timestamptz) is
+  'Removes a factor with its backup codes. The caller has verified that the session of the user has proved it.';
+
+create or replace function auth_api.raise_session(
+  user_id auth.user_id, session uuid, token_hash bytea, now timestamptz, expires_at timestamptz)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare raised auth_private.sessions;
+begin
+  if not auth_private.lock_sign_in(raise_session.user_id, raise_session.session) then return null; end if;
+  update auth_private.sessions as s
+  set methods = case
+      when s.aal = 1 then auth_private.methods_at('{totp}', raise_session.now) || s.methods
+      else s.methods
+    end,
+    aal = 2,
+    seen_at = greatest(s.seen_at, raise_session.now),
+    expires_at = greatest(s.expires_at, raise_session.expires_at)
+  where s.id = raise_session.session
+  returning *
+  into raised;
+
+  update auth_private.refresh_tokens as t
+  set spent_at = raise_session.now
+  where t.session_id = raise_session.session
+    and t.spent_at is null;
+  insert into auth_private.refresh_tokens (token_hash, session_id, expires_at)
+  values (raise_session.token_hash, raise_session.session, raise_session.expires_at);
+  return json_build_object(
+    'account', auth_api.account_of(raised.user_id),
+    'user', auth_api.public_user(raised.user_id),
+    'methods', raised.methods,
+    'aal', raised.aal,
+    'startedAt', raised.started_at);
+end $$;
+
+comment on function auth_api.raise_session(auth.user_id, uuid, bytea, timestamptz, timestamptz) is $$
+Records that a session has proved the second factor, and replaces its refresh token: {account, user, methods, aal,
+startedAt}. Null if it has ended.
+$$;
 
 create or replace function auth_private.reset_factor(user_id auth.user_id) returns boolean
 language plpgsql volatile set search_path = '' as $$

@@ -106,9 +106,13 @@ create table auth_private.factors (
   pending_until timestamptz,
   enabled_at    timestamptz, -- null until it is enabled
   last_step     bigint not null default 0, -- the last 30 s step whose code was accepted: a code is accepted once
+  id            uuid not null default gen_random_uuid(), -- another one for each enrolment
+  friendly_name text, -- as the user names it at /auth/v1
+  created_at    timestamptz not null default now(),
 
   constraint factors_secret_known check ((secret is null) = (enabled_at is null)),
-  constraint factors_pending_known check ((pending is null) = (pending_until is null))
+  constraint factors_pending_known check ((pending is null) = (pending_until is null)),
+  constraint factors_friendly_name_length check (char_length(friendly_name) <= 100)
 );
 
 -- Codes for users who have lost their app, as keyed hashes; each is valid once.

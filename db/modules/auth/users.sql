@@ -64,7 +64,21 @@ language sql stable security definer set search_path = '' as $$
             group by 1
           ) as each))),
       'user_metadata', a.user_metadata,
-      'identities', i.identities))
+      'identities', i.identities)
+    || coalesce(
+      (
+        select jsonb_build_object('factors', jsonb_build_array(jsonb_build_object(
+            'id', f.id,
+            'friendly_name', coalesce(f.friendly_name, ''),
+            'factor_type', 'totp',
+            'status', case when f.enabled_at is null then 'unverified' else 'verified' end,
+            'created_at', f.created_at,
+            'updated_at', coalesce(f.enabled_at, f.created_at))))
+        from auth_private.factors as f
+        where f.user_id = a.user_id
+          and (f.enabled_at is not null or f.pending_until > now())
+      ),
+      '{}'))
   from auth_private.accounts as a
   left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
   cross join lateral (select auth_private.identities_of(a, e.email) as identities) as i

@@ -102,9 +102,10 @@ export class IdentityRepository {
  * - code: an identity that a provider has confirmed, until the client that began exchanges its sign-in code
  * - return: where the browser continues after the code of the second factor
  * - logout: a sign-out at a provider, until the provider responds
+ * - challenge: a challenge of a second factor at /auth/v1, until its code is sent
  * - assertion: a SAML assertion, which is kept and never taken
  */
-type OneTimeKind = "sign-in" | "code" | "return" | "logout" | "assertion";
+type OneTimeKind = "sign-in" | "code" | "return" | "logout" | "challenge" | "assertion";
 
 /** Values that are kept until they are taken, each in one statement. */
 export class OneTimeValues {

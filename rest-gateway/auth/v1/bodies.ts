@@ -35,6 +35,9 @@ export const UserChange = z.object({
   app_metadata: metadata,
 });
 
+export const FactorChange = z.object({ factor_type: text(20), friendly_name: text(100) });
+export const FactorCode = z.object({ challenge_id: text(100), code: text(20) });
+
 /** Rejects with Problem. An empty body counts as `{}`. */
 export async function readAuthBody<Body>(
   request: IncomingMessage,

@@ -1,5 +1,6 @@
 import type { Account } from "../../../identity/account.ts";
-import type { AuthFunctions, Call } from "../functions.ts";
+import { type AuthFunctions, bytes, type Call, time } from "../functions.ts";
+import type { UsedMethod } from "../session-repository.ts";
 
 /** A user as the wire shows it. */
 export type PublicUser = {
@@ -10,7 +11,15 @@ export type PublicUser = {
   readonly app_metadata: Readonly<Record<string, unknown>>;
   readonly user_metadata: Readonly<Record<string, unknown>>;
   readonly is_anonymous: boolean;
+  readonly factors?: readonly PublicFactor[];
   readonly [field: string]: unknown;
+};
+
+export type PublicFactor = { readonly id: string; readonly status: "verified" | "unverified" };
+
+/** A session that has proved the second factor. */
+export type RaisedSession = Pick<SignedInUser, "user" | "account" | "aal" | "startedAt"> & {
+  readonly methods: readonly UsedMethod[];
 };
 
 export type SignedInUser = {
@@ -42,6 +51,17 @@ export class PublicUsers {
   /** The user of a session. Returns null if it has ended. */
   signedInUser(userId: string, session: string): Promise<SignedInUser | null> {
     return this.#functions.call("signed_in_user($1, $2::uuid)", [userId, session]);
+  }
+
+  /** Records that a session has proved the second factor, and replaces its refresh token. Returns null if it has ended. */
+  raiseSession(userId: string, session: string, tokenHash: Buffer, expiresAt: number): Promise<RaisedSession | null> {
+    const values = [userId, session, bytes(tokenHash), this.#functions.now(), time(expiresAt)];
+    return this.#functions.call("raise_session($1, $2::uuid, $3::bytea, $4::timestamptz, $5::timestamptz)", values);
+  }
+
+  async removeFactor(userId: string, id: string, address: string): Promise<void> {
+    const values = [userId, id, address || null, this.#functions.now()];
+    await this.#functions.call("remove_factor($1, $2::uuid, $3::inet, $4::timestamptz)", values);
   }
 
   /** Changes the metadata that the user writes; null deletes a key. Returns false if it would have more than `max` bytes. */

@@ -4,6 +4,7 @@ import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
 import { ClientGone } from "../../../http/pipeline/response.ts";
 import type { Auth } from "../auth.ts";
 import type { AuthCall } from "./call.ts";
+import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
@@ -20,6 +21,10 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "GET /user": readUser,
   "PUT /user": changeUser,
   "POST /logout": logOut,
+  "POST /factors": enrollFactor,
+  "POST /factors/{factorId}/challenge": challengeFactor,
+  "POST /factors/{factorId}/verify": verifyFactor,
+  "DELETE /factors/{factorId}": unenrollFactor,
 };
 
 const GRANTS: Readonly<Record<string, Handler>> = {

@@ -51,6 +51,11 @@ export async function requireProof(call: AuthCall, signedIn: SignedIn, password:
     const login = await auth.passwords.verify({ userId: signedIn.userId }, password, client, WRONG);
     return auth.throttle.settle(login.attempt, false);
   }
+  requireRecent(auth, signedIn);
+}
+
+/** Throws Problem for an older sign-in. */
+export function requireRecent(auth: Auth, signedIn: SignedIn): void {
   if (isRecent(auth, signedIn)) return;
   throw problem("reauthentication needed", { seconds: auth.settings.recentSignIn });
 }

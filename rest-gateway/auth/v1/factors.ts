@@ -1,0 +1,115 @@
+import { randomUUID } from "node:crypto";
+import { networkOf } from "../../../db/network.ts";
+import { problem } from "../../../db/problems/problem.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
+import { isUuid } from "../../conventions/parameters.ts";
+import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
+import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { invalid } from "./problem.ts";
+import type { PublicFactor } from "./repository.ts";
+import { issueSession, type SessionAnswer } from "./session.ts";
+import { requireRecent } from "./user.ts";
+
+// `/auth/v1/factors`: the second factor of a user, an authenticator app.
+
+/** Seconds in which the code of a challenge must be sent. */
+const CHALLENGE_SECONDS = 300;
+
+/** `POST /factors`: a secret for an authenticator app, which waits for its first code. */
+export async function enrollFactor(call: AuthCall): Promise<object> {
+  const { auth, request } = call;
+  const signedIn = await signedInOf(call);
+  const { factor_type: type, friendly_name: name } = await readAuthBody(request, auth.limits, FactorChange);
+  if (type !== "totp") throw invalid("factor_type needs to be totp");
+  if (signedIn.account.hasFactor) {
+    throw problem(signedIn.aal === 2 ? "too many factors" : "factor needs the other");
+  }
+  // Otherwise a thief could lock the owner out with a factor of their own.
+  requireRecent(auth, signedIn);
+  const { secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? null);
+  const factor = (await factorsOf(call, signedIn))[0]!;
+  // Loaded only here: it takes 7 MB.
+  const { default: qrcode } = await import("qrcode");
+  const code = await qrcode.toString(uri, { type: "svg" });
+  return { id: factor.id, type: "totp", friendly_name: name ?? "", totp: { qr_code: code, secret, uri } };
+}
+
+/** `POST /factors/{id}/challenge` */
+export async function challengeFactor(call: AuthCall): Promise<object> {
+  const { auth } = call;
+  const signedIn = await signedInOf(call);
+  const factor = await factorOf(call, signedIn);
+  const id = randomUUID();
+  const expiresAt = auth.clock() + CHALLENGE_SECONDS * 1000;
+  await auth.federated.once.keep("challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
+  return { id, type: "totp", expires_at: Math.floor(expiresAt / 1000) };
+}
+
+/** `POST /factors/{id}/verify`: the code of a challenge. The session has `aal2` from then on, and new tokens. */
+export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request } = call;
+  const signedIn = await signedInOf(call);
+  const factor = await factorOf(call, signedIn);
+  const { challenge_id: challenge, code } = await readAuthBody(request, auth.limits, FactorCode);
+  if (!challenge || !isUuid(challenge)) throw invalid("challenge_id must be a UUID");
+  const key = challengeKey(call, challenge, factor, signedIn);
+  const kept = await auth.federated.once.take<{ readonly expiresAt: number }>("challenge", key);
+  if (kept === null) throw problem("factor challenge expired");
+  if (!(await isRight(call, signedIn, factor, code ?? ""))) {
+    // For another try, until it expires.
+    await auth.federated.once.keep("challenge", key, kept, kept.expiresAt);
+    throw problem("factor code wrong");
+  }
+  auth.forget(signedIn.userId);
+  const refreshToken = auth.tokens.issueRefresh(signedIn.userId);
+  const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
+  const raised = await auth.publicUsers.raiseSession(
+    signedIn.userId,
+    signedIn.session,
+    hashOf(refreshToken),
+    expiresAt,
+  );
+  if (raised === null) throw problem("session ended");
+  const signedInAt = Date.parse(raised.startedAt);
+  return issueSession(auth, { ...raised, session: signedIn.session, signedInAt, refreshToken });
+}
+
+/** Enables a factor with its first code, or spends a code of an enabled one. */
+async function isRight({ auth, client }: AuthCall, signedIn: SignedIn, factor: PublicFactor, code: string) {
+  const { userId: id, session, account } = signedIn;
+  if (factor.status === "unverified") return auth.enrolment.enableByCode({ id, session }, code, client);
+  const found = await auth.factors.find(id);
+  const outcome = await auth.secondFactor.tryCode(account, { factor: found?.secret ?? null, code }, null, client);
+  return outcome === "accepted";
+}
+
+/** `DELETE /factors/{id}` */
+export async function unenrollFactor(call: AuthCall): Promise<object> {
+  const { auth, client } = call;
+  const signedIn = await signedInOf(call);
+  const factor = await factorOf(call, signedIn);
+  if (factor.status === "verified") {
+    if (signedIn.aal === 1) throw problem("factor removal needs a code");
+    requireRecent(auth, signedIn);
+  }
+  await auth.publicUsers.removeFactor(signedIn.userId, factor.id, client.address);
+  auth.forget(signedIn.userId);
+  return { id: factor.id };
+}
+
+async function factorsOf({ auth }: AuthCall, { userId }: SignedIn): Promise<readonly PublicFactor[]> {
+  return (await auth.publicUsers.find(userId))?.factors ?? [];
+}
+
+/** The factor in the path. Rejects with Problem if it is not one of the user. */
+async function factorOf(call: AuthCall, { user }: SignedIn): Promise<PublicFactor> {
+  const id = String(call.request.params.factorId);
+  const found = (user.factors ?? []).find((each) => each.id === id.toLowerCase());
+  if (found === undefined) throw problem("no such factor");
+  return found;
+}
+
+/** A challenge belongs to a factor, a session and a network. */
+const challengeKey = ({ client }: AuthCall, id: string, factor: PublicFactor, { session }: SignedIn) =>
+  hashOf([id.toLowerCase(), factor.id, session, networkOf(client.address)].join("\0"));
