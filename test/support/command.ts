@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { onTestFinished, vi } from "vitest";
 import { runningUrl } from "../../db/cluster/data-directory.ts";
+import { count } from "./counts.ts";
 
 export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
 export const POLL = { timeout: 30_000, interval: 50 };
@@ -69,6 +70,7 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
   const path = (process.env.PATH ?? "").split(":").filter((entry) => !entry.includes("node_modules"));
   // The Node of node_modules, as npm would choose.
   if (program === "script") path.unshift(dirname(process.execPath));
+  count("commands");
   const child = spawn(program, args, {
     cwd: PROJECT,
     detached: true,

@@ -1,6 +1,7 @@
 import { inject } from "vitest";
 import { copyDatabase, type DatabaseCopy } from "../../db/cluster/test-cluster.ts";
 import { TEMPLATE } from "./cluster.ts";
+import { count } from "./counts.ts";
 
 export type TestDatabase = DatabaseCopy;
 
@@ -8,4 +9,7 @@ export type TestDatabase = DatabaseCopy;
 export const createTestDatabase = (
   clusterUrl: string = inject("clusterUrl"),
   template: string = TEMPLATE,
-): Promise<TestDatabase> => copyDatabase(clusterUrl, template);
+): Promise<TestDatabase> => {
+  count("databases");
+  return copyDatabase(clusterUrl, template);
+};

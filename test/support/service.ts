@@ -6,6 +6,7 @@ import { LIMITS } from "../../config/limits.ts";
 import { createLog } from "../../http/pipeline/log.ts";
 import { type Service, startService } from "../../server.ts";
 import { hashCheaply } from "./cluster.ts";
+import { count } from "./counts.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { DEMO } from "./demo.ts";
 
@@ -69,6 +70,7 @@ export async function startTestService(
     definition = DEMO,
   }: { readonly buildsGraphQL?: boolean; readonly definition?: Definition } = {},
 ): Promise<TestService> {
+  count("services");
   const database = given ?? (await createTestDatabase());
   const environment = {
     DATABASE_URL: database.url,
