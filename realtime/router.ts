@@ -1,7 +1,7 @@
 import { Delivery } from "../db/changes/delivery.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import type { Start } from "../db/changes/position.ts";
-import type { Attempt } from "../db/changes/watch-group.ts";
+import type { TrySend } from "../db/changes/watch-group.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { ChangeVisibility, VisibleChange } from "../db/rights/watches.ts";
 import type { Bindings, ChangeWatch, Subscriber } from "./bindings.ts";
@@ -25,7 +25,7 @@ export class ChangeRouter {
     this.#bindings = bindings;
     this.#maxChangeBytes = maxChangeBytes;
     this.#delivery = new Delivery(feed, rights, {
-      deliver: (results, attempt) => this.#deliver(results, attempt),
+      deliver: (results, trySend) => this.#deliver(results, trySend),
       end: ({ subscriber }, error, position) => subscriber.end(error, position),
     });
   }
@@ -54,15 +54,15 @@ export class ChangeRouter {
   }
 
   /** All watches of a channel end together. */
-  #deliver(results: readonly ChangeVisibility<ChangeWatch>[], attempt: Attempt<ChangeWatch>): void {
+  #deliver(results: readonly ChangeVisibility<ChangeWatch>[], trySend: TrySend<ChangeWatch>): void {
     for (const { change, visible, failures } of results) {
       const messages = new ChangeMessages(change, this.#maxChangeBytes);
       for (const [subscriber, seen] of bySubscriber(visible))
-        attempt(seen[0]!.watch, () => {
+        trySend(seen[0]!.watch, () => {
           for (const { watch } of seen) this.#bindings.refresh(watch);
           subscriber.receive(seen, messages);
         });
-      for (const { watch, error } of failures) attempt(watch, () => watch.subscriber.fail(watch, error));
+      for (const { watch, error } of failures) trySend(watch, () => watch.subscriber.fail(watch, error));
     }
   }
 }

@@ -11,10 +11,10 @@ export class WatchEnded extends Error {}
 
 export type DeliveryHandler<W extends Watch> = {
   /**
-   * Receives a batch of changes and who sees them, and sends to each subscriber in an attempt. The next batch is processed after
+   * Receives a batch of changes and who sees them, and sends to each subscriber with `trySend`. The next batch is processed after
    * the promise is resolved.
    */
-  deliver(results: readonly ChangeVisibility<W>[], attempt: Attempt<W>): Promise<void> | void;
+  deliver(results: readonly ChangeVisibility<W>[], trySend: TrySend<W>): Promise<void> | void;
   /**
    * The watch has ended: `feedGap` if it has missed changes, otherwise an error whose message is for the subscriber. It has got every
    * change up to `position`.
@@ -23,7 +23,7 @@ export type DeliveryHandler<W extends Watch> = {
 };
 
 /** Sends to the subscriber of a watch. If that throws, only this watch ends. Does nothing for a watch that has ended meanwhile. */
-export type Attempt<W extends Watch> = (watch: W, send: () => void) => void;
+export type TrySend<W extends Watch> = (watch: W, send: () => void) => void;
 
 /** The watches of one subscriber, for themselves. */
 export type Apart<W> = {

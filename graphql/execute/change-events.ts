@@ -9,7 +9,7 @@ import { columnIndexesOf, imageJson } from "../../db/changes/json.ts";
 import type { LostChanges } from "../../db/changes/lost-changes.ts";
 import type { Start } from "../../db/changes/position.ts";
 import { feedGap } from "../../db/changes/reader.ts";
-import { type Attempt, WatchEnded } from "../../db/changes/watch-group.ts";
+import { type TrySend, WatchEnded } from "../../db/changes/watch-group.ts";
 import { allOf, filterOf } from "../../db/filters/condition.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
@@ -64,7 +64,7 @@ export class Subscriptions {
     this.#feed = feed;
     this.#rights = rights;
     this.#delivery = new Delivery<ChangeEvents>(feed, rights, {
-      deliver: (results, attempt) => this.#deliver(results, attempt),
+      deliver: (results, trySend) => this.#deliver(results, trySend),
       end: (events, error) => events.end(error instanceof WatchEnded ? refused(error.message) : error),
     });
   }
@@ -127,14 +127,14 @@ export class Subscriptions {
     return request && this.#rights.prepareFilter(request, table, caller.role);
   }
 
-  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], attempt: Attempt<ChangeEvents>): Promise<void> {
+  async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], trySend: TrySend<ChangeEvents>): Promise<void> {
     const busy = new Set<ChangeEvents>();
     for (const { change, visible, failures } of results) {
       for (const seen of visible)
-        attempt(seen.watch, () => {
+        trySend(seen.watch, () => {
           if (this.#push(change, seen)) busy.add(seen.watch);
         });
-      for (const { watch, error } of failures) attempt(watch, () => watch.end(refused(error.message)));
+      for (const { watch, error } of failures) trySend(watch, () => watch.end(refused(error.message)));
     }
     if (busy.size === 0) return;
     const timer = new AbortController();

@@ -16,7 +16,7 @@ import { type Columns, nameIn, type ResourceRequest, recordsBody, type Style } f
 import type { Resource } from "./resource.ts";
 
 /** A request that the database has refused, and the identity that it was sent with. */
-type Attempt = {
+type RefusedRequest = {
   readonly request: ResourceRequest;
   readonly identity: Identity;
   readonly transactions: Pick<Transactions, "run">;
@@ -27,10 +27,10 @@ type Attempt = {
  * Adds detail to an error of the database: returns a Problem with every rule of the table that is violated, or a
  * RefusedRecord with the index of one record among several. Returns the error itself if there is nothing to add.
  */
-export async function explained(error: unknown, attempt: Attempt): Promise<unknown> {
-  const violated = await allViolated(error, attempt);
+export async function explained(error: unknown, refusedRequest: RefusedRequest): Promise<unknown> {
+  const violated = await allViolated(error, refusedRequest);
   if (violated !== null) return violated;
-  const place = await placeOfRefused(error, attempt);
+  const place = await placeOfRefused(error, refusedRequest);
   return place === null ? error : new RefusedRecord(place, error);
 }
 
@@ -47,8 +47,8 @@ const CHECK_VIOLATION = "23514";
 const UNIQUE_VIOLATION = "23505";
 
 /** Every rule that the records of a refused request violate; null if there is nothing to add to the error. */
-async function allViolated(error: unknown, attempt: Attempt): Promise<Problem | null> {
-  const { request } = attempt;
+async function allViolated(error: unknown, refusedRequest: RefusedRequest): Promise<Problem | null> {
+  const { request } = refusedRequest;
   const { operation, resource, style, values, body } = request;
   const { code } = error as DatabaseErrorLike;
   if (operation.kind !== "update" && operation.kind !== "create") return null;
@@ -56,7 +56,7 @@ async function allViolated(error: unknown, attempt: Attempt): Promise<Problem | 
   // Which of several records has a taken value is found by inserting them again: two of them may have the same value.
   if (code !== CHECK_VIOLATION && (code !== UNIQUE_VIOLATION || isMany)) return null;
   const id = operation.kind === "update" ? values[operation.key.id]! : null;
-  const faults = await faultsOf(body!.records, id, resource, attempt);
+  const faults = await faultsOf(body!.records, id, resource, refusedRequest);
   if (faults.length === 0) return null;
   const sent = faults.map((fault) => faultIn(fault, resource, style, isMany)).slice(0, MAX_FAULTS);
   return code === UNIQUE_VIOLATION ? valuesTaken(sent) : invalidBody(sent, style.version);
@@ -104,7 +104,10 @@ export class RefusedRecord extends Error {
 }
 
 /** Finds which of several records was refused. Null for other requests and errors. */
-async function placeOfRefused(error: unknown, { request, identity, transactions }: Attempt): Promise<number | null> {
+async function placeOfRefused(
+  error: unknown,
+  { request, identity, transactions }: RefusedRequest,
+): Promise<number | null> {
   const { operation, body } = request;
   if (operation.kind !== "create" || !operation.isMany || !refused.isAboutRow(error)) return null;
   const records = body!.records;

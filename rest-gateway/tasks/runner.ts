@@ -7,7 +7,7 @@ import type { Statement, Transactions } from "../../db/transaction/transaction.t
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { problemBody, restAnswer } from "../conventions/problem.ts";
 import type { CallerTransactions, ErrorResponse, Step, TaskHandler, TaskKind } from "./task-handler.ts";
-import { type Attempt, CHECK_CLIENT, type TaskRepository } from "./task-repository.ts";
+import { CHECK_CLIENT, type TaskAttempt, type TaskRepository } from "./task-repository.ts";
 
 export type RunnerOptions = {
   readonly repository: TaskRepository;
@@ -23,7 +23,7 @@ export type RunnerOptions = {
 const MAX_ATTEMPTS = 4;
 
 /** `planned` is the result of the handler's `plan`; null before the call, or if it threw. */
-type PlannedAttempt = Attempt & { planned: unknown };
+type PlannedAttempt = TaskAttempt & { planned: unknown };
 
 /** Handles tasks. A task may need several attempts, of which only one takes effect. */
 export class TaskRunner {
@@ -63,7 +63,7 @@ export class TaskRunner {
   }
 
   /** Fails the task, because the caller no longer has the rights with which it was accepted. */
-  async #refuse(attempt: Attempt): Promise<void> {
+  async #refuse(attempt: TaskAttempt): Promise<void> {
     await this.#fail(attempt, responseOf(problem("task caller changed"), attempt));
   }
 
@@ -132,7 +132,7 @@ export class TaskRunner {
   }
 
   /** Stores the error of the task: `status` and the members of the body. */
-  async #fail(attempt: Attempt, { status, body }: ErrorResponse): Promise<void> {
+  async #fail(attempt: TaskAttempt, { status, body }: ErrorResponse): Promise<void> {
     const error = { status, ...body };
     const isStorable = Buffer.byteLength(JSON.stringify(error)) <= FREE_ERROR_BYTES + attempt.resultLimit;
     if (!isStorable) return this.#fail(attempt, responseOf(problem("task errors too large"), attempt));
@@ -147,7 +147,7 @@ export class TaskRunner {
   }
 
   /** The transactions of the caller, with the session settings of tasks. */
-  #transactionsOf({ task }: Attempt, signal?: AbortSignal): CallerTransactions {
+  #transactionsOf({ task }: TaskAttempt, signal?: AbortSignal): CallerTransactions {
     const transactions = this.#options.transactionsFor(task.caller.role);
     return {
       run: (identity, statements, options) =>
@@ -155,7 +155,7 @@ export class TaskRunner {
     };
   }
 
-  #handlerOf({ task }: Attempt): TaskHandler<unknown> {
+  #handlerOf({ task }: TaskAttempt): TaskHandler<unknown> {
     const handler = this.#options.handlers.get(task.kind);
     if (!handler) throw new Error(`no handler is registered for tasks of kind "${task.kind}"`);
     return handler;
@@ -165,12 +165,12 @@ export class TaskRunner {
 /** Bytes of an error that every task can store, as `tasks.size_of` counts them. */
 const FREE_ERROR_BYTES = 1024;
 
-const responseOf = (problem: Problem, { task }: Attempt): ErrorResponse => ({
+const responseOf = (problem: Problem, { task }: TaskAttempt): ErrorResponse => ({
   status: problem.status,
   body: JSON.parse(problemBody(restAnswer(problem), task.id)),
 });
 
-const finishStatement = ({ task, number }: Attempt): Statement => ({
+const finishStatement = ({ task, number }: TaskAttempt): Statement => ({
   text: "select tasks.finish($1::uuid, $2::integer)",
   values: [task.id, String(number)],
 });
@@ -191,7 +191,7 @@ const MONITOR_INTERVAL = 1000;
 /** Once a second during an attempt: saves its progress, and detects that the task was cancelled. */
 class AttemptMonitor {
   readonly #repository: TaskRepository;
-  readonly #attempt: Attempt;
+  readonly #attempt: TaskAttempt;
   readonly #onCancelled: () => void;
   readonly #timer: NodeJS.Timeout;
   #steps: readonly Step[] = [];
@@ -199,7 +199,7 @@ class AttemptMonitor {
   #done = 0;
   #saving: Promise<void> | null = null;
 
-  constructor(repository: TaskRepository, attempt: Attempt, onCancelled: () => void) {
+  constructor(repository: TaskRepository, attempt: TaskAttempt, onCancelled: () => void) {
     this.#repository = repository;
     this.#attempt = attempt;
     this.#onCancelled = onCancelled;

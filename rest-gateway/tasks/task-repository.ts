@@ -103,7 +103,7 @@ function jsonIn(row: RawRow | null, column: number): any {
 }
 
 /** One attempt at a task. Only the latest attempt can end the task. */
-export type Attempt = {
+export type TaskAttempt = {
   readonly task: Task;
   readonly number: number;
   /** Attempts so far, including this one, but not those that ended because the service was stopped. */
@@ -141,7 +141,7 @@ export class TaskRepository {
   }
 
   /** Null if the task has ended. */
-  async begin(id: string): Promise<Attempt | null> {
+  async begin(id: string): Promise<TaskAttempt | null> {
     const { taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes } = this.#limits;
     const limits = [taskMaxResultBytes, taskMaxStoredBytesPerOwner, taskMaxStoredBytes];
     const begun: BegunTask | null = await this.#value("select tasks.begin_attempt($1, $2, $3, $4)", id, ...limits);
@@ -157,22 +157,22 @@ export class TaskRepository {
   }
 
   /** Saves the progress. Returns false if the attempt must stop: the task was cancelled, or a later attempt has begun. */
-  advance({ task, number }: Attempt, done: number, total: number | null): Promise<boolean> {
+  advance({ task, number }: TaskAttempt, done: number, total: number | null): Promise<boolean> {
     return this.#value("select tasks.advance($1, $2, $3, $4)", task.id, number, done, total);
   }
 
-  isRunning({ task, number }: Attempt): Promise<boolean> {
+  isRunning({ task, number }: TaskAttempt): Promise<boolean> {
     const text = "select exists (select from tasks.tasks where id = $1 and run = $2 and status = 'running')";
     return this.#value(text, task.id, number);
   }
 
   /** `error` is the `error` of the task in responses: `{ status, … }`. */
-  async fail({ task, number }: Attempt, error: object): Promise<void> {
+  async fail({ task, number }: TaskAttempt, error: object): Promise<void> {
     await this.#value("select tasks.fail($1, $2, $3)", task.id, number, JSON.stringify(error));
   }
 
   /** Ends the attempt; the next one begins after `seconds`. */
-  async putBack({ task, number }: Attempt, seconds: number, isCounted: boolean): Promise<void> {
+  async putBack({ task, number }: TaskAttempt, seconds: number, isCounted: boolean): Promise<void> {
     const text = "select tasks.put_back($1, $2, make_interval(secs => $3), $4)";
     await this.#value(text, task.id, number, seconds, isCounted);
     // graphile-worker announces a job when it is added, not when it becomes due.

@@ -4,7 +4,7 @@ import { Delivery } from "../../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
 import { isFeedGap } from "../../../db/changes/reader.ts";
-import type { Attempt } from "../../../db/changes/watch-group.ts";
+import type { TrySend } from "../../../db/changes/watch-group.ts";
 import { allOf } from "../../../db/filters/condition.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
@@ -89,7 +89,7 @@ export class TableStreams {
     const { feed, rights } = options;
     this.#options = options;
     this.#delivery = new Delivery<TableWatch>(feed, rights, {
-      deliver: (results, attempt) => this.#deliver(results, attempt),
+      deliver: (results, trySend) => this.#deliver(results, trySend),
       end: (watch, error) => this.#end(watch, error),
     });
   }
@@ -153,11 +153,11 @@ export class TableStreams {
     if (!watch.stream.isClosed) await this.#delivery.add(watch, since);
   }
 
-  #deliver(results: readonly ChangeVisibility<TableWatch>[], attempt: Attempt<TableWatch>): void {
+  #deliver(results: readonly ChangeVisibility<TableWatch>[], trySend: TrySend<TableWatch>): void {
     for (const { change, visible, failures } of results) {
       const event = new ChangeEvent(change, this.#options.rights);
-      for (const seen of visible) attempt(seen.watch, () => this.#send(change, seen, event));
-      for (const { watch, error } of failures) attempt(watch, () => sendProblem(watch, error.message));
+      for (const seen of visible) trySend(seen.watch, () => this.#send(change, seen, event));
+      for (const { watch, error } of failures) trySend(watch, () => sendProblem(watch, error.message));
     }
   }
 
