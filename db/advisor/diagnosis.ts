@@ -203,13 +203,13 @@ function neededOn(table: Table, text: string): Needed {
   return [["select", hasAll(text) ? [...table.columns.keys()] : columnsIn(text)]];
 }
 
-type Asked = { readonly table: Table; readonly role: string; readonly catalog: Catalog };
+type TableOfRole = { readonly table: Table; readonly role: string; readonly catalog: Catalog };
 
 /** `update (title)`; without columns for the whole table. Null if the role has the privilege. */
 function missingOf(
   privilege: TablePrivilege,
   columns: readonly string[],
-  { table, role, catalog }: Asked,
+  { table, role, catalog }: TableOfRole,
 ): string | null {
   if (privilege === "delete" || columns.length === 0)
     return mayUseTable(catalog, role, table, privilege) ? null : privilege;

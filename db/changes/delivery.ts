@@ -259,7 +259,7 @@ export class Delivery<W extends Watch> {
       this.#report(error);
       if (this.#groups.get(watch) === group) this.#end(watch, new Error("internal error"));
     };
-    const attempt = (watch: W, send: () => void) => {
+    const trySend = (watch: W, send: () => void) => {
       if (this.#groups.get(watch) !== group) return;
       try {
         send();
@@ -269,7 +269,7 @@ export class Delivery<W extends Watch> {
     };
     // Fails only if the batch cannot be prepared for any watch. Each then ends with a reason: a change must not be lost in silence.
     try {
-      await this.#handler.deliver(presented, attempt);
+      await this.#handler.deliver(presented, trySend);
     } catch (error) {
       for (const { visible, failures } of presented)
         for (const { watch } of [...visible, ...failures]) fail(watch, error);

@@ -37,7 +37,7 @@ export type FieldFault = {
   readonly constraint?: string;
 };
 
-export type Asked = {
+export type CallerContext = {
   readonly schema: GraphQLSchema;
   readonly identity: Identity;
   readonly catalog: Catalog;
@@ -45,7 +45,10 @@ export type Asked = {
 };
 
 /** What mutations may ask about an error, as part of the context of Grafast. */
-export const writeContext = ({ identity, catalog, transactions }: Omit<Asked, "schema">, anonymous: boolean) => ({
+export const writeContext = (
+  { identity, catalog, transactions }: Omit<CallerContext, "schema">,
+  anonymous: boolean,
+) => ({
   problemOf: (error: unknown) => {
     const { role, refused } = identity.caller;
     return problemOf(error, { ...messagesFor(catalog, role), anonymous, refused });
@@ -67,15 +70,15 @@ const OF_INPUT = /^2[23]/;
 export async function withFields(
   result: ExecutionResult,
   operation: Operation,
-  asked: Asked,
+  context: CallerContext,
 ): Promise<ExecutionResult> {
   for (const error of result.errors ?? []) {
     const cause = causeOf(error) as DatabaseErrorLike;
     if (!OF_INPUT.test(cause.code ?? "")) continue;
     const node = fieldOf(error, operation);
-    const given = node ? givenTo(node, operation, asked.schema) : [];
-    const ofInput = await fieldsOf(cause, given, asked);
-    const fields = ofInput.length > 0 || !node ? ofInput : await refusedArguments(cause, node, operation, asked);
+    const given = node ? givenTo(node, operation, context.schema) : [];
+    const ofInput = await fieldsOf(cause, given, context);
+    const fields = ofInput.length > 0 || !node ? ofInput : await refusedArguments(cause, node, operation, context);
     if (fields.length > 0) Object.assign(error.extensions, { fields });
   }
   return result;
@@ -87,12 +90,12 @@ type Given = { readonly name: string; readonly type: GraphQLInputObjectType; rea
 async function fieldsOf(
   cause: DatabaseErrorLike,
   given: readonly Given[],
-  asked: Asked,
+  context: CallerContext,
 ): Promise<readonly FieldFault[]> {
-  const { constraints } = asked.catalog;
-  const message = messageFor(cause, asked);
-  const row = rowIn(given, asked);
-  if (isOfValue(cause)) return row === null ? [] : faultsOfRow(cause, row, asked);
+  const { constraints } = context.catalog;
+  const message = messageFor(cause, context);
+  const row = rowIn(given, context);
+  if (isOfValue(cause)) return row === null ? [] : faultsOfRow(cause, row, context);
   if (row === null || !isAbout(cause, row, constraints)) {
     if (referenceFault(cause) === "used") return [];
     const named = faultsOfError(cause, message, constraints);
@@ -100,16 +103,16 @@ async function fieldsOf(
       .map(({ column, ...fault }) => faultOf(camelCase(column), fault))
       .filter(({ field }) => given.some((each) => each.name === field));
   }
-  const violated = await faultsOfRow(cause, row, asked);
+  const violated = await faultsOfRow(cause, row, context);
   const first = faultsOfError(cause, message, constraints);
   const known = new Set(violated.map(({ constraint }) => constraint ?? null));
   const others = first.filter(({ constraint }) => !known.has(constraint));
   return [...violated, ...others.map(({ column, ...fault }) => faultOf(fieldNameOf(row.type, column), fault))];
 }
 
-async function faultsOfRow(cause: DatabaseErrorLike, { table, type, record, key }: Row, asked: Asked) {
+async function faultsOfRow(cause: DatabaseErrorLike, { table, type, record, key }: Row, context: CallerContext) {
   const input = { table, records: [record], key, failed: 0 };
-  const faults = await faultsOfRefused(cause, input, asked.identity, asked);
+  const faults = await faultsOfRefused(cause, input, context.identity, context);
   return faults.map(({ column, ...fault }) => faultOf(fieldNameOf(type, column), fault));
 }
 
@@ -130,7 +133,7 @@ const faultOf = (field: string, { message, code, constraint }: Fault): FieldFaul
   ...(constraint !== null && { constraint }),
 });
 
-function messageFor(cause: DatabaseErrorLike, { catalog, identity: { caller } }: Asked): string {
+function messageFor(cause: DatabaseErrorLike, { catalog, identity: { caller } }: CallerContext): string {
   if (cause.column !== undefined) return `${camelCase(cause.column)} must not be null`;
   return problemOf(cause, { ...messagesFor(catalog, caller.role), anonymous: false, refused: null })!.message;
 }
@@ -162,7 +165,7 @@ type Row = {
   readonly key: Readonly<Record<string, string>> | null;
 };
 
-function rowIn(given: readonly Given[], { catalog, schema }: Asked): Row | null {
+function rowIn(given: readonly Given[], { catalog, schema }: CallerContext): Row | null {
   for (const { type, value } of given) {
     const table = tableNameOf(type) && tableOf(catalog, tableNameOf(type)!);
     if (table && typeof value === "object" && value !== null && !Array.isArray(value))

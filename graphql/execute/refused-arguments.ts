@@ -8,7 +8,7 @@ import { type Path, placesIn, textOf } from "./input-fields.ts";
 import type { Operation } from "./operation.ts";
 import { failedStatement } from "./operation-queries.ts";
 
-type Asked = { readonly identity: Identity; readonly transactions: Pick<Transactions, "run"> };
+type CallerDatabase = { readonly identity: Identity; readonly transactions: Pick<Transactions, "run"> };
 
 /**
  * The values in the arguments of a field and of the fields below it that Postgres cannot read, such as `filter.due.equalTo`. They are
@@ -19,11 +19,11 @@ export async function refusedArguments(
   cause: DatabaseErrorLike,
   field: FieldNode,
   operation: Operation,
-  { identity, ...asked }: Asked,
+  { identity, ...database }: CallerDatabase,
 ): Promise<readonly FieldFault[]> {
   const statement = isOfValue(cause) ? failedStatement(cause) : null;
   if (statement === null) return [];
-  const refused = await unreadableOf(cause, readsOf(statement), identity, asked);
+  const refused = await unreadableOf(cause, readsOf(statement), identity, database);
   const messages = new Map(refused.map(({ column, message }) => [Number(column) - 1, message]));
   return valuesIn(field, operation).flatMap(({ path, text }) => {
     const message = messageFor(text, statement.values, messages);

@@ -37,7 +37,7 @@ export async function explained(error: unknown, refusedRequest: RefusedRequest):
 // Postgres reports one violated rule at a time; a form should show all of them.
 
 /** The database, as the caller of a request. */
-export type Asked = {
+export type CallerDatabase = {
   readonly identity: Identity;
   readonly transactions: Pick<Transactions, "run">;
   readonly catalog: Catalog;
@@ -67,20 +67,22 @@ export async function withViolated(
   found: FoundFaults,
   route: Pick<Route, "resource"> & { readonly id?: string },
   style: Style,
-  asked: Asked,
+  database: CallerDatabase,
 ): Promise<Problem> {
   const { resource, id = null } = route;
   const { faults, isMissing, records, isMany } = found;
   const known = new Set(faults.map(({ field }) => field));
-  const more = (await faultsOf(records, id, resource, asked)).map((fault) => faultIn(fault, resource, style, isMany));
+  const more = (await faultsOf(records, id, resource, database)).map((fault) =>
+    faultIn(fault, resource, style, isMany),
+  );
   const added = more.filter(({ field }) => !known.has(field));
   return invalidRecords({ faults: [...faults, ...added], isMissing, records, isMany }, style.version);
 }
 
 /** The faults of the records. `id` is that of the row that a request updates: its own unique values are not conflicts. */
-const faultsOf = (records: readonly Columns[], id: string | null, resource: Resource, asked: Asked) => {
+const faultsOf = (records: readonly Columns[], id: string | null, resource: Resource, database: CallerDatabase) => {
   const key = id === null ? null : { [resource.key.column.name]: id };
-  return faultsOfInput({ table: resource.table, records, key }, asked.identity, asked);
+  return faultsOfInput({ table: resource.table, records, key }, database.identity, database);
 };
 
 function faultIn(

@@ -15,7 +15,7 @@ import { writeStatement } from "../table/write/statement.ts";
 import type { Route } from "./parse/address.ts";
 import { planInsert, planInsertMany, planList, planRecord, planTarget, planUpdate } from "./plan/request.ts";
 import type { FoundFaults } from "./problem.ts";
-import { type Asked, explained, withViolated } from "./refusal.ts";
+import { type CallerDatabase, explained, withViolated } from "./refusal.ts";
 import { isRead, type ResourceRequest, type Style } from "./request.ts";
 import type { Resource } from "./resource.ts";
 import {
@@ -77,15 +77,15 @@ export class Runner {
 
   /** Adds detail to an error of the database. */
   explained(error: unknown, request: ResourceRequest, identity: Identity): Promise<unknown> {
-    return explained(error, { request, ...this.#asked(identity) });
+    return explained(error, { request, ...this.#databaseOf(identity) });
   }
 
   /** Adds the rules of the database that the valid fields of an invalid body violate. */
   alsoViolated(found: FoundFaults, route: Route, style: Style, caller: Caller, context: RequestContext) {
-    return withViolated(found, route, style, this.#asked({ caller, request: context, settings: SETTINGS }));
+    return withViolated(found, route, style, this.#databaseOf({ caller, request: context, settings: SETTINGS }));
   }
 
-  #asked(identity: Identity): Asked {
+  #databaseOf(identity: Identity): CallerDatabase {
     const { database, catalog } = this.#options;
     return { identity, transactions: database.forRole(identity.caller.role), catalog: catalog.current };
   }

@@ -20,7 +20,7 @@ import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
 import { BASE, parseUrl } from "./parse/request.ts";
-import { type RootSpec, rootCall, unfoldQuery } from "./parse/rewritten-request.ts";
+import { type RootSpec, rootCall, withQueryInUrl } from "./parse/rewritten-request.ts";
 import { allowedMethods } from "./plan/request.ts";
 import type { Plan } from "./plan.ts";
 import { Planner, type PlannerOptions, type TableTransaction } from "./planner.ts";
@@ -139,7 +139,7 @@ export class TableInterface
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
-    const text = root ?? unfoldQuery({ method, url, headers: request.headers, body });
+    const text = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
     refuseLongStream(text);
     const parsed = this.#planner.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));

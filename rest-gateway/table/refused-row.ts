@@ -126,9 +126,9 @@ const isCount = ({ message }: DatabaseErrorLike): boolean =>
 /** Every value in the query string, or argument of a function, that Postgres cannot read. */
 async function unreadableInQuery(
   error: DatabaseErrorLike,
-  { plan, request, identity, ...asked }: RefusedWrite,
+  { plan, request, identity, ...database }: RefusedWrite,
 ): Promise<readonly RefusedValue[]> {
-  const found = await unreadableOf(error, readsOfQuery(plan, request), identity, asked);
+  const found = await unreadableOf(error, readsOfQuery(plan, request), identity, database);
   const values = found.map(({ column, message }) => ({ row: null, columns: [column], message }));
   // The message of the error applies to the only one.
   return values.length > 1 ? values : values.map((value) => ({ ...value, message: null }));
@@ -147,10 +147,10 @@ async function placeOf(
   return isMany || columns.length > 0 ? { row: isMany ? row : null, columns, message: null } : null;
 }
 
-function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request, ...asked }: RefusedWrite) {
+function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request, ...database }: RefusedWrite) {
   const insert = finish(writeTrial(plan));
   return placeOfRefused(error, {
-    ...asked,
+    ...database,
     count: rows.length,
     insertOf: ({ first, end }) =>
       writeStatement(insert, { ...request, body: { kind: "json", text: JSON.stringify(rows.slice(first, end)) } }),
@@ -174,7 +174,7 @@ async function otherFaults(
   { code, constraint: reported }: DatabaseErrorLike,
   rows: readonly Row[],
   plan: InsertPlan | UpdatePlan,
-  { identity, ...asked }: RefusedWrite,
+  { identity, ...database }: RefusedWrite,
 ): Promise<readonly (readonly InputFault[])[]> {
   if (!mayHaveMore(code)) return [];
   const { table, body } = plan;
@@ -183,7 +183,7 @@ async function otherFaults(
   const faults = await faultsOfInput(
     { table, records: plan.kind === "update" ? records.slice(0, 1) : records, key: null, required: requiredBy(plan) },
     identity,
-    asked,
+    database,
   );
   const isNew = plan.kind === "insert" && plan.conflict === null;
   const certain = faults.filter(

@@ -20,18 +20,18 @@ const CHANGES = "body";
  *   POST /items, …: PATCH  body id=in.(1,2)&body={"name":"x"}       // PATCH /items?id=in.(1,2)  body {"name":"x"}
  * Source: RFC 10008, "The HTTP QUERY Method".
  */
-export function unfoldQuery(request: RequestText): RequestText {
+export function withQueryInUrl(request: RequestText): RequestText {
   if (request.method === "QUERY")
-    return request.body?.length ? unfolded(request, "GET") : { ...request, method: "GET" };
+    return request.body?.length ? moveQuery(request, "GET") : { ...request, method: "GET" };
   const override = request.method === "POST" ? request.headers["x-http-method-override"] : undefined;
   if (override === undefined) return request;
   const method = String(override).toUpperCase();
   if (!OVERRIDES.has(method))
     throw methodNotAllowed(method, ["OPTIONS", "GET", "HEAD", "QUERY", "POST", "PATCH", "DELETE"]);
-  return unfolded(request, method === "QUERY" ? "GET" : method);
+  return moveQuery(request, method === "QUERY" ? "GET" : method);
 }
 
-function unfolded(request: RequestText, method: string): RequestText {
+function moveQuery(request: RequestText, method: string): RequestText {
   const { url, headers, body } = request;
   requireQueryType(headers["content-type"]);
   const text = textOf(body ?? Buffer.alloc(0));

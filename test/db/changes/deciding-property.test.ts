@@ -126,10 +126,10 @@ class Run {
     });
     this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000 });
     this.#delivery = new Delivery<Own>(this.#feed, this.#rights, {
-      deliver: (results, attempt) => {
+      deliver: (results, trySend) => {
         for (const { change, visible } of results)
           for (const [subscriber, seen] of Map.groupBy(visible, ({ watch }) => watch.subscriber))
-            attempt(seen[0]!.watch, () => {
+            trySend(seen[0]!.watch, () => {
               this.#receive(subscriber, change, seen);
             });
       },
