@@ -53,6 +53,7 @@ export const MODULES: readonly Module[] = [
       "factors.sql",
       "notices.sql",
       "users.sql",
+      "admin.sql",
       "act_as.sql",
       "owner.sql",
     ],

@@ -32,6 +32,7 @@ import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
+import { AdminUsers } from "./v1/admin-repository.ts";
 import { PublicUsers } from "./v1/repository.ts";
 
 export type AuthSettings = FactorSettings &
@@ -105,6 +106,7 @@ export type Auth = {
   readonly sessionRows: SessionRepository;
   /** Of `/auth/v1`. */
   readonly publicUsers: PublicUsers;
+  readonly adminUsers: AdminUsers;
   /** With cookies. */
   readonly sessions: Sessions;
   readonly csrf: CsrfTokens;
@@ -216,6 +218,7 @@ export function createAuth({
     enrolment,
     sessionRows,
     publicUsers: new PublicUsers(functions),
+    adminUsers: new AdminUsers(functions),
     sessions,
     csrf,
     sameOrigin,

@@ -1,3 +1,15 @@
+create or replace function auth_private.merged(stored jsonb, changes jsonb) returns jsonb
+language sql immutable set search_path = ''
+return (
+  select coalesce(jsonb_object_agg(each.key, each.value), '{}')
+  from jsonb_each(stored || coalesce(changes, '{}')) as each
+  -- A key that is null in the changes is deleted; a stored null stays.
+  where each.value <> 'null'
+    or not coalesce(changes, '{}') ? each.key);
+
+comment on function auth_private.merged(jsonb, jsonb) is
+  'Metadata with changes, of which each null deletes a key.';
+
 create or replace function auth_private.identities_of(account auth_private.accounts, email text) returns jsonb
 language sql stable set search_path = '' as $$
   -- The password is the identity "email". Its id is that of the user, because there is one.
@@ -111,17 +123,9 @@ returns boolean
 language sql volatile security definer set search_path = '' as $$
   with merged as (
     update auth_private.accounts as a
-    set user_metadata = m.metadata
-    from (
-      select b.user_id, coalesce(jsonb_object_agg(each.key, each.value), '{}') as metadata
-      from auth_private.accounts as b
-      left join jsonb_each(b.user_metadata || merge_user_metadata.changes) as each
-        on each.value <> 'null' or not merge_user_metadata.changes ? each.key
-      where b.user_id = merge_user_metadata.user_id
-      group by b.user_id
-    ) as m
-    where a.user_id = m.user_id
-      and octet_length(m.metadata::text) <= merge_user_metadata.max
+    set user_metadata = auth_private.merged(a.user_metadata, changes)
+    where a.user_id = merge_user_metadata.user_id
+      and octet_length(auth_private.merged(a.user_metadata, changes)::text) <= merge_user_metadata.max
     returning true
   )
   select exists (select from merged)

@@ -35,6 +35,18 @@ export const UserChange = z.object({
   app_metadata: metadata,
 });
 
+export const AdminUser = z.object({
+  email,
+  phone: text(MAX_EMAIL),
+  password,
+  email_confirm: z.boolean().nullish(),
+  role: text(100),
+  ban_duration: text(20),
+  id: text(100),
+  user_metadata: metadata,
+  app_metadata: metadata,
+});
+export const Deletion = z.object({ should_soft_delete: z.boolean().nullish() });
 export const FactorChange = z.object({ factor_type: text(20), friendly_name: text(100) });
 export const FactorCode = z.object({ challenge_id: text(100), code: text(20) });
 

@@ -3,6 +3,7 @@ import { type Request, type RequestHandler, Router } from "express";
 import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
 import { ClientGone } from "../../../http/pipeline/response.ts";
 import type { Auth } from "../auth.ts";
+import { createUser, deleteFactor, deleteUser, findUser, listFactors, listUsers, replaceUser } from "./admin.ts";
 import type { AuthCall } from "./call.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
@@ -25,6 +26,13 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /factors/{factorId}/challenge": challengeFactor,
   "POST /factors/{factorId}/verify": verifyFactor,
   "DELETE /factors/{factorId}": unenrollFactor,
+  "GET /admin/users": listUsers,
+  "POST /admin/users": createUser,
+  "GET /admin/users/{userId}": findUser,
+  "PUT /admin/users/{userId}": replaceUser,
+  "DELETE /admin/users/{userId}": deleteUser,
+  "GET /admin/users/{userId}/factors": listFactors,
+  "DELETE /admin/users/{userId}/factors/{factorId}": deleteFactor,
 };
 
 const GRANTS: Readonly<Record<string, Handler>> = {

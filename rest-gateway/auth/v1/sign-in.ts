@@ -93,7 +93,7 @@ export const tooLarge = (max: number) => invalid(`data must have at most ${max} 
 const MAX_NAME = 200;
 
 /** The name of a user who has not said it is what stands before the @. */
-function nameOf(email: string, metadata: Readonly<Record<string, unknown>>): string {
+export function nameOf(email: string, metadata: Readonly<Record<string, unknown>>): string {
   const [name] = [metadata.name, metadata.full_name, metadata.user_name].filter(
     (value): value is string => typeof value === "string" && /\S/.test(value),
   );

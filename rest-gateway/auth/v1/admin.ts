@@ -1,0 +1,158 @@
+import { problem } from "../../../db/problems/problem.ts";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
+import { isUuid } from "../../conventions/parameters.ts";
+import { emailSkeleton } from "../login-names.ts";
+import { MAX_PASSWORD } from "../passwords.ts";
+import type { AccountChanges, Found } from "./admin-repository.ts";
+import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
+import type { AuthCall } from "./call.ts";
+import { invalid, refuseUser } from "./problem.ts";
+import type { PublicFactor, PublicUser } from "./repository.ts";
+import { shownUser } from "./session.ts";
+import { nameOf, requireEmail } from "./sign-in.ts";
+
+// `/auth/v1/admin/users`, for the service key.
+
+const MAX_PER_PAGE = 1000;
+
+/** `GET /admin/users?page=2&per_page=50` */
+export async function listUsers(call: AuthCall): Promise<object> {
+  await requireServiceKey(call);
+  const { auth, request, response } = call;
+  const page = numberIn(request.query.page, 1);
+  const size = Math.min(numberIn(request.query.per_page, 50), MAX_PER_PAGE);
+  const { users, total } = await auth.adminUsers.list((page - 1) * size, size);
+  const last = Math.max(1, Math.ceil(total / size));
+  const links = [...(page < last ? [[page + 1, "next"]] : []), [last, "last"]];
+  response.set("X-Total-Count", String(total));
+  // The client reads what follows the first "=".
+  response.set("Link", links.map(([at, rel]) => `</admin/users?page=${at}&per_page=${size}>; rel="${rel}"`).join(", "));
+  return { users: users.map(shownUser), aud: "authenticated" };
+}
+
+/** Throws Problem unless it is a number from 1. */
+function numberIn(text: unknown, absent: number): number {
+  if (text === undefined || text === "") return absent;
+  if (typeof text === "string" && /^[1-9]\d{0,6}$/.test(text)) return Number(text);
+  throw invalid("Bad Pagination Parameters");
+}
+
+/** `POST /admin/users`: no e-mail is sent, and the rules for passwords do not apply. */
+export async function createUser(call: AuthCall): Promise<PublicUser> {
+  await requireServiceKey(call);
+  const { auth, request, client } = call;
+  const sent = await readAuthBody(request, auth.limits, AdminUser);
+  if (!sent.email) throw invalid("Cannot create a user without an email");
+  const email = requireEmail(sent.email);
+  const fields = { name: nameOf(email, sent.user_metadata ?? {}), email };
+  const hash = await hashOf(call, sent.password);
+  const changes = changesOf(sent);
+  const creating = auth.adminUsers.create(fields, emailSkeleton(email), hash, changes, client.address);
+  return shownUser(await creating.catch(refuseAdminUser));
+}
+
+/** `GET /admin/users/{id}` */
+export const findUser = async (call: AuthCall): Promise<PublicUser> => shownUser((await found(call)).user);
+
+/** `PUT /admin/users/{id}`: metadata are merged; a password ends all sessions. */
+export async function replaceUser(call: AuthCall): Promise<PublicUser> {
+  const { auth, request, client } = call;
+  const { id, user } = await found(call);
+  const sent = await readAuthBody(request, auth.limits, AdminUser);
+  const email = sent.email ? requireEmail(sent.email) : user.email;
+  const changes = { ...changesOf(sent), ...(email !== user.email && { email }) };
+  const hash = await hashOf(call, sent.password);
+  const changing = auth.adminUsers.change(id, changes, emailSkeleton(email), hash, client.address);
+  const changed = await changing.catch(refuseAdminUser);
+  auth.forget(id);
+  return shownUser(changed);
+}
+
+/** `DELETE /admin/users/{id}`: deletes the account. The row of the application's user stays. */
+export async function deleteUser(call: AuthCall): Promise<object> {
+  const { auth, request, client } = call;
+  const { id } = await found(call);
+  const { should_soft_delete: isSoft } = await readAuthBody(request, auth.limits, Deletion);
+  if (isSoft) throw invalid("Soft deletion is not supported: ban the user instead");
+  await auth.adminUsers.deleteAccount(id, client.address);
+  auth.forget(id);
+  return {};
+}
+
+/** `GET /admin/users/{id}/factors` */
+export const listFactors = async (call: AuthCall): Promise<readonly PublicFactor[]> =>
+  (await found(call)).user.factors ?? [];
+
+/** `DELETE /admin/users/{id}/factors/{factorId}`: an enabled factor ends all sign-ins of the user. */
+export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
+  const { auth, request, client } = call;
+  const { id, user } = await found(call);
+  const factor = (user.factors ?? []).find((each) => each.id === String(request.params.factorId).toLowerCase());
+  if (factor === undefined) throw problem("no such factor");
+  await auth.adminUsers.resetFactors(id, client.address);
+  auth.forget(id);
+  return factor;
+}
+
+/** Rejects with Problem for every other caller. */
+async function requireServiceKey({ request }: AuthCall): Promise<void> {
+  const caller = await identityOf(request).caller();
+  if (caller.role === "service_role") return;
+  throw problem(identityOf(request).credentials.bearer === null ? "bearer required" : "no administrator");
+}
+
+async function found(call: AuthCall): Promise<Found> {
+  await requireServiceKey(call);
+  const id = String(call.request.params.userId);
+  if (!isUuid(id)) throw problem("no such user");
+  const user = await call.auth.adminUsers.find(id);
+  if (user === null) throw problem("no such user");
+  return user;
+}
+
+type Sent = Awaited<ReturnType<typeof readAuthBody<(typeof AdminUser)["_output"]>>>;
+
+function changesOf({
+  email_confirm,
+  role,
+  ban_duration,
+  user_metadata,
+  app_metadata,
+  phone,
+  id,
+}: Sent): AccountChanges {
+  if (phone) throw problem("phones off");
+  if (id) throw invalid("The id of a user cannot be chosen");
+  return {
+    ...(email_confirm && { emailConfirmed: true }),
+    // "" is the role of a new user, as the client sends it.
+    ...(role && { role }),
+    ...(ban_duration && { isBanned: isBan(ban_duration) }),
+    ...(user_metadata && { userMetadata: user_metadata }),
+    ...(app_metadata && { appMetadata: app_metadata }),
+  };
+}
+
+/** Hours from which a ban counts as one without an end, which is the only one that there is: ten years. */
+const FOREVER = 87_600;
+
+/** `"none"` → false, `"876000h"` → true. Throws Problem for a ban that would end. */
+function isBan(duration: string): boolean {
+  if (duration === "none") return false;
+  const [, hours] = /^(\d{1,9})h$/.exec(duration) ?? [];
+  if (hours !== undefined && Number(hours) >= FOREVER) return true;
+  throw invalid(`ban_duration must be none, or at least ${FOREVER}h: bans have no end here`);
+}
+
+async function hashOf({ auth }: AuthCall, password: string | null | undefined): Promise<string | null> {
+  if (!password) return null;
+  if (password.length > MAX_PASSWORD) throw invalid(`Password must have at most ${MAX_PASSWORD} characters`);
+  return auth.hashing.inPlace(() => auth.hashing.hash(password));
+}
+
+function refuseAdminUser(raised: unknown): never {
+  const { code, message = "" } = raised as { readonly code?: string; readonly message?: string };
+  if (code === "23505") throw problem("email taken");
+  if (code === "23514" && message.includes("accounts_role_known")) throw invalid("role must be authenticated or admin");
+  return refuseUser(raised);
+}
