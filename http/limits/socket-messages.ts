@@ -33,6 +33,8 @@ export function receiveMessages(
   };
   const add = () => turns.add({ client, run, message: waiting[0]!.bytes });
   websocket.on("message", (data, isBinary) => {
+    // It is being closed: the client has sent too much, or what is malformed.
+    if (websocket.readyState !== websocket.OPEN) return;
     const message = { data, isBinary, bytes: (data as Buffer).length };
     bytes += message.bytes;
     if (waiting.push(message) === 1) add();

@@ -1,4 +1,5 @@
 import { FairQueue, QueueLimit } from "../../db/admission/fair-queue.ts";
+import { Bulk } from "./bulk.ts";
 import type { Patience } from "./patience.ts";
 
 export type TurnsOptions = {
@@ -46,6 +47,8 @@ const LEAST = 200;
  * because each is read only once per turn.
  */
 export class Turns {
+  /** What clients send in bulk is read in turns too. */
+  readonly bulk = new Bulk();
   readonly #queue = new FairQueue<Work>({ isCounted: (_client, { refuse }) => refuse !== undefined });
   readonly #limit: QueueLimit;
   readonly #now: () => number;

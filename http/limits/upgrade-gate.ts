@@ -9,6 +9,7 @@ import type { CallerResolver, RequestIdentity } from "../../identity/caller-reso
 import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
 import { RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Routes } from "../pipeline/routes.ts";
+import { discard } from "./bulk.ts";
 import { type Client, type Clients, IntervalCount } from "./clients.ts";
 import type { LimitReport } from "./limit-log.ts";
 import type { RateLimit } from "./rate-limit.ts";
@@ -175,7 +176,11 @@ export class UpgradeGate {
     const { request } = upgrade;
     const client = this.#options.clients.of(networkOf(this.#options.addressOf(request)));
     this.#websockets.handleUpgrade(request, socket, head, (websocket) => {
-      websocket.on("error", this.#options.onSocketError);
+      websocket.on("error", (error) => {
+        this.#options.onSocketError(error);
+        // ws no longer reads messages, but waits for the client to close.
+        discard(socket, client.name, this.#options.turns.bulk);
+      });
       websocket.once("close", client.hold("sockets"));
       this.#limit(websocket, client);
       const countOperation = this.#operationCounter(websocket, client);

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { describeIssue } from "../../config/json-file.ts";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
+import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { Destination } from "./exchange.ts";
 
@@ -91,8 +92,10 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
   const maxSize = Math.min(mostBytes, counted.get(request)?.budget.share ?? mostBytes);
   if (request.headers["content-encoding"] !== undefined)
     return Promise.reject(problem("unsupported body", { message: "the body must be sent without Content-Encoding" }));
-  if (Number(request.headers["content-length"] ?? 0) > maxSize)
+  if (Number(request.headers["content-length"] ?? 0) > maxSize) {
+    discardRest(request);
     return Promise.reject(problem("body too large", { size: maxSize }));
+  }
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let size = 0;
@@ -100,10 +103,9 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
     const holding = holdingOf(request);
     const refuse = (error: Problem) => {
       request.removeAllListeners("data");
-      free(chunks);
+      freeAll(chunks);
       holding?.close();
-      request.on("data", () => readLater(request));
-      request.resume();
+      discardRest(request);
       reject(error);
     };
     request.on("data", (chunk: Buffer) => {
@@ -114,7 +116,7 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
       else {
         if (size <= SMALL) holding?.add(chunk.length);
         chunks.push(chunk);
-        if (size > SMALL) readLater(request);
+        if (size > SMALL) readLater(request, chunk.length);
       }
     });
     request.on("end", () => {
@@ -125,7 +127,7 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
       else run();
     });
     request.on("error", (error) => {
-      if (!isComplete) free(chunks);
+      if (!isComplete) freeAll(chunks);
       reject(error);
     });
   });
@@ -133,21 +135,36 @@ export function readBytes(request: IncomingMessage, mostBytes: number): Promise<
 
 function joined(chunks: Buffer[], size: number): Buffer {
   const bytes = Buffer.concat(chunks, size);
-  free(chunks);
+  freeAll(chunks);
   return bytes;
 }
 
-/** Frees the memory of chunks that nothing else uses. V8 would collect the whole heap for every 64 MB of them. */
-function free(chunks: Buffer[]): void {
-  for (const { buffer, byteLength } of chunks)
-    if (buffer.byteLength === byteLength) (buffer as ArrayBuffer).transfer(0);
+function freeAll(chunks: Buffer[]): void {
+  for (const chunk of chunks) free(chunk);
   chunks.length = 0;
 }
 
+/** Of requests whose bodies are not counted. */
+const UNCOUNTED = { network: "", bulk: new Bulk() };
+
+/** Where the parts of a body wait for their turn. */
+const readingOf = (request: IncomingMessage): { readonly network: string; readonly bulk: Bulk } => {
+  const found = counted.get(request);
+  return found ? { network: found.network, bulk: found.turns.bulk } : UNCOUNTED;
+};
+
 /** Reads on after other work. Otherwise all that a fast client has sent, some megabytes, would be read in one turn of the event loop. */
-function readLater(request: IncomingMessage): void {
+function readLater(request: IncomingMessage, bytes: number): void {
+  const { network, bulk } = readingOf(request);
   request.pause();
-  setImmediate(() => request.resume());
+  bulk.next(network, bytes, () => request.resume());
+}
+
+/** The client receives the response when it has sent the whole body. */
+function discardRest(request: IncomingMessage): void {
+  const { network, bulk } = readingOf(request);
+  discard(request, network, bulk);
+  request.resume();
 }
 
 const QUOTE = 0x22;

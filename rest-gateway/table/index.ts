@@ -33,6 +33,7 @@ import { Stopwatch, sendAnswer, sendStream, sendTableProblem, type Verbosity } f
 import {
   refuseLongStream,
   snapshotRequest,
+  streamBodyLimit,
   type TableSnapshot,
   type TableStreams,
   wantsStream,
@@ -138,7 +139,7 @@ export class TableInterface
     const document = root ? null : this.#options.document(pathOf(url), request, caller, catalog.current);
     if (document) return document;
 
-    const body = HAS_BODY.has(method) ? await readBytes(request, maxBodySize) : null;
+    const body = HAS_BODY.has(method) ? await readBytes(request, streamBodyLimit(request, maxBodySize)) : null;
     const text = root ?? withQueryInUrl({ method, url, headers: request.headers, body });
     refuseLongStream(text);
     const parsed = this.#planner.parse(text);

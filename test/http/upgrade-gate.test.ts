@@ -289,6 +289,35 @@ describe("a message", () => {
   });
 });
 
+/** A server without a service, whose sockets are pinged twice a second. */
+async function openGate() {
+  const server = createServer();
+  const gate = new UpgradeGate(server, {
+    routes: new Routes([["/graphql", { protocol: "graphql-transport-ws", accept: () => {} }]], null),
+    limits: () => ({
+      wsMaxConnectionsPerAddress: 10,
+      wsMaxMessageBytes: 1000,
+      wsMessageRate: 100,
+      wsMessageRatePerAddress: 1000,
+    }),
+    heartbeat: 500,
+    callers: anonymousCallers(),
+    isAllowedOrigin: () => true,
+    addressOf: () => "",
+    clients: new Clients(),
+    turns: new Turns({ time: 0, patience: new Patience({ running: 2 }) }),
+    rateLimit: null,
+    onSocketError: () => {},
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(async () => {
+    void gate.close(0);
+    await gate.terminate();
+    server.close();
+  });
+  return { server, gate, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
 describe("with limits,", () => {
   // The floods come from networks of their own: their messages would count for the next test.
   test("more messages per second than WS_MESSAGE_RATE close the socket with 4429, and later messages are ignored", async () => {
@@ -397,32 +426,27 @@ describe("with limits,", () => {
     await expect.poll(() => service.service.open(), POLL).toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
   });
 
+  test("what follows a message that is too large is read in parts, so that other work is done between them", async () => {
+    const { server, url } = await openGate();
+    const turns: number[] = [];
+    server.once("connection", (socket) => {
+      let before = 0;
+      const note = () => {
+        turns.push(socket.bytesRead - before);
+        before = socket.bytesRead;
+        if (!socket.destroyed) setImmediate(note);
+      };
+      note();
+    });
+    const raw = await upgrade(url);
+    raw.write(frame(TEXT, "x".repeat(4_000_000)));
+    expect(await raw.closed()).toMatchObject({ code: 1009 });
+    await expect.poll(() => turns.reduce((sum, each) => sum + each, 0), POLL).toBeGreaterThan(4_000_000);
+    expect(Math.max(...turns)).toBeLessThanOrEqual(262_144);
+  });
+
   test("a client that does not answer a ping before the next one is disconnected, and one that does stays", async () => {
-    const server = createServer();
-    const gate = new UpgradeGate(server, {
-      routes: new Routes([["/graphql", { protocol: "graphql-transport-ws", accept: () => {} }]], null),
-      limits: () => ({
-        wsMaxConnectionsPerAddress: 10,
-        wsMaxMessageBytes: 1000,
-        wsMessageRate: 100,
-        wsMessageRatePerAddress: 1000,
-      }),
-      heartbeat: 500,
-      callers: anonymousCallers(),
-      isAllowedOrigin: () => true,
-      addressOf: () => "",
-      clients: new Clients(),
-      turns: new Turns({ time: 0, patience: new Patience({ running: 2 }) }),
-      rateLimit: null,
-      onSocketError: () => {},
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(async () => {
-      void gate.close(0);
-      await gate.terminate();
-      server.close();
-    });
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const { gate, url } = await openGate();
     const living = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
     await once(living, "open");
     const dead = await upgrade(url);

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../../db/caller.ts";
 import type { Change } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
@@ -65,8 +66,14 @@ const JSON_ONLY = parseAccept("application/json");
 export const wantsStream = ({ method, accept }: TableRequest): boolean =>
   method === "GET" && accept[0]?.type === MEDIA_TYPE;
 
-/** Maximum characters of the query string of a stream: it is read before anything else is known about the stream. */
+/** Maximum characters of the query string of a stream, in the URL or in the body: it is read before anything else is known about the stream. */
 const MAX_STREAM_QUERY = 65_536;
+
+/** Maximum bytes of the body of a request. That of a stream is its query, and a longer one is refused before it is read. */
+export function streamBodyLimit({ method, headers }: IncomingMessage, most: number): number {
+  const isQuery = method === "QUERY" || /^(GET|QUERY)$/i.test(String(headers["x-http-method-override"]));
+  return isQuery && headers.accept?.includes(MEDIA_TYPE) ? Math.min(most, MAX_STREAM_QUERY) : most;
+}
 
 /** Throws Problem for a request of a stream that takes long to read. */
 export function refuseLongStream({ headers, url }: RequestText): void {

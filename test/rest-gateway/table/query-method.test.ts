@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { cookieOf, csrfOf, makeSession } from "../../identity/support.ts";
+import { openRaw } from "../../support/raw-socket.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 
 const ROWS = 50_000;
@@ -107,6 +108,29 @@ describe("QUERY with a query string as its body", () => {
     expect([reply.status, reply.json.code]).toEqual([status, "PGRST102"]);
     if (status === 415) expect(reply.headers.get("accept-query")).toBe(FORM["content-type"]);
   });
+
+  test.each([
+    ["QUERY", ""],
+    ["POST", "X-HTTP-Method-Override: QUERY"],
+    ["POST", "X-HTTP-Method-Override: get"],
+  ])(
+    "for a stream of changes has at most 65,536 bytes; a longer one is refused before it is read (%s %s)",
+    async (method, header) => {
+      const { url } = service();
+      const raw = await openRaw(url);
+      const head = [
+        `${method} /rest/v1/items HTTP/1.1`,
+        `Host: ${new URL(url).host}`,
+        `apikey: ${service().service.tokens.issueKey("anon")}`,
+        "Accept: text/event-stream",
+        `Content-Type: ${FORM["content-type"]}`,
+        "Content-Length: 65537",
+        ...(header ? [header] : []),
+      ];
+      raw.write(`${head.join("\r\n")}\r\n\r\nid=in.(1`);
+      expect((await raw.head()).status).toBe(413);
+    },
+  );
 
   test("with a session needs no CSRF token, because it only reads; POST needs one", async () => {
     const session = await makeSession(service(), 1);
