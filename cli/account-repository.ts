@@ -39,7 +39,7 @@ export class AccountRepository {
   async create({ name, email, username, role, passwordHash }: NewAccount): Promise<string> {
     const looks = [emailSkeleton(email), username, username && usernameSkeleton(username)];
     const [created] = await this.#rows<{ id: string }>(
-      "select auth_api.register($1, $2, $3, $4, $5)::text as id",
+      "select auth_api.register($1, $2, $3, $4, $5, '{}', true, '{}')::text as id",
       ...[JSON.stringify({ name, email }), ...looks, passwordHash],
     );
     await this.#rows("update auth_private.accounts set role = $2 where user_id = $1 and role <> $2", created!.id, role);

@@ -357,6 +357,16 @@ export const SETTINGS = {
     "3600",
     "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
   ),
+  SIGNUP: setting(
+    oneOf("open", "off"),
+    "open",
+    "Who may create users: open: everyone. off: only administrators, the service key and npx content-service user.",
+  ),
+  EMAIL_CONFIRM: setting(
+    oneOf("off", "required"),
+    "off",
+    "required: users who sign up, or change their e-mail, sign in after they have confirmed it with the link of an e-mail. It needs MAIL_URL.",
+  ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
     "43200",

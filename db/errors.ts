@@ -16,6 +16,7 @@ type Row = readonly [sqlstate: string, reason: Reason | null, status?: number];
 export const SQLSTATES: readonly Row[] = [
   ["28000", "login required"],
   ["CS401", "sign-in too old"],
+  ["CS403", "sign-up closed"],
   ["42501", "no permission"],
   ["P0002", "not found"],
   ["42P01", "table gone"],
@@ -125,8 +126,9 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   if (reason === null) return null;
   const role = unknownRoleIn(raised);
   if (role !== null) return problem("unknown role", { role, cause: error });
-  if (reason === "login required" || (REASONS[reason][1] === "PERMISSION_DENIED" && context.anonymous))
-    return loginRequired(context.refused);
+  // A sign-in would not open the sign-up.
+  const isHelped = REASONS[reason][1] === "PERMISSION_DENIED" && reason !== "sign-up closed";
+  if (reason === "login required" || (isHelped && context.anonymous)) return loginRequired(context.refused);
   return new Problem(reason, {
     message: messageOf(raised, context),
     retryAfter: retryAfterOf(raised),

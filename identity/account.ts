@@ -19,6 +19,8 @@ export type Account = {
   readonly email: string;
   /** When the user has shown that the e-mail is theirs, in ISO 8601; null before. */
   readonly emailConfirmedAt: string | null;
+  /** Whether EMAIL_CONFIRM=required keeps the account from signing in until the e-mail is confirmed. */
+  readonly mustConfirm: boolean;
   readonly role: string;
   readonly permissions: readonly string[];
   /** Null if the user signs in with identities of providers alone. */

@@ -63,7 +63,9 @@ const DEPENDENTS = `
         or d.classid = 'pg_event_trigger'::regclass
           and exists (select from pg_event_trigger as e where e.oid = d.objid and e.evtname = any ($3))
         or d.classid = 'pg_trigger'::regclass
-          and exists (select from pg_trigger as t where t.oid = d.objid and t.tgname like '\\_500\\_outbox\\_%')
+          and exists (
+            select from pg_trigger as t
+            where t.oid = d.objid and (t.tgname like '\\_500\\_outbox\\_%' or t.tgname = '_050_sign_up'))
       ) as is_foreign
     from pg_depend as d
     cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) as identity

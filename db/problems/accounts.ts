@@ -60,6 +60,14 @@ export const ACCOUNTS = {
     "no second factor is pending, or its 10 minutes have passed: begin with POST /api/mfa/enable",
   ],
 
+  // Sign-up.
+  "sign-up closed": [403, "PERMISSION_DENIED", "sign-up is closed: ask the operator of this service for an account"],
+  "e-mail not confirmed": [
+    403,
+    "PERMISSION_DENIED",
+    "the e-mail of this account is not confirmed: open the link in the e-mail, or request another at POST /auth/confirm/send",
+  ],
+
   // E-mails.
   "no mail": [503, "INTERNAL_ERROR", "this service sends no e-mails: its operator has not set MAIL_URL"],
   "too many mails": [429, "RATE_LIMITED", "too many e-mails were requested: try again later"],

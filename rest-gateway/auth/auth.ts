@@ -166,8 +166,14 @@ export function createAuth({
   const csrf = new CsrfTokens(secret);
   const factor = { repository, factors, throttle, clock, ...factorKeys(settings, secret) };
   const secondFactor = new SecondFactor(factor);
-  const signIn = new SignIn({ passwords, throttle, tokens, secondFactor });
-  const registration = new Registration({ repository, hashing, throttle });
+  const signIn = new SignIn({
+    confirms: settings.emailConfirm === "required",
+    passwords,
+    throttle,
+    tokens,
+    secondFactor,
+  });
+  const registration = new Registration({ repository, hashing, throttle, isClosed: settings.signup === "off" });
   const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
   const retention = {
     attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),

@@ -1,4 +1,5 @@
 import type { DatabaseErrorLike } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { forSender } from "../../identity/sender.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
@@ -10,12 +11,18 @@ export type NewUser = {
   readonly username: string | null;
   /** What the user says about themselves, at /auth/v1. */
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Whether an administrator or the service key adds the user. */
+  readonly isByOperator: boolean;
+  /** Those of the client, for the e-mail that it gets. */
+  readonly languages: readonly string[];
 };
 
 export type RegistrationOptions = {
   readonly repository: AuthRepository;
   readonly hashing: PasswordHashing;
   readonly throttle: Throttle;
+  /** Whether SIGNUP=off: then only operators add users. */
+  readonly isClosed: boolean;
 };
 
 /** Creates users with an account, up to a limit per network. */
@@ -27,22 +34,24 @@ export class Registration {
   }
 
   /**
-   * Creates a user and the account in one transaction, and returns the id of the user. The caller has checked the password;
+   * Creates a user and the account in one transaction, and returns the id of the user, or null as the repository does. The caller has checked the password;
    * the other rules are constraints, whose errors pass through. Rejects with Problem 429 and 503, and with an internal error if
    * a grant is missing.
    */
-  register(user: NewUser, password: string, address: string): Promise<string> {
+  register(user: NewUser, password: string, address: string): Promise<string | null> {
     const { hashing } = this.#options;
     return forSender({ address }, () => hashing.inPlace(() => this.#register(user, password, address)));
   }
 
-  async #register(user: NewUser, password: string, address: string): Promise<string> {
-    const { repository } = this.#options;
+  async #register(user: NewUser, password: string, address: string): Promise<string | null> {
+    const { repository, isClosed } = this.#options;
+    // The database checks it again; here, before the password is hashed.
+    if (isClosed && !user.isByOperator) throw problem("sign-up closed");
     const hash = await this.#hash(password, address);
     const userId = await repository.register(user, hash).catch((error) => {
       throw withMissingGrant(error, user);
     });
-    await repository.note({ event: "registered", userId, address });
+    await repository.note({ event: userId === null ? "registration_repeated" : "registered", userId, address });
     return userId;
   }
 

@@ -27,6 +27,7 @@ export type Admission = { readonly attempt: Attempt; readonly address: string; r
 /** Events that the gateway records. The database records changes of accounts itself. */
 export type EventName =
   | "registered"
+  | "registration_repeated"
   | "login"
   | "logout"
   | "login_failed"
@@ -70,11 +71,26 @@ export class AuthRepository {
     this.#functions = functions;
   }
 
-  /** Creates a user with an account, and returns the id of the user. Rejects with the errors of the database. */
-  async register({ columns, username, metadata = {} }: NewUser, passwordHash: string): Promise<string> {
+  /**
+   * Creates a user with an account, and returns the id of the user. Null if the e-mail is taken and EMAIL_CONFIRM=required: its owner
+   * hears of it. Rejects with the errors of the database.
+   */
+  async register(
+    { columns, username, metadata = {}, isByOperator, languages }: NewUser,
+    passwordHash: string,
+  ): Promise<string | null> {
     const looks = [emailSkeleton(columns.email), username, username && usernameSkeleton(username)];
-    const values = [JSON.stringify(columns), ...looks, passwordHash, JSON.stringify(metadata)];
-    return String(await this.#functions.call("register($1::jsonb, $2, $3, $4, $5, $6::jsonb)", values));
+    const values = [
+      JSON.stringify(columns),
+      ...looks,
+      passwordHash,
+      JSON.stringify(metadata),
+      String(isByOperator),
+      JSON.stringify({ languages }),
+    ];
+    const call = "register($1::jsonb, $2, $3, $4, $5, $6::jsonb, $7::boolean, $8::jsonb)";
+    const id = await this.#functions.call<string | number | null>(call, values);
+    return id === null ? null : String(id);
   }
 
   /** The account that signs in with this username or e-mail. */

@@ -38,8 +38,11 @@ export type Call<Access extends Credential = Credential, Body = unknown> = {
 
 /** The services of the routes. */
 export type RoutedAuth = Auth & {
-  /** Creates a user with an account. In resources/, because the catalog and the resource describe the body. */
-  signUp(call: Pick<Call, "request" | "response" | "client">): Promise<object>;
+  /**
+   * Creates a user with an account. In resources/, because the catalog and the resource describe the body. Nothing if it has sent the
+   * response: the e-mail must be confirmed first.
+   */
+  signUp(call: Pick<Call, "request" | "response" | "client">): Promise<object | undefined>;
 };
 
 /** The body of a request or a response: described in zod, or, at sign-up, by the catalog. */

@@ -1,5 +1,6 @@
 import { queryParameter } from "../openapi/schema-parts.ts";
 import {
+  accepted,
   BackupCodesAnswer,
   CsrfTokenAnswer,
   created,
@@ -106,12 +107,14 @@ export const ROUTES: Routes = {
   "POST /auth/register": route({
     operationId: "register",
     summary: "Sign up",
-    description: "Creates a user with an account, and signs the user in.",
+    description:
+      "Creates a user with an account, and signs the user in. With `EMAIL_CONFIRM=required` the response is 202 for every e-mail, and the user signs in after the e-mail is confirmed. With `SIGNUP=off` it is 403.",
     credential: "none",
     handlerBody: ["Registration"],
     answer: created("Signed up. `Location` is the path of the user.", "Registered"),
-    problems: [409],
-    handle: (call) => call.auth.signUp(call),
+    otherAnswer: accepted("An e-mail to confirm the address is on its way.", MessageAnswer),
+    problems: [403, 409],
+    handle: async (call) => (await call.auth.signUp(call)) as object,
   }),
   "POST /auth/email": route({
     operationId: "changeEmail",

@@ -11,6 +11,8 @@ import type { SecondFactor } from "./second-factor.ts";
 import type { Client, Throttle } from "./throttle.ts";
 
 export type SignInOptions = {
+  /** Whether accounts that must confirm their e-mail may not sign in before. */
+  readonly confirms: boolean;
   readonly passwords: PasswordCheck;
   readonly throttle: Throttle;
   readonly tokens: Pick<Tokens, "verifyChallenge">;
@@ -19,6 +21,9 @@ export type SignInOptions = {
 
 /** An account that may sign in. Issuing its tokens or session settles the attempt. */
 export type AdmittedLogin = Admission & { readonly account: Account };
+
+/** Why an account may not sign in although its password is right. */
+const REFUSED = { disabled: "account disabled", unconfirmed: "e-mail not confirmed" } as const;
 
 /** A wrong password and an unknown login get the same error. */
 const WRONG: WrongPassword = { event: "login_failed", error: () => problem("wrong password") };
@@ -42,7 +47,7 @@ export class SignIn {
    * Verifies the credentials. Rejects with Problem:
    * - "too many attempts", before the password is checked,
    * - "wrong password", also for an unknown login,
-   * - "account disabled", only if the password is right,
+   * - "account disabled" and "e-mail not confirmed", only if the password is right,
    * - "second factor needed", if the code is missing.
    * Rejects with Problem if the password is right and the code is wrong.
    */
@@ -65,7 +70,9 @@ export class SignIn {
 
   async #verify(username: string, password: string, client: Client): Promise<VerifiedLogin> {
     const login = await this.#options.passwords.verify({ login: username }, password, client, WRONG);
-    return login.account.isDisabled ? this.#refuseDisabled(login, client) : login;
+    const { isDisabled, mustConfirm } = login.account;
+    if (isDisabled) return this.#refuse(login, client, "disabled");
+    return this.#options.confirms && mustConfirm ? this.#refuse(login, client, "unconfirmed") : login;
   }
 
   /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does, and with "invalid challenge". */
@@ -89,15 +96,19 @@ export class SignIn {
     }
   }
 
-  async #refuseDisabled({ account, attempt }: VerifiedLogin, { address }: Client): Promise<never> {
-    const detail = { reason: "disabled" };
+  async #refuse(
+    { account, attempt }: VerifiedLogin,
+    { address }: Client,
+    reason: keyof typeof REFUSED,
+  ): Promise<never> {
+    const detail = { reason };
     await this.#options.throttle.settle(attempt, false, {
       event: "login_refused",
       userId: account.id,
       address,
       detail,
     });
-    throw problem("account disabled");
+    throw problem(REFUSED[reason]);
   }
 
   /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */

@@ -7,6 +7,7 @@ import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
+import { languagesOf } from "../auth/mail/templates.ts";
 import { DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
 import { answerOf, type Endpoint, type RestAnswer } from "../conventions/endpoint.ts";
 import { positionHeader } from "../conventions/headers.ts";
@@ -130,8 +131,10 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     const { mark } = feed;
     const run = async () => {
       if (account === null) return this.#runner.run(request, identity, signal);
-      const newAccount = { request, account, identity, address: auth!.addressOf(sent) };
+      const languages = languagesOf(sent.headers["accept-language"]);
+      const newAccount = { request, account, identity, address: auth!.addressOf(sent), languages };
       const created = await createAccount(newAccount, auth!, this.#runner);
+      if (created === null) throw problem("email taken");
       exchange.isWritten = true;
       return (await readCreated(created, this.#runner, signal)) ?? created.account.id;
     };

@@ -10,6 +10,7 @@ import { exchangeOf } from "../../http/pipeline/exchange.ts";
 import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
 import type { Auth } from "../auth/auth.ts";
+import { languagesOf } from "../auth/mail/templates.ts";
 import type { NewUser } from "../auth/registration.ts";
 import type { RoutedAuth } from "../auth/route.ts";
 import { startTokens } from "../auth/tokens.ts";
@@ -34,13 +35,15 @@ export type SignUpOptions = Pick<ResourceOptions, "resources" | "preferences" | 
 export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
   const { auth, limits, anonymousRole, catalog } = options;
   const runner = new Runner(options);
+  // Then no response may tell whether an e-mail is taken, so the database is not asked for further faults.
+  const confirms = auth.settings.emailConfirm === "required";
   return async ({ request: sent, response, client }) => {
     const { address, signal } = client;
     const caller = anonymous(anonymousRole);
     const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
     const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
     const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
-      if (!(error instanceof Problem && error.cause instanceof FoundFaults)) throw error;
+      if (!(error instanceof Problem && error.cause instanceof FoundFaults) || confirms) throw error;
       throw await runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);
     });
     const identity = runner.identity(request, caller, context);
@@ -49,8 +52,15 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
         resourceProblem(error, { request, isAnonymous: true, role: anonymousRole, catalog: catalog.current }) ?? error
       );
     };
-    const newAccount = { request, account, identity, address };
-    const created = await createAccount(newAccount, auth, runner).catch(fail);
+    const languages = languagesOf(sent.headers["accept-language"]);
+    const newAccount = { request, account, identity, address, languages };
+    if (confirms) {
+      // The same statements and the same response for an e-mail that is taken.
+      await register(newAccount, auth, runner).catch(fail);
+      response.status(202).json({ message: "an e-mail to confirm the address is on its way: sign in after that" });
+      return;
+    }
+    const created = (await createAccount(newAccount, auth, runner).catch(fail))!;
     const { id } = created.account;
     const result = await readCreated(created, runner, signal).catch(fail);
     const user =
@@ -97,7 +107,12 @@ type NewAccount = {
   readonly identity: Identity;
   /** The client's IP address. */
   readonly address: string;
+  /** Those of the client. */
+  readonly languages: readonly string[];
 };
+
+/** The roles that add users whatever SIGNUP says. */
+const OPERATORS: readonly string[] = ["admin", "service_role"];
 
 /** A user with an account. Its caller may not be able to read it, so it is read as the user. */
 export type CreatedAccount = {
@@ -108,26 +123,40 @@ export type CreatedAccount = {
 };
 
 /**
- * Creates the user and the account, in a transaction of its own. Rejects with Problem if too many accounts were created from the address
+ * Creates the user and the account, in a transaction of its own. Null if the e-mail is taken and EMAIL_CONFIRM=required. Rejects with
+ * Problem if sign-up is closed, too many accounts were created from the address
  * or an operator tries the request, and with the errors of `Runner.run`.
  */
 export async function createAccount(
-  { request, account, identity, address }: NewAccount,
-  { registration, repository }: Pick<Auth, "registration" | "repository">,
+  newAccount: NewAccount,
+  auth: Auth,
   runner: Runner,
-): Promise<CreatedAccount> {
-  if (identity.request.operator !== undefined) throw problem("no accounts by console");
-  const user = { columns: request.body!.records[0] as NewUser["columns"], username: account.username };
-  const id = await registration.register(user, account.password, address).catch(async (error) => {
-    throw await runner.explained(error, request, identity);
-  });
+): Promise<CreatedAccount | null> {
+  const { request, identity } = newAccount;
+  const id = await register(newAccount, auth, runner);
+  if (id === null) return null;
   const operation = { kind: "read", key: { id: 0, parent: null } } as const;
-  const created = (await repository.accountOf(id))!;
+  const created = (await auth.repository.accountOf(id))!;
   return {
     request: { ...request, operation, values: [id], shape: `made ${request.shape}` },
     identity: { ...identity, caller: callerOfAccount(created, null) },
     account: created,
   };
+}
+
+/** Returns the id of the new user; null as createAccount does. */
+async function register(
+  { request, account, identity, address, languages }: NewAccount,
+  { registration, settings }: Auth,
+  runner: Runner,
+): Promise<string | null> {
+  if (identity.request.operator !== undefined) throw problem("no accounts by console");
+  const isByOperator = OPERATORS.includes(identity.caller.role);
+  const columns = request.body!.records[0] as NewUser["columns"];
+  const user = { columns, username: account.username, isByOperator, languages };
+  return registration.register(user, account.password, address).catch(async (error) => {
+    throw settings.emailConfirm === "required" ? error : await runner.explained(error, request, identity);
+  });
 }
 
 /** Reads a new user; null if users may not read their own row. */

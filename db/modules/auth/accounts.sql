@@ -8,6 +8,7 @@ language sql stable security definer set search_path = '' as $$
     'name', a.name,
     'email', e.email,
     'emailConfirmedAt', a.email_confirmed_at,
+    'mustConfirm', a.must_confirm and a.email_confirmed_at is null,
     'role', a.role,
     'permissions', a.permissions,
     'passwordHash', a.password_hash,
@@ -22,10 +23,10 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.account_of(auth.user_id) is $$
-The account of a user: {id, userId, username, name, email, emailConfirmedAt, role, permissions, passwordHash,
-isDisabled, epoch, hasFactor, claims}; null if the user has none. `id` is a text, `userId` a JSON value of its type. The
-e-mail is the one that the account signs in with, and the username if it has no other. The claims are those that the
-application adds; null without the hook.
+The account of a user: {id, userId, username, name, email, emailConfirmedAt, mustConfirm, role, permissions,
+passwordHash, isDisabled, epoch, hasFactor, claims}; null if the user has none. `id` is a text, `userId` a JSON value of
+its type. The e-mail is the one that the account signs in with, and the username if it has no other. The claims are
+those that the application adds; null without the hook.
 $$;
 
 create or replace function auth_api.find_account(login text) returns json
@@ -134,12 +135,70 @@ Creates a user with an account, as add_account does, and returns the id. The fie
 of the application say what they mean.
 $$;
 
+create or replace function auth_private.require_open_sign_up() returns void
+language plpgsql stable set search_path = '' as $$
+begin
+  if auth_api.setting('sign_up') = 'open' then return; end if;
+  raise sqlstate 'CS403' using message = 'sign-up is closed';
+end $$;
+
+comment on function auth_private.require_open_sign_up() is 'Raises CS403 with SIGNUP=off.';
+
+create or replace function auth_api.refuse_sign_up() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  -- The role of the caller, in contrast to current_user.
+  role constant text := current_setting('role');
+begin
+  -- "none": the service, which has checked it, and SQL clients.
+  if role <> 'none' and not pg_has_role(role, 'admin', 'member')
+    and not (select r.rolbypassrls from pg_roles as r where r.rolname = role)
+  then
+    perform auth_private.require_open_sign_up();
+  end if;
+  return null;
+end $$;
+
+comment on function auth_api.refuse_sign_up() is
+  'For the users of an application: with SIGNUP=off, only administrators and the service key add users.';
+
+create or replace function auth_private.is_taken(email text, skeleton text) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.login_emails as e
+  where lower(e.email) = lower(is_taken.email)
+    or coalesce(e.skeleton, lower(e.email)) = coalesce(is_taken.skeleton, lower(is_taken.email)));
+
+comment on function auth_private.is_taken(text, text) is
+  'Whether an account signs in with this e-mail, or one that looks like it, or it is reserved for an account.';
+
+create or replace function auth_private.try_sign_up(
+  fields jsonb, username text, username_skeleton text, password_hash text)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  email constant text := gen_random_uuid() || '@' || split_part(fields ->> 'email', '@', 2);
+begin
+  perform auth_private.sign_up(
+    fields || jsonb_build_object('email', email), null, username, username_skeleton, password_hash);
+  raise sqlstate 'CS000';
+exception when sqlstate 'CS000' then
+  return;
+end $$;
+
+comment on function auth_private.try_sign_up(jsonb, text, text, text) is $$
+Signs up with another e-mail and undoes it: an e-mail that is taken gets the same errors as one that is not.
+$$;
+
 create or replace function auth_api.register(
   fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text,
-  user_metadata jsonb default '{}')
+  user_metadata jsonb default '{}', by_operator boolean default false, mail jsonb default '{}')
 returns auth.user_id
 language plpgsql volatile security definer set search_path = '' as $$
-declare new_id auth.user_id;
+declare
+  confirms constant boolean := not by_operator and auth_api.setting('email_confirm') = 'required';
+  email constant text := register.fields ->> 'email';
+  new_id auth.user_id;
 begin
   if register.password_hash is null then
     raise not_null_violation using
@@ -147,6 +206,14 @@ begin
       schema = 'auth_private',
       table = 'accounts',
       column = 'password_hash';
+  end if;
+  if not by_operator then perform auth_private.require_open_sign_up(); end if;
+
+  if confirms and auth_private.is_taken(email, register.email_skeleton) then
+    perform auth_private.try_sign_up(
+      register.fields, register.username, register.username_skeleton, register.password_hash);
+    perform auth_private.add_limited_mail('account-exists', null, email, register.mail);
+    return null;
   end if;
   new_id := auth_private.sign_up(
     register.fields,
@@ -159,11 +226,20 @@ begin
     set user_metadata = register.user_metadata
     where a.user_id = new_id;
   end if;
+  if confirms then
+    update auth_private.accounts as a
+    set must_confirm = true
+    where a.user_id = new_id;
+    perform auth_private.add_limited_mail('confirm', new_id, email, register.mail);
+  end if;
   return new_id;
 end $$;
 
-comment on function auth_api.register(jsonb, text, text, text, text, jsonb) is
-  'Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id.';
+comment on function auth_api.register(jsonb, text, text, text, text, jsonb, boolean, jsonb) is $$
+Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id. Raises CS403 with
+SIGNUP=off, unless an operator adds the user. With EMAIL_CONFIRM=required, an e-mail to confirm the address is added;
+if the address is taken, its owner hears of that, and the result is null. `mail` is the data of these e-mails.
+$$;
 
 create or replace function auth_private.mark_update() returns trigger
 language plpgsql volatile set search_path = '' as $$

@@ -175,9 +175,20 @@ comment on function auth_private.claims_of(auth_private.accounts) is
 
 create or replace function auth.use_users(users regclass) returns void
 language plpgsql volatile set search_path = '' as $$
+declare
+  previous constant regclass := (
+    select c.confrelid
+    from pg_constraint as c
+    where c.conrelid = 'auth_private.accounts'::regclass
+      and c.conname = 'accounts_user_id_fkey');
 begin
   alter table auth_private.accounts drop constraint if exists accounts_user_id_fkey;
+  if previous is not null then execute format('drop trigger if exists _050_sign_up on %s', previous); end if;
   if users is null then return; end if;
+  execute format(
+    'create or replace trigger _050_sign_up before insert on %s
+       for each statement execute function auth_api.refuse_sign_up()',
+    users);
   execute format(
     'alter table auth_private.accounts add constraint accounts_user_id_fkey
        foreign key (user_id) references %s on delete cascade',
@@ -186,7 +197,7 @@ end $$;
 
 comment on function auth.use_users(regclass) is $$
 For migrations of the application: accounts belong to rows of this table, and are deleted with them. The table has a
-primary key of the type of the ids.
+primary key of the type of the ids. With SIGNUP=off, only administrators and the service key add rows.
 $$;
 
 revoke all on function auth.use_hook(text, regprocedure), auth.use_users(regclass) from public;

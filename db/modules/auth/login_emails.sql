@@ -83,6 +83,12 @@ begin
     perform auth_private.add_notice(
       'email-changed', set_login_email.user_id, previous, jsonb_build_object('newEmail', set_login_email.email));
   end if;
+  if set_login_email.by = 'owner' and auth_api.setting('email_confirm') = 'required' then
+    update auth_private.accounts as a
+    set must_confirm = true
+    where a.user_id = set_login_email.user_id;
+    perform auth_private.add_limited_mail('confirm', set_login_email.user_id, set_login_email.email, '{}');
+  end if;
   perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
 end $$;
 

@@ -50,6 +50,25 @@ reserve_attempt does: that of the recipient, of a network, or of all. It does no
 nothing depends on whether there is one: begin_mail does, later.
 $$;
 
+create or replace function auth_private.add_limited_mail(kind text, user_id auth.user_id, email text, data jsonb)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  reservation constant json := auth_api.reserve_attempt(
+    array[auth_private.attempt_key('mail to', auth_private.mail_key(add_limited_mail.email))],
+    array[auth_api.setting('mails_per_recipient')::integer],
+    now(),
+    interval '1 hour');
+begin
+  if reservation ->> 'retryAfter' is not null then return; end if;
+  perform auth_api.settle_attempt(array(select json_array_elements_text(reservation -> 'ids')::bigint), true);
+  perform auth_private.add_mail(
+    add_limited_mail.kind, add_limited_mail.user_id, add_limited_mail.email, add_limited_mail.data, now());
+end $$;
+
+comment on function auth_private.add_limited_mail(text, auth.user_id, text, jsonb) is
+  'Adds an e-mail that a sign-up causes, unless the limit of the recipient is reached.';
+
 create or replace function auth_private.takes_token(kind text) returns boolean
 language sql immutable set search_path = ''
 return kind in ('reset', 'confirm', 'sign-in', 'email-changed');

@@ -1,13 +1,16 @@
-create or replace function auth_api.use_mail(is_on boolean) returns void
+create or replace function auth_api.use_settings(settings jsonb) returns void
 language sql volatile security definer set search_path = '' as $$
   insert into auth_private.settings as s
-  values ('mail', case when is_on then 'on' else 'off' end)
+  select given.key, given.value
+  from jsonb_each_text(settings) as given
+  where given.key in ('mail', 'mails_per_recipient', 'email_confirm', 'sign_up')
   on conflict (name) do update
   set value = excluded.value
   where s.value <> excluded.value
 $$;
 
-comment on function auth_api.use_mail(boolean) is 'Stores whether the service sends e-mails.';
+comment on function auth_api.use_settings(jsonb) is
+  'Stores whether the service sends e-mails, MAILS_PER_RECIPIENT, EMAIL_CONFIRM and SIGNUP.';
 
 create or replace function auth_private.add_notice(kind text, user_id auth.user_id, email text, data jsonb)
 returns void

@@ -45,6 +45,7 @@ create table auth_private.accounts (
   user_metadata jsonb not null default '{}', -- what the user says about themselves; no rule may trust it
   app_metadata  jsonb not null default '{}', -- what the service key says about the user
   updated_at    timestamptz not null default now(),
+  must_confirm  boolean not null default false, -- whether EMAIL_CONFIRM=required keeps it from signing in before that
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
@@ -366,7 +367,8 @@ create table auth_private.settings (
   value text not null
 );
 insert into auth_private.settings
-values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds'), ('mail', 'off');
+values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds'),
+  ('mail', 'off'), ('mails_per_recipient', '5'), ('email_confirm', 'off'), ('sign_up', 'open');
 
 comment on table auth_private.settings is
   'Settings of the service that functions read. The service writes them at each start.';

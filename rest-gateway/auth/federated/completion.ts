@@ -21,6 +21,8 @@ export type CompletionOptions = {
   readonly identities: IdentityRepository;
   readonly repository: Pick<AuthRepository, "note">;
   readonly once: OneTimeValues;
+  /** Whether SIGNUP=off keeps identities without an account from getting one. */
+  readonly isClosed: boolean;
   /** Encrypts what the database must not read. */
   readonly box: SecretBox;
   readonly clock: Clock;
@@ -94,7 +96,7 @@ export class Completion {
     { name: provider, signUp }: Provider["settings"],
     address: string,
   ): Promise<Account> {
-    if (!signUp) throw signInFailure("sign-up off");
+    if (!signUp || this.#options.isClosed) throw signInFailure("sign-up off");
     if (identity.name === null || identity.email === null) throw signInFailure("no e-mail");
     const outcome = await this.#options.identities.register(identity, provider, address).catch(refuseRaised);
     if (outcome === "email taken") throw signInFailure("e-mail taken");

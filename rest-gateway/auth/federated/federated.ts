@@ -11,7 +11,7 @@ import { IdentityRepository, OneTimeValues } from "./identity-repository.ts";
 import { Providers } from "./providers.ts";
 import { ReturnUrls } from "./start.ts";
 
-export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "authReturnOrigins">;
+export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "authReturnOrigins" | "signup">;
 
 export type FederatedOptions = {
   readonly settings: FederatedSettings;
@@ -49,7 +49,7 @@ export function createFederated(options: FederatedOptions): Federated {
     identities,
     flows: new Flows(secret),
     once,
-    completion: new Completion({ identities, repository, once, box, clock }),
+    completion: new Completion({ identities, repository, once, isClosed: settings.signup === "off", box, clock }),
     returnUrls: new ReturnUrls(url, settings.authReturnOrigins),
     log,
   };

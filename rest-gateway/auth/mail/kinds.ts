@@ -1,6 +1,14 @@
 /** What an e-mail is for: its template has this name. */
 export const KINDS = [
-  ...(["confirm", "already-confirmed", "reset", "sign-in", "no-account", "account-disabled"] as const),
+  ...([
+    "confirm",
+    "already-confirmed",
+    "reset",
+    "sign-in",
+    "no-account",
+    "account-disabled",
+    "account-exists",
+  ] as const),
   ...(["password-changed", "email-changed", "factor-removed", "new-device"] as const),
 ] as const;
 

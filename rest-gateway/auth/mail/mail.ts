@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { TaskList } from "graphile-worker";
 import type { Logger } from "pino";
-import type { Config } from "../../../config/config.ts";
+import { type Config, ConfigError } from "../../../config/config.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { AuthFunctions } from "../functions.ts";
 import { deriveKey } from "../secret-box.ts";
@@ -11,7 +11,7 @@ import { Templates } from "./templates.ts";
 import { createTransport, type Transport, type TransportSettings } from "./transports.ts";
 
 export type MailSettings = TransportSettings &
-  Pick<Config, "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
+  Pick<Config, "signup" | "emailConfirm" | "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
 
 export type MailOptions = {
   readonly settings: MailSettings;
@@ -56,6 +56,8 @@ export class MailService {
     this.settings = settings;
     this.repository = new MailRepository(functions);
     this.isOn = hasTasks && settings.mailUrl !== "";
+    if (settings.emailConfirm === "required" && !this.isOn)
+      throw new ConfigError("EMAIL_CONFIRM=required requires MAIL_URL and the module tasks, which send the e-mails");
     this.#url = url;
     this.#log = log;
     this.#templates = new Templates(folder);
@@ -70,8 +72,13 @@ export class MailService {
 
   /** Says once whether e-mails are sent. Rejects if the database does not respond. */
   async start(): Promise<void> {
-    const { mailUrl } = this.settings;
-    await this.repository.use(this.isOn);
+    const { mailUrl, mailsPerRecipient, emailConfirm, signup } = this.settings;
+    await this.repository.use({
+      mail: this.isOn ? "on" : "off",
+      mails_per_recipient: String(mailsPerRecipient),
+      email_confirm: emailConfirm,
+      sign_up: signup,
+    });
     if (!this.isOn)
       this.#log.warn(
         mailUrl === ""

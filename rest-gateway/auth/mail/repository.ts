@@ -129,9 +129,9 @@ export class MailRepository {
     return this.#functions.call("undo_email($1::bytea, $2::inet, $3::timestamptz)", values);
   }
 
-  /** Stores whether e-mails are sent: otherwise the database adds none. */
-  async use(isOn: boolean): Promise<void> {
-    await this.#functions.call("use_mail($1::boolean)", [String(isOn)]);
+  /** Stores settings for the functions of the database. */
+  async use(settings: Readonly<Record<string, string>>): Promise<void> {
+    await this.#functions.call("use_settings($1::jsonb)", [JSON.stringify(settings)]);
   }
 
   /** Takes the token of a sign-in, and returns its account; null if it is not valid. */

@@ -39,11 +39,11 @@ export class PublicUsers {
   }
 
   /** The call that reads a user, for the round trip of another one. */
-  reading(userId: string): Call {
+  reading(userId: string | null): Call {
     return { call: "public_user($1)", values: [userId] };
   }
 
-  async find(userId: string): Promise<PublicUser | null> {
+  async find(userId: string | null): Promise<PublicUser | null> {
     const { call, values } = this.reading(userId);
     return this.#functions.call(call, values);
   }

@@ -1,7 +1,9 @@
+import { randomUUID } from "node:crypto";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
 import { loginEmailFault } from "../login-names.ts";
+import { languagesOf } from "../mail/templates.ts";
 import { passwordFaults } from "../passwords.ts";
 import { userOfRefresh } from "../tokens.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
@@ -10,8 +12,11 @@ import { invalid, refuseUser } from "./problem.ts";
 import type { PublicUser } from "./repository.ts";
 import { issueSession, type SessionAnswer, startAuthSession } from "./session.ts";
 
-/** `POST /signup` with an e-mail and a password: creates a user, and signs the user in. */
-export async function signUp(call: AuthCall): Promise<SessionAnswer> {
+/**
+ * `POST /signup` with an e-mail and a password: creates a user, and signs the user in. With EMAIL_CONFIRM=required the answer is a user
+ * without a session, the same for an e-mail that is taken.
+ */
+export async function signUp(call: AuthCall): Promise<SessionAnswer | UnconfirmedUser> {
   const { auth, request, client } = call;
   const { email, phone, password, data } = await readAuthBody(request, auth.limits, SignUp);
   if (phone) throw problem("phones off");
@@ -22,9 +27,35 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer> {
   requireStrong(password);
   const metadata = data ?? {};
   requireSmall(metadata, auth.settings.userMetadataBytes);
-  const user = { columns: { name: nameOf(address, metadata), email: address }, username: null, metadata };
+  const columns = { name: nameOf(address, metadata), email: address };
+  const languages = languagesOf(request.headers["accept-language"]);
+  const user = { columns, username: null, metadata, isByOperator: false, languages };
   const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
-  return startAuthSession(call, (await auth.repository.accountOf(id))!, "password");
+  if (auth.settings.emailConfirm === "required") return unconfirmed(call, id, address, metadata);
+  return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");
+}
+
+type UnconfirmedUser = Readonly<Record<string, unknown>>;
+
+/** A user who has to confirm the e-mail; with a new id, if it is taken. */
+async function unconfirmed(
+  { auth }: AuthCall,
+  userId: string | null,
+  email: string,
+  metadata: object,
+): Promise<UnconfirmedUser> {
+  const found = await auth.publicUsers.find(userId);
+  const id = found?.id ?? randomUUID();
+  const now = new Date(auth.clock()).toISOString();
+  const times = { created_at: now, updated_at: now };
+  const proofs = { email_verified: false, phone_verified: false };
+  const identity = { identity_id: id, id, user_id: id, provider: "email", email, last_sign_in_at: now, ...times };
+  return {
+    ...{ id, aud: "authenticated", role: "authenticated", email, phone: "", confirmation_sent_at: now },
+    ...{ app_metadata: { provider: "email", providers: ["email"] }, user_metadata: metadata },
+    identities: [{ ...identity, identity_data: { sub: id, email, ...proofs } }],
+    ...{ ...times, is_anonymous: false },
+  };
 }
 
 /** `POST /token?grant_type=password` */

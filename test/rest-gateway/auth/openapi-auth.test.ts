@@ -20,6 +20,8 @@ const client = useResources({
   AUTH_PROVIDERS: providers.file,
   AUTH_PROVIDERS_LOOPBACK: "on",
 });
+const confirming = useResources({ ...mails.settings, EMAIL_CONFIRM: "required", RATE_LIMIT: "1000000" });
+const closed = useResources({ SIGNUP: "off", RATE_LIMIT: "1000000" });
 const throttled = useResources({ LOGIN_ATTEMPTS: "1", MFA_ATTEMPTS: "1", REGISTRATIONS_PER_ADDRESS: "1" });
 const foreign = useResources({ MIGRATE: "off", USERS_WRITE: "" });
 
@@ -142,6 +144,9 @@ test("every response matches its description, and every described response occur
   await sendBadCredentials(ask);
   await mails.use(ask);
   await useSecondFactor(ask);
+  const newcomer = { name: "Ina", email: "ina@test.example", password: PASSWORD };
+  await asker(confirming, seen)("POST /auth/register", { body: newcomer });
+  await asker(closed, seen)("POST /auth/register", { body: newcomer });
   await useAllAttempts(asker(throttled, seen));
   await providers.use(client, seen);
   expect(seen.faults).toEqual([]);

@@ -66,12 +66,17 @@ function createParts() {
 
 /** Signs in for tokens, as at POST /auth/login. */
 async function signIn(body: object) {
-  const signIn = new SignIn({ ...createParts(), tokens, secondFactor: { tryCode: async () => "wrong" } });
+  const signIn = new SignIn({
+    ...createParts(),
+    confirms: false,
+    tokens,
+    secondFactor: { tryCode: async () => "wrong" },
+  });
   return tokens.issuePair(await signIn.account(parseCredentials(body), "127.0.0.1"));
 }
 
 const register = (user: NewUser, password: string) =>
-  new Registration(createParts()).register(user, password, "127.0.0.1");
+  new Registration({ ...createParts(), isClosed: false }).register(user, password, "127.0.0.1");
 
 const sql = async (text: string, ...values: unknown[]) => (await database.owner.query(text, values)).rows;
 
@@ -80,7 +85,8 @@ let count = 0;
 const newUser = (given: Given = {}): NewUser => {
   count++;
   const { username = `dora${count}`, ...columns } = given;
-  return { columns: { name: "Dora", email: `dora${count}@test.example`, age: 20, ...columns }, username };
+  const common = { isByOperator: false, languages: [] };
+  return { columns: { name: "Dora", email: `dora${count}@test.example`, age: 20, ...columns }, username, ...common };
 };
 type Given = Partial<NewUser["columns"]> & Partial<Pick<NewUser, "username">>;
 

@@ -1,0 +1,197 @@
+import { createClient } from "@supabase/supabase-js";
+import { describe, expect, test, vi } from "vitest";
+import { argon2 } from "../../../../rest-gateway/auth/passwords.ts";
+import { useService } from "../../../support/http-client.ts";
+import { sendJson } from "../../../support/json.ts";
+import { linkIn, startMailServer } from "../../../support/mail-server.ts";
+import { WebClient } from "../../../support/web-client.ts";
+import { oidcEntry, useFederated } from "../federated/support.ts";
+
+const PASSWORD = "Correct-Horse-7!";
+const server = await startMailServer();
+const REQUIRED = { ...server.settings, EMAIL_CONFIRM: "required", REGISTRATIONS_PER_ADDRESS: "1000" };
+const client = useService(REQUIRED);
+/** Without a worker, so that all statements are those of the request. */
+const unsent = useService({ ...REQUIRED, TASK_CONCURRENCY: "0" });
+
+const user = (email: string) => ({ name: "Ida", email, password: PASSWORD });
+const register = (email: string, more: object = {}, on = client) =>
+  sendJson(on, "/auth/register", { ...user(email), ...more });
+const login = async (username: string, password = PASSWORD) => {
+  const { status, json } = await sendJson(client, "/auth/login", { username, password });
+  return [status, json.error?.message ?? null];
+};
+const UNCONFIRMED = [403, expect.stringContaining("the e-mail of this account is not confirmed")];
+
+describe("with EMAIL_CONFIRM=required", () => {
+  test("a new user signs in after the e-mail is confirmed, and not before", async () => {
+    const email = "ida1@test.example";
+    const { status, json } = await register(email);
+    expect([status, json]).toEqual([
+      202,
+      { message: "an e-mail to confirm the address is on its way: sign in after that" },
+    ]);
+    expect(await login(email)).toEqual(UNCONFIRMED);
+    expect(await login(email, "wrong")).toEqual([401, "wrong username or password"]);
+    const basic = `Basic ${Buffer.from(`${email}:${PASSWORD}`).toString("base64")}`;
+    expect((await client.send("/users/1", { headers: { authorization: basic } })).status).toBe(403);
+    const { token } = linkIn(await server.next(email, /^Confirm/));
+    expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
+    expect(await login(email)).toEqual([200, null]);
+  });
+
+  test("a link to sign in confirms the e-mail too", async () => {
+    const email = "ida2@test.example";
+    await register(email);
+    await sendJson(client, "/auth/login/mail", { email });
+    const { token } = linkIn(await server.next(email, /^Sign in/));
+    expect((await sendJson(client, "/auth/login/link", { token })).status).toBe(200);
+  });
+
+  test("an e-mail that is taken gets the same response with the same work, and its owner hears of it", async () => {
+    const hash = vi.spyOn(argon2, "hash");
+    const { service, database } = unsent.service();
+    const answers = [];
+    for (const email of ["ida3@test.example", "ada@example.com", "ADA@example.com"]) {
+      const before = [service.databaseWaits(), hash.mock.calls.length];
+      const { status, text, headers } = await register(email, {}, unsent);
+      const work = [service.databaseWaits() - before[0]!, hash.mock.calls.length - before[1]!];
+      answers.push(JSON.stringify([status, text, headers.get("location"), work]));
+    }
+    vi.restoreAllMocks();
+    expect(new Set(answers).size).toBe(1);
+    const { rows } = await database.owner.query("select kind, email from auth_private.mails order by created_at");
+    expect(rows).toEqual([
+      { kind: "confirm", email: "ida3@test.example" },
+      { kind: "account-exists", email: "ada@example.com" },
+      { kind: "account-exists", email: "ADA@example.com" },
+    ]);
+    const { rows: users } = await database.owner.query("select from users where email like '%-%-%-%@example.com'");
+    expect(users).toEqual([]);
+  });
+
+  test("supabase.auth.signUp gets a user without a session for every e-mail, and no session before the confirmation", async () => {
+    const { url, service } = client.service();
+    const options = { auth: { persistSession: false } };
+    const { auth } = createClient(url, service.tokens.issueKey("anon"), options);
+    const shapes = [];
+    for (const email of ["ida8@test.example", "ada@example.com"]) {
+      const { data, error } = await auth.signUp({ email, password: PASSWORD });
+      expect([error, data.session, data.user?.email, data.user?.identities?.length]).toEqual([null, null, email, 1]);
+      shapes.push(JSON.stringify(data.user, (name, value) => (/id$|_at$|^sub$|email$/.test(name) ? "…" : value)));
+    }
+    expect(shapes[0]).toBe(shapes[1]);
+    const login = () => auth.signInWithPassword({ email: "ida8@test.example", password: PASSWORD });
+    expect((await login()).error?.code).toBe("email_not_confirmed");
+    const { token } = linkIn(await server.next("ida8@test.example", /^Confirm/));
+    await sendJson(client, "/auth/confirm", { token });
+    expect((await login()).data.session).not.toBeNull();
+  });
+
+  test("an error of the database does not tell whether the e-mail is taken", async () => {
+    await client.sql("create unique index users_age_key on users (age) where age = 111");
+    expect((await register("ida4@test.example", { age: 111 })).status).toBe(202);
+    const answers = [];
+    for (const email of ["ida5@test.example", "ada@example.com"]) {
+      const { status, json } = await register(email, { age: 111 });
+      answers.push(JSON.stringify([status, json.error.code, json.error.message]));
+    }
+    expect(new Set(answers).size).toBe(1);
+    expect(answers[0]).toContain("409");
+    const weak = await Promise.all(
+      ["ida5@test.example", "ada@example.com"].map((email) => register(email, { password: "short" })),
+    );
+    expect(weak[0]!.json.error.message).toBe(weak[1]!.json.error.message);
+    expect(weak[0]!.status).toBe(400);
+  });
+
+  test("one mailbox gets at most 5 e-mails in an hour", async () => {
+    const email = "ida6@test.example";
+    for (let i = 0; i < 7; i++) expect((await register(email, {}, unsent)).status).toBe(202);
+    const { rows } = await unsent
+      .service()
+      .database.owner.query("select from auth_private.mails where email = $1", [email]);
+    expect(rows.length).toBe(5);
+  });
+
+  test("users from before, and those whom an administrator adds, sign in at once", async () => {
+    expect(await login("ada@example.com")).toEqual([200, null]);
+    const headers = { authorization: `Bearer ${client.token("admin")}` };
+    expect((await sendJson(client, "/users", user("ida7@test.example"), headers)).status).toBe(201);
+    expect(await login("ida7@test.example")).toEqual([200, null]);
+  });
+
+  test("a changed e-mail must be confirmed before the next sign-in", async () => {
+    const headers = { authorization: `Bearer ${client.token("bob")}` };
+    expect((await sendJson(client, "/auth/email", { email: "robert@test.example" }, headers)).status).toBe(200);
+    expect(await login("robert@test.example")).toEqual(UNCONFIRMED);
+    const { token } = linkIn(await server.next("robert@test.example", /^Confirm/));
+    expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
+    expect(await login("robert@test.example")).toEqual([200, null]);
+  });
+});
+
+describe("with SIGNUP=off", () => {
+  const closed = useService({ SIGNUP: "off", GRAPHQL_MAX_TABLES: "300", USERS_WRITE: "open" });
+  const as = (name: "ada" | "admin") => ({ authorization: `Bearer ${closed.token(name)}` });
+  const CLOSED = "sign-up is closed: ask the operator of this service for an account";
+  const CREATE = 'mutation ($email: String!) { createUser(input: { name: "Eve", email: $email }) { id } }';
+  let count = 0;
+  const eve = (more: object = {}) => ({ name: "Eve", email: `eve${++count}@test.example`, ...more });
+
+  test("no door is open to callers, signed in or not", async () => {
+    const { service } = closed.service();
+    const table = { apikey: service.tokens.issueKey("anon") };
+    const answers = [];
+    for (const headers of [{}, as("ada")]) {
+      answers.push(await sendJson(closed, "/users", eve(), headers));
+      answers.push(await sendJson(closed, "/users", eve({ password: PASSWORD }), headers));
+      answers.push(await sendJson(closed, "/rest/v1/users", eve(), { ...table, ...headers }));
+    }
+    answers.push(await sendJson(closed, "/auth/register", eve({ password: PASSWORD })));
+    const seen = answers.map(({ status, json }) => [status, json.error?.message ?? json.message]);
+    expect(seen).toEqual(answers.map(() => [403, expect.stringMatching(/^sign-up is closed/)]));
+    expect(seen).toContainEqual([403, CLOSED]);
+    const { auth } = createClient(closed.service().url, table.apikey, { auth: { persistSession: false } });
+    const { error } = await auth.signUp({ email: "eve@test.example", password: PASSWORD });
+    expect([error?.code, error?.message]).toEqual(["signup_disabled", "Signups not allowed for this instance"]);
+    const variables = { email: "eve@test.example" };
+    expect(await closed.errors(CREATE, { variables })).toEqual([expect.stringContaining("sign-up is closed")]);
+    expect(await closed.errors(CREATE, { variables, as: "ada" })).toEqual([
+      expect.stringMatching(/^PERMISSION_DENIED: sign-up is closed/),
+    ]);
+    expect(await closed.sql("select from users where name = 'Eve'")).toEqual([]);
+  });
+
+  test("administrators and the service key add users", async () => {
+    const { service } = closed.service();
+    const key = service.tokens.issueKey("service_role");
+    const created = [
+      await sendJson(closed, "/users", eve(), as("admin")),
+      await sendJson(closed, "/users", eve({ password: PASSWORD }), as("admin")),
+      await sendJson(closed, "/rest/v1/users", eve(), { apikey: key }),
+    ];
+    expect(created.map(({ status }) => status)).toEqual([201, 201, 201]);
+    const { email } = JSON.parse(JSON.stringify(created[1]!.json));
+    expect((await sendJson(closed, "/auth/login", { username: email, password: PASSWORD })).status).toBe(200);
+  });
+
+  test("changes of users are as before", async () => {
+    const { status } = await closed.send("/users/1", {
+      method: "PATCH",
+      headers: { "content-type": "application/json", ...as("ada") },
+      body: '{"age": 40}',
+    });
+    expect(status).toBe(200);
+  });
+});
+
+describe("with SIGNUP=off, a first sign-in at a provider", () => {
+  const federated = useFederated({ entries: (idp) => [oidcEntry(idp)], settings: { SIGNUP: "off" } });
+
+  test("makes no account", async () => {
+    const page = await federated.signIn(new WebClient(), "/auth/oidc/acme");
+    expect(page.status).toBe(403);
+    expect(await federated.sql("select from auth_private.identities")).toEqual([]);
+  });
+});
