@@ -206,8 +206,9 @@ export class Channel implements Member, SubscriptionListener {
     try {
       this.#track(event, message.payload.payload);
     } catch (error) {
-      if (isChannelProblem(error)) return this.#refuse(message, "presence", error);
-      throw error;
+      if (!isChannelProblem(error)) throw error;
+      this.socket.exchange.onLimit("PRESENCE");
+      return this.#refuse(message, "presence", error);
     }
     // A client may request presence after it has joined.
     if (!this.receivesPresence && this.rights.presence.read) {

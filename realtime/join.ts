@@ -144,28 +144,37 @@ export type JoinLimitSettings = Pick<
 export class SocketJoins {
   readonly #settings: JoinLimitSettings;
   readonly #network: Client;
+  readonly #onLimit: (setting: string) => void;
   readonly #joins = new IntervalCount();
   #channels = 0;
 
-  constructor(settings: JoinLimitSettings, network: Client) {
+  constructor(settings: JoinLimitSettings, network: Client, onLimit: (setting: string) => void) {
     this.#settings = settings;
     this.#network = network;
+    this.#onLimit = onLimit;
   }
 
   /** Counts a join. Throws Problem if there are too many in this second. */
   countJoin(): void {
     const { realtimeJoinRate, realtimeJoinRatePerAddress } = this.#settings;
     const isOver = this.#joins.add() > realtimeJoinRate;
-    if (this.#network.exceeds("joins", realtimeJoinRatePerAddress) || isOver) throw problem("too many joins");
+    const isNetworkOver = this.#network.exceeds("joins", realtimeJoinRatePerAddress);
+    if (!isOver && !isNetworkOver) return;
+    this.#onLimit(isOver ? "REALTIME_JOIN_RATE" : "REALTIME_JOIN_RATE_PER_ADDRESS");
+    throw problem("too many joins");
   }
 
   /** Throws Problem if there can be no further channel. */
   admitChannel(): void {
     const { realtimeMaxChannels, realtimeMaxChannelsPerAddress } = this.#settings;
-    if (this.#channels >= realtimeMaxChannels)
+    if (this.#channels >= realtimeMaxChannels) {
+      this.#onLimit("REALTIME_MAX_CHANNELS");
       throw problem("too many channels", { max: realtimeMaxChannels, of: "socket" });
-    if (this.#network.isFull("channels", realtimeMaxChannelsPerAddress))
+    }
+    if (this.#network.isFull("channels", realtimeMaxChannelsPerAddress)) {
+      this.#onLimit("REALTIME_MAX_CHANNELS_PER_ADDRESS");
       throw problem("too many channels", { max: realtimeMaxChannelsPerAddress, of: "IP address" });
+    }
   }
 
   /** Counts a channel. The result must be called once, when it is closed. */

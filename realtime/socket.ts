@@ -66,7 +66,7 @@ export class ChannelSocket {
     this.clientId = parameters.get("client_id");
     this.network = exchange.client.name;
     this.exchange = exchange;
-    this.joins = new SocketJoins(options.limits, exchange.client);
+    this.joins = new SocketJoins(options.limits, exchange.client, exchange.onLimit);
     this.#websocket = websocket;
     this.#holder = { destroy: () => websocket.terminate() };
     this.#unread = options.budget.hold(this.network, "messages", this.#holder);
@@ -123,14 +123,16 @@ export class ChannelSocket {
   }
 
   closeSlow(): void {
+    if (this.isOpen) this.exchange.onLimit("WS_MAX_BUFFERED_BYTES");
     this.#websocket.close(TRY_AGAIN_LATER, "the client reads too slowly");
   }
 
   /** Counts what a channel makes the service hold; it must be closed with the channel. Throws Problem. */
   hold(bytes: number): Holding {
     const held = this.#options.budget.reserve(this.network, "subscriptions", bytes, this.#holder);
-    if (held === null) throw problem("channels too large");
-    return held;
+    if (held !== null) return held;
+    this.exchange.onLimit("CLIENT_MEMORY_PER_ADDRESS");
+    throw problem("channels too large");
   }
 
   /** Calls back when the client has read what is buffered. */

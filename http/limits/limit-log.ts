@@ -28,7 +28,7 @@ export class LimitLog {
     metrics.counter({
       name: "limits_hit_total",
       about:
-        "Requests, connections and messages that a limit has rejected, by the setting of the limit; HEAP if V8's heap was nearly full.",
+        "Requests, connections and messages that a limit has rejected, by the setting of the limit; HEAP if V8's heap was nearly full, PRESENCE if presences were too large or too many.",
       labels: ["limit"],
       read: () => this.#counts.samples,
     });

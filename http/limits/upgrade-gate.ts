@@ -38,6 +38,8 @@ export type SocketExchange = UpgradeRequest & {
    * sends many operations that are refused is closed.
    */
   countOperation(knownName: string | null, cost?: number): Problem | null;
+  /** Reports that a limit has refused something on the socket. */
+  onLimit(setting: string): void;
   /** Calls back for each message, in order, when it is the turn of the network. No more is read from a socket whose messages wait. */
   onMessage(listener: MessageListener): void;
   /** Sends a ping, whose pong is not counted as a message of the client. */
@@ -185,10 +187,11 @@ export class UpgradeGate {
       this.#limit(websocket, client);
       const countOperation = this.#operationCounter(websocket, client);
       const ping = (payload: string) => this.#ping(websocket, payload);
-      const { turns } = this.#options;
+      const { turns, onLimit: report } = this.#options;
+      const onLimit = (setting: string) => report?.(setting, client);
       const onMessage: SocketExchange["onMessage"] = (listener) =>
         receiveMessages(websocket, { network: client.name, turns }, listener);
-      route.accept(websocket, { ...upgrade, client, countOperation, onMessage, ping });
+      route.accept(websocket, { ...upgrade, client, countOperation, onLimit, onMessage, ping });
     });
   }
 

@@ -1,0 +1,61 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ChannelClient } from "../support/channel-socket.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+async function start(settings: Readonly<Record<string, string>>): Promise<TestService> {
+  const service = await startTestService({ METRICS: "on", ...settings });
+  onTestFinished(() => service.stop());
+  return service;
+}
+
+const rejected = async ({ url }: TestService, limit: string): Promise<number> => {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(new RegExp(`content_service_limits_hit_total{limit="${limit}"} (\\d+)`).exec(text)?.[1] ?? 0);
+};
+
+const open = (service: TestService, address: string) => new ChannelClient(service, address).open();
+
+test("channels and presences that a limit refuses are counted by its setting", async () => {
+  const service = await start({ REALTIME_MAX_CHANNELS: "2", REALTIME_MAX_CHANNELS_PER_ADDRESS: "3" });
+  const first = await open(service, "127.0.0.2");
+  for (const topic of ["a", "b", "c"]) await first.ask(topic, "phx_join");
+  expect(await rejected(service, "REALTIME_MAX_CHANNELS")).toBe(1);
+  const second = await open(service, "127.0.0.2");
+  for (const topic of ["a", "b"]) await second.ask(topic, "phx_join");
+  expect(await rejected(service, "REALTIME_MAX_CHANNELS_PER_ADDRESS")).toBe(1);
+
+  const large = { type: "presence", event: "track", payload: { text: "x".repeat(5000) } };
+  expect(await first.ask("a", "presence", large)).toMatchObject({ status: "error" });
+  expect(await rejected(service, "PRESENCE")).toBe(1);
+});
+
+test("so are joins, of one socket and of a network", async () => {
+  const service = await start({ REALTIME_JOIN_RATE: "5", REALTIME_JOIN_RATE_PER_ADDRESS: "8" });
+  const one = await open(service, "127.0.0.2");
+  await Promise.all(Array.from({ length: 30 }, () => one.ask("a", "phx_join")));
+  expect(await rejected(service, "REALTIME_JOIN_RATE")).toBeGreaterThan(0);
+  const many = await Promise.all(Array.from({ length: 8 }, () => open(service, "127.0.0.3")));
+  await Promise.all(many.flatMap((each) => [1, 2, 3, 4, 5].map(() => each.ask("a", "phx_join"))));
+  expect(await rejected(service, "REALTIME_JOIN_RATE_PER_ADDRESS")).toBeGreaterThan(0);
+});
+
+test("channels beyond the memory of a network are counted", async () => {
+  const service = await start({ CLIENT_MEMORY_PER_ADDRESS: "20000" });
+  const client = await open(service, "127.0.0.2");
+  for (let i = 0; i < 5; i++) await client.ask(`topic ${i}`, "phx_join");
+  expect(await rejected(service, "CLIENT_MEMORY_PER_ADDRESS")).toBeGreaterThan(0);
+});
+
+test("and sockets whose clients read too slowly", async () => {
+  const rates = { WS_MESSAGE_RATE: "1000000", WS_MESSAGE_RATE_PER_ADDRESS: "1000000", RATE_LIMIT: "0" };
+  const service = await start({ WS_MAX_BUFFERED_BYTES: "10000", ...rates });
+  const client = await open(service, "127.0.0.2");
+  await client.ask("room", "phx_join", { config: { broadcast: { self: true } } });
+  client.socket.pause();
+  const payload = { type: "broadcast", event: "e", payload: { text: "x".repeat(50_000) } };
+  const send = async () => {
+    for (let i = 0; i < 20; i++) client.tell("room", "broadcast", payload);
+    return rejected(service, "WS_MAX_BUFFERED_BYTES");
+  };
+  await expect.poll(send, { timeout: 30_000 }).toBe(1);
+});
