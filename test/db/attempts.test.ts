@@ -20,18 +20,18 @@ test("an attempt counts for each of its keys, until one of them reaches its limi
   inTransaction(async (db) => {
     expect(await fail(db, 0)).toHaveLength(2);
     await fail(db, 1);
-    expect(await reserve(db, 2)).toEqual({ retryAfter: 13 * 60 });
+    expect(await reserve(db, 2)).toEqual({ retryAfter: 13 * 60, place: 1 });
     expect(await count(db)).toBe(4);
     const other = Buffer.alloc(32, 3);
     expect(await fail(db, 3, [other, ADDRESS])).toHaveLength(2);
-    expect(await reserve(db, 4, [other, ADDRESS])).toEqual({ retryAfter: 11 * 60 });
+    expect(await reserve(db, 4, [other, ADDRESS])).toEqual({ retryAfter: 11 * 60, place: 2 });
     expect((await reserve(db, 4, [other, Buffer.alloc(32, 4)])).ids).toHaveLength(2);
   }));
 
 test("an attempt counts only within the time span", () =>
   inTransaction(async (db) => {
     await fail(db, 0, [ADA], [1]);
-    expect(await reserve(db, 14, [ADA], [1])).toEqual({ retryAfter: 60 });
+    expect(await reserve(db, 14, [ADA], [1])).toEqual({ retryAfter: 60, place: 1 });
     expect((await reserve(db, 15, [ADA], [1])).ids).toHaveLength(1);
   }));
 
@@ -58,14 +58,14 @@ test("begin_factor deletes the attempts at codes of the user, unless a factor is
     const begin = () => db.owner.call("auth_api.begin_factor", 1, Buffer.from("sealed"), at(10));
     const { ids } = await reserveCode();
     await db.owner.call("auth_api.settle_attempt", ids, true);
-    expect(await reserveCode()).toEqual({ retryAfter: 900 });
+    expect(await reserveCode()).toEqual({ retryAfter: 900, place: 1 });
     expect(await begin()).toBe(true);
     const again = await reserveCode();
     expect(again.ids).toHaveLength(1);
     await db.owner.call("auth_api.settle_attempt", again.ids, true);
     await db.owner.call("auth_api.enable_factor", 1, null, Buffer.from("sealed"), 1, [], null, at(1));
     expect(await begin()).toBe(false);
-    expect(await reserveCode()).toEqual({ retryAfter: 900 });
+    expect(await reserveCode()).toEqual({ retryAfter: 900, place: 1 });
   }));
 
 test("purge deletes only expired rows", () =>

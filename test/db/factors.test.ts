@@ -150,8 +150,11 @@ test("wrong codes of changes count together, and then every code is rejected", (
     expect(await call("disable_factor", USER, hash, sent({ step: 99 }), null, NOW)).toEqual({ outcome: "wrong" });
     expect(await call("change_password", USER, hash, hash, sent({ step: 98 }), null)).toEqual({ outcome: "wrong" });
     const right = sent({ step: 101 });
-    expect(await call("replace_backup_codes", USER, hash, right, CODES, null, NOW)).toEqual({ retryAfter: 900 });
-    expect(await call("change_password", USER, hash, hash, right, null)).toEqual({ retryAfter: 900 });
+    expect(await call("replace_backup_codes", USER, hash, right, CODES, null, NOW)).toEqual({
+      retryAfter: 900,
+      place: 1,
+    });
+    expect(await call("change_password", USER, hash, hash, right, null)).toEqual({ retryAfter: 900, place: 1 });
   }));
 
 test("change_password needs a code if a factor is enabled, and only then", () =>

@@ -73,10 +73,10 @@ test("the anonymous role has the rights of anon on tasks, and no other rights of
 test("an anonymous role that does not exist, or that the login may not become, is named in the error", async () => {
   const start = (name: string) => startTestService({ DB_ANON_ROLE: name }, { ...database, drop: async () => {} });
   await expect(start("no_such_role")).rejects.toThrow('the role "no_such_role" of DB_ANON_ROLE does not exist');
-  await expect(start("auth_owner")).rejects.toThrow(
-    `the login "${database.name}_data" may not become "auth_owner": grant it that role, or set DB_ANON_ROLE`,
+  await expect(start("pg_monitor")).rejects.toThrow(
+    `the login "${database.name}_data" may not become "pg_monitor": grant it that role, or set DB_ANON_ROLE`,
   );
-  expect(await rows("select has_schema_privilege('auth_owner', 'tasks', 'usage') as granted")).toEqual([
+  expect(await rows("select has_schema_privilege('pg_monitor', 'tasks', 'usage') as granted")).toEqual([
     { granted: false },
   ]);
 });

@@ -80,7 +80,7 @@ export class MailService {
       sign_up: signup,
     });
     if (!this.isOn)
-      this.#log.warn(
+      this.#log.info(
         mailUrl === ""
           ? "no e-mails are sent: resets of passwords and other sign-ins by e-mail need MAIL_URL"
           : "no e-mails are sent, although MAIL_URL is set: they need the module tasks",

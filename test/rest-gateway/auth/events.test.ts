@@ -101,7 +101,7 @@ test("events older than AUDIT_RETENTION are deleted, and so are expired attempts
   const database = await createTestDatabase();
   await database.owner.query(`
     insert into security_events (event, at) values ('old', now() - interval '91 days'), ('new', now() - interval '89 days');
-    insert into auth_private.attempts (key, at) values (sha256('old'), now() - interval '16 minutes'), (sha256('new'), now());
+    insert into auth_private.attempts (key, at) values (sha256('old'), now() - interval '61 minutes'), (sha256('new'), now());
     select auth_api.start_session(1, 0, null, sha256('token'), null, null, now(), now(), 100)`);
   let now = Date.now();
   const counts = async () => {
