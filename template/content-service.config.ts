@@ -8,5 +8,5 @@ export default defineConfig({
   routes: [hello],
   tasks: [digest],
   graphql: () => import("./plugins/index.ts"),
-  seedAccounts: "ada (Correct-Horse-7!)",
+  seedAccounts: "ada or bob (Correct-Horse-7!)",
 });

@@ -52,6 +52,7 @@ test("--bare makes only configuration, packages and an empty database, whose mig
       "db/migrations/committed/000001-public.sql",
       "db/migrations/current.sql",
       "db/schema/schema.sql",
+      "vitest.config.ts",
       "db/schema/public.sql",
       ".gitignore",
       ".npmrc",

@@ -1,4 +1,7 @@
 -- The database of the application, in order of creation. Migrations include the same files.
 --!include public.sql
+--!include users/table.sql
+--!include users/access.sql
+--!include users/sign-up.sql
 --!include notes/table.sql
 --!include notes/access.sql

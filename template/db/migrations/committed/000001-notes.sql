@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:6984a030002021be70159341972453bd94a626a4
+--! Hash: sha1:156a90110bdce7553b116449cad99ec71fd0938a
 --! Message: notes
 
 --! Included schema.sql
@@ -10,10 +10,47 @@ revoke all on schema public from public;
 alter default privileges revoke execute on functions from public;
 grant usage on schema public to anon, authenticated, service_role;
 --! EndIncluded public.sql
+--! Included users/table.sql
+create table if not exists public.users (
+  id         uuid primary key default gen_random_uuid(),
+  name       text not null constraint users_name_length check (length(name) between 1 and 100),
+  created_at timestamptz not null default now()
+);
+comment on constraint users_name_length on public.users is 'a name has 1 to 100 characters';
+--! EndIncluded users/table.sql
+--! Included users/access.sql
+alter table public.users enable row level security;
+
+grant select, update (name) on public.users to authenticated;
+grant all on public.users to service_role;
+
+drop policy if exists "users have their own row" on public.users;
+create policy "users have their own row" on public.users to authenticated
+  using (id = (select auth.uid()))
+  with check (id = (select auth.uid()));
+--! EndIncluded users/access.sql
+--! Included users/sign-up.sql
+-- Not served: only the service calls what is in this schema.
+create schema if not exists internal;
+
+-- The row of a new account. security definer: auth_owner, which calls the hook, has no rights in public.
+create or replace function internal.new_user(fields jsonb) returns uuid
+language sql volatile security definer set search_path = '' as $$
+  insert into public.users (name)
+  values (fields ->> 'name')
+  returning id
+$$;
+
+grant usage on schema internal to auth_owner;
+grant execute on function internal.new_user(jsonb) to auth_owner;
+select auth.use_hook('new_user', 'internal.new_user(jsonb)');
+-- An account is deleted with its user.
+select auth.use_users('public.users');
+--! EndIncluded users/sign-up.sql
 --! Included notes/table.sql
 create table if not exists public.notes (
   id         bigint generated always as identity primary key,
-  author_id  uuid not null default auth.uid(),
+  author_id  uuid not null default auth.uid() references public.users on delete cascade,
   text       text not null constraint notes_text_length check (length(text) between 1 and 1000),
   created_at timestamptz not null default now()
 );

@@ -1,6 +1,6 @@
 create table if not exists public.notes (
   id         bigint generated always as identity primary key,
-  author_id  uuid not null default auth.uid(),
+  author_id  uuid not null default auth.uid() references public.users on delete cascade,
   text       text not null constraint notes_text_length check (length(text) between 1 and 1000),
   created_at timestamptz not null default now()
 );
