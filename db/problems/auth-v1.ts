@@ -22,6 +22,7 @@ export const AUTH_V1 = {
   "no such factor": [422, "RESOURCE_NOT_FOUND", "Factor not found"],
   "factor challenge expired": [422, "VALIDATION_ERROR", "MFA challenge has expired, verify against another challenge"],
   "factor code wrong": [422, "VALIDATION_ERROR", "Invalid TOTP code entered"],
+  "mail token invalid": [403, "INVALID_TOKEN", "Token has expired or is invalid"],
   "no administrator": [403, "PERMISSION_DENIED", "User not allowed"],
   "no such user": [404, "RESOURCE_NOT_FOUND", "User not found"],
   "metadata of administrators": [403, "PERMISSION_DENIED", "Updating app_metadata requires admin privileges"],

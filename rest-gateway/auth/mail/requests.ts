@@ -19,18 +19,30 @@ import { languagesOf } from "./templates.ts";
 export const requestMail =
   (kind: RequestedKind) =>
   async ({ auth, request, client, body }: Call<"none", z.infer<typeof MailBody>>) => {
-    const { mail, federated } = auth;
-    if (!mail.isOn) throw problem("no mail");
+    const { federated } = auth;
     const returnTo = body.returnTo == null ? null : federated.returnUrls.parse(body.returnTo);
     if (body.returnTo != null && returnTo === null) throw badFields([RETURN_TO]);
-    const data = { returnTo, languages: languagesOf(request.headers["accept-language"]) };
-    const refused = await mail.repository.request(kind, body.email, data, client.address, mail.settings);
-    if (refused !== null) {
-      auth.onLimit(refused.limit);
-      throw problem("too many mails", { retryAfter: refused.retryAfter });
-    }
+    await requestMailFor({ auth, request, client }, kind, body.email, returnTo);
     return { message: "an e-mail is on its way to this address" };
   };
+
+type Requested = Pick<Call, "request" | "client"> & { readonly auth: Auth };
+
+/** Rejects with Problem "no mail" and "too many mails". */
+export async function requestMailFor(
+  { auth, request, client }: Requested,
+  kind: RequestedKind,
+  email: string,
+  returnTo: string | null,
+): Promise<void> {
+  const { mail } = auth;
+  if (!mail.isOn) throw problem("no mail");
+  const data = { returnTo, languages: languagesOf(request.headers["accept-language"]) };
+  const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
+  if (refused === null) return;
+  auth.onLimit(refused.limit);
+  throw problem("too many mails", { retryAfter: refused.retryAfter });
+}
 
 const RETURN_TO = {
   field: "returnTo",

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
 import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
+import type { Auth } from "../auth.ts";
 import { signInBrowser } from "../federated/browser.ts";
 import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
@@ -19,18 +20,26 @@ export async function signInWithLink(call: Call<"none", z.infer<typeof TokenBody
 
 /** `POST /auth/login/code`: signs in with the code of an e-mail. A wrong one counts as a failed login of the network. */
 export async function signInWithCode(call: Call<"none", z.infer<typeof MailCodeBody>>): Promise<SignedIn> {
-  const { auth, client, body } = call;
+  const account = await takeMailCode(call, call.body.email, call.body.code);
+  if (account === null) throw problem("wrong mail code");
+  return issue(call, admitted(call, account));
+}
+
+/** The account of an address and the code that it has received. Returns null for a wrong one, which counts as a failed login. */
+export async function takeMailCode(
+  { auth, client }: Pick<Call, "client"> & { readonly auth: Auth },
+  email: string,
+  code: string,
+): Promise<Account | null> {
   const { throttle, mail, repository } = auth;
-  const codeHash = mail.hashOfCode(body.code.replace(/\s/g, ""));
+  const codeHash = mail.hashOfCode(code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
-  const taking = mail.repository.takeSignInCode(body.email, codeHash, CODE_ATTEMPTS, client.address);
+  const taking = mail.repository.takeSignInCode(email, codeHash, CODE_ATTEMPTS, client.address);
   const account = await throttle.guard(attempt, taking);
   await throttle.settle(attempt, account === null);
-  if (account === null) {
+  if (account === null)
     await repository.note({ event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });
-    throw problem("wrong mail code");
-  }
-  return issue(call, admitted(call, account));
+  return account;
 }
 
 /** The form of the page that the link opens. */

@@ -35,6 +35,14 @@ export const UserChange = z.object({
   app_metadata: metadata,
 });
 
+export const MailRequest = z.object({ email, phone: text(MAX_EMAIL), type: text(20) });
+export const Verification = z.object({
+  email,
+  phone: text(MAX_EMAIL),
+  type: text(20),
+  token: text(20),
+  token_hash: text(MAX_TOKEN),
+});
 export const AdminUser = z.object({
   email,
   phone: text(MAX_EMAIL),

@@ -47,6 +47,9 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "no such factor": ["mfa_factor_not_found"],
   "factor challenge expired": ["mfa_challenge_expired"],
   "factor code wrong": ["mfa_verification_failed"],
+  "mail token invalid": ["otp_expired"],
+  "no mail": ["email_provider_disabled", 422],
+  "too many mails": ["over_email_send_rate_limit"],
   "no administrator": ["not_admin"],
   "service key in browser": ["not_admin"],
   "service key off": ["not_admin"],
@@ -83,5 +86,6 @@ export function refuseUser(raised: unknown): never {
   throw problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null }) ?? raised;
 }
 
-/** Whether an error is for the client. */
-export const isForClient = (error: unknown): error is Problem => error instanceof Problem && error.status < 500;
+/** Whether an error is one of the wire; the others are those of every interface. */
+export const isForClient = (error: unknown): error is Problem =>
+  error instanceof Problem && (error.status < 500 || error.reason in ROWS);

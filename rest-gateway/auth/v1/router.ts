@@ -5,6 +5,7 @@ import { ClientGone } from "../../../http/pipeline/response.ts";
 import type { Auth } from "../auth.ts";
 import { createUser, deleteFactor, deleteUser, findUser, listFactors, listUsers, replaceUser } from "./admin.ts";
 import type { AuthCall } from "./call.ts";
+import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
@@ -19,6 +20,10 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "GET /.well-known/jwks.json": readKeys,
   "POST /signup": signUp,
   "POST /token": (call) => grantOf(call.request)(call),
+  "POST /otp": requestCode,
+  "POST /recover": requestRecovery,
+  "POST /resend": resendMail,
+  "POST /verify": verifyCode,
   "GET /user": readUser,
   "PUT /user": changeUser,
   "POST /logout": logOut,
