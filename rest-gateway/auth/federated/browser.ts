@@ -10,6 +10,7 @@ import type { Call } from "../route.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, signIn } from "../tokens.ts";
+import { startAuthSession } from "../v1/session.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import { sendCodeForm, sendContinuation } from "./pages.ts";
@@ -28,20 +29,29 @@ export const searchOf = ({ url }: Request) => url.split("?", 2)[1] ?? "";
 export const startSignIn =
   (kind: Kind) =>
   async (call: Call): Promise<void> => {
-    const { auth, request, response } = call;
-    const { providers, flows, once, returnUrls } = auth.federated;
     const provider = providerOf(call, kind);
-    const start = parseStart(searchOf(request), returnUrls);
-    const flow = flows.create();
-    const url = await provider.begin(flow);
-    // Sign-ins in several tabs share the cookie.
-    const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
-    const key = flowKey(flow.state, browser, provider.settings.name);
-    const data = { ...start, issuer: await providers.issuerOf(provider) };
-    await once.keep("sign-in", key, data, auth.clock() + FLOW_SECONDS * 1000);
-    response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
-    response.redirect(302, url);
+    await beginSignIn(call, provider, parseStart(searchOf(call.request), call.auth.federated.returnUrls));
   };
+
+type Beginning = Pick<Call, "request" | "response"> & { readonly auth: Auth };
+
+/** Redirects the browser to the provider, and binds what follows to it with a cookie. */
+export async function beginSignIn(
+  { auth, request, response }: Beginning,
+  provider: Provider,
+  start: Start,
+): Promise<void> {
+  const { providers, flows, once } = auth.federated;
+  const flow = flows.create();
+  const url = await provider.begin(flow);
+  // Sign-ins in several tabs share the cookie.
+  const browser = browserOf(request.headers.cookie, provider.sameSite) ?? newSecret();
+  const key = flowKey(flow.state, browser, provider.settings.name);
+  const data = { ...start, issuer: await providers.issuerOf(provider) };
+  await once.keep("sign-in", key, data, auth.clock() + FLOW_SECONDS * 1000);
+  response.set("Set-Cookie", browserCookie(provider.sameSite, browser));
+  response.redirect(302, url);
+}
 
 /** The provider that the path names. Throws Problem if there is none of this kind. */
 export function providerOf({ auth, request, attempt }: Call, kind: Kind): Provider {
@@ -73,6 +83,7 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
   const { address } = client;
   const account = await completion.accountOf(completion.seal(identity), provider, address);
   const login = { account, attempt: [], address, provider: provider.settings.name };
+  if (start.wire === "v1") return sendFragment(call, login, start.returnTo!);
   if (start.mode === "token") return sendTokens(call, login, start);
   await signInBrowser(call, login, start.returnTo);
 }
@@ -115,13 +126,23 @@ async function sendCode(
   response: Response,
   { settings }: Provider,
   identity: ConfirmedIdentity,
-  { mode, returnTo, challenge }: Start,
+  { mode, returnTo, challenge, wire }: Start,
 ): Promise<void> {
   const { completion } = federated;
   const confirmed = { provider: settings.name, identity: completion.seal(identity) };
   const url = new URL(returnTo!);
-  url.searchParams.set("sign_in_code", await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
+  const name = wire === "v1" ? "code" : "sign_in_code";
+  url.searchParams.set(name, await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
   sendContinuation(response, url.href);
+}
+
+/** The tokens in the fragment of the URL, which browsers send to no server: supabase-js does so unless it uses PKCE. */
+async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, returnTo: string): Promise<void> {
+  const { access_token, expires_at, expires_in, refresh_token } = await startAuthSession(call, account, "oauth", login);
+  const url = new URL(returnTo);
+  const tokens = { access_token, expires_at: String(expires_at), expires_in: String(expires_in), refresh_token };
+  url.hash = new URLSearchParams({ ...tokens, sb: "", token_type: "bearer" }).toString();
+  sendContinuation(call.response, url.href);
 }
 
 /** For programs that follow the redirects themselves. */

@@ -12,6 +12,8 @@ export type Start = {
    * with the verifier. Null to complete the sign-in in the response to the provider.
    */
   readonly challenge: string | null;
+  /** The sign-in has begun at `/auth/v1`, and continues in its way. */
+  readonly wire?: "v1";
 };
 
 export const MODES = ["session", "token", "link"] as const;

@@ -35,6 +35,7 @@ export const UserChange = z.object({
   app_metadata: metadata,
 });
 
+export const PkceGrant = z.object({ auth_code: text(MAX_TOKEN), code_verifier: text(128) });
 export const MailRequest = z.object({ email, phone: text(MAX_EMAIL), type: text(20) });
 export const Verification = z.object({
   email,

@@ -47,6 +47,17 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "no such factor": ["mfa_factor_not_found"],
   "factor challenge expired": ["mfa_challenge_expired"],
   "factor code wrong": ["mfa_verification_failed"],
+  "invalid sign-in code": ["flow_state_not_found", 404, "invalid flow state, no valid flow state found"],
+  "no such identity": ["identity_not_found", 422],
+  "last way to sign in": ["single_identity_not_deletable", 422],
+  cancelled: ["bad_oauth_callback"],
+  expired: ["bad_oauth_state"],
+  "not verified": ["bad_oauth_callback"],
+  unavailable: ["unexpected_failure", 500],
+  "sign-up off": ["signup_disabled"],
+  "not admitted": ["signup_disabled"],
+  "no e-mail": ["email_address_invalid"],
+  "e-mail taken": ["email_exists", 422],
   "mail token invalid": ["otp_expired"],
   "no mail": ["email_provider_disabled", 422],
   "too many mails": ["over_email_send_rate_limit"],
@@ -66,10 +77,20 @@ const BY_STATUS: Readonly<Record<number, string>> = { 409: "conflict", 413: "req
 const VERSION = "2024-01-01";
 const VERSION_HEADER = "X-Supabase-Api-Version";
 
-/** Sends an error in the format of the version that the client has asked for. */
-export function sendAuthProblem(response: Response, refused: Problem, asked: string | undefined): void {
+/** What a problem is on the wire. */
+export function wireErrorOf(refused: Problem): {
+  readonly code: string;
+  readonly status: number;
+  readonly message: string;
+} {
   const [code = BY_STATUS[refused.status] ?? "validation_failed", status = refused.status, message = refused.message] =
     ROWS[refused.reason] ?? [];
+  return { code, status, message };
+}
+
+/** Sends an error in the format of the version that the client has asked for. */
+export function sendAuthProblem(response: Response, refused: Problem, asked: string | undefined): void {
+  const { code, status, message } = wireErrorOf(refused);
   const { retryAfter, members } = refused.more;
   if (retryAfter !== undefined) response.set("Retry-After", String(retryAfter));
   response.status(status).set("X-Sb-Error-Code", code);

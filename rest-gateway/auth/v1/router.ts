@@ -8,6 +8,7 @@ import type { AuthCall } from "./call.ts";
 import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
+import { authorize, grantByCode, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
 
@@ -18,6 +19,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "GET /health": () => ({ version: VERSION, name: "content-service", description: "Accounts and sign-in" }),
   "GET /settings": readSettings,
   "GET /.well-known/jwks.json": readKeys,
+  "GET /authorize": authorize,
   "POST /signup": signUp,
   "POST /token": (call) => grantOf(call.request)(call),
   "POST /otp": requestCode,
@@ -26,6 +28,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /verify": verifyCode,
   "GET /user": readUser,
   "PUT /user": changeUser,
+  "DELETE /user/identities/{identityId}": unlinkIdentity,
   "POST /logout": logOut,
   "POST /factors": enrollFactor,
   "POST /factors/{factorId}/challenge": challengeFactor,
@@ -43,6 +46,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
 const GRANTS: Readonly<Record<string, Handler>> = {
   password: grantByPassword,
   refresh_token: grantByRefreshToken,
+  pkce: grantByCode,
 };
 
 function grantOf({ query }: Request): Handler {

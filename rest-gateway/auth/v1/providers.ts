@@ -1,0 +1,70 @@
+import { problem } from "../../../db/problems/problem.ts";
+import { isUuid } from "../../conventions/parameters.ts";
+import { beginSignIn, searchOf } from "../federated/browser.ts";
+import type { Provider } from "../federated/provider.ts";
+import { PkceGrant, readAuthBody } from "./bodies.ts";
+import { type AuthCall, signedInOf } from "./call.ts";
+import { invalid } from "./problem.ts";
+import { type SessionAnswer, startAuthSession } from "./session.ts";
+import { requireRecent, requireSecondFactor } from "./user.ts";
+
+/**
+ * `GET /authorize?provider=acme&redirect_to=…&code_challenge=…`: sends the browser to the provider. It comes back to the callback of
+ * the provider, which continues at `redirect_to`: with a code, or without a challenge with the tokens in the fragment.
+ */
+export async function authorize(call: AuthCall): Promise<void> {
+  const { federated } = call.auth;
+  const sent = new URLSearchParams(searchOf(call.request));
+  const name = sent.get("provider") ?? "";
+  const provider = findProvider(call, name);
+  if (provider === null) throw invalid(`Unsupported provider: provider ${name.slice(0, 50)} could not be found`);
+  const target = sent.get("redirect_to");
+  // A URL that is not allowed is replaced, as on the wire of Supabase.
+  const returnTo = (target && federated.returnUrls.parse(target)) || new URL("/", federated.url).href;
+  await beginSignIn(call, provider, { mode: "token", returnTo, challenge: challengeIn(sent), wire: "v1" });
+}
+
+function challengeIn(sent: URLSearchParams): string | null {
+  const challenge = sent.get("code_challenge") || null;
+  if (challenge === null) return null;
+  const isHash = (sent.get("code_challenge_method") ?? "").toLowerCase() === "s256";
+  if (isHash && /^[\w-]{43}$/.test(challenge)) return challenge;
+  throw invalid("code_challenge must be the SHA-256 of the verifier in base64url, with code_challenge_method=s256");
+}
+
+const findProvider = ({ auth }: AuthCall, name: string): Provider | null =>
+  auth.federated.providers.list().find(({ settings }) => settings.name === name) ?? null;
+
+/** `POST /token?grant_type=pkce`: exchanges the code with which a sign-in at a provider has continued. */
+export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request, client } = call;
+  const { auth_code: code, code_verifier: verifier } = await readAuthBody(request, auth.limits, PkceGrant);
+  if (!code || !verifier) throw invalid("invalid request: both auth code and code verifier should be non-empty");
+  const { completion } = auth.federated;
+  const confirmed = await completion.takeCode(code, "token", verifier);
+  const provider = confirmed && findProvider(call, confirmed.provider);
+  if (!confirmed || !provider) throw problem("invalid sign-in code");
+  const account = await completion.accountOf(confirmed.identity, provider, client.address);
+  const login = { attempt: [], address: client.address, provider: provider.settings.name };
+  return startAuthSession(call, account, "oauth", login);
+}
+
+/** `DELETE /user/identities/{identityId}`: ends all other sign-ins of the user. */
+export async function unlinkIdentity(call: AuthCall): Promise<object> {
+  const { auth, request, client } = call;
+  const signedIn = await signedInOf(call);
+  requireSecondFactor(signedIn);
+  requireRecent(auth, signedIn);
+  const { identities, providers } = auth.federated;
+  const id = String(request.params.identityId).toLowerCase();
+  // The password has the id of the user, and stays.
+  if (id === signedIn.user.id) throw problem("last way to sign in");
+  if (!isUuid(id)) throw problem("no such identity");
+  const { userId, session } = signedIn;
+  const outcome = await identities.unlink({ id: userId, session }, id, await providers.issuers(), client.address);
+  if (outcome === "changed") throw problem("session ended");
+  if (outcome === "missing") throw problem("no such identity");
+  if (outcome === "last") throw problem("last way to sign in");
+  auth.forget(userId);
+  return {};
+}
