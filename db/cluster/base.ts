@@ -30,4 +30,4 @@ export async function loadBase(url: string, folder: string | null): Promise<void
 }
 
 /** pg_dump writes `\restrict` for psql. The numbers of lines stay. */
-const withoutMetaCommands = (text: string): string => text.replace(/^\\(?:un)?restrict .*$/gm, "");
+export const withoutMetaCommands = (text: string): string => text.replace(/^\\(?:un)?restrict .*$/gm, "");
