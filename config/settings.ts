@@ -358,9 +358,9 @@ export const SETTINGS = {
     "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
   ),
   SIGNUP: setting(
-    oneOf("open", "off"),
+    oneOf("open", "invite", "off"),
     "open",
-    "Who may create users: open: everyone. off: only administrators, the service key and npx content-service user.",
+    "Who may create users. open: everyone. invite: administrators, the service key, npx content-service user, and whoever has an invitation (POST /auth/invitations). off: the same without invitations.",
   ),
   EMAIL_CONFIRM: setting(
     oneOf("off", "required"),

@@ -173,7 +173,7 @@ export function createAuth({
     tokens,
     secondFactor,
   });
-  const registration = new Registration({ repository, hashing, throttle, isClosed: settings.signup === "off" });
+  const registration = new Registration({ repository, hashing, throttle, isClosed: settings.signup !== "open" });
   const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
   const retention = {
     attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),

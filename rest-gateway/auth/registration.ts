@@ -21,7 +21,7 @@ export type RegistrationOptions = {
   readonly repository: AuthRepository;
   readonly hashing: PasswordHashing;
   readonly throttle: Throttle;
-  /** Whether SIGNUP=off: then only operators add users. */
+  /** Whether only operators add users: SIGNUP is not open. */
   readonly isClosed: boolean;
 };
 

@@ -17,7 +17,14 @@ import { sessionOf } from "./sessions.ts";
 import type { Client } from "./throttle.ts";
 
 /** The credentials that a route requires, and who is signed in with them. */
-const CREDENTIALS = { none: async () => null, user: userOf, account: ownerOf, signIn: signInOf, session: sessionOf };
+const CREDENTIALS = {
+  none: async () => null,
+  user: userOf,
+  account: ownerOf,
+  signIn: signInOf,
+  session: sessionOf,
+  operator: operatorOf,
+};
 
 export type Credential = keyof typeof CREDENTIALS;
 type SignedIn<Access extends Credential> = Awaited<ReturnType<(typeof CREDENTIALS)[Access]>>;
@@ -168,6 +175,16 @@ async function ownerOf(call: Call): Promise<Owner> {
   const owner = await userOf(call);
   if (owner.caller.credential?.kind === "key") throw problem("signed in by key");
   return owner;
+}
+
+/** The roles that manage users, whatever SIGNUP says. */
+export const OPERATORS: readonly string[] = ["admin", "service_role"];
+
+/** A caller who manages users. Rejects with Problem. */
+async function operatorOf({ request }: Call): Promise<Caller> {
+  const caller = await identityOf(request).caller();
+  if (OPERATORS.includes(caller.role)) return caller;
+  throw problem(typeof caller.claims.sub === "string" ? "no permission" : "login required");
 }
 
 /** The caller, who is signed in with a token or a cookie. Rejects with Problem. */

@@ -12,7 +12,7 @@ import { type Account, callerOfAccount } from "../../identity/account.ts";
 import type { Auth } from "../auth/auth.ts";
 import { languagesOf } from "../auth/mail/templates.ts";
 import type { NewUser } from "../auth/registration.ts";
-import type { RoutedAuth } from "../auth/route.ts";
+import { OPERATORS, type RoutedAuth } from "../auth/route.ts";
 import { startTokens } from "../auth/tokens.ts";
 import { Parameters } from "../conventions/parameters.ts";
 import { locationOf } from "./answer/answer.ts";
@@ -110,9 +110,6 @@ type NewAccount = {
   /** Those of the client. */
   readonly languages: readonly string[];
 };
-
-/** The roles that add users whatever SIGNUP says. */
-const OPERATORS: readonly string[] = ["admin", "service_role"];
 
 /** A user with an account. Its caller may not be able to read it, so it is read as the user. */
 export type CreatedAccount = {

@@ -142,7 +142,7 @@ begin
   raise sqlstate 'CS403' using message = 'sign-up is closed';
 end $$;
 
-comment on function auth_private.require_open_sign_up() is 'Raises CS403 with SIGNUP=off.';
+comment on function auth_private.require_open_sign_up() is 'Raises CS403 unless SIGNUP=open.';
 
 create or replace function auth_api.refuse_sign_up() returns trigger
 language plpgsql volatile security definer set search_path = '' as $$
@@ -160,7 +160,7 @@ begin
 end $$;
 
 comment on function auth_api.refuse_sign_up() is
-  'For the users of an application: with SIGNUP=off, only administrators and the service key add users.';
+  'For the users of an application: unless SIGNUP=open, only administrators and the service key add users.';
 
 create or replace function auth_private.is_taken(email text, skeleton text) returns boolean
 language sql stable set search_path = ''
@@ -236,8 +236,8 @@ begin
 end $$;
 
 comment on function auth_api.register(jsonb, text, text, text, text, jsonb, boolean, jsonb) is $$
-Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id. Raises CS403 with
-SIGNUP=off, unless an operator adds the user. With EMAIL_CONFIRM=required, an e-mail to confirm the address is added;
+Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id. Raises CS403
+unless SIGNUP=open or an operator adds the user. With EMAIL_CONFIRM=required, an e-mail to confirm the address is added;
 if the address is taken, its owner hears of that, and the result is null. `mail` is the data of these e-mails.
 $$;
 

@@ -71,7 +71,7 @@ comment on function auth_private.add_limited_mail(text, auth.user_id, text, json
 
 create or replace function auth_private.takes_token(kind text) returns boolean
 language sql immutable set search_path = ''
-return kind in ('reset', 'confirm', 'sign-in', 'email-changed');
+return kind in ('reset', 'confirm', 'sign-in', 'email-changed', 'invitation');
 
 comment on function auth_private.takes_token(text) is 'Whether e-mails of this kind have a link with a token.';
 
@@ -92,6 +92,8 @@ begin
   mail.email := coalesce(account.email, mail.email);
   mail.user_id := account.user_id;
   mail.kind := case
+    when mail.kind = 'invitation' and account.user_id is null then 'invitation'
+    when mail.kind = 'invitation' then 'account-exists'
     when account.user_id is null then 'no-account'
     when account.disabled_at is not null then 'account-disabled'
     when mail.kind = 'confirm' and account.email_confirmed_at is not null then 'already-confirmed'
@@ -119,7 +121,11 @@ begin
   for update;
   if not found then return null; end if;
 
-  expiry := mail.created_at + case when mail.kind = 'email-changed' then interval '24 hours' else validity end;
+  expiry := mail.created_at + case mail.kind
+    when 'email-changed' then interval '24 hours'
+    when 'invitation' then interval '7 days'
+    else validity
+  end;
   if mail.prepared_at is null then
     if mail.user_id is null then mail := auth_private.prepared(mail, begin_mail.now); end if;
     update auth_private.mails as m

@@ -212,6 +212,46 @@ As take_sign_in_link, with the address and the code that it has received. After 
 longer valid. An unknown address costs the same statements as a known one.
 $$;
 
+create or replace function auth_api.invite(email text, data jsonb, address inet, now timestamptz) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform auth_private.add_mail('invitation', null, invite.email, invite.data, invite.now);
+  perform auth_api.note_event(
+    'invited', null, invite.address, jsonb_build_object('email', invite.email), invite.now);
+end $$;
+
+comment on function auth_api.invite(text, jsonb, inet, timestamptz) is
+  'Adds an invitation. If the address has an account, its owner hears of that instead.';
+
+create or replace function auth_api.accept_invitation(
+  token_hash bytea, name text, email_skeleton text, password_hash text, address inet, now timestamptz)
+returns auth.user_id
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  token constant auth_private.one_time_tokens := auth_private.take_token(
+    accept_invitation.token_hash, 'invitation', accept_invitation.now);
+  new_id auth.user_id;
+begin
+  if token.token_hash is null then return null; end if;
+  new_id := auth_private.sign_up(
+    jsonb_build_object('name', accept_invitation.name, 'email', token.email),
+    accept_invitation.email_skeleton,
+    null,
+    null,
+    accept_invitation.password_hash);
+  update auth_private.accounts as a
+  set email_confirmed_at = accept_invitation.now
+  where a.user_id = new_id;
+  perform auth_api.note_event(
+    'registered', new_id, accept_invitation.address, '{"by": "invitation"}', accept_invitation.now);
+  return new_id;
+end $$;
+
+comment on function auth_api.accept_invitation(bytea, text, text, text, inet, timestamptz) is $$
+Takes the token of an invitation and creates a user with an account, whose e-mail is confirmed. Null if the token is not
+valid; it stays valid if the database refuses the user.
+$$;
+
 -- Links and codes from before are not valid for the account as it is now.
 create or replace function auth_private.end_tokens() returns trigger
 language plpgsql volatile set search_path = '' as $$

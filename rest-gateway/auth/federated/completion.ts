@@ -21,7 +21,7 @@ export type CompletionOptions = {
   readonly identities: IdentityRepository;
   readonly repository: Pick<AuthRepository, "note">;
   readonly once: OneTimeValues;
-  /** Whether SIGNUP=off keeps identities without an account from getting one. */
+  /** Whether SIGNUP keeps identities without an account from getting one. */
   readonly isClosed: boolean;
   /** Encrypts what the database must not read. */
   readonly box: SecretBox;

@@ -49,7 +49,7 @@ export function createFederated(options: FederatedOptions): Federated {
     identities,
     flows: new Flows(secret),
     once,
-    completion: new Completion({ identities, repository, once, isClosed: settings.signup === "off", box, clock }),
+    completion: new Completion({ identities, repository, once, isClosed: settings.signup !== "open", box, clock }),
     returnUrls: new ReturnUrls(url, settings.authReturnOrigins),
     log,
   };

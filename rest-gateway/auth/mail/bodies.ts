@@ -36,9 +36,18 @@ export const MailCodeBody = named("MailCode", {
   }),
 });
 
+const NAME_LENGTH = 200;
+
+export const InvitationBody = named("InvitationAcceptance", {
+  token,
+  name: text(NAME_LENGTH, { description: "The name of the user." }),
+  password: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
+});
+
 /** The form of the page that a link opens. */
 export const LinkForm = named("LinkForm", {
   token,
+  name: z.string().optional().describe("The name of a new user."),
   password: z.string().optional().meta(NEW_PASSWORD),
   code: z.string().optional().describe("The code of the second factor, if one is enabled."),
 });

@@ -8,6 +8,7 @@ export const KINDS = [
     "no-account",
     "account-disabled",
     "account-exists",
+    "invitation",
   ] as const),
   ...(["password-changed", "email-changed", "factor-removed", "new-device"] as const),
 ] as const;

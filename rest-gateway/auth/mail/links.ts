@@ -7,7 +7,8 @@ import { parse } from "../bodies.ts";
 import { readForm, searchOf } from "../federated/browser.ts";
 import { sendPage, sentence } from "../federated/pages.ts";
 import type { Call } from "../route.ts";
-import { LinkForm, ResetBody } from "./bodies.ts";
+import { InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
+import { acceptOnPage } from "./invitations.ts";
 import type { MailKind } from "./kinds.ts";
 import { LINK_PATH } from "./mail.ts";
 import type { Link } from "./repository.ts";
@@ -21,6 +22,8 @@ type Action = {
   readonly button: string;
   /** Whether the form has a field for a new password. */
   readonly hasPassword?: true;
+  /** Whether the form has a field for the name of a new user. */
+  readonly hasName?: true;
   /** What has happened, for people. */
   readonly done: string;
   /** May send the response itself. */
@@ -34,6 +37,15 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     button: "Confirm",
     done: "The e-mail is confirmed.",
     run: (call, { token }) => confirmEmail({ ...call, signedIn: null, body: { token } }),
+  },
+  invitation: {
+    title: "Create your account",
+    about: "You sign in with {email}.",
+    button: "Create the account",
+    hasName: true,
+    hasPassword: true,
+    done: "Your account is ready.",
+    run: (call, form, link) => acceptOnPage(call, parse(InvitationBody, form), link),
   },
   "sign-in": {
     title: "Sign in",
@@ -95,15 +107,19 @@ function actionOf({ kind }: Link): Action {
 type Form = { readonly link: Link; readonly action: Action; readonly token: string; readonly problem: string | null };
 
 function sendForm(response: Response, status: number, url: string, { link, action, token, problem }: Form): void {
-  const { title, about, button, hasPassword } = action;
+  const { title, about, button, hasName, hasPassword } = action;
   const fault = problem === null ? "" : `<p class="error" role="alert">${escapeMarkup(sentence(problem))}</p>\n`;
   const body = `<form method="post" action="${escapeMarkup(new URL(`${url}${LINK_PATH}`).pathname)}">
 <p>${escapeMarkup(about.replace("{email}", () => link.email))}</p>
 ${fault}<input type="hidden" name="token" value="${escapeMarkup(token)}">
-${hasPassword ? PASSWORD_FIELD : ""}${hasPassword && link.account?.hasFactor ? CODE_FIELD : ""}<button>${escapeMarkup(button)}</button>
+${hasName ? NAME_FIELD : ""}${hasPassword ? PASSWORD_FIELD : ""}${hasPassword && link.account?.hasFactor ? CODE_FIELD : ""}<button>${escapeMarkup(button)}</button>
 </form>`;
   sendPage(response, status, title, body);
 }
+
+const NAME_FIELD = `<label for="name">Name</label>
+<input id="name" name="name" autocomplete="name" required maxlength="200">
+`;
 
 const PASSWORD_FIELD = `<label for="password">New password</label>
 <input id="password" name="password" type="password" autocomplete="new-password" required maxlength="128">

@@ -40,6 +40,15 @@ export type RefusedMail = {
   readonly retryAfter: number;
 };
 
+export type AcceptedInvitation = {
+  readonly tokenHash: Buffer;
+  readonly name: string;
+  /** The e-mail as it looks; null if it is as it is. */
+  readonly skeleton: string | null;
+  readonly passwordHash: string;
+  readonly address: string;
+};
+
 /** The token of a link, which stays valid. */
 export type Link = DueMail & {
   /** Null for an address without an account. */
@@ -127,6 +136,18 @@ export class MailRepository {
   undoEmail(tokenHash: Buffer, address: string): Promise<string | number | null> {
     const values = [bytes(tokenHash), address || null, this.#functions.now()];
     return this.#functions.call("undo_email($1::bytea, $2::inet, $3::timestamptz)", values);
+  }
+
+  async invite(email: string, data: MailData, address: string): Promise<void> {
+    const values = [email, JSON.stringify(data), address || null, this.#functions.now()];
+    await this.#functions.call("invite($1, $2::jsonb, $3::inet, $4::timestamptz)", values);
+  }
+
+  /** Takes the token of an invitation, and returns the id of the new user; null if it is not valid. */
+  acceptInvitation(accepted: AcceptedInvitation): Promise<string | number | null> {
+    const { tokenHash, name, skeleton, passwordHash, address } = accepted;
+    const values = [bytes(tokenHash), name, skeleton, passwordHash, address || null, this.#functions.now()];
+    return this.#functions.call("accept_invitation($1::bytea, $2, $3, $4, $5::inet, $6::timestamptz)", values);
   }
 
   /** Stores settings for the functions of the database. */

@@ -9,22 +9,30 @@ import type { Call } from "../route.ts";
 import type { Client, CodeLimits } from "../throttle.ts";
 import type { MailBody, ResetBody, TokenBody } from "./bodies.ts";
 import type { RequestedKind } from "./kinds.ts";
-import type { Link } from "./repository.ts";
+import type { Link, MailData } from "./repository.ts";
 import { languagesOf } from "./templates.ts";
 
 /**
  * Requests an e-mail for an address. The response, the statements and the number of e-mails are the same for every address, so
  * that they do not tell whether it has an account.
  */
-export const requestMail =
-  (kind: RequestedKind) =>
-  async ({ auth, request, client, body }: Call<"none", z.infer<typeof MailBody>>) => {
-    const { federated } = auth;
-    const returnTo = body.returnTo == null ? null : federated.returnUrls.parse(body.returnTo);
-    if (body.returnTo != null && returnTo === null) throw badFields([RETURN_TO]);
-    await requestMailFor({ auth, request, client }, kind, body.email, returnTo);
-    return { message: "an e-mail is on its way to this address" };
-  };
+export const requestMail = (kind: RequestedKind) => async (call: Call<"none", z.infer<typeof MailBody>>) => {
+  await requestMailFor(call, kind, call.body.email, returnToOf(call.auth, call.body.returnTo));
+  return { message: "an e-mail is on its way to this address" };
+};
+
+/** The URL at which the user continues. Throws Problem for one that is not allowed. */
+export function returnToOf({ federated }: Auth, given: string | null | undefined): string | null {
+  const returnTo = given == null ? null : federated.returnUrls.parse(given);
+  if (given != null && returnTo === null) throw badFields([RETURN_TO]);
+  return returnTo;
+}
+
+/** What the client has chosen. */
+export const mailDataOf = ({ request }: Pick<Call, "request">, returnTo: string | null): MailData => ({
+  returnTo,
+  languages: languagesOf(request.headers["accept-language"]),
+});
 
 type Requested = Pick<Call, "request" | "client"> & { readonly auth: Auth };
 
@@ -37,7 +45,7 @@ export async function requestMailFor(
 ): Promise<void> {
   const { mail } = auth;
   if (!mail.isOn) throw problem("no mail");
-  const data = { returnTo, languages: languagesOf(request.headers["accept-language"]) };
+  const data = mailDataOf({ request }, returnTo);
   const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
   if (refused === null) return;
   auth.onLimit(refused.limit);

@@ -1,7 +1,8 @@
 import { queryParameter } from "../../openapi/schema-parts.ts";
 import { accepted, MessageAnswer, ok, SignedInAnswer } from "../answers.ts";
 import { type Answer, type Routes, route } from "../route.ts";
-import { LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
+import { InvitationBody, LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
+import { acceptInvitation, invite } from "./invitations.ts";
 import { showLink, useLink } from "./links.ts";
 import { LINK_PATH } from "./mail.ts";
 import { confirmEmail, requestMail, resetPassword, undoEmail } from "./requests.ts";
@@ -63,6 +64,27 @@ export const MAIL_ROUTES: Routes = {
     answer: ok("The change is undone.", MessageAnswer),
     problems: [401],
     handle: undoEmail,
+  }),
+  "POST /auth/invitations": route({
+    operationId: "invite",
+    summary: "Invite a user",
+    description:
+      "For administrators and the service key. Sends an e-mail with a link to create an account. If the address has an account, the e-mail says so. Not with `SIGNUP=off`.",
+    credential: "operator",
+    body: MailBody,
+    answer: accepted("The e-mail is on its way.", MessageAnswer),
+    handle: invite,
+  }),
+  "POST /auth/invitations/accept": route({
+    operationId: "acceptInvitation",
+    summary: "Accept an invitation",
+    description:
+      "Creates a user with an account for the invited address, with the token of the e-mail, and signs the user in. The e-mail is confirmed. Not with `SIGNUP=off`.",
+    credential: "none",
+    body: InvitationBody,
+    answer: ok("Tokens.", SignedInAnswer),
+    problems: [401, 403, 409],
+    handle: acceptInvitation,
   }),
   "POST /auth/login/mail": route({
     operationId: "requestSignIn",

@@ -147,6 +147,8 @@ test("every response matches its description, and every described response occur
   const newcomer = { name: "Ina", email: "ina@test.example", password: PASSWORD };
   await asker(confirming, seen)("POST /auth/register", { body: newcomer });
   await asker(closed, seen)("POST /auth/register", { body: newcomer });
+  const acceptance = { token: "t", name: "Ina", password: PASSWORD };
+  await asker(closed, seen)("POST /auth/invitations/accept", { body: acceptance });
   await useAllAttempts(asker(throttled, seen));
   await providers.use(client, seen);
   expect(seen.faults).toEqual([]);
@@ -244,6 +246,7 @@ const POSTS_WITH_BODY = [
     "/auth/confirm/send",
     "/auth/confirm",
     "/auth/email/undo",
+    "/auth/invitations/accept",
     "/auth/login/mail",
     "/auth/login/link",
     "/auth/login/code",

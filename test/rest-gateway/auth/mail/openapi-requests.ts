@@ -26,6 +26,17 @@ export async function startMails() {
       const account = { name: "Erin", email: EMAIL, password: "Correct-Horse-7!" };
       const { json } = await ask("POST /auth/register", { body: account });
       const headers = { authorization: `Bearer ${json.accessToken}` };
+      for (const body of [{}, { more: "x".repeat(5000) }]) await ask("POST /auth/invitations", { as: "admin", body });
+      const text = { "content-type": "text/plain" };
+      await ask("POST /auth/invitations", { as: "admin", headers: text, body: "a=b" });
+      await ask("POST /auth/invitations", { as: "admin", body: { email: "erna@test.example" } });
+      const invitation = linkIn(await server.next("erna@test.example")).token;
+      const acceptance = { token: invitation, name: "Erna", password: PASSWORD };
+      for (let i = 0; i < 2; i++) await ask("POST /auth/invitations/accept", { body: acceptance });
+      await ask("POST /auth/invitations", { as: "admin", body: { email: "erwin@test.example" } });
+      const late = linkIn(await server.next("erwin@test.example")).token;
+      await ask("POST /auth/register", { body: { ...account, email: "erwin@test.example" } });
+      await ask("POST /auth/invitations/accept", { body: { ...acceptance, token: late } });
       const confirmation = await tokenFor(ask, "POST /auth/confirm/send");
       for (let i = 0; i < 2; i++) await ask("POST /auth/confirm", { body: { token: confirmation } });
       await ask("POST /auth/email", { headers, body: { email: "erin2@test.example" } });

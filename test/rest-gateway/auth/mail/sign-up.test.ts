@@ -14,6 +14,8 @@ const client = useService(REQUIRED);
 /** Without a worker, so that all statements are those of the request. */
 const unsent = useService({ ...REQUIRED, TASK_CONCURRENCY: "0" });
 
+const closedToAll = useService({ ...server.settings, SIGNUP: "off" });
+
 const user = (email: string) => ({ name: "Ida", email, password: PASSWORD });
 const register = (email: string, more: object = {}, on = client) =>
   sendJson(on, "/auth/register", { ...user(email), ...more });
@@ -183,6 +185,81 @@ describe("with SIGNUP=off", () => {
       body: '{"age": 40}',
     });
     expect(status).toBe(200);
+  });
+});
+
+describe("with SIGNUP=invite", () => {
+  const invited = useService({ ...server.settings, SIGNUP: "invite" });
+  const as = (name: "ada" | "admin") => ({ authorization: `Bearer ${invited.token(name)}` });
+  const invite = (email: string, headers: Record<string, string> = as("admin"), more: object = {}) =>
+    sendJson(invited, "/auth/invitations", { email, ...more }, headers);
+  const accept = (token: string, more: object = {}) =>
+    sendJson(invited, "/auth/invitations/accept", { token, name: "Jane", password: PASSWORD, ...more });
+  const tokenFor = async (email: string, more: object = {}) => {
+    expect((await invite(email, as("admin"), more)).status).toBe(202);
+    return linkIn(await server.next(email, /^You are invited/)).token;
+  };
+
+  test("administrators and the service key invite, and others do not", async () => {
+    const key = { authorization: `Bearer ${invited.service().service.tokens.issueKey("service_role")}` };
+    expect((await invite("jane1@test.example", key)).status).toBe(202);
+    expect([
+      (await invite("jane1@test.example", as("ada"))).status,
+      (await invite("jane1@test.example", {})).status,
+    ]).toEqual([403, 401]);
+    expect((await sendJson(invited, "/auth/register", user("jane1@test.example"))).status).toBe(403);
+  });
+
+  test("the link makes one account, whose e-mail is confirmed", async () => {
+    const token = await tokenFor("jane2@test.example");
+    expect((await accept(token, { password: "short" })).status).toBe(400);
+    const answers = await Promise.all([accept(token), accept(token)]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
+    const { json } = answers.find(({ status }) => status === 200)!;
+    expect(json.user).toMatchObject({ name: "Jane", email: "jane2@test.example", emailConfirmed: true });
+    expect(
+      (await sendJson(invited, "/auth/login", { username: "jane2@test.example", password: PASSWORD })).status,
+    ).toBe(200);
+    expect((await accept(token)).status).toBe(401);
+  });
+
+  test("the page of the link makes it too, and signs the browser in", async () => {
+    const token = await tokenFor("jane3@test.example", { returnTo: "/welcome" });
+    const page = await invited.send(`/auth/link?token=${token}`, { headers: { accept: "text/html" } });
+    expect([page.status, page.text]).toEqual([200, expect.stringContaining('name="name"')]);
+    const send = (fields: Record<string, string>) =>
+      invited.send("/auth/link", {
+        method: "POST",
+        headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
+        body: new URLSearchParams({ token, ...fields }).toString(),
+      });
+    const missing = await send({ password: PASSWORD });
+    expect([missing.status, missing.text]).toEqual([400, expect.stringContaining("Name is required.")]);
+    const { status, headers, text } = await send({ name: "Jane", password: PASSWORD });
+    expect([status, text]).toEqual([200, expect.stringContaining("/welcome")]);
+    expect(headers.get("set-cookie")).toContain("SESSION=");
+  });
+
+  test("an address that has an account hears of that, and an expired invitation makes none", async () => {
+    expect((await invite("ada@example.com")).status).toBe(202);
+    expect((await server.next("ada@example.com")).subject).toBe("You have an account already");
+    const token = await tokenFor("jane4@test.example");
+    const [row] = await invited.sql(
+      "update auth_private.one_time_tokens set expires_at = now() where email = $1 returning kind, user_id",
+      "jane4@test.example",
+    );
+    expect(row).toEqual({ kind: "invitation", user_id: null });
+    expect((await accept(token)).status).toBe(401);
+  });
+
+  test("nothing is invited with SIGNUP=off", async () => {
+    const { status } = await sendJson(
+      closedToAll,
+      "/auth/invitations",
+      { email: "jane5@test.example" },
+      { authorization: `Bearer ${closedToAll.token("admin")}` },
+    );
+    expect(status).toBe(403);
   });
 });
 

@@ -1,0 +1,55 @@
+import type { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import type { Auth } from "../auth.ts";
+import { signInBrowser } from "../federated/browser.ts";
+import { emailSkeleton } from "../login-names.ts";
+import { passwordFaults } from "../passwords.ts";
+import { badFields, refuseRaised } from "../problem.ts";
+import type { Call } from "../route.ts";
+import type { AdmittedLogin } from "../sign-in.ts";
+import { type SignedIn, signIn } from "../tokens.ts";
+import type { InvitationBody, MailBody } from "./bodies.ts";
+import type { Link } from "./repository.ts";
+import { linkOf, mailDataOf, returnToOf } from "./requests.ts";
+
+/** `POST /auth/invitations`: an administrator or the service key invites an address. */
+export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
+  const { auth, body, client } = call;
+  requireInvitations(auth);
+  const data = mailDataOf(call, returnToOf(auth, body.returnTo));
+  await auth.mail.repository.invite(body.email, data, client.address);
+  return { message: "an e-mail is on its way to this address" };
+}
+
+/** `POST /auth/invitations/accept`: creates the account, and signs the user in. */
+export async function acceptInvitation(call: Call<"none", z.infer<typeof InvitationBody>>): Promise<SignedIn> {
+  return signIn(call, await accept(call, call.body));
+}
+
+/** The form of the page that the link opens. */
+export async function acceptOnPage(call: Call, input: Input, { data: { returnTo = null } }: Link): Promise<void> {
+  await signInBrowser(call, await accept(call, input), returnTo);
+}
+
+type Input = z.infer<typeof InvitationBody>;
+
+/** The new account. Its e-mail is confirmed: the invitation has arrived there. */
+async function accept({ auth, client: { address } }: Call, { token, name, password }: Input): Promise<AdmittedLogin> {
+  requireInvitations(auth);
+  const { mail, hashing, repository } = auth;
+  const faults = passwordFaults(password);
+  if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "password", message })));
+  const { kind, email } = await linkOf(auth, token);
+  if (kind !== "invitation") throw problem("invalid link");
+  const passwordHash = await hashing.inPlace(() => hashing.hash(password));
+  const accepted = { tokenHash: hashOf(token), name, skeleton: emailSkeleton(email), passwordHash, address };
+  const id = await mail.repository.acceptInvitation(accepted).catch(refuseRaised);
+  if (id === null) throw problem("invalid link");
+  return { account: (await repository.accountOf(String(id)))!, attempt: [], address };
+}
+
+function requireInvitations({ settings, mail }: Auth): void {
+  if (settings.signup === "off") throw problem("sign-up closed");
+  if (!mail.isOn) throw problem("no mail");
+}
