@@ -106,6 +106,8 @@ export class UpgradeGate {
       noServer: true,
       maxPayload: options.limits().wsMaxMessageBytes,
       perMessageDeflate: false,
+      // One message of a socket in each turn of the event loop: otherwise a flood on many sockets would be parsed at once.
+      allowSynchronousEvents: false,
       // Missing in @types/ws.
       ...({ closeTimeout: CLOSE_TIMEOUT } as object),
       handleProtocols: (_offered, request) => options.routes.find(request.url!)?.protocol ?? false,

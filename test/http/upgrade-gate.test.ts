@@ -290,10 +290,10 @@ describe("a message", () => {
 });
 
 /** A server without a service, whose sockets are pinged twice a second. */
-async function openGate() {
+async function openGate(accept: (socket: WebSocket) => void = () => {}) {
   const server = createServer();
   const gate = new UpgradeGate(server, {
-    routes: new Routes([["/graphql", { protocol: "graphql-transport-ws", accept: () => {} }]], null),
+    routes: new Routes([["/graphql", { protocol: "graphql-transport-ws", accept }]], null),
     limits: () => ({
       wsMaxConnectionsPerAddress: 10,
       wsMaxMessageBytes: 1000,
@@ -443,6 +443,22 @@ describe("with limits,", () => {
     expect(await raw.closed()).toMatchObject({ code: 1009 });
     await expect.poll(() => turns.reduce((sum, each) => sum + each, 0), POLL).toBeGreaterThan(4_000_000);
     expect(Math.max(...turns)).toBeLessThanOrEqual(262_144);
+  });
+
+  test("messages that arrive together are read in turns, so that other work is done between them", async () => {
+    const inTurns: number[] = [0];
+    const { url } = await openGate((socket) => {
+      socket.on("message", () => inTurns[inTurns.length - 1]!++);
+      const note = () => {
+        inTurns.push(0);
+        if (socket.readyState === socket.OPEN) setImmediate(note);
+      };
+      note();
+    });
+    const raw = await upgrade(url);
+    raw.write(Buffer.concat(Array.from({ length: 50 }, (_, i) => frame(TEXT, String(i)))));
+    await expect.poll(() => inTurns.reduce((sum, each) => sum + each, 0), POLL).toBe(50);
+    expect(Math.max(...inTurns)).toBeLessThanOrEqual(2);
   });
 
   test("a client that does not answer a ping before the next one is disconnected, and one that does stays", async () => {
