@@ -116,6 +116,28 @@ test("a sign-in is traced with each of its round trips", async () => {
   expect(attributes["db.query.text"]).toContain("auth_api.");
 });
 
+test("a sign-in takes two round trips and a refresh one, on both wires", async () => {
+  const headers = { "content-type": "application/json" };
+  const post = async (path: string, id: string, body: object) => {
+    const traceId = `${id}${TRACE.slice(2)}`;
+    const init = { method: "POST", headers, body: JSON.stringify(body) };
+    const spans = await trace(path, traceId, init);
+    expect(spans.find(({ parent }) => parent === PARENT)!.attributes["http.response.status_code"]).toBe("200");
+    return spans.filter(({ name }) => name === "transaction").length;
+  };
+  const password = "Correct-Horse-7!";
+  const tokens = async (path: string, body: object): Promise<any> =>
+    (await fetch(service.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+  const { refreshToken } = await tokens("/auth/login", { username: "ada", password });
+  const { refresh_token } = await tokens("/auth/v1/token?grant_type=password", { email: "ada@example.com", password });
+  expect([
+    await post("/auth/login", "a1", { username: "ada", password }),
+    await post("/auth/refresh", "a2", { refreshToken }),
+    await post("/auth/v1/token?grant_type=password", "a3", { email: "ada@example.com", password }),
+    await post("/auth/v1/token?grant_type=refresh_token", "a4", { refresh_token }),
+  ]).toEqual([2, 1, 2, 1]);
+});
+
 test("GraphQL operations on a WebSocket are traced, and of a subscription its start", async () => {
   const traceId = `8${TRACE.slice(1)}`;
   class TracedSocket extends WebSocket {

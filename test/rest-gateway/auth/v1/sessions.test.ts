@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { argon2 } from "../../../../rest-gateway/auth/passwords.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const NEW = "Another-Horse-8!";
@@ -70,6 +71,19 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth", (kind) 
     await sql("update auth_private.accounts set disabled_at = now() where public_id = $1", id);
     expect(failureOf(await signIn(email, PASSWORD))).toEqual([400, "user_banned"]);
     expect(failureOf(await signIn(email, "Wrong-Horse-7!"))).toEqual([400, "invalid_credentials"]);
+  });
+
+  test("hashes once for a sign-in, also of an unknown user", async () => {
+    const { email } = await newUser();
+    const hash = vi.spyOn(argon2, "hash");
+    const verify = vi.spyOn(argon2, "verify");
+    for (const address of [email, "nobody@test.example"]) {
+      verify.mockClear();
+      await client().auth.signInWithPassword({ email: address, password: PASSWORD });
+      expect([address, verify.mock.calls.length, hash.mock.calls.length]).toEqual([address, 1, 0]);
+    }
+    hash.mockRestore();
+    verify.mockRestore();
   });
 
   test("refuses further attempts after five wrong passwords, with Retry-After", async () => {
