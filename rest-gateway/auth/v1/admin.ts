@@ -27,7 +27,7 @@ export async function listUsers(call: AuthCall): Promise<object> {
   response.set("X-Total-Count", String(total));
   // The client reads what follows the first "=".
   response.set("Link", links.map(([at, rel]) => `</admin/users?page=${at}&per_page=${size}>; rel="${rel}"`).join(", "));
-  return { users: users.map(shownUser), aud: "authenticated" };
+  return { users: users.map((user) => shownUser(auth, user)), aud: "authenticated" };
 }
 
 /** Throws Problem unless it is a number from 1. */
@@ -48,11 +48,11 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
   const hash = await hashOf(call, sent.password);
   const changes = changesOf(sent);
   const creating = auth.adminUsers.create(fields, emailSkeleton(email), hash, changes, client.address);
-  return shownUser(await creating.catch(refuseAdminUser));
+  return shownUser(auth, await creating.catch(refuseAdminUser));
 }
 
 /** `GET /admin/users/{id}` */
-export const findUser = async (call: AuthCall): Promise<PublicUser> => shownUser((await found(call)).user);
+export const findUser = async (call: AuthCall): Promise<PublicUser> => shownUser(call.auth, (await found(call)).user);
 
 /** `PUT /admin/users/{id}`: metadata are merged; a password ends all sessions. */
 export async function replaceUser(call: AuthCall): Promise<PublicUser> {
@@ -65,7 +65,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const changing = auth.adminUsers.change(id, changes, emailSkeleton(email), hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
   auth.forget(id);
-  return shownUser(changed);
+  return shownUser(auth, changed);
 }
 
 /** `DELETE /admin/users/{id}`: deletes the account. The row of the application's user stays. */

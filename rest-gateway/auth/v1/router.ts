@@ -62,8 +62,8 @@ function readSettings({ auth }: AuthCall): object {
   const providers = auth.federated.providers.list().map(({ settings }) => [settings.name, true]);
   return {
     external: { ...Object.fromEntries(providers), email: true, phone: false, anonymous_users: false },
-    disable_signup: false,
-    mailer_autoconfirm: true,
+    disable_signup: auth.settings.signup !== "open",
+    mailer_autoconfirm: auth.settings.emailConfirm !== "required",
     phone_autoconfirm: false,
     sms_provider: "",
     saml_enabled: false,

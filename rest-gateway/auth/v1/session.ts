@@ -56,7 +56,7 @@ export async function startAuthSession(
 export function issueSession(auth: Auth, issued: Issued): SessionAnswer {
   const { account, session, signedInAt, methods, aal, refreshToken } = issued;
   const { settings, tokens, clock } = auth;
-  const user = shownUser(issued.user);
+  const user = shownUser(auth, issued.user);
   const claims = {
     ...account.claims,
     ...(settings.jwtAud === "" && { aud: "authenticated" }),
@@ -76,7 +76,8 @@ export function issueSession(auth: Auth, issued: Issued): SessionAnswer {
 }
 
 /** While e-mails need no confirmation, clients see each as confirmed at sign-up. */
-export function shownUser(user: PublicUser): PublicUser {
+export function shownUser({ settings }: Pick<Auth, "settings">, user: PublicUser): PublicUser {
+  if (settings.emailConfirm === "required") return user;
   const confirmed = user.email_confirmed_at ?? (user.email === "" ? undefined : user.created_at);
   return confirmed === undefined ? user : { ...user, email_confirmed_at: confirmed, confirmed_at: confirmed };
 }

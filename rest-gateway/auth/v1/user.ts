@@ -11,7 +11,8 @@ import { shownUser } from "./session.ts";
 import { requireEmail, requireStrong, tooLarge } from "./sign-in.ts";
 
 /** `GET /user` */
-export const readUser = async (call: AuthCall): Promise<PublicUser> => shownUser((await signedInOf(call)).user);
+export const readUser = async (call: AuthCall): Promise<PublicUser> =>
+  shownUser(call.auth, (await signedInOf(call)).user);
 
 /** `PUT /user`: changes the password, the e-mail or the metadata of the user. */
 export async function changeUser(call: AuthCall): Promise<PublicUser> {
@@ -36,7 +37,7 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
   }
   auth.forget(signedIn.userId);
-  return shownUser((await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user);
+  return shownUser(auth, (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user);
 }
 
 /** A password alone changes nothing of an account with a second factor. Throws Problem. */

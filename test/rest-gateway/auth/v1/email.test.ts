@@ -120,6 +120,20 @@ describe("supabase.auth by e-mail", () => {
   });
 });
 
+describe("with EMAIL_CONFIRM=required and a closed sign-up", () => {
+  const { client, send } = useAuth("bigint", { ...server.settings, EMAIL_CONFIRM: "required", SIGNUP: "off" });
+
+  test("the settings say so, and a user whose e-mail is not confirmed is shown so", async () => {
+    const { json } = await send("GET /auth/v1/settings");
+    expect(json).toMatchObject({ disable_signup: true, mailer_autoconfirm: false });
+    const { admin } = client("service_role").auth;
+    const made = async (email: string, email_confirm: boolean) =>
+      (await admin.createUser({ email, email_confirm })).data.user!.email_confirmed_at;
+    expect(await made("open@test.example", false)).toBeUndefined();
+    expect(await made("sure@test.example", true)).toEqual(expect.any(String));
+  });
+});
+
 describe("without MAIL_URL", () => {
   const { client } = useAuth("bigint");
   test("no e-mail can be requested", async () => {
