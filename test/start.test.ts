@@ -68,8 +68,8 @@ describe("the first npm start", () => {
     await command.ready();
     token = await command.login();
     creation = await creationOf(command);
-    return () => command.end();
   });
+  afterAll(() => command?.end());
 
   const loggedSecrets = () => {
     const logs = command.logged.map((line) => JSON.stringify(line)).join("\n") + command.stderr;
@@ -212,8 +212,8 @@ describe("a later npm start", () => {
   beforeAll(async () => {
     command = npmStart({ dataDir, shared: true });
     await command.ready();
-    return () => command.end();
   });
+  afterAll(() => command?.end());
 
   test("neither creates nor migrates the database again", async () => {
     expect(await creationOf(command)).toEqual(creation);
@@ -282,8 +282,8 @@ describe("a start by an ordinary user", () => {
     data = join(home, "data");
     command = nodeStart({ dataDir: data, as: user, settings: { GRAPHQL_MAX_TABLES: "0" }, shared: true });
     await command.ready();
-    return () => command.end();
   });
+  afterAll(() => command?.end());
 
   test("runs PostgreSQL as that user", async (context) => {
     context.skip(user === undefined, "root, and the user nobody does not exist or cannot read this project");

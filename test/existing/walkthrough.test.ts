@@ -1,13 +1,15 @@
-import { execFile } from "node:child_process";
+import { execFile, type SpawnOptions, spawn } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { findSystemUser } from "../../db/cluster/system-user.ts";
-import { PROJECT } from "../support/command.ts";
+import { kill, PROJECT } from "../support/command.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const installed = existsSync(DEBIAN_15);
@@ -31,6 +33,15 @@ async function startDebianServer(): Promise<{ readonly port: number; readonly co
   const [data, port] = [join(home, "data"), await findFreePort()];
   const server = async (program: string, ...args: string[]) =>
     void (await run(join(DEBIAN_15, program), args, { cwd: home, ...user }));
+  // Stops the server when this process ends, however it does: it waits at a pipe that only this process holds open.
+  const stop = `read -r _; exec ${DEBIAN_15}/pg_ctl -D ${data} -m immediate stop`;
+  const guard = spawn("sh", ["-c", stop], { cwd: home, ...user, detached: true, stdio: ["pipe", "ignore", "ignore"] });
+  onTestFinished(async () => {
+    const ended = once(guard, "exit");
+    guard.stdin!.end();
+    await ended;
+    await rm(folder, { recursive: true, force: true });
+  });
   await server("initdb", "-D", data, "-U", "postgres", "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync");
   await server(
     "pg_ctl",
@@ -43,10 +54,6 @@ async function startDebianServer(): Promise<{ readonly port: number; readonly co
     `-p ${port} -k ${home} -c fsync=off`,
     "start",
   );
-  onTestFinished(async () => {
-    await server("pg_ctl", "-D", data, "-m", "immediate", "stop");
-    await rm(folder, { recursive: true, force: true });
-  });
   const commands = join(folder, "commands");
   await mkdir(commands);
   const restart = `${DEBIAN_15}/pg_ctl -D ${data} -w -l ${join(home, "log")} restart`;
@@ -60,6 +67,15 @@ async function startDebianServer(): Promise<{ readonly port: number; readonly co
   for (const [name, text] of Object.entries(scripts))
     await writeFile(join(commands, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
   return { port, commands };
+}
+
+/** Rejects with the output if it fails. What it has started ends with the test. */
+async function runScript(script: string, options: SpawnOptions): Promise<{ readonly stdout: string }> {
+  const child = spawn("bash", ["-euc", script], { ...options, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+  onTestFinished(() => kill(-child.pid!, "SIGKILL"));
+  const [[code], stdout, stderr] = await Promise.all([once(child, "exit"), text(child.stdout!), text(child.stderr!)]);
+  if (code !== 0) throw new Error(stdout + stderr);
+  return { stdout };
 }
 
 /** A folder with the files of a clone, in which the reader may write. */
@@ -108,16 +124,11 @@ test.skipIf(!installed)(
       npm_config_update_notifier: "false",
       NODE_COMPILE_CACHE: join(PROJECT, "node_modules/.cache/compiled"),
     };
-    const { stdout } = await run("bash", ["-euc", script], {
-      cwd: clone,
-      env,
-      maxBuffer: 1e8,
-      timeout: TIME_LIMIT - 10_000,
-    }).catch(async (error) => {
+    const { stdout } = await runScript(script, { cwd: clone, env }).catch(async (error) => {
       const [listened, log] = await Promise.all(
         ["listened", "service.log"].map((file) => readFile(join(clone, file), "utf8").catch(() => "")),
       );
-      throw new Error(`${error.stdout}${error.stderr}\n${listened}\n${log}`);
+      throw new Error(`${error.message}\n${listened}\n${log}`);
     });
     const doctors = [...stdout.matchAll(/^(\w+) +changes: (.*)$/gm)].map(([, level, text]) => `${level} ${text}`);
     expect(doctors).toEqual([

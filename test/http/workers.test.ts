@@ -51,8 +51,8 @@ describe("WORKERS=2", () => {
     await command.ready();
     first = workersOf(command);
     token = await command.login();
-    return () => command.end();
   });
+  afterAll(() => command?.end());
 
   const askAsAda = async () => {
     expect(await ask(command, "{ me { id } }", token)).toEqual({ me: { id: "1" } });

@@ -75,9 +75,14 @@ export async function startForeignServer(
   { binaries }: Server = DEBIAN,
 ): Promise<ForeignServer> {
   const cluster = await startScratchCluster(binaries);
-  const root = await connected(cluster.url("postgres"));
-  await root.query(`create role shop_owner login createrole password 'shop'; ${roles}`);
-  await root.end();
+  try {
+    const root = await connected(cluster.url("postgres"));
+    await root.query(`create role shop_owner login createrole password 'shop'; ${roles}`);
+    await root.end();
+  } catch (error) {
+    await cluster.remove();
+    throw error;
+  }
   return {
     cluster,
     async makeDatabase(name, sql) {

@@ -41,8 +41,8 @@ describe.skipIf(!isRoot)("a service that root starts", () => {
       writeFileSync(join(dataDir, "secret"), "s".repeat(40), { mode: 0o600 });
       command = nodeStart({ dataDir, settings: { ...SETTINGS, WORKERS: "2" }, shared: true });
       await command.ready();
-      return () => command.end();
     });
+    afterAll(() => command?.end());
 
     test("runs as the system user in every process, and has no way back", () => {
       expect(usersOf(command)).toEqual({ processes: 3, users: [uid] });

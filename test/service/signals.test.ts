@@ -55,10 +55,11 @@ describe("a running service with a settings file", () => {
     await vi.waitUntil(() => handles(command.child.pid!, SIGUSR2), { timeout: 30_000, interval: 1 });
     for (const signal of ["SIGUSR1", "SIGUSR2"] as const) kill(command.child.pid!, signal);
     await command.ready();
-    return async () => {
-      await command.end();
-      await database.drop();
-    };
+  });
+  // Not as the result of beforeAll, which has none if it fails.
+  afterAll(async () => {
+    await command?.end();
+    await database?.drop();
   });
 
   const key = (secret: string) =>
