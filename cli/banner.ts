@@ -19,7 +19,10 @@ export function printBanner({ config, application }: Configured, { url, tokens }
     rows.push(["Sign in", `POST ${url}/auth/login`]);
     for (const { name, editor } of application.resources)
       if (editor?.isOpen)
-        rows.push([capitalized(name), `PUT, PATCH and DELETE open to everyone, with the role ${editor.role}`]);
+        rows.push([
+          capitalized(name),
+          `PUT, PATCH and DELETE need no credentials: without them, the role is ${editor.role}`,
+        ]);
   }
   if (config.embedded) {
     rows.push(["Database", `psql "$(${COMMAND} url)"`]);

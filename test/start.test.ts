@@ -87,7 +87,7 @@ describe("the first npm start", () => {
       Subscriptions: `${url.replace("http", "ws")}/graphql`,
       Explorer: `${url}/graphiql`,
       "Sign in": `POST ${url}/auth/login`,
-      Users: "PUT, PATCH and DELETE open to everyone, with the role users_editor",
+      Users: "PUT, PATCH and DELETE need no credentials: without them, the role is users_editor",
       Health: `${url}/health`,
       Database: 'psql "$(npx content-service url)"',
       "anon key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
