@@ -18,7 +18,7 @@ export default defineConfig({
     execArgv: ["--max-semi-space-size=32", "--initial-heap-size=1500", "--no-memory-reducer"],
     // Files of one worker share what is loaded, which takes longer than most of their tests: the service keeps no state in modules.
     isolate: false,
-    // Node loads the sources as in production. Through Vite the tests take a third more CPU time.
+    // Node loads the sources, as in production, not Vite.
     experimental: { viteModuleRunner: false, nodeLoader: false },
   },
 });
