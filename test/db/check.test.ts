@@ -82,7 +82,9 @@ const CHANGES: readonly (readonly [what: string, change: string, expected: reado
       "- column auth_private.refresh_tokens.spent_at: 5 timestamp with time zone",
       "+ column auth_private.refresh_tokens.spent_at: 4 timestamp with time zone",
       "- column auth_private.refresh_tokens.issued_at: 3 timestamp with time zone, not null, default now()",
-      "+ column auth_private.refresh_tokens.issued_at: 5 timestamp with time zone, not null, default now()",
+      "- column auth_private.refresh_tokens.parent: 6 bytea",
+      "+ column auth_private.refresh_tokens.parent: 5 bytea",
+      "+ column auth_private.refresh_tokens.issued_at: 6 timestamp with time zone, not null, default now()",
     ],
   ],
   [

@@ -177,7 +177,7 @@ test("the lists of one filter on changes have at most 1,000 values, over a chann
 test("the query of a stream has at most 65,536 characters, and that of a read may have more", async () => {
   const long = `id=in.(${"1,".repeat(40_000)}1)`;
   const stream = await queryStream(OTHER, long);
-  expect((await stream.head()).status).toBe(400);
+  expect((await stream.head()).status).toBe(413);
   stream.socket.destroy();
   const read = await fetch(`${service.url}/rest/v1/articles`, {
     method: "QUERY",

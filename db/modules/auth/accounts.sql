@@ -138,7 +138,7 @@ $$;
 create or replace function auth_private.require_open_sign_up() returns void
 language plpgsql stable set search_path = '' as $$
 begin
-  if auth_api.setting('sign_up') = 'open' then return; end if;
+  if auth_api.setting('signup') = 'open' then return; end if;
   raise sqlstate 'CS403' using message = 'sign-up is closed';
 end $$;
 
@@ -150,7 +150,7 @@ declare
   -- The role of the caller, in contrast to current_user.
   role constant text := current_setting('role');
 begin
-  -- "none": the service, which has checked it, and SQL clients.
+  -- "none": SQL clients, and the service, which has asked already.
   if role <> 'none' and not pg_has_role(role, 'admin', 'member')
     and not (select r.rolbypassrls from pg_roles as r where r.rolname = role)
   then

@@ -3,7 +3,7 @@ language sql volatile security definer set search_path = '' as $$
   insert into auth_private.settings as s
   select given.key, given.value
   from jsonb_each_text(settings) as given
-  where given.key in ('mail', 'mails_per_recipient', 'email_confirm', 'sign_up')
+  where given.key in ('mail', 'mails_per_recipient', 'email_confirm', 'signup')
   on conflict (name) do update
   set value = excluded.value
   where s.value <> excluded.value

@@ -368,7 +368,7 @@ create table auth_private.settings (
 );
 insert into auth_private.settings
 values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds'),
-  ('mail', 'off'), ('mails_per_recipient', '5'), ('email_confirm', 'off'), ('sign_up', 'open');
+  ('mail', 'off'), ('mails_per_recipient', '5'), ('email_confirm', 'off'), ('signup', 'open');
 
 comment on table auth_private.settings is
   'Settings of the service that functions read. The service writes them at each start.';

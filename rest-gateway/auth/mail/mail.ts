@@ -77,7 +77,7 @@ export class MailService {
       mail: this.isOn ? "on" : "off",
       mails_per_recipient: String(mailsPerRecipient),
       email_confirm: emailConfirm,
-      sign_up: signup,
+      signup,
     });
     if (!this.isOn)
       this.#log.info(
