@@ -62,6 +62,11 @@ export const ACCOUNTS = {
 
   // Sign-up.
   "sign-up closed": [403, "PERMISSION_DENIED", "sign-up is closed: ask the operator of this service for an account"],
+  "no resource with accounts": [
+    404,
+    "RESOURCE_NOT_FOUND",
+    "no resource of this application has accounts: sign up at POST /auth/v1/signup, or describe the users with hasAccount: true",
+  ],
   "e-mail not confirmed": [
     403,
     "PERMISSION_DENIED",

@@ -73,7 +73,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
 
 /** Throws Problem if no resource has accounts. */
 function resourceWithAccounts({ accounts }: SignUpOptions["resources"]): Resource {
-  if (!accounts) throw problem("no such path");
+  if (!accounts) throw problem("no resource with accounts");
   return accounts;
 }
 

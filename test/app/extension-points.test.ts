@@ -40,9 +40,16 @@ describe("a resource", () => {
     expect((await send("POST /notes", { as: "ada", body: { text: "Buy milk" } })).status).toBe(201);
     expect((await send("/notes")).json.data).toMatchObject([{ author_id: 1, text: "Buy milk" }]);
     expect((await send("/users")).status).toBe(404);
-    expect((await send("POST /auth/register", { body: {} })).status).toBe(404);
     expect((await send("/notes?keyword=milk")).status).toBe(400);
   });
+});
+
+test("sign-up without a resource that has accounts says where to sign up, or what to describe", async () => {
+  expect(await codeOf("POST /auth/register", { body: {} })).toEqual([
+    404,
+    "RESOURCE_NOT_FOUND",
+    "no resource of this application has accounts: sign up at POST /auth/v1/signup, or describe the users with hasAccount: true",
+  ]);
 });
 
 describe("a route", () => {
