@@ -50,7 +50,7 @@ The settings are those of ${COMMAND} start. It also reads the file .env, after t
 
 const COMMANDS: Readonly<Record<string, Command>> = {
   init: {
-    about: "make an application in a new folder",
+    about: "make an application, with --database <url> for a database that you have",
     load: async () => (await import("./init.ts")).init,
   },
   migrate: {

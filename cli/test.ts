@@ -2,9 +2,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CONFIG_FILE } from "../app/load.ts";
+import { MIGRATIONS } from "../app/application.ts";
+import { CONFIG_FILE, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
-import { CommandError, programOf, readService } from "./command.ts";
+import { folderIn } from "../config/config.ts";
+import { CommandError, programOf } from "./command.ts";
 import { migrationCommand } from "./migration.ts";
 
 const HELP = `\
@@ -21,13 +23,13 @@ The tests need no running service and no database: they start an embedded one.
 /** Checks the application, and runs its tests with these arguments of vitest. Throws CommandError. */
 export async function testCommand(args: string[]): Promise<string> {
   if (args.includes("--help") || args.includes("-h")) return HELP;
-  const { folder, migrationsFolder } = (await readService()).application;
+  const folder = findApplication(folderIn());
   if (folder === null)
     throw new CommandError(2, `there is no ${CONFIG_FILE} here: run the command in the folder of the application`);
   const vitest = programOf(folder, "vitest", "vitest.mjs");
   if (existsSync(join(folder, "tsconfig.json")))
     await run(folder, programOf(folder, "typescript", "bin/tsc"), ["--noEmit"]);
-  if (migrationsFolder !== null) process.stdout.write(await migrationCommand(["check"], { folder: migrationsFolder }));
+  if (existsSync(join(folder, MIGRATIONS))) process.stdout.write(await migrationCommand(["check"]));
   await run(folder, vitest, ["run", ...args]);
   return "";
 }

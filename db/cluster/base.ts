@@ -21,6 +21,7 @@ export async function loadBase(url: string, folder: string | null): Promise<void
     await client.connect();
     try {
       await client.query(text);
+      await client.query(REFRESH);
     } catch (error) {
       throw await explainFailure(error, url, { file: `db/base/${name}`, text });
     } finally {
@@ -31,3 +32,14 @@ export async function loadBase(url: string, folder: string | null): Promise<void
 
 /** pg_dump writes `\restrict` for psql. The numbers of lines stay. */
 export const withoutMetaCommands = (text: string): string => text.replace(/^\\(?:un)?restrict .*$/gm, "");
+
+/** Without rows materialized views cannot be read. Later ones may read earlier ones. */
+const REFRESH = `do $$
+  declare view text;
+  begin
+    for view in select format('%I.%I', n.nspname, c.relname) from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+      where c.relkind = 'm' and not c.relispopulated order by c.oid
+    loop
+      execute 'refresh materialized view ' || view;
+    end loop;
+  end $$`;

@@ -5,9 +5,9 @@ import type { PasswordHashing } from "./passwords.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
 
-/** The row of a new user, by column, and the username. A user without a username signs in with the e-mail. */
+/** The fields of a new user, and the username. A user without a username signs in with the e-mail. */
 export type NewUser = {
-  readonly columns: Readonly<Record<string, unknown>> & { readonly email: string };
+  readonly fields: Readonly<Record<string, unknown>> & { readonly email: string };
   readonly username: string | null;
   /** What the user says about themselves, at /auth/v1. */
   readonly metadata?: Readonly<Record<string, unknown>>;
@@ -66,10 +66,10 @@ export class Registration {
 }
 
 /** Hooks run as auth_owner. If it lacks a grant, signing in does not help: the error becomes an internal one. */
-function withMissingGrant(error: unknown, { columns }: NewUser): unknown {
+function withMissingGrant(error: unknown, { fields }: NewUser): unknown {
   const { code, routine, message } = error as DatabaseErrorLike;
   if (code !== "42501" || routine !== "aclcheck_error") return error;
-  const names = Object.keys(columns).join(", ");
+  const names = Object.keys(fields).join(", ");
   return new Error(
     `the hook new_user gets ${names} and runs as auth_owner, which lacks a privilege (${message}): grant it to auth_owner, ` +
       "or make the function security definer",

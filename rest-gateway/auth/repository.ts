@@ -76,12 +76,12 @@ export class AuthRepository {
    * hears of it. Rejects with the errors of the database.
    */
   async register(
-    { columns, username, metadata = {}, isByOperator, languages }: NewUser,
+    { fields, username, metadata = {}, isByOperator, languages }: NewUser,
     passwordHash: string,
   ): Promise<string | null> {
-    const looks = [emailSkeleton(columns.email), username, username && usernameSkeleton(username)];
+    const looks = [emailSkeleton(fields.email), username, username && usernameSkeleton(username)];
     const values = [
-      JSON.stringify(columns),
+      JSON.stringify(fields),
       ...looks,
       passwordHash,
       JSON.stringify(metadata),

@@ -149,11 +149,17 @@ async function register(
 ): Promise<string | null> {
   if (identity.request.operator !== undefined) throw problem("no accounts by console");
   const isByOperator = OPERATORS.includes(identity.caller.role);
-  const columns = request.body!.records[0] as NewUser["columns"];
-  const user = { columns, username: account.username, isByOperator, languages };
+  const user = { fields: fieldsOf(request), username: account.username, isByOperator, languages };
   return registration.register(user, account.password, address).catch(async (error) => {
     throw settings.emailConfirm === "required" ? error : await runner.explained(error, request, identity);
   });
+}
+
+/** The hooks of the application see the names of the fields, as in other sign-ups, whatever the columns are called. */
+function fieldsOf({ resource, body }: ResourceRequest): NewUser["fields"] {
+  const [record] = body!.records;
+  const given = resource.fields.filter(({ column }) => Object.hasOwn(record!, column.name));
+  return Object.fromEntries(given.map(({ name, column }) => [name, record![column.name]])) as NewUser["fields"];
 }
 
 /** Reads a new user; null if users may not read their own row. */

@@ -120,7 +120,7 @@ declare
 begin
   perform auth.add_account(
     new_id,
-    accepted ->> 'name',
+    coalesce(accepted ->> 'name', sign_up.username, accepted ->> 'email'),
     accepted ->> 'email',
     sign_up.username,
     sign_up.password_hash,

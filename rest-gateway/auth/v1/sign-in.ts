@@ -27,9 +27,9 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   requireStrong(password);
   const metadata = data ?? {};
   requireSmall(metadata, auth.settings.userMetadataBytes);
-  const columns = { name: nameOf(address, metadata), email: address };
+  const fields = { name: nameOf(address, metadata), email: address };
   const languages = languagesOf(request.headers["accept-language"]);
-  const user = { columns, username: null, metadata, isByOperator: false, languages };
+  const user = { fields, username: null, metadata, isByOperator: false, languages };
   const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
   if (auth.settings.emailConfirm === "required") return unconfirmed(call, id, address, metadata);
   return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");

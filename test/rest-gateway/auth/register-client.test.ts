@@ -84,23 +84,23 @@ let count = 0;
 /** A user who is not registered yet. */
 const newUser = (given: Given = {}): NewUser => {
   count++;
-  const { username = `dora${count}`, ...columns } = given;
+  const { username = `dora${count}`, ...fields } = given;
   const common = { isByOperator: false, languages: [] };
-  return { columns: { name: "Dora", email: `dora${count}@test.example`, age: 20, ...columns }, username, ...common };
+  return { fields: { name: "Dora", email: `dora${count}@test.example`, age: 20, ...fields }, username, ...common };
 };
-type Given = Partial<NewUser["columns"]> & Partial<Pick<NewUser, "username">>;
+type Given = Partial<NewUser["fields"]> & Partial<Pick<NewUser, "username">>;
 
 test("a registered user signs in with username or e-mail in any case, and the password", async () => {
   const user = newUser();
   const id = await register(user, PASSWORD);
   expect(await sql("select name, email, age from users where id = $1", id)).toEqual([
-    { name: "Dora", email: user.columns.email, age: 20 },
+    { name: "Dora", email: user.fields.email, age: 20 },
   ]);
-  for (const username of [user.username!, user.username!.toUpperCase(), user.columns.email]) {
+  for (const username of [user.username!, user.username!.toUpperCase(), user.fields.email]) {
     const { accessToken } = await signIn({ username, password: PASSWORD });
     expect(tokens.verify(accessToken)).toMatchObject({ role: "authenticated", claims: { sub: id, name: "Dora" } });
   }
-  await expect(signIn({ username: user.columns.email, password: `${PASSWORD}!` })).rejects.toMatchObject({
+  await expect(signIn({ username: user.fields.email, password: `${PASSWORD}!` })).rejects.toMatchObject({
     reason: "wrong password",
   });
 });
@@ -109,7 +109,7 @@ test("a user without a username signs in with the e-mail, whatever others change
   const user = newUser({ username: null, age: null });
   const id = await register(user, PASSWORD);
   await sql("update users set email = 'moved@test.example' where id = $1", id);
-  await signIn({ username: user.columns.email, password: PASSWORD });
+  await signIn({ username: user.fields.email, password: PASSWORD });
   await expect(signIn({ username: "moved@test.example", password: PASSWORD })).rejects.toMatchObject({
     reason: "wrong password",
   });
@@ -118,7 +118,7 @@ test("a user without a username signs in with the e-mail, whatever others change
 test("a password in another Unicode form is the same password", async () => {
   const user = newUser();
   await register(user, "Zurück-zu-7ä!".normalize("NFD"));
-  await signIn({ username: user.columns.email, password: "Zurück-zu-7ä!".normalize("NFC") });
+  await signIn({ username: user.fields.email, password: "Zurück-zu-7ä!".normalize("NFC") });
 });
 
 test.each<[string, Given, object]>([

@@ -1,0 +1,207 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { calculateHash } from "graphile-migrate/dist/hash.js";
+import { dumpArguments, writeRoles } from "../db/existing/dump.ts";
+import type { Plan } from "../db/existing/plan.ts";
+import { rolesOfCallers } from "../db/existing/preparation.ts";
+import { NAME } from "../db/existing/sign-in.ts";
+import { type ResourceFile, resourcesFor } from "./database-resource.ts";
+import { FIXTURES, manifestFor, type NewFile } from "./new-files.ts";
+
+const TEMPLATE = fileURLToPath(new URL("../template/", import.meta.url));
+const VITEST = "5.1.0";
+
+/** What applications need with `MODULES`: the feed would change tables of the application. */
+const MODULES = "auth,tasks,channels";
+
+type Options = {
+  readonly folder: string;
+  /** The text of `.env`. */
+  readonly environment: string;
+};
+
+/** The files of an application for a database. */
+export async function filesFor(plan: Plan, { folder, environment }: Options): Promise<readonly NewFile[]> {
+  const { survey, dump, choice } = plan;
+  const template = (file: string) => readFile(join(TEMPLATE, file), "utf8");
+  const resources = resourcesFor(plan);
+  const manifest = manifestFor(folder, await template("package.template.json"), {
+    scripts: { test: "content-service test" },
+    devDependencies: { vitest: VITEST },
+  });
+  return [
+    { file: "content-service.config.ts", text: configuration(plan, resources) },
+    { file: "package.json", text: manifest },
+    { file: "tsconfig.json", text: await template("tsconfig.json") },
+    { file: "vitest.config.ts", text: VITEST_CONFIG },
+    { file: ".env", text: environment, isSecret: true },
+    { file: ".env.example", text: await template("env.example") },
+    { file: ".gitignore", text: await template("gitignore") },
+    { file: ".npmrc", text: await template("npmrc") },
+    { file: "pnpm-workspace.yaml", text: await template("pnpm-workspace.yaml") },
+    { file: "README.md", text: readme(plan) },
+    ...resources.map(({ name, text }) => ({ file: `resources/${name}.ts`, text })),
+    { file: "db/base/roles.sql", text: writeRoles(survey.roles) },
+    ...("text" in dump ? [{ file: "db/base/schema.sql", text: dump.text }] : []),
+    ...(choice.migrate === "off" ? [] : migrations(plan.signIn.text)),
+    { file: "test/access.test.ts", text: choice.migrate === "off" ? accessAsIs(plan) : ACCESS },
+    ...(choice.migrate === "off" ? [] : [{ file: "test/sign-in.test.ts", text: signInTest(plan, resources) }]),
+  ];
+}
+
+function configuration({ choice }: Plan, resources: readonly ResourceFile[]): string {
+  const { migrate, schemas, roles, userId } = choice;
+  const settings: Readonly<Record<string, string>> = {
+    MIGRATE: migrate,
+    ...(migrate === "off" ? {} : { MODULES, AUTH_USER_ID: userId }),
+    DB_SCHEMAS: schemas.join(","),
+    ...(migrate === "off" ? { DB_ANON_ROLE: roles.anonymous?.name ?? "none", API_KEY_REQUIRED: "off" } : {}),
+  };
+  const lines = Object.entries(settings).map(([name, value]) => `    ${name}: ${JSON.stringify(value)},\n`);
+  const imports = resources.map(({ name, variable }) => `import { ${variable} } from "./resources/${name}.ts";\n`);
+  return `\
+import { defineConfig } from "content-service";
+${imports.join("")}
+export default defineConfig({
+  settings: {
+${lines.join("")}  },
+  resources: [${resources.map(({ variable }) => variable).join(", ")}],
+});
+`;
+}
+
+/** The first migration is committed: a start runs it. */
+function migrations(signIn: string): readonly NewFile[] {
+  const body = `--! Included sign-in.sql\n${signIn.trim()}\n--! EndIncluded sign-in.sql`;
+  const header = `--! Previous: -\n--! Hash: ${calculateHash(body, null)}\n--! Message: sign-in`;
+  return [
+    { file: "db/schema/schema.sql", text: SCHEMA },
+    { file: "db/schema/sign-in.sql", text: signIn },
+    { file: "db/migrations/committed/000001-sign-in.sql", text: `${header}\n\n${body}\n` },
+    { file: "db/migrations/current.sql", text: CURRENT },
+    FIXTURES,
+  ];
+}
+
+const SCHEMA = `\
+-- What the migrations of this application have made, in order of creation. db/base has what was there before.
+--!include sign-in.sql
+`;
+const CURRENT = `\
+-- Change tables here, with statements that may run twice, and include the files of db/schema/ that changed:
+--   --!include sign-in.sql
+`;
+const VITEST_CONFIG = `\
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({ test: { globalSetup: ["content-service/test/setup"] } });
+`;
+
+const ACCESS = `\
+import { testDatabase } from "content-service/test";
+import { expect, test } from "vitest";
+
+const db = await testDatabase();
+const callers = {
+  anon: "anon",
+  ada: await db.user({ name: "Ada", email: "ada@example.com" }),
+  bob: await db.user({ name: "Bob", email: "bob@example.com" }),
+  service_role: "service_role",
+} as const;
+
+// With rows in db/seed.sql, the file also says which of them each caller may see and change.
+test("rights have not changed", async () => {
+  await expect(await db.accessMatrix({ callers })).toMatchFileSnapshot("access.md");
+});
+`;
+
+/** Tokens of the application's issuer name the role. */
+function accessAsIs({ survey, choice }: Plan): string {
+  const { anonymous } = choice.roles;
+  const sub = choice.users?.id === "uuid" ? "00000000-0000-4000-8000-000000000001" : "1";
+  const callers = rolesOfCallers(survey)
+    .filter(({ name }) => name !== anonymous?.name)
+    .map(({ name }) => {
+      const role = JSON.stringify(name);
+      return `  ${role}: { role: ${role}, claims: { role: ${role}, sub: "${sub}" } },\n`;
+    });
+  return `\
+import { testDatabase } from "content-service/test";
+import { expect, test } from "vitest";
+
+const db = await testDatabase();
+// The claims are those that your issuer writes into tokens.
+const callers = {
+${anonymous ? '  anonymous: "anon",\n' : ""}${callers.join("")}} as const;
+
+// With rows in db/seed.sql, the file also says which of them each caller may see and change.
+test("rights have not changed", async () => {
+  await expect(await db.accessMatrix({ callers })).toMatchFileSnapshot("access.md");
+});
+`;
+}
+
+/** Users register over HTTP if they can. */
+function signInTest({ choice }: Plan, resources: readonly ResourceFile[]): string {
+  const hasName = choice.users?.table.columns.some(({ name }) => NAME.test(name));
+  const fields = `{ ${hasName ? 'name: "Ada", ' : ""}email: "ada@example.com", password: PASSWORD }`;
+  const registers = resources.some(({ hasAccount }) => hasAccount);
+  const made = registers
+    ? `const registered = await post("/auth/register", ${fields});\n  expect([registered.status, await registered.text()]).toEqual([201, expect.any(String)]);`
+    : `await db.user({ name: "Ada", email: "ada@example.com" });`;
+  const reads = resources.map(
+    ({ name }) => `  expect((await fetch(\`\${url}/${name}\`, { headers })).status).toBe(200);\n`,
+  );
+  return `\
+import { PASSWORD, testDatabase } from "content-service/test";
+import { expect, test } from "vitest";
+
+const db = await testDatabase();
+const { url } = await db.start();
+const post = (path: string, body: object) =>
+  fetch(url + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+
+test("users sign in, and read", async () => {
+  ${made}
+  const response = await post("/auth/login", { username: "ada@example.com", password: PASSWORD });
+  const { accessToken } = (await response.json()) as { accessToken: string };
+  const headers = { authorization: \`Bearer \${accessToken}\` };
+  expect((await fetch(\`\${url}/auth/keys\`, { headers })).status).toBe(200);
+${reads.join("")}});
+`;
+}
+
+function readme({ survey, choice }: Plan): string {
+  const { migrate } = choice;
+  return `\
+# Content Service for the database ${survey.database}
+
+\`\`\`sh
+npm install       # once
+npm test          # types, migrations, and what callers may do with each table, on a database with the same structure
+npm run dev       # start it with the settings of .env, and follow the files; the URLs are printed
+SETTINGS_FILE=.env npm start
+\`\`\`
+
+| Where | What |
+|---|---|
+| \`content-service.config.ts\` | the settings of every deployment, and what the application consists of |
+| \`.env\` | \`DATABASE_URL\` and \`JWT_SECRET\`: secrets, which git ignores |
+| \`db/base/\` | the structure of the database before this application, without data; tests begin with it |
+${migrate === "off" ? "" : "| `db/schema/`, `db/migrations/` | what this application adds: `npx content-service migrate --help` |\n"}\
+| \`db/seed.sql\` | rows for the tests, if you write it: it runs after everything else |
+| \`test/access.md\` | what callers may do, after the first \`npm test\`: commit it, and review its changes |
+
+When your tables have changed, write their structure again:
+
+\`\`\`sh
+pg_dump ${dumpArguments(survey).join(" ")} "$DATABASE_URL" > db/base/schema.sql
+\`\`\`
+${migrate === "modules" ? `\n${OTHER_TOOL}` : ""}`;
+}
+
+const OTHER_TOOL = `\
+Another tool migrates the tables. A start runs no file of \`db/migrations\`: put \`db/schema/sign-in.sql\` into a migration of that tool.
+Tests run it.
+`;

@@ -1,0 +1,145 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { parseEnv } from "node:util";
+import pg from "pg";
+import { ConfigError, parseValue, postgresUrl } from "../config/setting-types.ts";
+import { refuseOldServer } from "../db/cluster/open.ts";
+import type { Choice } from "../db/existing/choice.ts";
+import { dumpArguments } from "../db/existing/dump.ts";
+import { type Plan, planFor } from "../db/existing/plan.ts";
+import type { SignIn } from "../db/existing/sign-in.ts";
+import { readSurvey, type Survey } from "../db/existing/survey.ts";
+import { CommandError } from "./command.ts";
+import { filesFor } from "./database-files.ts";
+import { describeChoice, describeSurvey } from "./database-report.ts";
+import { enterCommand, writeFiles } from "./new-files.ts";
+
+const CONNECT_MILLISECONDS = 10_000;
+const SECRET_BYTES = 48;
+
+type Options = {
+  readonly folder: string;
+  /** The folder as the user has written it. */
+  readonly given: string;
+  readonly replaces: boolean;
+};
+
+/** Makes an application for the database at `url`, which is only read. Throws CommandError. */
+export async function initDatabase(given: string, options: Options): Promise<string> {
+  const url = readUrl(given);
+  const survey = await readDatabase(url);
+  const plan = await planFor(url, survey);
+  const { folder } = options;
+  const files = await filesFor(plan, { folder, environment: await environmentIn(folder, url) });
+  await writeFiles(folder, files, options);
+  const written = files.map(({ file }) => `  ${file}\n`).join("");
+  return `${describeSurvey(survey, plan.choice)}\n${describeChoice(plan.choice)}\n${written}\n${nextSteps(plan, options)}`;
+}
+
+/** Throws CommandError. */
+function readUrl(given: string): string {
+  try {
+    return parseValue("--database", postgresUrl, given);
+  } catch (error) {
+    throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
+  }
+}
+
+/** Rejects with CommandError, whose message says how to cure it. */
+async function readDatabase(url: string): Promise<Survey> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: CONNECT_MILLISECONDS });
+  try {
+    await client.connect();
+    await refuseOldServer(client);
+    const survey = await readSurvey(client);
+    refuseWithoutRights(survey);
+    return survey;
+  } catch (error) {
+    throw error instanceof CommandError ? error : new CommandError(1, sentenceFor(error as Error, new URL(url)));
+  } finally {
+    await client.end();
+  }
+}
+
+function refuseWithoutRights({ login, roles, tables, database }: Survey): void {
+  const isUsable = login.isSuperuser || tables.length === 0 || tables.some(({ isOwned }) => isOwned);
+  if (isUsable || roles.some(({ isMine, name }) => isMine && name !== login.name)) return;
+  throw new CommandError(
+    1,
+    `${login.name} owns no table in ${database} and is a member of no role: use the URL of the owner, or grant it the roles of your callers`,
+  );
+}
+
+/** `/` in the name of a host separates the folder of a socket. */
+function sentenceFor(error: Error & { code?: string }, { hostname, port, username, pathname }: URL): string {
+  const server = `${decodeURIComponent(hostname)}:${port || 5432}`;
+  const login = decodeURIComponent(username);
+  const database = decodeURIComponent(pathname.slice(1)) || login;
+  const reason =
+    error instanceof AggregateError ? error.errors.map(({ message }) => message).join("; ") : error.message;
+  switch (error.code) {
+    case "28P01":
+      return `${server} refuses the password of ${login}: correct it in the URL, where special characters are written as %23`;
+    case "28000":
+      return `${server} does not let ${login} log in: ${reason}`;
+    case "3D000":
+      return `there is no database ${database} at ${server}: correct the name at the end of the URL`;
+    case "42501":
+      return `${login} may not read ${database}: ${reason}; grant it, or use the URL of the owner`;
+  }
+  if (error instanceof pg.DatabaseError) return `the database cannot be read: ${reason}`;
+  if (/ is too old: /.test(reason)) return `${reason}; upgrade the server first`;
+  return `no PostgreSQL answers at ${server} (${reason}): start the server, or correct host and port in the URL`;
+}
+
+/** The text of `.env`. The variables that a file has stay: with another secret, tokens would be invalid. */
+async function environmentIn(folder: string, url: string): Promise<string> {
+  const file = join(folder, ".env");
+  const existing = existsSync(file) ? parseEnv(await readFile(file, "utf8")) : {};
+  const generated = { DATABASE_URL: url, JWT_SECRET: randomBytes(SECRET_BYTES).toString("base64url") };
+  const variables = { ...generated, ...existing, DATABASE_URL: url };
+  return Object.entries(variables)
+    .map(([name, value]) => `${name}=${value?.includes("'") ? `"${value}"` : `'${value}'`}\n`)
+    .join("");
+}
+
+function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder, given }: Options): string {
+  const enter = enterCommand(folder, given);
+  const steps = [
+    ...(preparation.length > 0 ? [`As a superuser of the server, run:\n${indented(preparation.join("\n"))}`] : []),
+    ...(choice.migrate === "off"
+      ? ["In .env, set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller."]
+      : [`Read db/schema/sign-in.sql: ${aboutSignIn(signIn, choice)}`]),
+    ...(choice.migrate !== "off" && choice.roles.signedIn === null && choice.roles.anonymous === null
+      ? [NO_RIGHTS]
+      : []),
+    ...("reason" in dump
+      ? [
+          `Write the structure of your tables, which tests begin with (${dump.reason}):\n${indented(dumpCommand(survey))}`,
+        ]
+      : []),
+    `Install the packages, and try what callers may do: test/access.md has it then.\n${indented(`${enter}npm install\nnpm test`)}`,
+    `Start the service${choice.migrate === "off" ? "" : ", which adds its modules to the database"}:\n${indented("npm run dev")}`,
+  ];
+  return `Nothing in the database was changed. Next:\n\n${steps.map((step, i) => `${i + 1}. ${step}\n`).join("\n")}`;
+}
+
+const NO_RIGHTS =
+  "Grant callers rights on your tables; the end of db/schema/sign-in.sql shows how. Until then the service has no GraphQL schema, and is not ready.";
+
+function aboutSignIn({ unknown }: SignIn, { users, migrate }: Choice): string {
+  const runs =
+    migrate === "on"
+      ? "a start runs it as a migration."
+      : "put it into a migration of your tool; tests run it, and a start does not.";
+  if (unknown.length > 0) return `it needs an answer (${unknown.join(", ")} of a new user), and ${runs}`;
+  return `it ${users === null ? "has the rights of callers" : `makes rows of ${users.table.sql} for new users`}; ${runs}`;
+}
+
+/** For the reader's shell, without the password. */
+const dumpCommand = (survey: Survey): string =>
+  `pg_dump ${dumpArguments(survey).join(" ")} "$DATABASE_URL" > db/base/schema.sql`;
+
+const indented = (text: string): string => text.replace(/^/gm, "     ");

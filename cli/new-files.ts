@@ -1,0 +1,76 @@
+import { existsSync } from "node:fs";
+import { chmod, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { basename, dirname, join } from "node:path";
+import { CommandError } from "./command.ts";
+
+/** A file of a new application. With `link` it is a symbolic link to this path. */
+export type NewFile = { readonly file: string } & (
+  | { readonly text: string; readonly isSecret?: boolean }
+  | { readonly link: string }
+);
+
+/** The migrations include files of the schema under this name: a link, which a package cannot contain. */
+export const FIXTURES: NewFile = { file: "db/migrations/fixtures", link: "../schema" };
+
+export type WriteOptions = {
+  /** The folder as the user has written it. */
+  readonly given: string;
+  /** Whether files that exist are replaced; otherwise nothing is written. */
+  readonly replaces: boolean;
+};
+
+/** Writes the files of a new application. Throws CommandError. */
+export async function writeFiles(
+  folder: string,
+  files: readonly NewFile[],
+  { given, replaces }: WriteOptions,
+): Promise<void> {
+  const existing = files.map(({ file }) => file).filter((file) => existsSync(join(folder, file)));
+  if (existing.length > 0 && !replaces)
+    throw new CommandError(1, `${given} has these files already, and nothing was written: ${existing.join(", ")}`);
+  for (const file of files) await write(join(folder, file.file), file, replaces);
+}
+
+async function write(path: string, file: NewFile, replaces: boolean): Promise<void> {
+  try {
+    await mkdir(dirname(path), { recursive: true });
+    if (replaces) await rm(path, { force: true });
+    if ("link" in file) return await symlink(file.link, path);
+    // Fails if another process has made it meanwhile.
+    await writeFile(path, file.text, { flag: "wx", mode: file.isSecret ? 0o600 : 0o666 });
+    if (file.isSecret) await chmod(path, 0o600);
+  } catch (error) {
+    throw new CommandError(1, `cannot write ${path}: ${(error as Error).message}`);
+  }
+}
+
+/** What a manifest of the template gets in addition. */
+type Additions = {
+  readonly scripts?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
+};
+
+/** The package is named after its folder, and has the version of this package. */
+export function manifestFor(folder: string, template: string, { scripts, devDependencies }: Additions = {}): string {
+  const { name, version } = createRequire(import.meta.url)("../package.json");
+  const manifest = JSON.parse(template);
+  manifest.name = nameOf(folder);
+  manifest.dependencies[name] = version;
+  Object.assign(manifest.scripts, scripts);
+  Object.assign(manifest.devDependencies, devDependencies);
+  return `${JSON.stringify(manifest, null, 2)}\n`;
+}
+
+/** A name that npm accepts: `My Notes` → `my-notes` */
+const nameOf = (folder: string): string =>
+  basename(folder)
+    .toLowerCase()
+    .replace(/[^a-z0-9._~-]+/g, "-")
+    .replace(/^[-._]+|-+$/g, "") || "application";
+
+/** `cd 'My Notes' && `; nothing for the current folder. */
+export const enterCommand = (folder: string, given: string): string =>
+  folder === process.cwd() ? "" : `cd ${quoted(given)} && `;
+
+const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -1,0 +1,27 @@
+import { type Choice, choose } from "./choice.ts";
+import { type Dump, dumpSchema } from "./dump.ts";
+import { preparationFor } from "./preparation.ts";
+import { type SignIn, writeSignIn } from "./sign-in.ts";
+import type { Survey } from "./survey.ts";
+
+/** What is known about a database, and how the service is used with it. */
+export type Plan = {
+  readonly survey: Survey;
+  readonly choice: Choice;
+  readonly signIn: SignIn;
+  readonly dump: Dump;
+  /** What a superuser must run. */
+  readonly preparation: readonly string[];
+};
+
+/** Plans the use of the database at `url`, which is only read. */
+export async function planFor(url: string, survey: Survey): Promise<Plan> {
+  const choice = choose(survey);
+  return {
+    survey,
+    choice,
+    signIn: writeSignIn(survey, choice),
+    dump: await dumpSchema(url, survey),
+    preparation: preparationFor(survey, choice),
+  };
+}

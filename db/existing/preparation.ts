@@ -1,0 +1,56 @@
+import type { Choice } from "./choice.ts";
+import type { Role, Survey } from "./survey.ts";
+import { SERVICE_ROLES } from "./survey-queries.ts";
+
+/** A new login has this name, for a database that is served as it is. */
+const API_LOGIN = "content_api";
+
+/** What a superuser must run before the start. Empty if nothing is missing. */
+export function preparationFor(survey: Survey, choice: Choice): readonly string[] {
+  return choice.migrate === "off" ? loginFor(survey) : rightsFor(survey, choice);
+}
+
+/** The roles that callers may have in a database that is served as it is. */
+export function rolesOfCallers({ roles, tables }: Survey): readonly Role[] {
+  const used = new Set(tables.flatMap(({ grantees }) => grantees));
+  return roles.filter(({ name, canLogin, bypassesPolicies }) => used.has(name) && !canLogin && !bypassesPolicies);
+}
+
+/** The service becomes the roles of callers, so its login should have no rights itself. */
+function loginFor(survey: Survey): readonly string[] {
+  const callers = rolesOfCallers(survey);
+  const { login, tables } = survey;
+  const hasRights = login.bypassesPolicies || tables.some(({ isOwned }) => isOwned);
+  if (callers.length === 0 || (!hasRights && callers.some(({ isMine }) => isMine))) return [];
+  return [
+    `create role ${API_LOGIN} login noinherit password '…';`,
+    `grant ${callers.map(({ sql }) => sql).join(", ")} to ${API_LOGIN};`,
+  ];
+}
+
+/** An owner who is not a superuser needs the roles of the service, and the right to make its logins and schemas. */
+function rightsFor({ login, roles, database, version }: Survey, { users, roles: callers }: Choice): readonly string[] {
+  if (login.isSuperuser) return [];
+  const byName = new Map([...roles, ...login.serviceRoles].map((role) => [role.name, role]));
+  const bypasses = login.serviceRoles.some(({ name, bypasses }) => name === "service_role" && bypasses);
+  const made = SERVICE_ROLES.filter(
+    (role) => !byName.has(role) && (!login.createsRoles || (role === "service_role" && !bypasses)),
+  );
+  // Since PostgreSQL 16 the right to make roles is not one on all roles.
+  const mayGrantAll = login.createsRoles && Number.parseInt(version, 10) < 16;
+  const existing = [...login.serviceRoles, callers.anonymous, callers.signedIn].filter((role) => role !== null);
+  const notGrantable = existing.filter(({ isGrantable }) => !mayGrantAll && !isGrantable).map(({ name }) => name);
+  const granted = [...made, ...notGrantable].map((name) => roles.find((role) => role.name === name)?.sql ?? name);
+  return [
+    ...(login.createsRoles ? [] : [`alter role ${login.sql} createrole;`]),
+    ...(login.createsSchemas ? [] : [`grant create on database ${database} to ${login.sql};`]),
+    ...made.map((role) => `create role ${role}${OPTIONS[role] ?? ""};`),
+    ...(byName.has("service_role") && !bypasses ? ["alter role service_role bypassrls;"] : []),
+    ...(granted.length > 0 ? [`grant ${granted.join(", ")} to ${login.sql} with admin option;`] : []),
+    ...(users !== null && !users.table.isOwned
+      ? [`grant references, insert on ${users.table.sql} to ${login.sql};`]
+      : []),
+  ];
+}
+
+const OPTIONS: Readonly<Record<string, string>> = { admin: " in role authenticated", service_role: " bypassrls" };

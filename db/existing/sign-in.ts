@@ -1,0 +1,92 @@
+import type { Choice, Users } from "./choice.ts";
+import type { Column, Survey } from "./survey.ts";
+
+/** The SQL with which users of an application sign in, and what it leaves to its developer. */
+export type SignIn = {
+  readonly text: string;
+  /** Columns of new users whose values the service cannot know. With one, new users have no rows yet. */
+  readonly unknown: readonly string[];
+};
+
+/** The schema file `sign-in.sql` of the application. Every statement may run twice. */
+export function writeSignIn(survey: Survey, { users, roles, userId }: Choice): SignIn {
+  const grants = [
+    roles.signedIn && `grant ${roles.signedIn.sql} to authenticated;`,
+    roles.anonymous && `grant ${roles.anonymous.sql} to anon;`,
+  ].filter((line) => line !== null);
+  const { text, unknown } = users === null ? { text: NO_USERS, unknown: [] } : newUser(survey, users, userId);
+  const rights = grants.length > 0 ? `${RIGHTS}${grants.join("\n")}\n` : NO_RIGHTS;
+  return { text: `${text}\n${rights}`, unknown };
+}
+
+const NO_USERS = `\
+-- Accounts have new ids, and no rows of yours. To keep rows for users, name their table here:
+--   select auth.use_users('public.users');
+`;
+const RIGHTS = `\
+-- Signed-in users and anonymous callers get the rights that these roles have. Their policies see the id of the user in
+-- auth.uid(), and in current_setting('request.jwt.claims').
+`;
+const NO_RIGHTS = `\
+-- Callers have the roles anon and authenticated, which may do nothing yet. For each table that they may use:
+--   alter table public.notes enable row level security;
+--   create policy "owners read their notes" on public.notes to authenticated using (owner_id = (select auth.uid()));
+--   grant usage on schema public to authenticated;
+--   grant select on public.notes to authenticated;
+`;
+
+export const NAME = /^((full|display|user|nick|real)_?)?name$|^handle$/i;
+/** The service keeps passwords itself, so these columns get a value that no password has. */
+const PASSWORD = /passw|bcrypt|argon|hash|digest/i;
+
+function newUser(survey: Survey, users: Users, userId: string): SignIn {
+  const { table } = users;
+  const columns = table.columns.filter(
+    (column) => column.name === users.email || NAME.test(column.name) || (column.isRequired && !column.hasDefault),
+  );
+  const values = columns.map((column) => ({ column, value: valueFor(column, users) }));
+  const unknown = values.filter(({ value }) => value === null).map(({ column }) => column.name);
+  const taken = survey.tables.some(({ schema, name }) => schema === table.schema && name === "new_user");
+  const name = `${table.sql.slice(0, table.sql.lastIndexOf("."))}.${taken ? "new_account_user" : "new_user"}`;
+  const schema = table.sql.slice(0, table.sql.lastIndexOf("."));
+  const path = [...new Set([schema, ...survey.extensions.map((extension) => extension.schema)])].join(", ");
+  const written = values.map(({ column, value }) => value ?? `(fields ->> '${column.name}')::${column.type}`);
+  const text = `\
+-- Accounts belong to rows of ${table.sql}, and are deleted with them.
+select auth.use_users('${table.sql.replaceAll("'", "''")}');
+
+-- Inserts the row of a new user, and returns its id. The fields are those of the sign-up.
+create or replace function ${name}(fields jsonb) returns ${userId}
+language sql volatile security definer set search_path = ${path}, pg_temp as $$
+  insert into ${table.sql} (${columns.map((column) => column.sql).join(", ")})
+  values (
+    ${written.join(",\n    ")}
+  )
+  returning ${table.columns.find((column) => column.name === users.key)!.sql}
+$$;
+grant usage on schema ${schema} to auth_owner;
+revoke execute on function ${name}(jsonb) from public;
+grant execute on function ${name}(jsonb) to auth_owner;
+select auth.use_hook('new_user', '${name.replaceAll("'", "''")}(jsonb)');
+`;
+  if (unknown.length === 0) return { text, unknown };
+  const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
+  return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown };
+}
+
+/** An expression of `fields`; null if the service cannot know the value. */
+function valueFor({ name, base, type }: Column, users: Users): string | null {
+  if (name === users.email) return "fields ->> 'email'";
+  if (name === users.key) return KEYS[users.id] ?? null;
+  if (PASSWORD.test(name)) return base === "bytea" ? "''" : "'no password'";
+  if (!TEXTS.test(base)) return null;
+  // A short column takes what fits.
+  if (NAME.test(name)) return /\(\d+\)$/.test(type) ? `(fields ->> 'name')::${type}` : "fields ->> 'name'";
+  return null;
+}
+
+const TEXTS = /^(text|character varying|character|([\w".]+\.)?citext)/;
+const KEYS: Readonly<Record<string, string>> = {
+  uuid: "gen_random_uuid()",
+  text: "coalesce(fields ->> 'username', gen_random_uuid()::text)",
+};

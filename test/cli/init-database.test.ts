@@ -1,0 +1,306 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { type AddressInfo, connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { parseEnv, promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { outcomeOf } from "../../cli/command.ts";
+import { init } from "../../cli/init.ts";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { connected, type ForeignServer, hasServer, startForeignServer } from "../modules/foreign-server.ts";
+import { POLL, PROJECT } from "../support/command.ts";
+import { sendTo } from "../support/resource-client.ts";
+
+const run = promisify(execFile);
+const PASSWORD = "Correct-Horse-7!";
+const PACKAGES = ["vitest", "typescript", "@types"];
+const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
+const EXISTING = join(PROJECT, "test/existing");
+
+/** Each application: what init finds, what it chooses, and what is read afterwards, anonymously or by a new user. */
+const APPLICATIONS = {
+  trackit: {
+    files: ["trackit/schema.sql", "trackit/access.sql", "trackit/data.sql"],
+    found: [/^users +public\.users, id uuid, email, about 20 rows$/m, /^without key +public\.import_staging$/m],
+    settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "public" },
+    access:
+      "## public.projects: 0 rows\n\n| Caller | select | insert | update | delete |\n|---|---|---|---|---|\n| anon, service_role | denied",
+    reads: "plans?select=code",
+  },
+  shop: {
+    files: ["applications/shop.sql"],
+    found: [/^users +store\.customers, id bigint, email/m, /^roles +.*market_customer/m],
+    settings: { MIGRATE: "on", AUTH_USER_ID: "bigint", DB_SCHEMAS: "store" },
+    access: null,
+    reads: "products?select=id&limit=1",
+  },
+  music: {
+    files: ["applications/music.sql"],
+    found: [
+      /^users +library\.listeners, id uuid, email/m,
+      /^1\. Read db\/schema\/sign-in\.sql: it needs an answer \(country/m,
+    ],
+    settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "catalog,library" },
+    access: null,
+    reads: "labels?select=id&limit=1",
+  },
+  planner: {
+    files: ["applications/planner.sql"],
+    found: [/^users +no table with an e-mail and one key/m],
+    settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "planner,reports" },
+    access: null,
+    reads: "tenants?select=id&limit=1",
+  },
+  forum: {
+    files: ["applications/forum.sql"],
+    found: [/^schema auth +auth: of something else$/m, /^ +create role content_api login noinherit password '…';$/m],
+    settings: { MIGRATE: "off", DB_SCHEMAS: "public", DB_ANON_ROLE: "Forum_Guest" },
+    access: "| anonymous, Forum_Member, Forum_Moderator | none | denied",
+    reads: "members?select=username&limit=1",
+  },
+} as const;
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "init database "));
+  await chmod(folder, 0o755);
+});
+afterAll(() => rm(folder, { recursive: true, maxRetries: 5 }));
+
+describe.skipIf(!hasServer)("for a database that exists", () => {
+  let server: ForeignServer;
+  beforeAll(async () => {
+    server = await startForeignServer();
+  });
+  afterAll(() => server?.cluster.remove());
+
+  /** A database that belongs to a superuser. */
+  async function make(name: string, sql: string): Promise<string> {
+    const root = await connected(server.cluster.url("postgres"));
+    await root.query(`create database ${name}`);
+    await root.end();
+    const owner = await connected(server.cluster.url(name));
+    await owner.query(sql);
+    await owner.end();
+    return server.cluster.url(name);
+  }
+
+  /** The same with packages, as npm install would link them. */
+  async function initialize(name: string, url: string, ...args: string[]) {
+    const app = join(folder, name);
+    const outcome = await outcomeOf(init(["--database", url, app, ...args]));
+    await mkdir(join(app, "node_modules"), { recursive: true });
+    await symlink(PROJECT, join(app, "node_modules/content-service"));
+    for (const each of PACKAGES) await symlink(join(PROJECT, "node_modules", each), join(app, "node_modules", each));
+    return { ...outcome, app };
+  }
+
+  const environment = {
+    NODE_COMPILE_CACHE: join(PROJECT, "node_modules/.cache/compiled"),
+    PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+    NO_COLOR: "1",
+  };
+  const COMMAND = join(PROJECT, "cli/content-service.ts");
+
+  /** Calls back while the application is served, with the settings of its `.env`. */
+  async function whileServed(app: string, work: (url: string) => Promise<void>): Promise<void> {
+    const port = String(await findFreePort());
+    const env = { ...environment, SETTINGS_FILE: ".env", PORT: port };
+    const service = spawn(process.execPath, [COMMAND, "start"], { cwd: app, env, stdio: ["ignore", "pipe", "pipe"] });
+    const exited = once(service, "exit");
+    let output = "";
+    for (const stream of [service.stdout, service.stderr])
+      stream.on("data", (chunk) => {
+        output += chunk;
+      });
+    const url = `http://127.0.0.1:${port}`;
+    const isReady = () =>
+      fetch(`${url}/ready`).then(
+        ({ status }) => status,
+        () => output,
+      );
+    try {
+      await expect.poll(isReady, { ...POLL, timeout: 120_000 }).toBe(200);
+      await work(url);
+    } finally {
+      service.kill();
+      await exited;
+    }
+  }
+
+  test.each(Object.entries(APPLICATIONS))("%s: init, test, start, and a first sign-in", async (name, application) => {
+    const texts = await Promise.all(application.files.map((file) => readFile(join(EXISTING, file), "utf8")));
+    // The server has a role shop_owner.
+    const url = await make(name, texts.join("\n").replaceAll("shop_", "market_"));
+    const before = await server.dump(name);
+    const { exitCode, stdout, app } = await initialize(name, url);
+    expect(exitCode).toBe(0);
+    for (const line of application.found) expect(stdout).toMatch(line);
+    expect(await server.dump(name)).toBe(before);
+
+    const { devDependencies } = JSON.parse(await readFile(join(app, "package.json"), "utf8"));
+    expect(devDependencies.vitest).toBe(MANIFEST.devDependencies.vitest);
+    const config = await readFile(join(app, "content-service.config.ts"), "utf8");
+    for (const [setting, value] of Object.entries(application.settings))
+      expect(config).toContain(`${setting}: "${value}"`);
+    expect((await stat(join(app, ".env"))).mode & 0o777).toBe(0o600);
+    expect(parseEnv(await readFile(join(app, ".env"), "utf8"))).toEqual({
+      DATABASE_URL: url,
+      JWT_SECRET: expect.stringMatching(/.{64}/),
+    });
+    const files = (await readdir(app, { recursive: true, withFileTypes: true })).filter(
+      (file) => file.isFile() && file.name !== ".env",
+    );
+    for (const file of files) expect(await readFile(join(file.parentPath, file.name), "utf8")).not.toContain("scratch");
+
+    if (application.access !== null) {
+      const tested = await run(process.execPath, [COMMAND, "test"], { cwd: app, env: environment });
+      expect(tested.stdout).toMatch(/Test Files +\d passed/);
+      expect(await readFile(join(app, "test/access.md"), "utf8")).toContain(application.access);
+    }
+
+    await whileServed(app, async (served) => {
+      const isOff = application.settings.MIGRATE === "off";
+      let headers: Record<string, string> = {};
+      if (!isOff) {
+        const env = { ...environment, SETTINGS_FILE: ".env" };
+        const created = run(process.execPath, [COMMAND, "user", "create", "Ada", "ada@example.com"], { cwd: app, env });
+        created.child.stdin!.end(`${PASSWORD}\n`);
+        await created;
+        const login = await sendTo(served, "POST /auth/login", {
+          body: { username: "ada@example.com", password: PASSWORD },
+        });
+        expect(login.status).toBe(200);
+        const key = await sendTo(served, "POST /auth/keys", {
+          body: { name: "reads" },
+          headers: { authorization: `Bearer ${login.json.accessToken}` },
+        });
+        headers = { apikey: key.json.key };
+      }
+      const { status, json } = await sendTo(served, `GET /rest/v1/${application.reads}`, { headers });
+      expect([status, json]).toEqual([200, expect.any(Array)]);
+      if (name !== "planner") expect(json.length).toBeGreaterThan(0);
+    });
+  });
+
+  test("an owner who lacks rights gets the SQL that a superuser runs, and the service then starts", async () => {
+    const root = await connected(server.cluster.url("postgres"));
+    await root.query("create role small login password 'small'");
+    await root.query("create database small owner small");
+    const url = Object.assign(new URL(server.cluster.url("small")), { username: "small", password: "small" }).href;
+    const owner = await connected(url);
+    await root.query("create role small_user");
+    await owner.query(`create table users (id uuid primary key default gen_random_uuid(), email text not null unique, name text);
+      grant select on users to small_user`);
+    await owner.end();
+    const { stdout, app } = await initialize("small", url);
+    expect(stdout).toMatch(/^login +small, may not create roles, may create schemas$/m);
+    const [, statements] = /As a superuser of the server, run:\n((?: {5}.*\n)+)/.exec(stdout)!;
+    await root.query(statements!);
+    await root.end();
+    await whileServed(app, async (served) => {
+      const body = { name: "Ada", email: "ada@example.com", password: PASSWORD };
+      expect((await sendTo(served, "POST /auth/register", { body })).status).toBe(201);
+    });
+  });
+
+  test("a login that owns nothing serves the database as it is, with the roles that it may become", async () => {
+    const sql = `create role lib_reader; create role lib_web; create role lib_api login noinherit password 'api'; grant lib_web to lib_api;
+      create table books (id integer primary key); insert into books values (1); grant select on books to lib_web;`;
+    const url = Object.assign(new URL(await make("library", sql)), { username: "lib_api", password: "api" }).href;
+    const { stdout, app } = await initialize("library", url);
+    expect(stdout).toContain(
+      "MIGRATE=off: the service creates nothing, and serves the database as it is, because lib_api owns no table here",
+    );
+    expect(stdout).not.toContain("superuser");
+    // The owner may read the structure, and this login may not.
+    expect(stdout).toMatch(/tests begin with \(.*permission denied for table books/);
+    await whileServed(app, async (served) =>
+      expect((await sendTo(served, "GET /rest/v1/books", {})).json).toEqual([{ id: 1 }]),
+    );
+  });
+
+  test("beside the migrations of another tool, only the modules are installed", async () => {
+    const url = await make(
+      "rails",
+      "create table schema_migrations (version text primary key); create table posts (id bigint primary key)",
+    );
+    const { stdout, app } = await initialize("rails", url);
+    expect(stdout).toContain(
+      "MIGRATE=modules: a start installs the modules of the service in schemas of their own, because public.schema_migrations is of another tool",
+    );
+    expect(await readFile(join(app, "README.md"), "utf8")).toContain("Another tool migrates the tables.");
+  });
+
+  test("existing files stay, unless --force replaces them; the secret stays in any case", async () => {
+    const url = await make("kept", "");
+    const { app } = await initialize("kept", url);
+    const env = await readFile(join(app, ".env"), "utf8");
+    await writeFile(join(app, "README.md"), "mine");
+    expect(await outcomeOf(init(["--database", url, app]))).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(/has these files already, and nothing was written: content-service\.config\.ts, /),
+    });
+    expect(await readFile(join(app, "README.md"), "utf8")).toBe("mine");
+    expect((await outcomeOf(init(["--database", url, app, "--force"]))).exitCode).toBe(0);
+    expect(await readFile(join(app, "README.md"), "utf8")).toContain("# Content Service for the database kept");
+    expect(await readFile(join(app, ".env"), "utf8")).toBe(env);
+  });
+
+  test("what is wrong with the URL or the rights is one sentence with the cure", async () => {
+    const url = await make("faults", "create role nobody_here login password 'x'; create table t (id integer)");
+    const failed = async (change: Partial<URL> | string) => {
+      const changed = typeof change === "string" ? change : Object.assign(new URL(url), change).href;
+      const { exitCode, stderr } = await outcomeOf(init(["--database", changed, join(folder, "faults")]));
+      expect(stderr).not.toContain("scratch");
+      return [exitCode, stderr.trim()];
+    };
+    const free = String(await findFreePort());
+    expect(await failed({ port: free })).toEqual([
+      1,
+      `no PostgreSQL answers at 127.0.0.1:${free} (connect ECONNREFUSED 127.0.0.1:${free}): start the server, or correct host and port in the URL`,
+    ]);
+    expect(await failed({ password: "wrong" })).toEqual([
+      1,
+      expect.stringMatching(/^127\.0\.0\.1:\d+ refuses the password of postgres: correct it in the URL/),
+    ]);
+    expect(await failed({ pathname: "/none" })).toEqual([
+      1,
+      expect.stringMatching(/^there is no database none at 127/),
+    ]);
+    expect(await failed({ username: "nobody_here", password: "x" })).toEqual([
+      1,
+      "nobody_here owns no table in faults and is a member of no role: use the URL of the owner, or grant it the roles of your callers",
+    ]);
+    expect(await failed("mysql://localhost/faults")).toEqual([
+      2,
+      expect.stringMatching(/^--database must look like postgres:\/\//),
+    ]);
+  });
+
+  test("a server that is too old is named with its version", async () => {
+    const url = new URL(server.cluster.url("postgres"));
+    // The version is in the answer to `show server_version`, and as long as that of an older one.
+    const proxy = createServer((socket) => {
+      const upstream = connect(Number(url.port), url.hostname);
+      socket.pipe(upstream);
+      upstream.on("data", (chunk: Buffer) =>
+        socket.write(Buffer.from(chunk.toString("latin1").replaceAll("15.", "14."), "latin1")),
+      );
+      socket.on("error", () => {}).on("close", () => upstream.destroy());
+      upstream.on("error", () => {}).on("close", () => socket.destroy());
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    const port = String((proxy.address() as AddressInfo).port);
+    const old = Object.assign(new URL(url), { port }).href;
+    expect(await outcomeOf(init(["--database", old, join(folder, "old")]))).toMatchObject({
+      exitCode: 1,
+      stderr: expect.stringMatching(
+        /^PostgreSQL 14\.\d+.* is too old: 15 or later is required; upgrade the server first\n$/,
+      ),
+    });
+    proxy.close();
+  });
+});
