@@ -178,8 +178,8 @@ function startOtherNode(): void {
   if (node) execute(node, process.argv.slice(1));
   else
     refuse(
-      `this command needs Node ${MIN_NODE.join(".")} or later, and this is Node ${process.versions.node}: install a newer one, or add the npm ` +
-        "package node to your project (npm install --save-dev node@24, and allow its install script)\n",
+      `this command needs Node ${MIN_NODE.join(".")} or later, and this is Node ${process.versions.node}: install a newer one, or run ` +
+        "npx --package=node@24 --package=content-service content-service; in a project, npm install --save-dev node@24\n",
     );
 }
 

@@ -163,7 +163,7 @@ async function applyOnce(url: string, { folder, ...choice }: Installed, again = 
 export const appliedText = (left: number): string =>
   left === 0
     ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
-    : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit.\n`;
+    : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit "what it does".\n`;
 
 /** Compares `db/schema/` with the committed migrations. */
 async function check(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {

@@ -125,6 +125,6 @@ const POLL_MILLISECONDS = 200;
 
 /** A newer version has migrated the database. This one serves it: a version only adds to what the previous one uses. */
 const NEWER_MIGRATIONS =
-  "a newer version of the service has migrated this database. This version serves it without the features of these migrations:";
+  "a newer version of the application has migrated this database. This version serves it without the features of these migrations:";
 const NEWER_MODULES =
   "a newer version of the service has migrated this database. This version serves it as it is; the newer one is";

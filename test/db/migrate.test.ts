@@ -55,7 +55,7 @@ test("an older version on a newer database names the migrations that it lacks, a
   const { warnings, ended } = start();
   await ended;
   expect(warnings).toEqual([
-    "a newer version of the service has migrated this database. This version serves it without the features of these migrations: " +
+    "a newer version of the application has migrated this database. This version serves it without the features of these migrations: " +
       "999998.sql, 999999.sql",
   ]);
 });
