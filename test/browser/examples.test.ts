@@ -265,6 +265,24 @@ describe.skipIf(!installed).each(["plain", "react"])("the example page in demo/p
     const failures: string[] = [];
     page.on("requestfailed", (request) => failures.push(request.failure()!.errorText));
     page.on("websocket", (socket) => socket.on("socketerror", (error) => failures.push(error)));
+    const connecting: string[] = [];
+    let reads = 0;
+    page.on("requestfinished", (request) => {
+      if (request.postData()?.includes("query Articles")) reads++;
+    });
+    await page.exposeFunction("beforeSubscribe", async () => {
+      // What the page reads again has been read.
+      await expect.poll(() => reads).toBeGreaterThan(0);
+      connecting.push(`Connecting ${connecting.length}.`);
+      await comment(connecting.at(-1)!);
+    });
+    await page.evaluate(() => {
+      const { send } = WebSocket.prototype;
+      WebSocket.prototype.send = async function (message) {
+        if (String(message).includes('"type":"subscribe"')) await (globalThis as any).beforeSubscribe();
+        send.call(this, message);
+      };
+    });
     await service.service.stop();
     await comment("Meanwhile.");
     // The page has tried to connect while nothing listens.
@@ -274,6 +292,9 @@ describe.skipIf(!installed).each(["plain", "react"])("the example page in demo/p
     await expect.poll(shown).toContain("Bob Kahn: Meanwhile.");
     await comment("After.");
     await expect.poll(shown).toContain("Bob Kahn: After.");
-    expect((await shown()).filter((text) => text.endsWith("Meanwhile."))).toHaveLength(1);
+    if (folder === "react") expect(connecting).not.toEqual([]);
+    for (const content of ["Meanwhile.", ...connecting]) {
+      expect((await shown()).filter((text) => text === `Bob Kahn: ${content}`)).toHaveLength(1);
+    }
   });
 });

@@ -2,6 +2,7 @@ import { gql } from "@apollo/client";
 import { useMutation, useQuery } from "@apollo/client/react";
 import { useEffect, useState } from "react";
 import { articleOf } from "../session.js";
+import { hasMissed } from "./client.js";
 import { Form } from "./form.jsx";
 
 const PAGE = 5;
@@ -105,24 +106,36 @@ const COMMENT = gql`
 
 /** Comments, which appear as they are written. */
 function Comments({ article: { id, title } }) {
-  const { data, error, subscribeToMore } = useQuery(COMMENTS, { variables: { id }, fetchPolicy: "cache-and-network" });
+  const list = `comments on ${id}`;
+  const { data, error, subscribeToMore, refetch } = useQuery(COMMENTS, {
+    variables: { id },
+    context: { list },
+    fetchPolicy: "network-only",
+  });
   const [refused, setRefused] = useState(null);
+  const [gaps, setGaps] = useState(0);
   const [comment] = useMutation(COMMENT);
-  useEffect(
-    () =>
-      subscribeToMore({
-        document: ADDED,
-        variables: { id },
-        onError: setRefused,
-        updateQuery: (read, { subscriptionData }) => {
-          if (!read.article) return;
-          const added = subscriptionData.data.onCommentAdded;
-          const others = read.article.comments.filter((each) => each.id !== added.id);
-          return { article: { ...read.article, comments: [...others, added] } };
-        },
-      }),
-    [id, subscribeToMore],
-  );
+  const isRead = Boolean(data?.article);
+  // The subscription begins where the comments have been read: none is missed. `gaps`: how often they had to be read again.
+  useEffect(() => {
+    if (!isRead) return;
+    return subscribeToMore({
+      document: ADDED,
+      variables: { id },
+      context: { list },
+      updateQuery: (read, { subscriptionData }) => {
+        if (!read.article) return;
+        const added = subscriptionData.data.onCommentAdded;
+        const others = read.article.comments.filter((each) => each.id !== added.id);
+        return { article: { ...read.article, comments: [...others, added] } };
+      },
+      onError: async (fault) => {
+        if (!hasMissed(fault)) return setRefused(fault);
+        await refetch();
+        setGaps((count) => count + 1);
+      },
+    });
+  }, [id, list, isRead, gaps, subscribeToMore, refetch]);
   // Another user may delete the article after the list was read.
   if (data && !data.article)
     return (

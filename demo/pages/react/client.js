@@ -1,9 +1,9 @@
-import { ApolloClient, CombinedGraphQLErrors, HttpLink, InMemoryCache, split } from "@apollo/client";
+import { ApolloClient, ApolloLink, CombinedGraphQLErrors, HttpLink, InMemoryCache, split } from "@apollo/client";
 import { ErrorLink } from "@apollo/client/link/error";
 import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
 import { getMainDefinition } from "@apollo/client/utilities";
 import { createClient } from "graphql-ws";
-import { throwError } from "rxjs";
+import { tap, throwError } from "rxjs";
 import { API, ended, request, session, signOut, token } from "../session.js";
 
 /** The access token of the socket, and the last one that the service has closed a socket for as expired. */
@@ -50,16 +50,41 @@ addEventListener("session", () => {
   if (user !== before) socket.terminate();
 });
 
-// What was written while the socket was closed.
+// What was written while the socket was closed. Lists with a subscription are not read again: the subscription continues.
 socket.on("connected", (_socket, _payload, wasRetry) => {
-  if (wasRetry) client.refetchQueries({ include: "active" });
+  if (wasRetry) client.refetchQueries({ include: ["Articles"] });
 });
 
 const isSubscription = ({ query }) => getMainDefinition(query).operation === "subscription";
 
+/** Up to which change each list has been read, by the name that its query and its subscription have in `context.list`. */
+const positions = new Map();
+
+/** A subscription begins after the changes that its list has seen. After a lost connection, it continues after the last event. */
+const continued = new ApolloLink((operation, forward) => {
+  const { list } = operation.getContext();
+  if (!list) return forward(operation);
+  const { extensions } = operation;
+  if (isSubscription(operation)) extensions.after = positions.get(list);
+  else extensions.changePosition = true;
+  return forward(operation).pipe(
+    tap((result) => {
+      const position = result.extensions?.changePosition;
+      positions.set(list, position);
+      if (isSubscription(operation)) extensions.after = position;
+    }),
+  );
+});
+
+/** Whether changes are missing before those that a subscription could continue with: its list must be read again. */
+export const hasMissed = (error) =>
+  CombinedGraphQLErrors.is(error) && error.errors[0].extensions?.code === "CHANGES_MISSED";
+
 export const client = new ApolloClient({
-  link: endOfSession.concat(
+  link: ApolloLink.from([
+    endOfSession,
+    continued,
     split(isSubscription, new GraphQLWsLink(socket), new HttpLink({ uri: `${API}/graphql`, fetch: request })),
-  ),
+  ]),
   cache: new InMemoryCache(),
 });
