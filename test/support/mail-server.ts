@@ -24,6 +24,8 @@ export class MailServer {
   constructor(options: SMTPServerOptions = {}) {
     this.#server = new SMTPServer({
       authOptional: true,
+      // The service keeps connections open, for which the server would wait half a minute.
+      closeTimeout: 100,
       disabledCommands: ["STARTTLS"],
       onRcptTo: ({ address }, _session, done) => {
         try {
