@@ -50,6 +50,22 @@ export type Session = {
   readonly expiresAt: string;
 };
 
+/** What has replaced the password of a sign-in, if anything has. */
+export type Proof = {
+  /** The name of the provider that has confirmed the identity of the user. */
+  readonly provider?: string;
+  /** Whether it was a link or a code in an e-mail. */
+  readonly byMail?: true;
+};
+
+/** A verified challenge; `epoch` is that of the account when the challenge was issued. */
+export type Challenge = {
+  readonly id: string;
+  readonly userId: string;
+  readonly epoch: number;
+  readonly proof: Proof;
+};
+
 type KeyKind = "user" | "anon" | "service";
 export type FoundKey = {
   readonly id: string;

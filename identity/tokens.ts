@@ -3,7 +3,7 @@ import jwt from "jsonwebtoken";
 import type { Config } from "../config/config.ts";
 import type { UserIdType } from "../config/modules.ts";
 import type { Caller } from "../db/caller.ts";
-import { toSeconds } from "./account.ts";
+import { type Challenge, type Proof, toSeconds } from "./account.ts";
 import { type Key, previousKeys, rsaKey, type SigningKey, secretKey } from "./keys.ts";
 import {
   type CacheUse,
@@ -80,9 +80,6 @@ export type TokenPair = {
   readonly expiresIn: number;
   readonly tokenType: "Bearer";
 };
-
-/** A verified challenge; `epoch` is that of the account when the challenge was issued. */
-export type Challenge = { readonly id: string; readonly userId: string; readonly epoch: number };
 
 export const REFRESH_SECONDS = 7 * 24 * 3600;
 export const CHALLENGE_SECONDS = 300;
@@ -168,15 +165,19 @@ export class Tokens implements Verifier {
     return this.#sign({ type: "refresh" }, REFRESH_SECONDS, userId);
   }
 
-  /** Proves a valid password while the code of the second factor is missing. */
-  issueChallenge({ id, epoch = 0 }: Pick<TokenUser, "id" | "epoch">): string {
-    return this.#sign({ type: "challenge", epoch }, CHALLENGE_SECONDS, id);
+  /** Proves a valid password, or what has replaced it, while the code of the second factor is missing. */
+  issueChallenge({ id, epoch = 0 }: Pick<TokenUser, "id" | "epoch">, { provider, byMail }: Proof = {}): string {
+    return this.#sign({ type: "challenge", epoch, provider, byMail }, CHALLENGE_SECONDS, id);
   }
 
   /** Throws TokenError. */
   verifyChallenge(token: string): Challenge {
-    const { sub, epoch, jti } = this.#claimsOf(token, "challenge");
-    return { id: String(jti), userId: String(sub), epoch: Number(epoch) };
+    const { sub, epoch, jti, provider, byMail } = this.#claimsOf(token, "challenge");
+    const proof = {
+      ...(typeof provider === "string" && { provider }),
+      ...(byMail === true && { byMail: true as const }),
+    };
+    return { id: String(jti), userId: String(sub), epoch: Number(epoch), proof };
   }
 
   /**

@@ -170,6 +170,7 @@ export function createAuth({
     confirms: settings.emailConfirm === "required",
     passwords,
     throttle,
+    repository,
     tokens,
     secondFactor,
   });

@@ -1,4 +1,4 @@
-import { problemOf } from "../../db/errors.ts";
+import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
 import { type Fault, Problem, problem } from "../../db/problems/problem.ts";
 
 /** Names all invalid fields of a body. */
@@ -36,6 +36,18 @@ export const factorUnreadable = () =>
 
 export const noRefreshToken = () =>
   problem("no refresh token", { faults: [{ field: "refreshToken", message: "must be a refresh token" }] });
+
+/** Rejects with Problem for an error that the hook after_sign_in has raised. */
+export const refuseByHook = (raised: unknown): never =>
+  refuseRaised(withMissingGrant(raised, "the hook after_sign_in"));
+
+/** Hooks run as auth_owner. If it lacks a grant, the caller can do nothing about it: the error becomes an internal one. */
+export function withMissingGrant(raised: unknown, hook: string): unknown {
+  const { code, routine, message } = raised as DatabaseErrorLike;
+  if (code !== "42501" || routine !== "aclcheck_error") return raised;
+  const reason = `${hook} runs as auth_owner, which lacks a privilege (${message}): `;
+  return new Error(`${reason}grant it to auth_owner, or make the function security definer`, { cause: raised });
+}
 
 /** Rejects with Problem for an error that a trigger of the DBA has raised, as a change at `/users` does. */
 export function refuseRaised(raised: unknown): never {

@@ -1,7 +1,7 @@
-import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { forSender } from "../../identity/sender.ts";
 import type { PasswordHashing } from "./passwords.ts";
+import { withMissingGrant } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import type { Throttle } from "./throttle.ts";
 
@@ -49,7 +49,7 @@ export class Registration {
     if (isClosed && !user.isByOperator) throw problem("sign-up closed");
     const hash = await this.#hash(password, address);
     const userId = await repository.register(user, hash).catch((error) => {
-      throw withMissingGrant(error, user);
+      throw withMissingGrant(error, `the hook new_user gets ${Object.keys(user.fields).join(", ")} and`);
     });
     await repository.note({ event: userId === null ? "registration_repeated" : "registered", userId, address });
     return userId;
@@ -63,16 +63,4 @@ export class Registration {
     await throttle.settle(attempt, true);
     return hash;
   }
-}
-
-/** Hooks run as auth_owner. If it lacks a grant, signing in does not help: the error becomes an internal one. */
-function withMissingGrant(error: unknown, { fields }: NewUser): unknown {
-  const { code, routine, message } = error as DatabaseErrorLike;
-  if (code !== "42501" || routine !== "aclcheck_error") return error;
-  const names = Object.keys(fields).join(", ");
-  return new Error(
-    `the hook new_user gets ${names} and runs as auth_owner, which lacks a privilege (${message}): grant it to auth_owner, ` +
-      "or make the function security definer",
-    { cause: error },
-  );
 }

@@ -1,6 +1,6 @@
 import { countedNetworksOf } from "../../db/network.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
-import type { Account, AccountState } from "../../identity/account.ts";
+import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
 import type { NewUser } from "./registration.ts";
@@ -18,11 +18,8 @@ import type {
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". */
 export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
 
-/**
- * An attempt whose credentials are right, and the IP address of the client. `provider` is the name of the provider that has
- * confirmed the identity of the user, if there is one.
- */
-export type Admission = { readonly attempt: Attempt; readonly address: string; readonly provider?: string };
+/** An attempt whose credentials are right, and the IP address of the client. */
+export type Admission = Proof & { readonly attempt: Attempt; readonly address: string };
 
 /** Events that the gateway records. The database records changes of accounts itself. */
 export type EventName =
@@ -168,25 +165,49 @@ export class AuthRepository {
     return this.#functions.call("reserve_response($1::text[], $2::integer[], $3::timestamptz, $4::interval)", values);
   }
 
+  /**
+   * Deletes the attempt of a password that was sent with a request, and calls the hook after_sign_in, whose errors pass through. Then
+   * nothing has changed.
+   */
+  async admit(userId: string, attempt: Attempt, network: string | null): Promise<void> {
+    const signIn = {
+      method: "password",
+      methods: ["password"],
+      aal: 1,
+      provider: null,
+      session: null,
+      kind: "request",
+    };
+    const values = [userId, JSON.stringify({ ...signIn, device: null, isNewDevice: false, network })];
+    await this.#functions.run({ call: "after_sign_in($1, $2::jsonb)", values }, settling(attempt, false));
+  }
+
   /** Counts or deletes the attempt, and records the event in the same transaction. */
   async settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
-    await this.#functions.run(settling(attempt, counts), ...(event ? [this.#noting(event)] : []));
+    await this.#functions.run(settling(attempt, counts), ...(event ? [noting(event, this.#functions.now())] : []));
   }
 
   async note(event: SecurityEvent): Promise<void> {
-    await this.#functions.run(this.#noting(event));
+    await this.#functions.run(noting(event, this.#functions.now()));
   }
 
   async purge({ attemptSeconds, eventSeconds, emailSeconds }: Retention): Promise<void> {
     const values = [this.#functions.now(), seconds(attemptSeconds), seconds(eventSeconds), seconds(emailSeconds)];
     await this.#functions.call("purge($1::timestamptz, $2::interval, $3::interval, $4::interval)", values);
   }
-
-  #noting({ event, userId, address, detail = {} }: SecurityEvent): Call {
-    const values = [event, userId, address || null, JSON.stringify(detail), this.#functions.now()];
-    return { call: "note_event($1, $2, $3::inet, $4::jsonb, $5::timestamptz)", values };
-  }
 }
+
+/** Records an event. */
+export const noting = ({ event, userId, address, detail = {} }: SecurityEvent, now: string): Call => ({
+  call: "note_event($1, $2, $3::inet, $4::jsonb, $5::timestamptz)",
+  values: [event, userId, address || null, JSON.stringify(detail), now],
+});
+
+/** The event of a sign-in that the hook after_sign_in has refused. */
+export const refusedByHook = (userId: string, address: string): SecurityEvent => ({
+  ...{ event: "login_refused", userId, address },
+  detail: { reason: "hook" },
+});
 
 /** Decides a reserved attempt. */
 export const settling = (attempt: Attempt, counts: boolean): Call => ({

@@ -1,7 +1,8 @@
 import type { Account, Session } from "../../identity/account.ts";
 import type { Device } from "./device.ts";
 import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
-import { type Admission, settling } from "./repository.ts";
+import { refuseByHook } from "./problem.ts";
+import { type Admission, noting, refusedByHook, settling } from "./repository.ts";
 
 /** The id of a user, and of the session that signs them in; null with Basic credentials. */
 export type CurrentSignIn = { readonly id: string; readonly session: string | null };
@@ -69,7 +70,8 @@ export type SessionLimits = {
 
 /** The methods of a sign-in on our own routes, which issue nothing before the code of a second factor is right. */
 export function methodsOf({ hasFactor }: Account, login?: Admission): readonly Method[] {
-  const first = login?.provider === undefined ? "password" : "oauth";
+  const withoutProvider = login?.byMail ? "otp" : "password";
+  const first = login?.provider === undefined ? withoutProvider : "oauth";
   return hasFactor ? ["totp", first] : [first];
 }
 
@@ -85,7 +87,7 @@ export class SessionRepository {
 
   /**
    * Returns the id of the new session, and the results of `more`; null if the account has changed since it was found. With `login`, its
-   * attempt is settled and the login is recorded.
+   * attempt is settled and the login is recorded. Rejects with Problem if the hook after_sign_in refuses the sign-in.
    */
   async start(
     { account, secret, period, device, methods }: NewSession,
@@ -98,13 +100,21 @@ export class SessionRepository {
     const values = [
       ...[id, String(epoch), cookie, token, device.name, device.network],
       ...[time(period.startedAt), time(period.expiresAt), String(this.#limits.max), `{${methods.join()}}`],
+      login?.provider ?? null,
     ];
-    const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer, $10::text[]";
+    const types = "$3::bytea, $4::bytea, $5, $6::cidr, $7::timestamptz, $8::timestamptz, $9::integer, $10::text[], $11";
     const call = { call: `start_session($1, $2::integer, ${types})`, values };
     const previous = login && "previous" in login ? login.previous : null;
     const ended = previous ? [{ call: "end_cookie($1::bytea)", values: [bytes(previous)] }] : [];
     const completed = login ? this.#completing(account, login, kind === "cookie" ? "session" : "token") : [];
-    const [session, ...results] = await this.#functions.run(call, ...more, ...ended, ...completed);
+    const running = this.#functions.run(call, ...more, ...ended, ...completed);
+    const [session, ...results] = await running.catch(async (error) => {
+      if (login) {
+        const refused = noting(refusedByHook(id, login.address), this.#functions.now());
+        await this.#functions.run(settling(login.attempt, false), refused);
+      }
+      return refuseByHook(error);
+    });
     return session === null ? null : [session as string, ...results.slice(0, more.length)];
   }
 

@@ -1,12 +1,13 @@
 import { problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
-import type { Account } from "../../identity/account.ts";
-import type { Challenge, Tokens } from "../../identity/tokens.ts";
+import type { Account, Challenge } from "../../identity/account.ts";
+import type { Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
+import { networkAround } from "./device.ts";
 import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./passwords.ts";
-import { wrongCodeAtLogin } from "./problem.ts";
-import type { Admission } from "./repository.ts";
+import { refuseByHook, wrongCodeAtLogin } from "./problem.ts";
+import { type Admission, type AuthRepository, refusedByHook } from "./repository.ts";
 import type { SecondFactor } from "./second-factor.ts";
 import type { Client, Throttle } from "./throttle.ts";
 
@@ -15,6 +16,7 @@ export type SignInOptions = {
   readonly confirms: boolean;
   readonly passwords: PasswordCheck;
   readonly throttle: Throttle;
+  readonly repository: Pick<AuthRepository, "admit">;
   readonly tokens: Pick<Tokens, "verifyChallenge">;
   readonly secondFactor: Pick<SecondFactor, "tryCode">;
 };
@@ -39,7 +41,11 @@ export class SignIn {
   /** The account of Basic credentials, for a single request. Rejects as `admit` does. */
   async account(input: LoginInput, address: string, signal?: CancelSignal): Promise<Account> {
     const { account, attempt } = await this.admit(input, { address, signal });
-    await this.#options.throttle.settle(attempt, false);
+    const { repository, throttle } = this.#options;
+    await repository.admit(account.id, attempt, networkAround(address)).catch(async (error) => {
+      await throttle.settle(attempt, false, refusedByHook(account.id, address));
+      return refuseByHook(error);
+    });
     return account;
   }
 
@@ -78,14 +84,14 @@ export class SignIn {
   /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does, and with "invalid challenge". */
   async admitChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<AdmittedLogin> {
     const { throttle } = this.#options;
-    const { id, userId, epoch } = this.#verified(challenge);
+    const { id, userId, epoch, proof } = this.#verified(challenge);
     const { account, factor, attempt } = await throttle.reserveLogin({ userId }, client);
     if (account === null || account.epoch !== epoch || !account.hasFactor || account.isDisabled) {
       await throttle.settle(attempt, false);
       throw problem("invalid challenge");
     }
     await this.#tryCode({ account, factor, attempt }, code, client, id);
-    return { account, attempt, address: client.address };
+    return { ...proof, account, attempt, address: client.address };
   }
 
   #verified(challenge: string): Challenge {

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { isRefusal, type Problem, problem } from "../../db/problems/problem.ts";
-import type { Account } from "../../identity/account.ts";
+import type { Account, Proof } from "../../identity/account.ts";
 import { hashOf } from "../../identity/secrets.ts";
 import { REFRESH_SECONDS, type TokenPair, type Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
@@ -78,8 +78,8 @@ function withChallenge(error: Problem, auth: Auth): Error {
 }
 
 /** The error MFA_REQUIRED, with the challenge that completes the login together with a code. */
-export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">): Problem {
-  return problem("second factor needed", { members: { challenge: tokens.issueChallenge(account) } });
+export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">, proof?: Proof): Problem {
+  return problem("second factor needed", { members: { challenge: tokens.issueChallenge(account, proof) } });
 }
 
 /**

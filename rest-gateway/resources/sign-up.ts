@@ -49,7 +49,8 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const identity = runner.identity(request, caller, context);
     const fail = (error: unknown): never => {
       throw (
-        resourceProblem(error, { request, isAnonymous: true, role: anonymousRole, catalog: catalog.current }) ?? error
+        // Signing in would not help: a hook that lacks a right is an internal error, and one that refuses the user says why.
+        resourceProblem(error, { request, isAnonymous: false, role: anonymousRole, catalog: catalog.current }) ?? error
       );
     };
     const languages = languagesOf(sent.headers["accept-language"]);

@@ -20,8 +20,9 @@ test.each([...globSync("template/**/*.{sql,ts,json,yml,md}"), "docs/applications
   },
 );
 
-test("docs/dba-guide.md names only functions that docs/upgrades.md promises", () => {
-  const named = privateNames(readFileSync("docs/dba-guide.md", "utf8")).filter((name) => name.startsWith("auth_"));
+test("docs/dba-guide.md and docs/hooks.md name only functions that docs/upgrades.md promises", () => {
+  const texts = ["docs/dba-guide.md", "docs/hooks.md"].map((file) => readFileSync(file, "utf8"));
+  const named = privateNames(texts.join("")).filter((name) => name.startsWith("auth_"));
   const promised = [...namesIn(triggers), "auth_private.providers"];
   expect(new Set(named)).toEqual(new Set(promised));
   expect(PROMISE).toContain("| the table `auth_private.providers` |");

@@ -17,8 +17,10 @@ declare
       when 'before_sign_up' then '(jsonb) returns jsonb'
       when 'new_user' then '(jsonb) returns ID'
       when 'after_sign_up' then '(ID, jsonb) returns void'
+      when 'after_sign_in' then '(ID, jsonb) returns void'
       when 'new_email' then '(ID, text) returns void'
       when 'claims' then '(ID, jsonb) returns jsonb'
+      when 'send_message' then '(jsonb) returns boolean'
     end,
     'ID',
     auth_private.base_type('auth.user_id'::regtype));
@@ -33,7 +35,7 @@ begin
   if expected is null then
     raise invalid_parameter_value using
       message = format('there is no hook %L', point),
-      hint = 'The hooks are before_sign_up, new_user, after_sign_up, new_email and claims.';
+      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, claims, send_message.';
   end if;
 
   select format('(%s) returns %s', (
@@ -64,8 +66,8 @@ begin
 end $$;
 
 comment on function auth.use_hook(text, regprocedure) is $$
-For migrations of the application: names its function that sign-up or sign-in calls at this point; null removes the
-hook. Raises an error if the function has another signature, or if auth_owner may not execute it.
+For migrations of the application: names its function that sign-up, sign-in or an e-mail calls at this point; null
+removes the hook. Raises an error if the function has another signature, or if auth_owner may not execute it.
 $$;
 
 create or replace function auth_private.hook(point text) returns text
@@ -139,6 +141,39 @@ end $$;
 
 comment on function auth_private.after_sign_up(auth.user_id, jsonb) is
   'Calls the hook after_sign_up, in the transaction of the sign-up.';
+
+create or replace function auth_private.after_sign_in(user_id auth.user_id, sign_in jsonb) returns void
+language plpgsql volatile set search_path = '' as $$
+declare hook constant text := auth_private.hook('after_sign_in');
+begin
+  if hook is null then return; end if;
+  execute format('select %s($1, $2)', hook) using user_id, sign_in;
+end $$;
+
+comment on function auth_private.after_sign_in(auth.user_id, jsonb) is
+  'Calls the hook after_sign_in, in the transaction of the sign-in, which an error of the hook refuses.';
+
+-- security definer: the login role of the service may call it but not read the hooks.
+create or replace function auth_api.after_sign_in(user_id auth.user_id, sign_in jsonb) returns void
+language sql volatile security definer set search_path = ''
+return auth_private.after_sign_in(user_id, sign_in);
+
+comment on function auth_api.after_sign_in(auth.user_id, jsonb) is
+  'Calls the hook after_sign_in for a sign-in without a session: a password that is sent with a request.';
+
+create or replace function auth_private.send_message(message jsonb) returns boolean
+language plpgsql volatile set search_path = '' as $$
+declare
+  hook constant text := auth_private.hook('send_message');
+  is_sent boolean;
+begin
+  if hook is null then return false; end if;
+  execute format('select %s($1)', hook) into is_sent using message;
+  return coalesce(is_sent, false);
+end $$;
+
+comment on function auth_private.send_message(jsonb) is
+  'Whether the application sends an e-mail itself, as the hook send_message says; false without the hook.';
 
 create or replace function auth_private.new_email(user_id auth.user_id, email text) returns void
 language plpgsql volatile set search_path = '' as $$

@@ -153,12 +153,32 @@ begin
       return json_build_object('outcome', 'too late', 'kind', mail.kind);
     end if;
   end if;
-  return json_build_object('outcome', 'due', 'kind', mail.kind, 'email', mail.email, 'data', mail.data);
+  return json_build_object(
+    'outcome', 'due',
+    'kind', mail.kind,
+    'email', mail.email,
+    'data', mail.data,
+    'userId', mail.user_id,
+    'hasHook', auth_private.hook('send_message') is not null);
 end $$;
 
 comment on function auth_api.begin_mail(uuid, bytea, bytea, timestamptz, interval) is $$
-What to send for an e-mail that is due: {outcome: "due", kind, email, data}, and null if it is sent. The first attempt
-stores the token of its link; the outcome is "too late" if it is no longer valid.
+What to send for an e-mail that is due: {outcome: "due", kind, email, data, userId, hasHook}, and null if it is sent.
+The first attempt stores the token of its link; the outcome is "too late" if it is no longer valid.
+$$;
+
+create or replace function auth_api.hand_over_mail(id uuid, message jsonb) returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  if not auth_private.send_message(message) then return false; end if;
+  delete from auth_private.mails as m
+  where m.id = hand_over_mail.id;
+  return true;
+end $$;
+
+comment on function auth_api.hand_over_mail(uuid, jsonb) is $$
+Gives an e-mail to the hook send_message. True if the application sends it: it is no longer due, in the transaction of
+the hook. False if the service sends it.
 $$;
 
 create or replace function auth_api.end_mail(id uuid, keeps boolean, now timestamptz) returns void

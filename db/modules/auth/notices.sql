@@ -65,29 +65,39 @@ comment on function auth_private.notify_factor() is 'Tells a user that the secon
 create or replace trigger _610_notice after delete on auth_private.factors
   for each row when (old.enabled_at is not null) execute function auth_private.notify_factor();
 
+create or replace function auth_private.is_new_device(user_id auth.user_id, device text) returns boolean
+language sql stable set search_path = '' as $$
+  -- The first sign-in of a user is not news.
+  select exists (select from auth_private.known_devices as d where d.user_id = is_new_device.user_id)
+    and not exists (
+      select from auth_private.known_devices as d
+      where d.user_id = is_new_device.user_id
+        and d.device = coalesce(is_new_device.device, ''))
+$$;
+
+comment on function auth_private.is_new_device(auth.user_id, text) is
+  'Whether a user has signed in before, but not with this device.';
+
 create or replace function auth_private.notify_device() returns trigger
 language plpgsql volatile set search_path = '' as $$
-declare is_known boolean;
+declare
+  has_mail constant boolean := coalesce(auth_api.setting('mail') = 'on', false);
+  is_new boolean;
 begin
-  if auth_api.setting('mail') is distinct from 'on' then return null; end if;
-  -- The first sign-in of a user is not news.
-  is_known := not exists (select from auth_private.known_devices as d where d.user_id = new.user_id)
-    or exists (
-      select from auth_private.known_devices as d
-      where d.user_id = new.user_id
-        and d.device = coalesce(new.device, ''));
+  if not has_mail and auth_private.hook('after_sign_in') is null then return null; end if;
+  is_new := auth_private.is_new_device(new.user_id, new.device);
   insert into auth_private.known_devices (user_id, device, seen_at)
   values (new.user_id, coalesce(new.device, ''), new.started_at)
   on conflict on constraint known_devices_pkey do update
   set seen_at = excluded.seen_at;
-  if is_known then return null; end if;
+  if not (is_new and has_mail) then return null; end if;
   perform auth_private.add_notice(
     'new-device', new.user_id, null, jsonb_build_object('device', new.device, 'address', host(new.network)));
   return null;
 end $$;
 
 comment on function auth_private.notify_device() is
-  'Tells a user of a sign-in with a device that the user has not signed in with before.';
+  'Remembers the device of a sign-in, and tells the user of one that the user has not signed in with before.';
 
 create or replace trigger _610_device after insert or update of started_at on auth_private.sessions
   for each row execute function auth_private.notify_device();

@@ -47,11 +47,16 @@ comment on function auth_private.methods_at(text[], timestamptz) is
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.start_session(
   user_id auth.user_id, epoch integer, cookie_hash bytea, token_hash bytea, device text, network cidr,
-  now timestamptz, expires_at timestamptz, max integer, methods text[] default '{}')
+  now timestamptz, expires_at timestamptz, max integer, methods text[] default '{}', provider text default null)
 returns uuid
 language plpgsql volatile security definer set search_path = '' as $$
 #variable_conflict use_column
 declare
+  has_hook constant boolean := auth_private.hook('after_sign_in') is not null;
+  -- Before the session makes it known.
+  is_new_device constant boolean := has_hook
+    and auth_private.is_new_device(start_session.user_id, start_session.device);
+  level constant integer := case when 'totp' = any (start_session.methods) then 2 else 1 end;
   session_id uuid;
   oldest uuid[];
 begin
@@ -68,7 +73,7 @@ begin
     start_session.now,
     start_session.expires_at,
     auth_private.methods_at(start_session.methods, start_session.now),
-    case when 'totp' = any (start_session.methods) then 2 else 1 end
+    level
   from auth_private.accounts as a
   where a.user_id = start_session.user_id
     and a.epoch = start_session.epoch
@@ -102,16 +107,31 @@ begin
     order by s.id = session_id desc, s.seen_at desc
     offset start_session.max);
   if oldest <> '{}' then perform auth_private.end_sessions(oldest, start_session.now); end if;
+
+  if has_hook then
+    perform auth_private.after_sign_in(start_session.user_id, jsonb_build_object(
+      -- The first proof comes last.
+      'method', start_session.methods[cardinality(start_session.methods)],
+      'methods', to_jsonb(start_session.methods),
+      'aal', level,
+      'provider', start_session.provider,
+      'session', session_id,
+      'kind', case when start_session.cookie_hash is null then 'token' else 'cookie' end,
+      'device', start_session.device,
+      'isNewDevice', is_new_device,
+      'network', start_session.network));
+  end if;
   return session_id;
 end $$;
 
 comment on function
   auth_api.start_session(
-    auth.user_id, integer, bytea, bytea, text, cidr, timestamptz, timestamptz, integer, text[]) is $$
+    auth.user_id, integer, bytea, bytea, text, cidr, timestamptz, timestamptz, integer, text[], text) is $$
 Starts a session of an account that was found in this epoch, and returns its id: with a cookie, which ends the session
 that the user has with another cookie, or with a first refresh token, each by its SHA-256. Beyond `max` sessions, those
-end that were used longest ago. `methods` are how the user has proved who they are, newest first. Null if the account
-has changed since, or is disabled.
+end that were used longest ago. `methods` are how the user has proved who they are, newest first; `provider` is the name
+of the one that has confirmed it. Calls the hook after_sign_in, whose error refuses the sign-in. Null if the account has
+changed since, or is disabled.
 $$;
 
 create or replace function auth_api.touch_session(cookie_hash bytea, now timestamptz, idle interval) returns json

@@ -373,14 +373,15 @@ values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_windo
 comment on table auth_private.settings is
   'Settings of the service that functions read. The service writes them at each start.';
 
--- Functions of the application that sign-up and sign-in call.
+-- Functions of the application that sign-up, sign-in and e-mails call.
 create table auth_private.hooks (
   point    text primary key,
   function text not null, -- its signature: pg_upgrade refuses tables with columns of type regprocedure
 
   constraint hooks_point_known check (
-    point in ('before_sign_up', 'new_user', 'after_sign_up', 'new_email', 'claims'))
+    point in (
+      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'claims', 'send_message'))
 );
 
 comment on table auth_private.hooks is
-  'Functions of the application that sign-up and sign-in call, set with auth.use_hook.';
+  'Functions of the application that sign-up, sign-in and e-mails call, set with auth.use_hook.';

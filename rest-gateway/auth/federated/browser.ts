@@ -148,7 +148,7 @@ async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, re
 /** For programs that follow the redirects themselves. */
 async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
   const { auth, response } = call;
-  if (login.account.hasFactor) throw challengeOf(auth, login.account);
+  if (login.account.hasFactor) throw challengeOf(auth, login.account, login);
   const signedIn = await signIn(call, login);
   response.json({ ...signedIn, ...(returnTo !== null && { returnTo }) });
 }
@@ -168,12 +168,11 @@ async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | 
 async function askForCode(
   { tokens, federated, clock }: Auth,
   response: Response,
-  { account, provider }: AdmittedLogin,
+  login: AdmittedLogin,
   { returnTo }: Pick<Start, "returnTo">,
 ): Promise<void> {
-  const challenge = tokens.issueChallenge(account);
-  const data = { returnTo, provider };
-  await federated.once.keep("return", hashOf(challenge), data, clock() + CHALLENGE_SECONDS * 1000);
+  const challenge = tokens.issueChallenge(login.account, login);
+  await federated.once.keep("return", hashOf(challenge), { returnTo }, clock() + CHALLENGE_SECONDS * 1000);
   sendCodeForm(response, 200, { action: actionOf(federated.url), challenge, problem: null });
 }
 
@@ -188,14 +187,9 @@ export async function completeWithCode(call: Call): Promise<void> {
   try {
     const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
     const login = await auth.signIn.admitChallenge(input, client);
-    type Kept = { readonly returnTo: string | null; readonly provider?: string };
-    const kept = await federated.once.take<Kept>("return", hashOf(challenge));
+    const kept = await federated.once.take<Pick<Start, "returnTo">>("return", hashOf(challenge));
     if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
-    await sendSession(
-      call,
-      { ...login, ...(kept.provider !== undefined && { provider: kept.provider }) },
-      kept.returnTo,
-    );
+    await sendSession(call, login, kept.returnTo);
   } catch (error) {
     if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code")) {
       const { status, message } = error;

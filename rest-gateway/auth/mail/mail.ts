@@ -116,7 +116,9 @@ export class MailService {
     if (begun.outcome === "too late")
       return this.#log.error(about, "an e-mail was not sent in the time that its link is valid");
     try {
-      const isSent = (await this.#transport?.send(this.#render(id, begun))) ?? true;
+      const mail = this.#render(id, begun);
+      if (begun.hasHook && (await this.#handOver(mail, begun))) return;
+      const isSent = (await this.#transport?.send(mail)) ?? true;
       if (!isSent) this.#log.error(about, "an e-mail is dropped: the mail server refuses its recipient");
     } catch (error) {
       const isLast = attempts >= MAX_ATTEMPTS;
@@ -130,9 +132,20 @@ export class MailService {
       this.#log.info({ ...about, url: `${this.#url}/console/mail` }, "an e-mail is kept: the console shows it");
   }
 
-  #render(id: string, { kind, email, data }: DueMail): Mail {
+  /** Whether the application sends the e-mail itself. */
+  #handOver(mail: Mail, { data, userId, ...due }: DueMail & { readonly userId: string | number | null }) {
+    const values = this.#valuesOf(mail.id, { ...due, data });
+    return this.repository.handOver(mail.id, { ...mail, userId, returnTo: data.returnTo ?? null, values });
+  }
+
+  #render(id: string, due: DueMail): Mail {
+    const { kind, email, data } = due;
+    return { id, kind, to: email, ...this.#templates.render(kind, data.languages ?? [], this.#valuesOf(id, due)) };
+  }
+
+  #valuesOf(id: string, { kind, email, data }: DueMail): MailValues {
     const token = this.#tokenOf(id);
-    const values: MailValues = {
+    return {
       email,
       token,
       code: kind === "sign-in" ? this.#codeOf(id) : "",
@@ -145,7 +158,6 @@ export class MailService {
       address: data.address ?? UNKNOWN,
       device: data.device ?? UNKNOWN,
     };
-    return { id, kind, to: email, ...this.#templates.render(kind, data.languages ?? [], values) };
   }
 
   /**

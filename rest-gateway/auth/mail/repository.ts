@@ -22,7 +22,7 @@ export type DueMail = { readonly kind: MailKind; readonly email: string; readonl
 /** Null if it is sent; "too late" if its link is no longer valid. */
 export type BegunMail =
   | null
-  | ({ readonly outcome: "due" } & DueMail)
+  | ({ readonly outcome: "due"; readonly userId: string | number | null; readonly hasHook: boolean } & DueMail)
   | { readonly outcome: "too late"; readonly kind: MailKind };
 
 export type KeptMail = DueMail & { readonly id: string; readonly sentAt: string };
@@ -96,6 +96,11 @@ export class MailRepository {
   begin(id: string, tokenHash: Buffer, codeHash: Buffer, validity: number): Promise<BegunMail> {
     const values = [id, bytes(tokenHash), bytes(codeHash), this.#functions.now(), seconds(validity)];
     return this.#functions.call("begin_mail($1::uuid, $2::bytea, $3::bytea, $4::timestamptz, $5::interval)", values);
+  }
+
+  /** Gives the e-mail to the hook send_message. Returns true if the application sends it: it is no longer due then. */
+  handOver(id: string, message: object): Promise<boolean> {
+    return this.#functions.call("hand_over_mail($1::uuid, $2::jsonb)", [id, JSON.stringify(message)]);
   }
 
   async end(id: string, keeps: boolean): Promise<void> {

@@ -56,11 +56,11 @@ async function admitLink(call: Pick<Call, "auth" | "client">, token: string): Pr
 /** The account may have lost its password and its sign-ins, if its e-mail was not confirmed. */
 function admitted({ auth, client: { address } }: Pick<Call, "auth" | "client">, account: Account): AdmittedLogin {
   auth.forget(account.id);
-  return { account, attempt: [], address };
+  return { account, attempt: [], address, byMail: true };
 }
 
 /** The e-mail replaces the password, but not the second factor. */
 function issue(call: Call<"none", unknown>, login: AdmittedLogin): Promise<SignedIn> {
-  if (login.account.hasFactor) throw challengeOf(call.auth, login.account);
+  if (login.account.hasFactor) throw challengeOf(call.auth, login.account, login);
   return signIn(call, login);
 }

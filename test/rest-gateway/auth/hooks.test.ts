@@ -1,0 +1,179 @@
+import { readFileSync } from "node:fs";
+import { beforeAll, describe, expect, test } from "vitest";
+import { useService } from "../../support/http-client.ts";
+import { sendJson } from "../../support/json.ts";
+import { linkIn, startMailServer } from "../../support/mail-server.ts";
+import { appCode } from "../../support/totp.ts";
+
+// The examples of docs/hooks.md.
+
+const PASSWORD = "Correct-Horse-7!";
+const GUIDE = readFileSync("docs/hooks.md", "utf8");
+const exampleOf = (heading: string): string =>
+  /```sql\n([\s\S]*?)```/.exec(GUIDE.slice(GUIDE.indexOf(`${heading}\n`)))![1]!;
+
+const server = await startMailServer();
+const client = useService({ ...server.settings, MAILS_PER_ADDRESS: "1000", LOGIN_ATTEMPTS: "3" });
+const post = (path: string, body: object, headers = {}) => sendJson(client, path, body, headers);
+const credentials = { username: "ada", password: PASSWORD };
+const basic = { authorization: `Basic ${btoa(`bob:${PASSWORD}`)}` };
+
+beforeAll(async () => {
+  for (const heading of ["# Hooks of sign-up, sign-in and e-mails", "## After a sign-in", "## Send an e-mail yourself"])
+    await client.sql(exampleOf(heading));
+  // Otherwise a sign-in by e-mail removes the password.
+  await client.sql("update auth_private.accounts set email_confirmed_at = now()");
+});
+
+test("before_sign_up of docs/hooks.md refuses a user with its message", async () => {
+  const user = (email: string) => post("/auth/register", { name: "Dora", email, password: PASSWORD });
+  const { status, json } = await user("dora@test.example");
+  expect([status, json.error.message]).toEqual([403, "only employees may sign up"]);
+  expect((await user("dora@example.com")).status).toBe(201);
+});
+
+describe("after_sign_in", () => {
+  const suspend = (id: number) => client.sql("insert into internal.suspensions values ($1, 'unpaid')", id);
+  const REFUSED = "your account is suspended: unpaid";
+
+  test("of docs/hooks.md refuses each way to sign in with its message, and no attempt counts", async () => {
+    await suspend(1);
+    expect((await post("/auth/login/mail", { email: "ada@example.com" })).status).toBe(202);
+    const letter = () => client.sql("delete from internal.letters returning message");
+    await expect.poll(async () => (letters ??= (await letter())[0]), { timeout: 30_000 }).toBeDefined();
+    const { token } = letters!.message.values;
+    const anonKey = client.service().service.tokens.issueKey("anon");
+    const v1 = { email: "ada@example.com", password: PASSWORD };
+    const sessions = () => client.sql("select count(*)::integer from auth_private.sessions where user_id = 1");
+    const before = await sessions();
+    for (let i = 0; i < 4; i++) {
+      const { status, json } = await post("/auth/login", credentials);
+      expect([status, json.error.code, json.error.message]).toEqual([403, "PERMISSION_DENIED", REFUSED]);
+    }
+    const cookie = await post("/api/auth/login", credentials);
+    const link = await post("/auth/login/link", { token });
+    expect([cookie, link].map(({ status, json }) => [status, json.error.message])).toEqual([
+      [403, REFUSED],
+      [403, REFUSED],
+    ]);
+    expect(cookie.headers.get("set-cookie")).toBeNull();
+    const wire = await post("/auth/v1/token?grant_type=password", v1, { apikey: anonKey });
+    expect([wire.status, wire.json.msg]).toEqual([403, REFUSED]);
+    const ofRequest = { authorization: `Basic ${btoa(`ada:${PASSWORD}`)}` };
+    expect((await client.send("/auth/me", { headers: ofRequest })).json.error.message).toBe(REFUSED);
+    expect(await sessions()).toEqual(before);
+    const events = await client.sql(
+      "select event, detail from auth_private.security_events where user_id = 1 order by id desc limit 8",
+    );
+    expect(events.every(({ event, detail }) => event === "login_refused" && detail.reason === "hook")).toBe(true);
+    await client.sql("delete from internal.suspensions");
+    expect((await post("/auth/login", credentials)).status).toBe(200);
+    // The transaction that had taken the token was another one.
+    expect((await post("/auth/login/link", { token })).status).toBe(401);
+  });
+  let letters: Record<string, any> | undefined;
+
+  test("gets method, session, network and device, in the transaction of the sign-in", async () => {
+    await client.sql(`
+      create table internal.sign_ins (at bigint generated always as identity, user_id bigint, sign_in jsonb, was_open boolean);
+      create function internal.note_sign_in(id bigint, sign_in jsonb) returns void
+      language sql security definer set search_path = '' as $$
+        insert into internal.sign_ins (user_id, sign_in, was_open)
+        select id, sign_in, exists (
+          select from auth_private.sessions as s where s.id::text = sign_in ->> 'session' and s.xmin = pg_current_xact_id()::xid)
+      $$;
+      grant execute on function internal.note_sign_in(bigint, jsonb) to auth_owner;
+      select auth.use_hook('after_sign_in', 'internal.note_sign_in(bigint, jsonb)');`);
+    const noted = async () =>
+      (await client.sql("delete from internal.sign_ins returning user_id::integer as user, sign_in, was_open"))[0]!;
+    const agent = (name: string) => ({ "user-agent": name });
+    const { json } = await post("/auth/login", { ...credentials, username: "bob" }, agent("curl/8"));
+    const me = await client.send("/auth/me", { headers: { authorization: `Bearer ${json.accessToken}` } });
+    expect(await noted()).toEqual({
+      user: 2,
+      was_open: true,
+      sign_in: {
+        ...{ method: "password", methods: ["password"], aal: 1, provider: null, kind: "token" },
+        ...{ session: me.json.session.id, device: "curl", isNewDevice: false, network: "127.0.0.0/24" },
+      },
+    });
+    await post("/api/auth/login", { ...credentials, username: "bob" }, agent("wget/1"));
+    expect((await noted()).sign_in).toMatchObject({ kind: "cookie", device: "wget", isNewDevice: true });
+    await post("/auth/login", { ...credentials, username: "bob" }, agent("wget/1"));
+    expect((await noted()).sign_in).toMatchObject({ kind: "token", isNewDevice: false });
+
+    expect((await client.send("/auth/me", { headers: basic })).status).toBe(200);
+    expect((await noted()).sign_in).toMatchObject({ kind: "request", session: null, method: "password" });
+    expect((await post("/auth/refresh", { refreshToken: json.refreshToken })).status).toBe(200);
+    expect(await client.sql("select from internal.sign_ins")).toEqual([]);
+  });
+
+  test("gets all proofs of a sign-in by e-mail with a second factor", async () => {
+    const { json } = await post("/auth/login", { ...credentials, username: "bob" });
+    const headers = { authorization: `Bearer ${json.accessToken}` };
+    const enabled = await post("/api/mfa/enable", {}, headers);
+    const code = appCode(enabled.json.secret, Date.now());
+    const [backup] = (await post("/api/mfa/verify", { code }, headers)).json.backupCodes;
+    await post("/auth/login/mail", { email: "bob@example.com" });
+    const find = async () => (await client.sql("select message from internal.letters"))[0]?.message.values.token;
+    await expect.poll(find, { timeout: 30_000 }).toBeDefined();
+    const asked = await post("/auth/login/link", { token: await find() });
+    const { challenge } = asked.json.error;
+    await client.sql("delete from internal.sign_ins");
+    expect((await post("/auth/login", { challenge: challenge ?? asked.json.challenge, code: backup })).status).toBe(
+      200,
+    );
+    expect((await client.sql("select sign_in from internal.sign_ins"))[0]!.sign_in).toMatchObject({
+      method: "otp",
+      methods: ["totp", "otp"],
+      aal: 2,
+    });
+  });
+
+  test("that lacks a right is an internal error, and no attempt counts", async () => {
+    await client.sql(`
+      create function internal.broken(id bigint, sign_in jsonb) returns void language plpgsql as $$
+      begin perform from internal.suspensions; end $$;
+      grant execute on function internal.broken(bigint, jsonb) to auth_owner;
+      select auth.use_hook('after_sign_in', 'internal.broken(bigint, jsonb)');`);
+    expect((await post("/auth/login", credentials)).status).toBe(500);
+    await client.sql("select auth.use_hook('after_sign_in', null)");
+    expect((await post("/auth/login", credentials)).status).toBe(200);
+  });
+});
+
+describe("send_message", () => {
+  test("of docs/hooks.md takes its e-mails once, with all that a template may name, and the service sends the others", async () => {
+    await client.sql("delete from internal.letters");
+    await post("/auth/forgot", { email: "admin@example.com", returnTo: "/welcome" });
+    await expect.poll(() => client.sql("select from internal.letters"), { timeout: 30_000 }).toHaveLength(1);
+    const [{ message }] = (await client.sql("select message from internal.letters")) as [Record<string, any>];
+    expect(message).toMatchObject({
+      ...{ kind: "reset", to: "admin@example.com", userId: 3, language: "en", subject: "Reset your password" },
+      ...{
+        text: expect.stringContaining("60 minutes"),
+        html: expect.stringContaining("<html"),
+        returnTo: `${client.service().url}/welcome`,
+      },
+      values: { email: "admin@example.com", link: expect.stringContaining("/auth/link?token="), minutes: "60" },
+    });
+    expect(await client.sql("select from auth_private.mails where kind = 'reset'")).toEqual([]);
+    const { token } = linkIn({ text: message.text });
+    expect(message.values.token).toBe(token);
+    const changed = await post("/auth/reset", { token, password: "Another-Horse-9?" });
+    expect(changed.status).toBe(200);
+    // A notice, which the hook leaves to the service.
+    expect((await server.next("admin@example.com")).subject).toBe("Your password has changed");
+    expect(server.mails.filter(({ subject }) => subject === "Reset your password")).toEqual([]);
+  });
+
+  test("is tried again after an error, and what it had written is undone", async () => {
+    await client.sql("delete from internal.letters; alter table internal.letters add constraint closed check (false)");
+    await post("/auth/forgot", { email: "bob@example.com" });
+    const failed = () => client.sql("select last_error from graphile_worker.jobs where last_error like '%closed%'");
+    await expect.poll(failed, { timeout: 30_000 }).toHaveLength(1);
+    expect(await client.sql("select from auth_private.mails where kind = 'reset' and sent_at is null")).toHaveLength(1);
+    await client.sql("alter table internal.letters drop constraint closed");
+    await expect.poll(() => client.sql("select from internal.letters"), { timeout: 30_000 }).toHaveLength(1);
+  });
+});
