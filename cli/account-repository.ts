@@ -81,10 +81,9 @@ export class AccountRepository {
     return this.#rows(`
       select a.user_id::text as id, coalesce(a.username, '') as username, e.email, a.role,
         case when a.disabled_at is null then 'enabled' else 'disabled' end as state,
-        case when f.enabled_at is null then 'no' else 'yes' end as factor
+        case when auth_private.has_factor(a.user_id) then 'yes' else 'no' end as factor
       from auth_private.accounts as a
       join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
-      left join auth_private.factors as f on f.user_id = a.user_id
       order by a.user_id`);
   }
 

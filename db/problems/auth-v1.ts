@@ -17,6 +17,11 @@ export const AUTH_V1 = {
   ],
   "second factor not proved": [401, "MFA_REQUIRED", "AAL2 session is required to update the user when MFA is enabled."],
   "too many factors": [422, "RESOURCE_CONFLICT", "Maximum number of verified factors reached, unenroll to continue"],
+  "factor name taken": [
+    422,
+    "RESOURCE_CONFLICT",
+    'A factor with the friendly name "{name}" for this user already exists',
+  ],
   "factor needs the other": [403, "MFA_REQUIRED", "AAL2 required to enroll a new factor"],
   "factor removal needs a code": [422, "MFA_REQUIRED", "AAL2 required to unenroll verified factor"],
   "no such factor": [422, "RESOURCE_NOT_FOUND", "Factor not found"],

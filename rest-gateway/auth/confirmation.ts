@@ -57,10 +57,10 @@ export async function confirm(
   requirePassword(known, password, wrong.field);
   const confirmed =
     known.passwordHash === null ? bySignIn(auth, owner) : byPassword(auth, owner, password!, client, wrong);
-  const { account, factor } = await confirmed;
+  const { account, factors } = await confirmed;
   if (!account.hasFactor) return { account, code: null };
   if (code === null) throw problem("second factor needed");
-  return { account, code: await auth.secondFactor.read(account, { factor, code }, client.address) };
+  return { account, code: await auth.secondFactor.read(account, { factors, code }, client.address) };
 }
 
 /** Throws Problem if the account has a password and none is sent. */
@@ -72,8 +72,8 @@ export function requirePassword(
   if (passwordHash !== null && typeof password !== "string") throw missingPassword(field);
 }
 
-/** `factor` is the encrypted secret of the second factor, in hex. */
-type WithFactor = { readonly account: Account; readonly factor: string | null };
+/** `factors` are the encrypted secrets of the enabled second factors, in hex. */
+type WithFactors = { readonly account: Account; readonly factors: readonly string[] };
 
 async function byPassword(
   { passwords, throttle }: Auth,
@@ -81,16 +81,16 @@ async function byPassword(
   password: string,
   client: Client,
   wrong: WrongPassword,
-): Promise<WithFactor> {
+): Promise<WithFactors> {
   const login = await passwords.verify({ userId }, password, client, wrong);
   await throttle.settle(login.attempt, false);
   return login;
 }
 
-async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactor> {
+async function bySignIn(auth: Auth, owner: Owner): Promise<WithFactors> {
   if (!isRecent(auth, owner)) throw problem("recent sign-in required", { seconds: auth.settings.recentSignIn });
-  const [account, factor] = await Promise.all([accountOf(auth, owner), auth.factors.find(owner.id)]);
-  return { account, factor: factor?.secret ?? null };
+  const [account, factors] = await Promise.all([accountOf(auth, owner), auth.factors.list(owner.id)]);
+  return { account, factors: factors.flatMap(({ secret }) => secret ?? []) };
 }
 
 /** Rejects with Problem if the account has been deleted. */

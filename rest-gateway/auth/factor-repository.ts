@@ -3,11 +3,29 @@ import { type AuthFunctions, byteArray, bytes, time } from "./functions.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type { CodeLimits, CodeOutcome, CodeToTry } from "./throttle.ts";
 
-/** The encrypted secrets, in hex. */
-export type Factor = { readonly secret: string | null; readonly pending: string | null };
+/** A second factor that is enabled, or whose secret is pending: encrypted, in hex. */
+export type Factor = {
+  readonly id: string;
+  /** "" for the factor of `/api/mfa`. */
+  readonly name: string;
+  readonly secret: string | null;
+  readonly pending: string | null;
+};
 
-/** What enables a factor: its encrypted secret, the step of its first code, and the hashes of its backup codes. */
-export type NewFactor = { readonly pending: Buffer; readonly step: number; readonly codes: readonly Buffer[] };
+/** What enables a factor: its pending secret, the same encrypted with the current key, the step of its first code, and backup codes by their hashes. */
+export type NewFactor = {
+  readonly pending: Buffer;
+  readonly secret: Buffer;
+  readonly step: number;
+  readonly codes: readonly Buffer[];
+};
+
+/** One of several factors of an account: its name, and how many there may be. */
+export type NamedFactor = { readonly name: string; readonly max: number };
+
+export type BegunFactor =
+  | { readonly outcome: "begun"; readonly id: string }
+  | { readonly outcome: "enabled" | "taken" | "full" };
 
 /** Second factors, their backup codes and the codes that users send. */
 export class FactorRepository {
@@ -17,27 +35,35 @@ export class FactorRepository {
     this.#functions = functions;
   }
 
-  find(userId: string): Promise<Factor | null> {
-    return this.#functions.call("factor_of($1, $2::timestamptz)", [userId, this.#functions.now()]);
-  }
-
-  /** Returns false if a factor is enabled. Deletes the attempts at codes. */
-  begin(userId: string, pending: Buffer, until: number, name: string | null = null): Promise<boolean> {
-    const values = [userId, bytes(pending), time(until), name];
-    return this.#functions.call("begin_factor($1, $2::bytea, $3::timestamptz, $4)", values);
+  /** Oldest first. */
+  list(userId: string): Promise<readonly Factor[]> {
+    return this.#functions.call("factors_of($1, $2::timestamptz)", [userId, this.#functions.now()]);
   }
 
   /**
-   * Ends all sign-ins of the user except the given one. Returns false if `pending` has expired or was replaced, or the given
+   * Without `named`, it is the only factor: the outcome is "enabled" if there is one. The first factor deletes the attempts at
+   * codes.
+   */
+  begin(userId: string, pending: Buffer, until: number, named: NamedFactor | null): Promise<BegunFactor> {
+    const limit = [named?.name ?? null, named === null ? null : String(named.max)];
+    const values = [userId, bytes(pending), time(until), this.#functions.now(), ...limit];
+    return this.#functions.call(
+      "begin_factor($1, $2::bytea, $3::timestamptz, $4::timestamptz, $5, $6::integer)",
+      values,
+    );
+  }
+
+  /**
+   * The first factor ends all sign-ins of the user except the given one. Returns false if `pending` has expired or was replaced, or the given
    * sign-in has ended.
    */
   enable({ id, session }: CurrentSignIn, factor: NewFactor, address: string): Promise<boolean> {
-    const { pending, step, codes } = factor;
+    const { pending, secret, step, codes } = factor;
     const values = [
-      ...[id, session, bytes(pending), String(step), byteArray(codes)],
+      ...[id, session, bytes(pending), bytes(secret), String(step), byteArray(codes)],
       ...[address || null, this.#functions.now()],
     ];
-    const types = ["uuid", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
+    const types = ["uuid", "bytea", "bytea", "bigint", "bytea[]", "inet", "timestamptz"];
     return this.#functions.call(`enable_factor(${parametersOf(types)})`, values);
   }
 
@@ -54,8 +80,8 @@ export class FactorRepository {
     return this.#functions.call(`replace_backup_codes(${parametersOf(types)})`, values);
   }
 
-  /** Spends the code. Returns null while other attempts are undecided. */
-  disable({ id, passwordHash }: Account, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome | null> {
+  /** Spends the code, and removes its factor. Returns null while other attempts are undecided. */
+  disable({ id, passwordHash }: Account, code: CodeToTry, limits: CodeLimits): Promise<CodeOutcome<Disabled> | null> {
     const values = [id, passwordHash, this.#functions.code(code, limits), code.address || null, this.#functions.now()];
     return this.#functions.call(`disable_factor(${parametersOf(["text", "jsonb", "inet", "timestamptz"])})`, values);
   }
@@ -69,6 +95,9 @@ export class FactorRepository {
     ]);
   }
 }
+
+/** Whether another factor is still enabled. */
+export type Disabled = { readonly hasFactor: boolean };
 
 /** `$1, $2::text`, for a call with the id of a user and values of these types. */
 const parametersOf = (types: readonly string[]) => ["$1", ...types.map((type, i) => `$${i + 2}::${type}`)].join(", ");

@@ -14,7 +14,7 @@ import {
   requirePassword,
   requireRecentSignIn,
 } from "./confirmation.ts";
-import type { FactorRepository } from "./factor-repository.ts";
+import type { Disabled, Factor, FactorRepository } from "./factor-repository.ts";
 import { wrongCode } from "./problem.ts";
 import { type Call, currentSignInOf } from "./route.ts";
 import { type FactorKeys, newTotpSecret, stepOf, totpUri } from "./second-factor.ts";
@@ -24,6 +24,7 @@ import type { Client, CodeLimits, Throttle } from "./throttle.ts";
 const SCAN =
   "scan the QR code with an authenticator app, or type the secret into it; then send its code to /api/mfa/verify";
 const ENABLED = "the second factor is enabled: every login now requires a code";
+const STILL = "this second factor is disabled: another one is still enabled";
 const KEEP = "store these codes safely: they are not shown again, and each replaces a code of the app once";
 
 export async function enableFactor({ auth, request, client, signedIn }: Call<"account">) {
@@ -48,8 +49,8 @@ export async function renewBackupCodes(call: ConfirmedCall) {
 }
 
 export async function disableFactor(call: ConfirmedCall) {
-  await call.auth.enrolment.disable(await confirmed(call), call.client);
-  return { message: "the second factor is disabled" };
+  const { hasFactor } = await call.auth.enrolment.disable(await confirmed(call), call.client);
+  return { message: hasFactor ? STILL : "the second factor is disabled" };
 }
 
 /** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with Problem. */
@@ -84,12 +85,18 @@ type EnrolmentOptions = FactorKeys & {
 };
 
 /** A new secret as text, and as the URI for a QR code. */
-type Begun = { readonly secret: string; readonly uri: string };
+type Begun = { readonly id: string; readonly secret: string; readonly uri: string };
+
+/** Second factors per account, with pending ones. */
+export const MAX_FACTORS = 10;
+
+/** Why no enrolment begins. */
+const REFUSED = { enabled: "factor enabled", taken: "factor name taken", full: "too many factors" } as const;
 
 /** Milliseconds for which a secret waits for its first code. */
 const PENDING_FOR = 10 * 60 * 1000;
 
-/** Enables and disables the second factor of a user, and renews the backup codes. */
+/** Enables and disables the second factors of a user, and renews the backup codes. */
 export class Enrolment {
   readonly #options: EnrolmentOptions;
 
@@ -97,35 +104,43 @@ export class Enrolment {
     this.#options = options;
   }
 
-  /** Creates a pending secret. Rejects with Problem if a factor is enabled. */
+  /** Creates the pending secret of the only factor, or of one with a name. Rejects with the Problem of REFUSED. */
   async begin({ id, username }: Account, name: string | null = null): Promise<Begun> {
     const { factors, box, clock, issuer } = this.#options;
     const secret = newTotpSecret();
-    if (!(await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR, name))) throw problem("factor enabled");
-    return { secret, uri: totpUri(secret, issuer, username) };
+    const named = name === null ? null : { name, max: MAX_FACTORS };
+    const begun = await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR, named);
+    if (begun.outcome !== "begun") throw problem(REFUSED[begun.outcome], { name: name ?? "" });
+    return { id: begun.id, secret, uri: totpUri(secret, issuer, username) };
   }
 
   /**
-   * Enables the pending factor with its first code, and returns the backup codes, which cannot be read again. All other
-   * sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with Problem for a wrong code or if
+   * Enables the factor that is pending without a name with its first code, and returns the backup codes, which cannot be read
+   * again. All other sign-ins of the user end. The code is spent: a login no longer accepts it. Rejects with Problem for a wrong code or if
    * no factor is pending, and with Problem "too many attempts" or "busy".
    */
   async enable(signIn: CurrentSignIn, code: string, client: Client): Promise<readonly string[]> {
     const { codes, hashes } = this.#options.backupCodes.make(signIn.id);
-    if (await this.#enable(signIn, code, client, hashes)) return codes;
+    if (await this.#enable(signIn, ({ name }) => name === "", code, client, hashes)) return codes;
     throw wrongCode();
   }
 
-  /** The same without backup codes. Returns false for a wrong code. */
-  enableByCode(signIn: CurrentSignIn, code: string, client: Client): Promise<boolean> {
-    return this.#enable(signIn, code, client, []);
+  /** The same for any pending factor and without backup codes. Returns false for a wrong code. */
+  enableById(signIn: CurrentSignIn, factorId: string, code: string, client: Client): Promise<boolean> {
+    return this.#enable(signIn, ({ id }) => id === factorId, code, client, []);
   }
 
-  async #enable(signIn: CurrentSignIn, code: string, client: Client, codes: readonly Buffer[]): Promise<boolean> {
+  async #enable(
+    signIn: CurrentSignIn,
+    isMeant: (factor: Factor) => boolean,
+    code: string,
+    client: Client,
+    codes: readonly Buffer[],
+  ): Promise<boolean> {
     const { id } = signIn;
-    const { factors, throttle, clock } = this.#options;
+    const { factors, throttle, box, clock } = this.#options;
     const { address } = client;
-    const { pending, secret } = await this.#pendingOf(id);
+    const { pending, secret } = await this.#pendingOf(id, isMeant);
     const attempt = await throttle.reserveCode(id, client);
     const step = stepOf(secret, code, clock());
     if (step === null) {
@@ -133,7 +148,7 @@ export class Enrolment {
       return false;
     }
     await throttle.settle(attempt, false);
-    const factor = { pending: await this.#resealed(id, pending), step, codes };
+    const factor = { pending, secret: box.reseal(pending, id)!, step, codes };
     if (!(await factors.enable(signIn, factor, address))) throw problem("no factor pending");
     this.#options.forget(id);
     return true;
@@ -149,27 +164,23 @@ export class Enrolment {
     return codes;
   }
 
-  /** Spends the code and removes the factor. Rejects as requireAccepted does. */
-  async disable({ account, code }: Confirmed, client: Client): Promise<void> {
+  /** Spends the code and removes its factor. Rejects as requireAccepted does. */
+  async disable({ account, code }: Confirmed, client: Client): Promise<Disabled> {
     const { factors, throttle } = this.#options;
     if (code === null) throw problem("no factor enabled");
     const disable = (limits: CodeLimits) => factors.disable(account, code, limits);
-    requireAccepted(await throttle.spendCode(disable, client));
-  }
-
-  /** The pending secret, encrypted with the current key; it is stored again if it was encrypted with the previous one. */
-  async #resealed(userId: string, pending: Buffer): Promise<Buffer> {
-    const { factors, box, clock } = this.#options;
-    const resealed = box.reseal(pending, userId)!;
-    const isSame = resealed === pending || (await factors.begin(userId, resealed, clock() + PENDING_FOR));
-    if (!isSame) throw problem("factor enabled");
-    return resealed;
+    const tried = await throttle.spendCode(disable, client);
+    requireAccepted(tried);
+    return tried;
   }
 
   /** A pending secret that cannot be decrypted counts as missing: the user starts again. */
-  async #pendingOf(userId: string): Promise<{ readonly pending: Buffer; readonly secret: string }> {
+  async #pendingOf(
+    userId: string,
+    isMeant: (factor: Factor) => boolean,
+  ): Promise<{ readonly pending: Buffer; readonly secret: string }> {
     const { factors, box } = this.#options;
-    const found = (await factors.find(userId))?.pending ?? null;
+    const found = (await factors.list(userId)).find(isMeant)?.pending ?? null;
     const pending = found === null ? null : Buffer.from(found, "hex");
     const secret = pending && box.open(pending, userId);
     if (pending === null || secret === null) throw problem("no factor pending");

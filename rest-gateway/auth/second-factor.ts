@@ -56,26 +56,24 @@ export class SecondFactor {
     return outcome as "accepted" | "wrong" | "spent";
   }
 
-  /** Reads a code, which the database then compares and spends. Rejects with Problem if the secret cannot be decrypted. */
-  async read({ id }: Account, { factor, code }: SentCode, address: string): Promise<CodeToTry> {
-    const { backupCodes } = this.#options;
+  /** Reads a code, which the database then compares and spends. Rejects with Problem if a secret cannot be decrypted. */
+  async read({ id }: Account, { factors, code }: SentCode, address: string): Promise<CodeToTry> {
+    const { repository, backupCodes, box, clock } = this.#options;
     if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
-    const step = factor === null ? null : await this.#stepOf(id, factor, code, address);
-    return { secret: factor, step, hashes: [], address };
-  }
-
-  async #stepOf(userId: string, factor: string, code: string, address: string): Promise<number | null> {
-    const { repository, box, clock } = this.#options;
-    const secret = box.open(Buffer.from(factor, "hex"), userId);
-    if (secret !== null) return stepOf(secret, code, clock());
-    await repository.note({ event: "factor_unreadable", userId, address });
+    const opened = factors.map((factor) => ({ factor, secret: box.open(Buffer.from(factor, "hex"), id) }));
+    for (const { factor, secret } of opened) {
+      const step = secret === null ? null : stepOf(secret, code, clock());
+      if (step !== null) return { secret: factor, step, hashes: [], address };
+    }
+    if (opened.every(({ secret }) => secret !== null)) return { secret: null, step: null, hashes: [], address };
+    await repository.note({ event: "factor_unreadable", userId: id, address });
     throw factorUnreadable();
   }
 }
 
-/** A code that a user has sent. `factor` is the encrypted secret of the user, in hex. */
+/** A code that a user has sent. `factors` are the encrypted secrets whose codes are right, in hex. */
 type SentCode = {
-  readonly factor: string | null;
+  readonly factors: readonly string[];
   readonly code: string;
 };
 

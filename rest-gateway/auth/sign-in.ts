@@ -85,12 +85,12 @@ export class SignIn {
   async admitChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<AdmittedLogin> {
     const { throttle } = this.#options;
     const { id, userId, epoch, proof } = this.#verified(challenge);
-    const { account, factor, attempt } = await throttle.reserveLogin({ userId }, client);
+    const { account, factors, attempt } = await throttle.reserveLogin({ userId }, client);
     if (account === null || account.epoch !== epoch || !account.hasFactor || account.isDisabled) {
       await throttle.settle(attempt, false);
       throw problem("invalid challenge");
     }
-    await this.#tryCode({ account, factor, attempt }, code, client, id);
+    await this.#tryCode({ account, factors, attempt }, code, client, id);
     return { ...proof, account, attempt, address: client.address };
   }
 
@@ -120,8 +120,8 @@ export class SignIn {
   /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */
   async #tryCode(login: VerifiedLogin, code: string, client: Client, challenge: string | null): Promise<void> {
     const { throttle, secondFactor } = this.#options;
-    const { account, factor, attempt } = login;
-    const trial = secondFactor.tryCode(account, { factor, code }, challenge, client);
+    const { account, factors, attempt } = login;
+    const trial = secondFactor.tryCode(account, { factors, code }, challenge, client);
     const outcome = await throttle.guard(attempt, trial);
     if (outcome === "accepted") return;
     await throttle.settle(attempt, outcome === "wrong");

@@ -21,8 +21,8 @@ export type LoginLimits = Pick<Config, "loginAttempts" | "loginAttemptsPerAddres
 
 export type BegunLogin = {
   readonly account: Account | null;
-  /** The encrypted secret of the second factor, in hex. */
-  readonly factor: string | null;
+  /** The encrypted secrets of the enabled second factors, in hex. */
+  readonly factors: readonly string[];
   readonly attempt: Reservation;
 };
 
@@ -60,8 +60,8 @@ export type Client = {
 export type ReservedLogin = {
   /** Null for an unknown login. */
   readonly account: Account | null;
-  /** The encrypted secret of the second factor, in hex. */
-  readonly factor: string | null;
+  /** The encrypted secrets of the enabled second factors, in hex. */
+  readonly factors: readonly string[];
   readonly attempt: Attempt;
 };
 

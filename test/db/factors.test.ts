@@ -19,7 +19,7 @@ const callsOf =
 
 /** Without a sign-in that stays. */
 const enable = (call: Call, pending: Buffer = SEALED, step = 100, now = NOW) =>
-  call("enable_factor", USER, null, pending, step, CODES, null, now);
+  call("enable_factor", USER, null, pending, pending, step, CODES, null, now);
 
 const startTokens = (call: Call, byte: number) =>
   call("start_session", USER, 0, null, Buffer.alloc(32, byte), null, null, NOW, SOON, 10);
@@ -35,23 +35,27 @@ const sent = (code: { step: number } | { hash: Buffer }, secret = SEALED) => ({
 });
 const passwordHashOf = async (call: Call) => (await call("find_account", "ada")).passwordHash;
 
+/** Without a name and a maximum. */
+const begin = (call: Call, pending: Buffer = SEALED) => call("begin_factor", USER, pending, SOON, NOW);
+
 /** With a factor whose step 100 is spent. */
 async function enabled(call: Call): Promise<void> {
-  await call("begin_factor", USER, SEALED, SOON);
+  await begin(call);
   expect(await enable(call)).toBe(true);
 }
 
-test("factor_of returns null for a user without a factor", () =>
-  inTransaction(async (db) => expect(await callsOf(db)("factor_of", USER, NOW)).toBe(null)));
+const SECRET = SEALED.toString("hex");
+
+test("factors_of returns an empty array for a user without a factor", () =>
+  inTransaction(async (db) => expect(await callsOf(db)("factors_of", USER, NOW)).toEqual([])));
 
 test("begin_factor stores a pending secret until it expires, and replaces the previous one", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    expect(await call("begin_factor", USER, Buffer.from("first"), SOON)).toBe(true);
-    expect(await call("begin_factor", USER, SEALED, SOON)).toBe(true);
-    const pending = SEALED.toString("hex");
-    expect(await call("factor_of", USER, NOW)).toEqual({ secret: null, pending, lastStep: 0 });
-    expect(await call("factor_of", USER, SOON)).toEqual({ secret: null, pending: null, lastStep: 0 });
+    expect(await begin(call, Buffer.from("first"))).toMatchObject({ outcome: "begun" });
+    const { id } = await begin(call);
+    expect(await call("factors_of", USER, NOW)).toEqual([{ id, name: "", secret: null, pending: SECRET }]);
+    expect(await call("factors_of", USER, SOON)).toEqual([]);
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false });
   }));
 
@@ -59,11 +63,53 @@ test("enable_factor makes the pending secret the active one and uses up the step
   inTransaction(async (db) => {
     const call = callsOf(db);
     await enabled(call);
-    const secret = SEALED.toString("hex");
-    expect(await call("factor_of", USER, NOW)).toEqual({ secret, pending: null, lastStep: 100 });
+    expect(await call("factors_of", USER, NOW)).toMatchObject([{ secret: SECRET, pending: null }]);
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: true });
-    expect(await call("begin_factor", USER, Buffer.from("another"), SOON)).toBe(false);
+    expect(await call("accept_step", USER, SEALED, 100)).toBe(false);
+    expect(await begin(call, Buffer.from("another"))).toEqual({ outcome: "enabled" });
     expect(await enable(call, SEALED, 101)).toBe(false);
+  }));
+
+test("begin_factor with a name begins one of several, up to a number, and each name is there once", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    await enabled(call);
+    const named = (name: string, now = NOW) => call("begin_factor", USER, Buffer.from(name), SOON, now, name, 2);
+    expect(await named("")).toEqual({ outcome: "taken" });
+    expect(await named("phone")).toMatchObject({ outcome: "begun" });
+    expect(await named("phone")).toEqual({ outcome: "taken" });
+    expect(await named("tablet")).toEqual({ outcome: "full" });
+    // One that has expired no longer counts.
+    expect(await named("tablet", SOON)).toMatchObject({ outcome: "begun" });
+  }));
+
+test("a further factor keeps the sign-ins and backup codes, and spends its own steps", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    await enabled(call);
+    const { epoch } = await call("find_account", "ada");
+    const phone = Buffer.from("phone");
+    await call("begin_factor", USER, phone, SOON, NOW, "phone", 10);
+    expect(await call("enable_factor", USER, null, phone, phone, 90, [], null, NOW)).toBe(true);
+    expect(await call("find_account", "ada")).toMatchObject({ hasFactor: true, epoch });
+    expect(await call("accept_step", USER, phone, 91)).toBe(true);
+    expect(await call("accept_step", USER, SEALED, 91)).toBe(false);
+    expect(await call("use_backup_code", USER, CODES[0], NOW)).toBe(true);
+  }));
+
+test("disable_factor removes the factor whose code was sent, and the backup codes with the last one", () =>
+  inTransaction(async (db) => {
+    const call = callsOf(db);
+    await enabled(call);
+    const phone = Buffer.from("phone");
+    await call("begin_factor", USER, phone, SOON, NOW, "phone", 10);
+    await call("enable_factor", USER, null, phone, phone, 90, [], null, NOW);
+    const hash = await passwordHashOf(call);
+    const disable = (code: unknown) => call("disable_factor", USER, hash, code, null, NOW);
+    expect(await disable(sent({ step: 91 }, phone))).toEqual({ outcome: "accepted", hasFactor: true });
+    expect(await call("factors_of", USER, NOW)).toMatchObject([{ name: "", secret: SECRET }]);
+    expect(await disable(sent({ hash: CODES[0]! }))).toEqual({ outcome: "accepted", hasFactor: false });
+    expect(await db.owner.rows("select from auth_private.backup_codes")).toEqual([]);
   }));
 
 test.each<[string, Buffer, string]>([
@@ -72,7 +118,7 @@ test.each<[string, Buffer, string]>([
 ])("enable_factor does nothing for %s", (_what, pending, now) =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    await call("begin_factor", USER, SEALED, SOON);
+    await begin(call);
     expect(await enable(call, pending, 100, now)).toBe(false);
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false });
     expect(await db.owner.rows("select from auth_private.backup_codes")).toEqual([]);
@@ -84,16 +130,16 @@ test("accept_step accepts each step once, and no step before the last one", () =
     const call = callsOf(db);
     await enabled(call);
     const outcomes = [];
-    for (const step of [99, 100, 101, 101, 103, 102]) outcomes.push(await call("accept_step", USER, step));
+    for (const step of [99, 100, 101, 101, 103, 102]) outcomes.push(await call("accept_step", USER, SEALED, step));
     expect(outcomes).toEqual([false, false, true, false, true, false]);
   }));
 
 test("accept_step accepts no step while no factor is enabled", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
-    expect(await call("accept_step", USER, 100)).toBe(false);
-    await call("begin_factor", USER, SEALED, SOON);
-    expect(await call("accept_step", USER, 100)).toBe(false);
+    expect(await call("accept_step", USER, SEALED, 100)).toBe(false);
+    await begin(call);
+    expect(await call("accept_step", USER, SEALED, 100)).toBe(false);
   }));
 
 test("use_backup_code accepts each code of the user once", () =>
@@ -130,14 +176,14 @@ test("disable_factor needs a code that was not spent, and the password that was 
     const call = callsOf(db);
     const hash = await passwordHashOf(call);
     const disable = (code: unknown, of = hash) => call("disable_factor", USER, of, code, null, NOW);
-    await call("begin_factor", USER, SEALED, SOON);
+    await begin(call);
     expect(await disable(null)).toEqual({ outcome: "none" });
     await enabled(call);
     expect(await disable(null)).toEqual({ outcome: "missing" });
     expect(await disable(sent({ step: 101 }), "another hash")).toEqual({ outcome: "changed" });
     expect(await disable(sent({ step: 101 }, Buffer.from("another secret")))).toEqual({ outcome: "wrong" });
-    expect(await disable(sent({ step: 101 }))).toEqual({ outcome: "accepted" });
-    expect(await call("factor_of", USER, NOW)).toBe(null);
+    expect(await disable(sent({ step: 101 }))).toEqual({ outcome: "accepted", hasFactor: false });
+    expect(await call("factors_of", USER, NOW)).toEqual([]);
     expect(await db.owner.rows("select from auth_private.backup_codes")).toEqual([]);
     expect(await disable(sent({ step: 102 }))).toEqual({ outcome: "none" });
   }));
@@ -172,8 +218,9 @@ test("enable_factor ends all sign-ins of the user but the one that enables it", 
     const call = callsOf(db);
     const [own, other] = [await startTokens(call, 1), await startTokens(call, 2)];
     await startCookie(call, 3);
-    await call("begin_factor", USER, SEALED, SOON);
-    const enable = (session: string | null) => call("enable_factor", USER, session, SEALED, 100, CODES, null, NOW);
+    await begin(call);
+    const enable = (session: string | null) =>
+      call("enable_factor", USER, session, SEALED, SEALED, 100, CODES, null, NOW);
     expect(await enable(randomUUID())).toBe(false);
     expect(await enable(own)).toBe(true);
     expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ epoch: 1, kept: [own] });
@@ -191,8 +238,8 @@ test("enable_factor keeps the session that enables it, and a later end of all si
     const cookie = Buffer.alloc(32, 3);
     const tokens = await startTokens(call, 1);
     const session = await startCookie(call, 3);
-    await call("begin_factor", USER, SEALED, SOON);
-    expect(await call("enable_factor", USER, session, SEALED, 100, CODES, null, NOW)).toBe(true);
+    await begin(call);
+    expect(await call("enable_factor", USER, session, SEALED, SEALED, 100, CODES, null, NOW)).toBe(true);
     expect(await call("touch_session", cookie, NOW, "30 minutes")).toMatchObject({ account: { epoch: 1 } });
     expect(await call("account_state", USER, "2029-12-31T22:00:00Z")).toMatchObject({ kept: [session] });
     expect(tokens).not.toBe(session);
@@ -204,10 +251,10 @@ test("a sign-in that has ended enables no factor", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     const sessions = [await startTokens(call, 1), await startCookie(call, 3)];
-    await call("begin_factor", USER, SEALED, SOON);
+    await begin(call);
     await call("end_epoch", USER);
     for (const session of sessions)
-      expect(await call("enable_factor", USER, session, SEALED, 100, CODES, null, NOW)).toBe(false);
+      expect(await call("enable_factor", USER, session, SEALED, SEALED, 100, CODES, null, NOW)).toBe(false);
     expect(await call("find_account", "ada")).toMatchObject({ hasFactor: false, epoch: 1 });
   }));
 
@@ -215,7 +262,7 @@ test("reset_factor removes an enabled factor with its backup codes, and ends all
   inTransaction(async (db) => {
     const call = callsOf(db);
     const reset = () => db.owner.call("auth_private.reset_factor", USER);
-    await call("begin_factor", USER, SEALED, SOON);
+    await begin(call);
     expect(await reset()).toBe(false);
     await enabled(call);
     const { epoch } = await call("find_account", "ada");
@@ -229,7 +276,7 @@ test("a factor requires an account and is deleted with it", () =>
   inTransaction(async (db) => {
     const call = callsOf(db);
     const [dora] = await db.users("Dora");
-    await expect(call("begin_factor", dora!.id, SEALED, SOON)).rejects.toMatchObject({ code: "23503" });
+    await expect(call("begin_factor", dora!.id, SEALED, SOON, NOW)).rejects.toMatchObject({ code: "23503" });
     await enabled(call);
     await db.owner.rows("delete from auth_private.accounts where user_id = $1", USER);
     expect(await db.owner.rows("select from auth_private.factors")).toEqual([]);
@@ -248,7 +295,7 @@ test.each([
   "select * from auth_private.backup_codes",
   "delete from auth_private.factors",
   "update auth_private.factors set enabled_at = null",
-  "select auth_api.factor_of(1, now())",
+  "select auth_api.factors_of(1, now())",
   "select auth_api.disable_factor(1, '', null, null, now())",
   "select auth_private.reset_factor(1)",
   "select auth_api.use_backup_code(1, sha256('x'), now())",

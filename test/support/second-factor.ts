@@ -60,8 +60,8 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}): Fac
   };
   beforeEach(async () => {
     tokens.clear();
-    for (const table of ["auth_private.factors", "auth_private.attempts", "auth_private.security_events"])
-      await sql(`delete from ${table}`);
+    for (const table of ["factors", "backup_codes", "attempts", "security_events"])
+      await sql(`delete from auth_private.${table}`);
   });
   const api = async (request: string, { as, headers, body }: Sent = {}) => {
     if (as && !tokens.has(as)) tokens.set(as, await signIn(as));

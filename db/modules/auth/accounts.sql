@@ -1,3 +1,23 @@
+create or replace function auth_private.factor_secrets(user_id auth.user_id) returns json
+language sql stable set search_path = ''
+return (
+  select coalesce(json_agg(encode(f.secret, 'hex') order by f.enabled_at), '[]')
+  from auth_private.factors as f
+  where f.user_id = factor_secrets.user_id
+    and f.enabled_at is not null);
+
+comment on function auth_private.factor_secrets(auth.user_id) is
+  'The encrypted secrets of the enabled factors of a user, in hex.';
+
+create or replace function auth_private.has_factor(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.factors as f
+  where f.user_id = has_factor.user_id
+    and f.enabled_at is not null);
+
+comment on function auth_private.has_factor(auth.user_id) is 'Whether a second factor of a user is enabled.';
+
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.account_of(user_id auth.user_id) returns json
 language sql stable security definer set search_path = '' as $$
@@ -14,11 +34,10 @@ language sql stable security definer set search_path = '' as $$
     'passwordHash', a.password_hash,
     'isDisabled', a.disabled_at is not null,
     'epoch', a.epoch,
-    'hasFactor', coalesce(f.enabled_at is not null, false),
+    'hasFactor', auth_private.has_factor(a.user_id),
     'claims', auth_private.claims_of(a))
   from auth_private.accounts as a
   join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
-  left join auth_private.factors as f on f.user_id = a.user_id
   where a.user_id = account_of.user_id
 $$;
 

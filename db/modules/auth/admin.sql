@@ -104,17 +104,15 @@ end $$;
 comment on function auth_api.delete_account(auth.user_id, inet) is
   'For the service key: deletes an account with all that belongs to it. The user of the application stays.';
 
-create or replace function auth_api.reset_factors(user_id auth.user_id, address inet) returns void
+create or replace function auth_api.reset_factor(user_id auth.user_id, id uuid, address inet) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.operator', 'role service_role', true),
-    set_config('request.address', coalesce(host(reset_factors.address), ''), true);
-  if auth_private.reset_factor(reset_factors.user_id) then
-    perform auth_api.note_event('mfa_disabled', reset_factors.user_id, address, null, now());
+    set_config('request.address', coalesce(host(reset_factor.address), ''), true);
+  if auth_private.reset_factor(reset_factor.user_id, reset_factor.id) then
+    perform auth_api.note_event('mfa_disabled', reset_factor.user_id, address, null, now());
   end if;
-  delete from auth_private.factors as f
-  where f.user_id = reset_factors.user_id;
 end $$;
 
-comment on function auth_api.reset_factors(auth.user_id, inet) is
-  'For the service key: removes the second factor of a user, and ends all sign-ins if it was enabled.';
+comment on function auth_api.reset_factor(auth.user_id, uuid, inet) is
+  'For the service key: removes a second factor of a user, and ends all sign-ins if it was enabled.';

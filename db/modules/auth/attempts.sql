@@ -92,7 +92,6 @@ declare
   end;
   found_id constant auth.user_id := coalesce(begin_login.user_id, (account ->> 'id')::auth.user_id);
   reservation json;
-  secret bytea;
 begin
   reservation := auth_api.reserve_attempt(
     array(
@@ -111,17 +110,14 @@ begin
     perform auth_api.note_event('login_throttled', found_id, nullif(address, '')::inet, null, begin_login.now);
   end if;
 
-  select f.secret
-  into secret
-  from auth_private.factors as f
-  where f.user_id = found_id;
-  return json_build_object('account', account, 'factor', encode(secret, 'hex'), 'attempt', reservation);
+  return json_build_object(
+    'account', account, 'factors', auth_private.factor_secrets(found_id), 'attempt', reservation);
 end $$;
 
 comment on function
   auth_api.begin_login(text, auth.user_id, text, text[], integer[], integer[], timestamptz, interval) is $$
-Finds the account of a login, or of a user, and reserves an attempt for it in these networks: {account, factor,
-attempt}, where `factor` is the encrypted secret in hex and `attempt` is as reserve_attempt returns it. There is a
+Finds the account of a login, or of a user, and reserves an attempt for it in these networks: {account, factors,
+attempt}, where `factors` are the encrypted secrets in hex and `attempt` is as reserve_attempt returns it. There is a
 limit for each network: for attempts at this account, and at all accounts. An unknown login costs the same statements
 as a known one.
 $$;
@@ -196,10 +192,8 @@ begin
   if reservation is null or reservation ->> 'retryAfter' is not null then return reservation; end if;
 
   if sent ->> 'step' is not null then
-    perform from auth_private.factors as f
-    where f.user_id = try_code.user_id
-      and f.secret = decode(sent ->> 'secret', 'hex');
-    is_accepted := found and auth_api.accept_step(try_code.user_id, (sent ->> 'step')::bigint);
+    is_accepted := auth_api.accept_step(
+      try_code.user_id, decode(sent ->> 'secret', 'hex'), (sent ->> 'step')::bigint);
   else
     is_accepted := exists (
       select from jsonb_array_elements_text(sent -> 'hashes') as hash
@@ -230,10 +224,7 @@ $$;
 create or replace function auth_private.require_code(user_id auth.user_id, sent jsonb) returns json
 language plpgsql volatile set search_path = '' as $$
 begin
-  perform from auth_private.factors as f
-  where f.user_id = require_code.user_id
-    and f.enabled_at is not null;
-  if not found then return json_build_object('outcome', 'accepted'); end if;
+  if not auth_private.has_factor(require_code.user_id) then return json_build_object('outcome', 'accepted'); end if;
   if sent is null then return json_build_object('outcome', 'missing'); end if;
   return auth_api.try_code(require_code.user_id, sent, null);
 end $$;

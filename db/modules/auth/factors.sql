@@ -1,54 +1,84 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
-create or replace function auth_api.factor_of(user_id auth.user_id, now timestamptz) returns json
+create or replace function auth_api.factors_of(user_id auth.user_id, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
-  select json_build_object(
-    'secret', encode(f.secret, 'hex'),
-    'pending', case when f.pending_until > factor_of.now then encode(f.pending, 'hex') end,
-    'lastStep', f.last_step)
+  select coalesce(
+    json_agg(
+      json_build_object(
+        'id', f.id,
+        'name', f.friendly_name,
+        'secret', encode(f.secret, 'hex'),
+        'pending', encode(f.pending, 'hex'))
+      order by f.created_at, f.id),
+    '[]')
   from auth_private.factors as f
-  where f.user_id = factor_of.user_id
+  where f.user_id = factors_of.user_id
+    and (f.enabled_at is not null or f.pending_until > factors_of.now)
 $$;
 
-comment on function auth_api.factor_of(auth.user_id, timestamptz) is
-  'The second factor of a user: {secret, pending, lastStep}, secrets encrypted, in hex; null if there is none.';
+comment on function auth_api.factors_of(auth.user_id, timestamptz) is
+  'The second factors of a user, oldest first: [{id, name, secret, pending}], secrets encrypted, in hex.';
 
 create or replace function auth_api.begin_factor(
-  user_id auth.user_id, pending bytea, until timestamptz, friendly_name text default null)
-returns boolean
-language sql volatile security definer set search_path = '' as $$
-  with begun as (
-    insert into auth_private.factors as f (user_id, pending, pending_until, friendly_name)
-    values (begin_factor.user_id, begin_factor.pending, begin_factor.until, begin_factor.friendly_name)
-    on conflict (user_id) do update
-    set pending = excluded.pending,
-      pending_until = excluded.pending_until,
-      id = excluded.id,
-      friendly_name = excluded.friendly_name,
-      created_at = excluded.created_at
-    where f.enabled_at is null
-    returning f.user_id
-  ), forgotten as (
+  user_id auth.user_id, pending bytea, until timestamptz, now timestamptz,
+  friendly_name text default null, max integer default null)
+returns json
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  name constant text := coalesce(begin_factor.friendly_name, '');
+  is_first constant boolean := begin_factor.friendly_name is null;
+  has_enabled boolean;
+  new_id uuid;
+begin
+  -- Parallel enrolments count together.
+  perform from auth_private.accounts as a
+  where a.user_id = begin_factor.user_id
+  for no key update;
+
+  has_enabled := auth_private.has_factor(begin_factor.user_id);
+  if is_first and has_enabled then return json_build_object('outcome', 'enabled'); end if;
+
+  delete from auth_private.factors as f
+  where f.user_id = begin_factor.user_id
+    and f.enabled_at is null
+    and (f.pending_until <= begin_factor.now or is_first and f.friendly_name = name);
+  if exists (
+    select from auth_private.factors as f
+    where f.user_id = begin_factor.user_id
+      and f.friendly_name = name
+  ) then return json_build_object('outcome', 'taken'); end if;
+  if max <= (select count(*) from auth_private.factors as f where f.user_id = begin_factor.user_id) then
+    return json_build_object('outcome', 'full');
+  end if;
+
+  insert into auth_private.factors as f (user_id, friendly_name, pending, pending_until)
+  values (begin_factor.user_id, name, begin_factor.pending, begin_factor.until)
+  returning f.id into new_id;
+  if not has_enabled then
     -- Earlier attempts were at codes of another secret.
     delete from auth_private.attempts as a
-    using begun
-    where a.key = auth_private.attempt_key('factor', begun.user_id::text)
-  )
-  select exists (select from begun)
+    where a.key = auth_private.attempt_key('factor', begin_factor.user_id::text);
+  end if;
+  return json_build_object('outcome', 'begun', 'id', new_id);
+end $$;
+
+comment on function auth_api.begin_factor(auth.user_id, bytea, timestamptz, timestamptz, text, integer) is $$
+Begins an enrolment: {outcome, id}. Without a name, it is that of the only factor, in place of a pending one: the
+outcome is "enabled" if a factor is enabled. With a name, it is one of several: "taken" if a factor has the name, "full"
+if there are `max` factors. Otherwise it is "begun".
 $$;
 
-comment on function auth_api.begin_factor(auth.user_id, bytea, timestamptz, text) is
-  'Begins an enrolment in place of a pending one, and forgets attempts at codes; false if a factor is enabled.';
-
 create or replace function auth_api.enable_factor(
-  user_id auth.user_id, session uuid, pending bytea, step bigint, code_hashes bytea[],
+  user_id auth.user_id, session uuid, pending bytea, secret bytea, step bigint, code_hashes bytea[],
   address inet, now timestamptz)
 returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
+declare is_first boolean;
 begin
   if not auth_private.lock_sign_in(enable_factor.user_id, session) then return false; end if;
+  is_first := not auth_private.has_factor(enable_factor.user_id);
   -- The second of two parallel calls no longer finds a pending secret.
   update auth_private.factors as f
-  set secret = f.pending,
+  set secret = enable_factor.secret,
     pending = null,
     pending_until = null,
     enabled_at = enable_factor.now,
@@ -58,37 +88,43 @@ begin
     and f.pending_until > enable_factor.now;
   if not found then return false; end if;
 
-  perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
+  if is_first or code_hashes <> '{}' then
+    perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
+  end if;
   -- A password alone no longer signs the user in, so what was issued for one ends.
-  perform auth_private.end_other_sign_ins(enable_factor.user_id, session, enable_factor.now);
-  update auth_private.sessions as s
-  set methods = auth_private.methods_at('{totp}', enable_factor.now) || s.methods,
-    aal = 2
-  where s.id = enable_factor.session;
+  if is_first then
+    perform auth_private.end_other_sign_ins(enable_factor.user_id, session, enable_factor.now);
+    update auth_private.sessions as s
+    set methods = auth_private.methods_at('{totp}', enable_factor.now) || s.methods,
+      aal = 2
+    where s.id = enable_factor.session;
+  end if;
   perform auth_api.note_event('mfa_enabled', enable_factor.user_id, address, null, enable_factor.now);
   return true;
 end $$;
 
-comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bigint, bytea[], inet, timestamptz) is $$
-Enables a pending factor whose first code, of this step, was right, and ends all sign-ins of the user except the
-session that enables it. False if the factor is not pending, or that sign-in has ended.
+comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bytea, bigint, bytea[], inet, timestamptz) is $$
+Enables a pending factor whose first code, of this step, was right. The first factor of a user ends all sign-ins except
+the session that enables it. `secret` is the pending one, encrypted with the current key. False if the factor is not
+pending, or that sign-in has ended.
 $$;
 
-create or replace function auth_api.accept_step(user_id auth.user_id, step bigint) returns boolean
+create or replace function auth_api.accept_step(user_id auth.user_id, secret bytea, step bigint) returns boolean
 language sql volatile security definer set search_path = '' as $$
   with accepted as (
     update auth_private.factors as f
     set last_step = accept_step.step
     where f.user_id = accept_step.user_id
-      and f.enabled_at is not null
+      and f.secret = accept_step.secret
       and f.last_step < accept_step.step
     returning f.user_id
   )
   select exists (select from accepted)
 $$;
 
-comment on function auth_api.accept_step(auth.user_id, bigint) is
-  'Spends the code of a step; false if it, or a later one, was spent before.';
+comment on function auth_api.accept_step(auth.user_id, bytea, bigint) is $$
+Spends the code of a step of the factor with this secret; false if it, or a later one, was spent before.
+$$;
 
 create or replace function auth_api.use_backup_code(user_id auth.user_id, code_hash bytea, now timestamptz)
 returns boolean
@@ -126,11 +162,9 @@ begin
   if not auth_private.lock_account(confirm_factor_change.user_id, confirm_factor_change.password_hash) then
     return json_build_object('outcome', 'changed');
   end if;
-  if not exists (
-    select from auth_private.factors as f
-    where f.user_id = confirm_factor_change.user_id
-      and f.enabled_at is not null
-  ) then return json_build_object('outcome', 'none'); end if;
+  if not auth_private.has_factor(confirm_factor_change.user_id) then
+    return json_build_object('outcome', 'none');
+  end if;
   return auth_private.require_code(confirm_factor_change.user_id, sent);
 end $$;
 
@@ -157,6 +191,31 @@ end $$;
 comment on function auth_api.replace_backup_codes(auth.user_id, text, jsonb, bytea[], inet, timestamptz) is
   'Replaces the backup codes of a user: {outcome}, as confirm_factor_change.';
 
+create or replace function auth_private.delete_factors(user_id auth.user_id, ids uuid[]) returns boolean
+language plpgsql volatile set search_path = '' as $$
+declare enabled integer;
+begin
+  with deleted as (
+    delete from auth_private.factors as f
+    where f.user_id = delete_factors.user_id
+      and f.id = any (ids)
+    returning f.enabled_at
+  )
+  select count(d.enabled_at)
+  into enabled
+  from deleted as d;
+
+  delete from auth_private.backup_codes as c
+  where c.user_id = delete_factors.user_id
+    and not auth_private.has_factor(delete_factors.user_id);
+  return enabled > 0;
+end $$;
+
+comment on function auth_private.delete_factors(auth.user_id, uuid[]) is $$
+Deletes these factors of a user, and the backup codes with the last enabled one. False if none of them was enabled. The
+caller has locked the account.
+$$;
+
 create or replace function auth_api.disable_factor(
   user_id auth.user_id, password_hash text, sent jsonb, address inet, now timestamptz)
 returns json
@@ -166,38 +225,43 @@ declare
     disable_factor.user_id, disable_factor.password_hash, sent);
 begin
   if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
-  delete from auth_private.factors as f
-  where f.user_id = disable_factor.user_id;
+  perform auth_private.delete_factors(disable_factor.user_id, array(
+    select f.id
+    from auth_private.factors as f
+    where f.user_id = disable_factor.user_id
+      and f.enabled_at is not null
+    order by f.secret = decode(sent ->> 'secret', 'hex') desc nulls last, f.enabled_at
+    limit 1));
   perform auth_api.note_event('mfa_disabled', disable_factor.user_id, address, null, disable_factor.now);
-  return tried;
+  return json_build_object('outcome', 'accepted', 'hasFactor', auth_private.has_factor(disable_factor.user_id));
 end $$;
 
-comment on function auth_api.disable_factor(auth.user_id, text, jsonb, inet, timestamptz) is
-  'Removes the second factor of a user and its backup codes: {outcome}, as confirm_factor_change.';
+comment on function auth_api.disable_factor(auth.user_id, text, jsonb, inet, timestamptz) is $$
+Removes the second factor whose code was sent, or the oldest one for a backup code: {outcome, hasFactor}, as
+confirm_factor_change, and whether another one is enabled.
+$$;
 
-create or replace function auth_api.remove_factor(user_id auth.user_id, id uuid, address inet, now timestamptz)
+create or replace function auth_api.remove_factor(
+  user_id auth.user_id, session uuid, id uuid, address inet, now timestamptz)
 returns void
 language plpgsql volatile security definer set search_path = '' as $$
-declare was_enabled boolean;
 begin
-  perform from auth_private.accounts as a
-  where a.user_id = remove_factor.user_id
-  for no key update;
-
-  delete from auth_private.factors as f
-  where f.user_id = remove_factor.user_id
-    and f.id = remove_factor.id
-  returning f.enabled_at is not null into was_enabled;
-  if was_enabled is not true then return; end if;
+  if not auth_private.lock_sign_in(remove_factor.user_id, session)
+    or not auth_private.delete_factors(remove_factor.user_id, array[remove_factor.id])
+  then return; end if;
+  -- They may have proved the removed one.
   update auth_private.sessions as s
   set aal = 1
   where s.user_id = remove_factor.user_id
-    and s.aal = 2;
+    and s.aal = 2
+    and (s.id <> session or not auth_private.has_factor(remove_factor.user_id));
   perform auth_api.note_event('mfa_disabled', remove_factor.user_id, address, null, remove_factor.now);
 end $$;
 
-comment on function auth_api.remove_factor(auth.user_id, uuid, inet, timestamptz) is
-  'Removes a factor with its backup codes. The caller has verified that the session of the user has proved it.';
+comment on function auth_api.remove_factor(auth.user_id, uuid, uuid, inet, timestamptz) is $$
+Removes a factor. All sessions fall to aal1, except this one if another factor is enabled. The caller has verified that
+the session has proved a factor.
+$$;
 
 create or replace function auth_api.raise_session(
   user_id auth.user_id, session uuid, token_hash bytea, now timestamptz, expires_at timestamptz)
@@ -237,21 +301,23 @@ Records that a session has proved the second factor, and replaces its refresh to
 startedAt}. Null if it has ended.
 $$;
 
-create or replace function auth_private.reset_factor(user_id auth.user_id) returns boolean
+create or replace function auth_private.reset_factor(user_id auth.user_id, id uuid default null) returns boolean
 language plpgsql volatile set search_path = '' as $$
 begin
   perform from auth_private.accounts as a
   where a.user_id = reset_factor.user_id
   for no key update;
-  delete from auth_private.factors as f
-  where f.user_id = reset_factor.user_id
-    and f.enabled_at is not null;
-  if not found then return false; end if;
+  if not auth_private.delete_factors(reset_factor.user_id, array(
+    select f.id
+    from auth_private.factors as f
+    where f.user_id = reset_factor.user_id
+      and (reset_factor.id is null or f.id = reset_factor.id)))
+  then return false; end if;
   perform auth_private.end_other_sign_ins(reset_factor.user_id, null, now());
   return true;
 end $$;
 
-comment on function auth_private.reset_factor(auth.user_id) is $$
-For operators: removes a lost second factor without a code, and ends all sign-ins of the user. False if none was
-enabled.
+comment on function auth_private.reset_factor(auth.user_id, uuid) is $$
+For operators: removes a lost second factor, or all of a user, without a code, and ends all sign-ins of the user. False
+if none was enabled.
 $$;

@@ -55,15 +55,17 @@ create or replace trigger _610_notice after update on auth_private.accounts
 create or replace function auth_private.notify_factor() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
-  -- With the account, its e-mail is gone too.
-  perform auth_private.add_notice('factor-removed', old.user_id, null, '{}');
+  -- With the account, its e-mail is gone too. Several factors are one notice.
+  perform auth_private.add_notice('factor-removed', r.user_id, null, '{}')
+  from (select distinct f.user_id from removed as f where f.enabled_at is not null) as r;
   return null;
 end $$;
 
-comment on function auth_private.notify_factor() is 'Tells a user that the second factor is removed.';
+comment on function auth_private.notify_factor() is 'Tells users that a second factor is removed.';
 
 create or replace trigger _610_notice after delete on auth_private.factors
-  for each row when (old.enabled_at is not null) execute function auth_private.notify_factor();
+  referencing old table as removed
+  for each statement execute function auth_private.notify_factor();
 
 create or replace function auth_private.is_new_device(user_id auth.user_id, device text) returns boolean
 language sql stable set search_path = '' as $$

@@ -23,17 +23,16 @@ language sql stable security definer set search_path = '' as $$
     'email', t.email,
     'data', t.data,
     'account', auth_api.account_of(t.user_id),
-    'factor', encode(f.secret, 'hex'))
+    'factors', auth_private.factor_secrets(t.user_id))
   from auth_private.one_time_tokens as t
-  left join auth_private.factors as f on f.user_id = t.user_id
   where t.token_hash = read_token.token_hash
     and t.expires_at > read_token.now
     and (t.user_id is null or auth_private.account_of_token(t) is not null)
 $$;
 
 comment on function auth_api.read_token(bytea, timestamptz) is $$
-A token that is valid, which stays so: {kind, email, data, account, factor}, where `factor` is the encrypted secret of
-the second factor in hex. Null if there is none.
+A token that is valid, which stays so: {kind, email, data, account, factors}, where `factors` are the encrypted
+secrets of the second factors in hex. Null if there is none.
 $$;
 
 create or replace function auth_private.take_token(token_hash bytea, kind text, now timestamptz)

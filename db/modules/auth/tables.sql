@@ -99,26 +99,28 @@ comment on index auth_private.login_emails_email_key is 'email already registere
 comment on index auth_private.login_emails_skeleton_key is 'email already registered';
 comment on constraint login_emails_email_format on auth_private.login_emails is 'email must be a valid address';
 
--- The second factor of an account. The service encrypts secrets with a key that is not in this database.
+-- The second factors of accounts. The service encrypts secrets with a key that is not in this database.
 create table auth_private.factors (
-  user_id       auth.user_id primary key references auth_private.accounts on delete cascade,
+  id            uuid primary key default gen_random_uuid(),
+  user_id       auth.user_id not null references auth_private.accounts on delete cascade,
+  friendly_name text not null default '', -- as the user names it at /auth/v1; "" for the one of /api/mfa
   secret        bytea, -- null until it is enabled
   pending       bytea, -- null unless an enrolment is pending
   pending_until timestamptz,
   enabled_at    timestamptz, -- null until it is enabled
   last_step     bigint not null default 0, -- the last 30 s step whose code was accepted: a code is accepted once
-  id            uuid not null default gen_random_uuid(), -- another one for each enrolment
-  friendly_name text, -- as the user names it at /auth/v1
   created_at    timestamptz not null default now(),
 
   constraint factors_secret_known check ((secret is null) = (enabled_at is null)),
   constraint factors_pending_known check ((pending is null) = (pending_until is null)),
   constraint factors_friendly_name_length check (char_length(friendly_name) <= 100)
 );
+-- The factors of an account.
+create unique index factors_user_id_friendly_name_key on auth_private.factors (user_id, friendly_name);
 
--- Codes for users who have lost their app, as keyed hashes; each is valid once.
+-- Codes for users who have lost their app, as keyed hashes; each is valid once. They go with the last factor.
 create table auth_private.backup_codes (
-  user_id   auth.user_id not null references auth_private.factors on delete cascade,
+  user_id   auth.user_id not null references auth_private.accounts on delete cascade,
   code_hash bytea not null,
   used_at   timestamptz, -- null while it is valid
 
@@ -126,7 +128,7 @@ create table auth_private.backup_codes (
   constraint backup_codes_code_hash_length check (octet_length(code_hash) = 32)
 );
 
-comment on table auth_private.factors is 'The second factor of an account; secrets are encrypted.';
+comment on table auth_private.factors is 'The second factors of accounts; secrets are encrypted.';
 comment on table auth_private.backup_codes is 'Codes in place of a second factor, as keyed hashes.';
 
 -- Sign-ins of users: with refresh tokens, each of which replaced the one before, or with a cookie. Access tokens name

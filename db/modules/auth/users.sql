@@ -79,16 +79,19 @@ language sql stable security definer set search_path = '' as $$
       'identities', i.identities)
     || coalesce(
       (
-        select jsonb_build_object('factors', jsonb_build_array(jsonb_build_object(
+        select jsonb_build_object('factors', jsonb_agg(
+          jsonb_build_object(
             'id', f.id,
-            'friendly_name', coalesce(f.friendly_name, ''),
+            'friendly_name', f.friendly_name,
             'factor_type', 'totp',
             'status', case when f.enabled_at is null then 'unverified' else 'verified' end,
             'created_at', f.created_at,
-            'updated_at', coalesce(f.enabled_at, f.created_at))))
+            'updated_at', coalesce(f.enabled_at, f.created_at))
+          order by f.created_at, f.id))
         from auth_private.factors as f
         where f.user_id = a.user_id
           and (f.enabled_at is not null or f.pending_until > now())
+        having count(*) > 0
       ),
       '{}'))
   from auth_private.accounts as a

@@ -53,8 +53,8 @@ export type AcceptedInvitation = {
 export type Link = DueMail & {
   /** Null for an address without an account. */
   readonly account: Account | null;
-  /** The encrypted secret of the second factor, in hex. */
-  readonly factor: string | null;
+  /** The encrypted secrets of the enabled second factors, in hex. */
+  readonly factors: readonly string[];
 };
 
 /** E-mails that are due, and the tokens of their links. */

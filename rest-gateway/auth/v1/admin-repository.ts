@@ -59,7 +59,7 @@ export class AdminUsers {
     await this.#functions.call("delete_account($1, $2::inet)", [id, address || null]);
   }
 
-  async resetFactors(id: string, address: string): Promise<void> {
-    await this.#functions.call("reset_factors($1, $2::inet)", [id, address || null]);
+  async resetFactor(id: string, factorId: string, address: string): Promise<void> {
+    await this.#functions.call("reset_factor($1, $2::uuid, $3::inet)", [id, factorId, address || null]);
   }
 }

@@ -89,7 +89,7 @@ export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
   const { id, user } = await found(call);
   const factor = (user.factors ?? []).find((each) => each.id === String(request.params.factorId).toLowerCase());
   if (factor === undefined) throw problem("no such factor");
-  await auth.adminUsers.resetFactors(id, client.address);
+  await auth.adminUsers.resetFactor(id, factor.id, client.address);
   auth.forget(id);
   return factor;
 }

@@ -11,7 +11,7 @@ import type { PublicFactor } from "./repository.ts";
 import { issueSession, type SessionAnswer } from "./session.ts";
 import { requireRecent } from "./user.ts";
 
-// `/auth/v1/factors`: the second factor of a user, an authenticator app.
+// `/auth/v1/factors`: the second factors of a user, each an authenticator app with a name.
 
 /** Seconds in which the code of a challenge must be sent. */
 const CHALLENGE_SECONDS = 300;
@@ -22,17 +22,14 @@ export async function enrollFactor(call: AuthCall): Promise<object> {
   const signedIn = await signedInOf(call);
   const { factor_type: type, friendly_name: name } = await readAuthBody(request, auth.limits, FactorChange);
   if (type !== "totp") throw invalid("factor_type needs to be totp");
-  if (signedIn.account.hasFactor) {
-    throw problem(signedIn.aal === 2 ? "too many factors" : "factor needs the other");
-  }
+  if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
   // Otherwise a thief could lock the owner out with a factor of their own.
   requireRecent(auth, signedIn);
-  const { secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? null);
-  const factor = (await factorsOf(call, signedIn))[0]!;
+  const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "");
   // Loaded only here: it takes 7 MB.
   const { default: qrcode } = await import("qrcode");
   const code = await qrcode.toString(uri, { type: "svg" });
-  return { id: factor.id, type: "totp", friendly_name: name ?? "", totp: { qr_code: code, secret, uri } };
+  return { id, type: "totp", friendly_name: name ?? "", totp: { qr_code: code, secret, uri } };
 }
 
 /** `POST /factors/{id}/challenge` */
@@ -78,9 +75,9 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
 /** Enables a factor with its first code, or spends a code of an enabled one. */
 async function isRight({ auth, client }: AuthCall, signedIn: SignedIn, factor: PublicFactor, code: string) {
   const { userId: id, session, account } = signedIn;
-  if (factor.status === "unverified") return auth.enrolment.enableByCode({ id, session }, code, client);
-  const found = await auth.factors.find(id);
-  const outcome = await auth.secondFactor.tryCode(account, { factor: found?.secret ?? null, code }, null, client);
+  if (factor.status === "unverified") return auth.enrolment.enableById({ id, session }, factor.id, code, client);
+  const factors = (await auth.factors.list(id)).flatMap((each) => (each.id === factor.id && each.secret) || []);
+  const outcome = await auth.secondFactor.tryCode(account, { factors, code }, null, client);
   return outcome === "accepted";
 }
 
@@ -93,13 +90,9 @@ export async function unenrollFactor(call: AuthCall): Promise<object> {
     if (signedIn.aal === 1) throw problem("factor removal needs a code");
     requireRecent(auth, signedIn);
   }
-  await auth.publicUsers.removeFactor(signedIn.userId, factor.id, client.address);
+  await auth.publicUsers.removeFactor(signedIn, factor.id, client.address);
   auth.forget(signedIn.userId);
   return { id: factor.id };
-}
-
-async function factorsOf({ auth }: AuthCall, { userId }: SignedIn): Promise<readonly PublicFactor[]> {
-  return (await auth.publicUsers.find(userId))?.factors ?? [];
 }
 
 /** The factor in the path. Rejects with Problem if it is not one of the user. */

@@ -42,6 +42,7 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "reauthentication needed": ["reauthentication_needed"],
   "second factor not proved": ["insufficient_aal"],
   "too many factors": ["too_many_enrolled_mfa_factors"],
+  "factor name taken": ["mfa_factor_name_conflict"],
   "factor needs the other": ["insufficient_aal"],
   "factor removal needs a code": ["insufficient_aal"],
   "no such factor": ["mfa_factor_not_found"],

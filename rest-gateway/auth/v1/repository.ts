@@ -59,9 +59,13 @@ export class PublicUsers {
     return this.#functions.call("raise_session($1, $2::uuid, $3::bytea, $4::timestamptz, $5::timestamptz)", values);
   }
 
-  async removeFactor(userId: string, id: string, address: string): Promise<void> {
-    const values = [userId, id, address || null, this.#functions.now()];
-    await this.#functions.call("remove_factor($1, $2::uuid, $3::inet, $4::timestamptz)", values);
+  async removeFactor(
+    { userId, session }: { readonly userId: string; readonly session: string },
+    id: string,
+    address: string,
+  ): Promise<void> {
+    const values = [userId, session, id, address || null, this.#functions.now()];
+    await this.#functions.call("remove_factor($1, $2::uuid, $3::uuid, $4::inet, $5::timestamptz)", values);
   }
 
   /** Changes the metadata that the user writes; null deletes a key. Returns false if it would have more than `max` bytes. */

@@ -53,7 +53,7 @@ const nextCode = () => appCode(ada.secret, now + 60_000);
 
 test("the database stores neither secrets nor backup codes in plain text", async () => {
   const { rows } = await database.owner.query(
-    "select to_jsonb(f)::text || coalesce(string_agg(to_jsonb(c)::text, ''), '') as text from auth_private.factors as f left join auth_private.backup_codes as c using (user_id) group by f.user_id",
+    "select to_jsonb(f)::text || coalesce(string_agg(to_jsonb(c)::text, ''), '') as text from auth_private.factors as f left join auth_private.backup_codes as c using (user_id) group by f.id",
   );
   expect(rows).toHaveLength(2);
   const stored = rows.map(({ text }) => text).join();

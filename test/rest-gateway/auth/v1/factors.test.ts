@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { MAX_FACTORS } from "../../../../rest-gateway/auth/mfa.ts";
 import { appCode } from "../../../support/totp.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
@@ -122,12 +123,84 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.mfa", (ki
     ]);
   });
 
-  test("enrols only with a recent sign-in, and one factor", async () => {
-    const { own } = await enrolled();
-    expect(failureOf(await own.auth.mfa.enroll({ factorType: "totp" }))).toEqual([
-      422,
-      "too_many_enrolled_mfa_factors",
+  test("enrols several factors, each with its own name, and a code of each signs in", async () => {
+    const { own, email, id: phone, code } = await enrolled();
+    const taken = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "phone" });
+    expect(failureOf(taken)).toEqual([422, "mfa_factor_name_conflict"]);
+    expect(taken.error!.message).toBe('A factor with the friendly name "phone" for this user already exists');
+    const { data } = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" });
+    const { id: tablet, totp } = data as { id: string; totp: { secret: string } };
+    const verified = await own.auth.mfa.challengeAndVerify({ factorId: tablet, code: appCode(totp.secret, now) });
+    expect(verified.error).toBeNull();
+    expect((await own.auth.mfa.listFactors()).data!.totp).toEqual([
+      expect.objectContaining({ id: phone, friendly_name: "phone", status: "verified" }),
+      expect.objectContaining({ id: tablet, friendly_name: "tablet", status: "verified" }),
     ]);
+    now += MINUTE;
+    // A code belongs to the factor that the client names.
+    const again = client();
+    await again.auth.signInWithPassword({ email, password: PASSWORD });
+    const tabletCode = appCode(totp.secret, now);
+    expect(failureOf(await again.auth.mfa.challengeAndVerify({ factorId: phone, code: tabletCode }))).toEqual([
+      422,
+      "mfa_verification_failed",
+    ]);
+    expect((await again.auth.mfa.challengeAndVerify({ factorId: tablet, code: tabletCode })).error).toBeNull();
+    // The routes of this service have no names: a code of any factor is accepted.
+    for (const each of [code(), appCode(totp.secret, now + MINUTE / 2)]) {
+      const body = { username: email, password: PASSWORD, code: each };
+      expect((await send("POST /auth/login", { body })).status).toBe(200);
+    }
+  });
+
+  test("enrols at most ten factors", async () => {
+    const { own } = await enrolled();
+    for (let i = 2; i <= MAX_FACTORS; i++)
+      expect((await own.auth.mfa.enroll({ factorType: "totp", friendlyName: `app ${i}` })).error).toBeNull();
+    expect(MAX_FACTORS).toBe(10);
+    const last = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "one more" });
+    expect(failureOf(last)).toEqual([422, "too_many_enrolled_mfa_factors"]);
+  });
+
+  test("one of two factors can be unenrolled: the session stays, the others have to send a code again", async () => {
+    const { own, email, id: phone, code } = await enrolled();
+    const other = client();
+    await other.auth.signInWithPassword({ email, password: PASSWORD });
+    await other.auth.mfa.challengeAndVerify({ factorId: phone, code: code() });
+    now += MINUTE;
+    const { data } = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" });
+    const { id: tablet, totp } = data as { id: string; totp: { secret: string } };
+    await own.auth.mfa.challengeAndVerify({ factorId: tablet, code: appCode(totp.secret, now) });
+    // A further factor ends no session.
+    expect((await other.auth.refreshSession()).error).toBeNull();
+    expect(claimsOf(await tokenOf(other)).aal).toBe("aal2");
+
+    expect((await own.auth.mfa.unenroll({ factorId: phone })).data).toEqual({ id: phone });
+    for (const each of [own, other]) await each.auth.refreshSession();
+    expect(claimsOf(await tokenOf(own))).toMatchObject({ aal: "aal2", role: "authenticated" });
+    expect(claimsOf(await tokenOf(other))).toMatchObject({ aal: "aal1", role: "anon" });
+  });
+
+  test("/api/mfa manages one factor, and keeps the others", async () => {
+    const { own, id: phone, code } = await enrolled();
+    const token = await tokenOf(own);
+    expect((await send("POST /api/mfa/enable", { token })).status).toBe(409);
+    const { data } = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" });
+    const { id: tablet, totp } = data as { id: string; totp: { secret: string } };
+    await own.auth.mfa.challengeAndVerify({ factorId: tablet, code: appCode(totp.secret, now) });
+    const disable = (each: string) =>
+      send("POST /api/mfa/disable", { token, body: { password: PASSWORD, code: each } });
+    expect((await disable(code())).json).toEqual({
+      message: "this second factor is disabled: another one is still enabled",
+    });
+    expect((await own.auth.mfa.listFactors()).data!.all.map(({ id }) => id)).toEqual([tablet]);
+    expect(phone).not.toBe(tablet);
+    now += MINUTE;
+    expect((await disable(appCode(totp.secret, now))).json).toEqual({ message: "the second factor is disabled" });
+    expect((await own.auth.mfa.listFactors()).data!.all).toEqual([]);
+  });
+
+  test("enrols only with a recent sign-in", async () => {
     const { client: old } = await newUser();
     now += 11 * MINUTE;
     expect(failureOf(await old.auth.mfa.enroll({ factorType: "totp" }))).toEqual([400, "reauthentication_needed"]);
@@ -135,17 +208,21 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.mfa", (ki
     expect(failureOf(await old.auth.mfa.enroll(phone))).toEqual([400, "validation_failed"]);
   });
 
-  test("an unverified factor is no second factor, and is replaced by the next one", async () => {
+  test("an unverified factor is no second factor, keeps its name, and expires after ten minutes", async () => {
     const { client: own, email } = await newUser();
-    const first = (await own.auth.mfa.enroll({ factorType: "totp" })).data!.id;
     const second = (await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" })).data!.id;
-    expect(failureOf(await own.auth.mfa.challenge({ factorId: first }))).toEqual([422, "mfa_factor_not_found"]);
+    const taken = await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" });
+    expect(failureOf(taken)).toEqual([422, "mfa_factor_name_conflict"]);
     expect((await own.auth.mfa.listFactors()).data!.all.map(({ id }) => id)).toEqual([second]);
     const again = client();
     await again.auth.signInWithPassword({ email, password: PASSWORD });
     expect(claimsOf(await tokenOf(again)).role).toBe("authenticated");
     expect((await own.auth.mfa.unenroll({ factorId: second })).data).toEqual({ id: second });
     expect((await own.auth.mfa.listFactors()).data!.all).toEqual([]);
+
+    await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" });
+    now += 10 * MINUTE;
+    expect((await own.auth.mfa.enroll({ factorType: "totp", friendlyName: "tablet" })).error).toBeNull();
   });
 
   test("unenrols only with aal2 and a recent sign-in; then the password is enough", async () => {
