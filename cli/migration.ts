@@ -43,11 +43,16 @@ Tries and commits migrations. db/migrations/current.sql is the migration that yo
                                             the same although it breaks clients; CHANGELOG.md gets the reason
   ${COMMAND} migrate uncommit                  move the latest migration back to current.sql
   ${COMMAND} migrate check                     check that db/schema/ and the migrations create the same database
+  ${COMMAND} migrate check --database          check that the database is what its migrations have made, object by object
+  ${COMMAND} migrate check --database --json   the same as JSON
   ${COMMAND} migrate status                    show what the database has, and what a start would run
   ${COMMAND} migrate --help                    show this help
 
-apply, uncommit and status use the database of the service: DATABASE_URL, or the embedded database while the service runs.
-commit and check need no running database: they use a temporary one.
+apply, uncommit, status and check --database use the database of the service: DATABASE_URL, or the embedded database while the
+service runs. commit and check need no running database: they use a temporary one.
+
+check --database runs on a temporary database what has run on yours, and names each object that is missing, changed or extra, of the
+application and of the modules of the service. Yours is only read. The exit code is 1 if there is any.
 
 commit judges each statement, and what changes for clients of GraphQL and REST, by role. It refuses a migration that loses data,
 that makes instances of the previous version fail, or that breaks clients; otherwise it warns. A comment before a statement accepts
@@ -165,8 +170,11 @@ export const appliedText = (left: number): string =>
     ? `db/migrations/current.sql has nothing new: all of it has run on this database. ${COMMAND} migrate apply --again runs it again.\n`
     : `db/migrations/current.sql has been applied. When it is complete, run ${COMMAND} migrate commit "what it does".\n`;
 
-/** Compares `db/schema/` with the committed migrations. */
-async function check(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
+/** Compares `db/schema/` with the committed migrations, or a database with what they make. */
+async function check(args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
+  if (args.includes("--database"))
+    return (await import("./migration-drift.ts")).checkDatabase(args, { startScratch, ...options });
+  if (args.length > 0) throw new CommandError(2, `${args[0]} is no option of check; see ${COMMAND} migrate --help`);
   const installation = await installationOf(options);
   const { folder } = installation;
   const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>

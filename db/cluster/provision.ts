@@ -31,6 +31,9 @@ const MEMBER_OF: Record<Kind, readonly string[]> = {
 
 const KINDS = Object.keys(MEMBER_OF) as Kind[];
 
+/** The names of all logins of a database. */
+export const loginNames = (database: string): readonly string[] => KINDS.map((kind) => loginName(database, kind));
+
 /**
  * Creates the login roles of this database, or updates their passwords, and returns their connection strings.
  * Roles belong to the whole server, so their names begin with the database's name. Passwords are derived from `secret`.
@@ -72,7 +75,7 @@ export async function findLogins(
 ): Promise<{ readonly logins: Logins; readonly missing: readonly string[] }> {
   return withClient(ownerUrl, async (client) => {
     const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
-    const names = KINDS.map((kind) => loginName(here[0]!.name, kind));
+    const names = loginNames(here[0]!.name);
     const { rows } = await client.query<{ name: string }>(
       "select name from unnest($1::text[]) as name where not exists (select from pg_roles where rolname = name) order by name",
       [names],

@@ -24,6 +24,16 @@ export async function hasTried(client: pg.ClientBase): Promise<boolean> {
   return rows[0].found && (await readTried(client)).length > 0;
 }
 
+/** Those of the statements that this database has run since its last commit. */
+export async function triedOf(
+  client: pg.ClientBase,
+  statements: readonly SqlStatement[],
+): Promise<readonly SqlStatement[]> {
+  if (!(await hasTried(client))) return [];
+  const tried = new Set(await readTried(client));
+  return statements.filter((statement) => tried.has(hashOf(statement)));
+}
+
 async function readTried(client: pg.ClientBase): Promise<readonly string[]> {
   const { rows } = await client.query<{ hash: string }>(
     "select hash from content_service.tried_statements order by place",
