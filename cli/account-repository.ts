@@ -79,11 +79,11 @@ export class AccountRepository {
 
   list(): Promise<AccountRow[]> {
     return this.#rows(`
-      select a.user_id::text as id, coalesce(a.username, '') as username, e.email, a.role,
+      select a.user_id::text as id, coalesce(a.username, '') as username, coalesce(e.email, '') as email, a.role,
         case when a.disabled_at is null then 'enabled' else 'disabled' end as state,
         case when auth_private.has_factor(a.user_id) then 'yes' else 'no' end as factor
       from auth_private.accounts as a
-      join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+      left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
       order by a.user_id`);
   }
 

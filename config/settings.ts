@@ -362,6 +362,11 @@ export const SETTINGS = {
     "open",
     "Who may create users. open: everyone. invite: administrators, the service key, npx content-service user, and whoever has an invitation (POST /auth/invitations). off: the same without invitations.",
   ),
+  ANONYMOUS_USERS: setting(
+    oneOf("off", "on"),
+    "off",
+    "on: with SIGNUP=open, clients of /auth/v1 may create users without an e-mail (signInAnonymously), who may add one later. Their tokens have the claim is_anonymous.",
+  ),
   EMAIL_CONFIRM: setting(
     oneOf("off", "required"),
     "off",

@@ -32,5 +32,11 @@ export const AUTH_V1 = {
   "no such user": [404, "RESOURCE_NOT_FOUND", "User not found"],
   "metadata of administrators": [403, "PERMISSION_DENIED", "Updating app_metadata requires admin privileges"],
   "phones off": [400, "VALIDATION_ERROR", "Phone numbers are not supported"],
+  "password without e-mail": [
+    422,
+    "VALIDATION_ERROR",
+    "Updating password of an anonymous user without an email or phone is not allowed",
+  ],
+  "anonymous user": [403, "PERMISSION_DENIED", "Anonymous user not allowed to perform these actions"],
   "anonymous users off": [422, "VALIDATION_ERROR", "Anonymous sign-ins are disabled"],
 } as const satisfies Readonly<Record<string, Row>>;

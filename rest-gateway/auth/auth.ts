@@ -16,7 +16,7 @@ import type { Verifier } from "../../identity/verified-tokens.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
 import { AuthFunctions } from "./functions.ts";
-import { Housekeeping } from "./housekeeping.ts";
+import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
@@ -60,6 +60,7 @@ export type AuthSettings = FactorSettings &
     | "userMetadataBytes"
     | "jwtAud"
     | "mfaAal1"
+    | "anonymousUsers"
     | "bodyLimit"
     | "jsonMaxDepth"
   >;
@@ -181,7 +182,9 @@ export function createAuth({
     eventSeconds: auditRetention,
     emailSeconds: emailReservation,
   };
-  const purge = async () => void (await Promise.all([repository.purge(retention), mail.purge()]));
+  const purge = async () => {
+    await Promise.all([repository.purge(retention), repository.purgeAnonymous(ANONYMOUS_SECONDS), mail.purge()]);
+  };
   const housekeeping = new Housekeeping({ purge, onError });
   const keyUses = new KeyUses({ write: (ids) => keys.use(ids), onError });
   const onKeyUsed = (id: string) => keyUses.add(id);

@@ -1,11 +1,13 @@
 const HOUR = 3_600_000;
+/** Seconds after the end of its last session, which nothing can start again, until an anonymous account is deleted: 30 days. */
+export const ANONYMOUS_SECONDS = 30 * 24 * 3600;
 
 export type HousekeepingOptions = {
   purge(): Promise<void>;
   onError(error: unknown): void;
 };
 
-/** Deletes expired attempts, tokens, sessions, e-mails, reservations of e-mails and security events at start and every hour. */
+/** Deletes expired attempts, tokens, sessions, e-mails, reservations, anonymous accounts and security events at start and every hour. */
 export class Housekeeping {
   readonly #options: HousekeepingOptions;
   #timer: NodeJS.Timeout | undefined;

@@ -90,6 +90,13 @@ export class AuthRepository {
     return id === null ? null : String(id);
   }
 
+  /** Creates a user with an anonymous account, and returns the id of the user. Rejects with the errors of the database. */
+  async registerAnonymous(name: string, metadata: object, address: string): Promise<string> {
+    const values = [name, JSON.stringify(metadata), address || null, this.#functions.now()];
+    const call = "register_anonymous($1, $2::jsonb, $3::inet, $4::timestamptz)";
+    return String(await this.#functions.call<string | number>(call, values));
+  }
+
   /** The account that signs in with this username or e-mail. */
   findAccount(login: string): Promise<Account | null> {
     return this.#functions.call("find_account($1)", [login]);
@@ -194,6 +201,12 @@ export class AuthRepository {
   async purge({ attemptSeconds, eventSeconds, emailSeconds }: Retention): Promise<void> {
     const values = [this.#functions.now(), seconds(attemptSeconds), seconds(eventSeconds), seconds(emailSeconds)];
     await this.#functions.call("purge($1::timestamptz, $2::interval, $3::interval, $4::interval)", values);
+  }
+
+  /** Deletes anonymous accounts whose last session ended longer ago than this many seconds. */
+  async purgeAnonymous(unused: number): Promise<void> {
+    const values = [this.#functions.now(), seconds(unused)];
+    await this.#functions.call("purge_anonymous($1::timestamptz, $2::interval)", values);
   }
 }
 

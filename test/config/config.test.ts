@@ -40,6 +40,7 @@ test("without settings the service uses an embedded database with demo data and 
   expect(readConfig({})).toEqual({
     advisor: true,
     advisorAccepted: "",
+    anonymousUsers: "off",
     settingsFile: "",
     metrics: true,
     metricsMaxOperations: 100,
@@ -272,7 +273,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 102 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(102));
+test("there are at most 103 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(103));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);

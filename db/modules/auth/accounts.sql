@@ -24,9 +24,9 @@ language sql stable security definer set search_path = '' as $$
   select json_build_object(
     'id', a.user_id::text,
     'userId', a.user_id,
-    'username', coalesce(a.username, e.email),
+    'username', coalesce(a.username, e.email, a.name),
     'name', a.name,
-    'email', e.email,
+    'email', coalesce(e.email, ''),
     'emailConfirmedAt', a.email_confirmed_at,
     'mustConfirm', a.must_confirm and a.email_confirmed_at is null,
     'role', a.role,
@@ -37,15 +37,15 @@ language sql stable security definer set search_path = '' as $$
     'hasFactor', auth_private.has_factor(a.user_id),
     'claims', auth_private.claims_of(a))
   from auth_private.accounts as a
-  join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+  left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
   where a.user_id = account_of.user_id
 $$;
 
 comment on function auth_api.account_of(auth.user_id) is $$
 The account of a user: {id, userId, username, name, email, emailConfirmedAt, mustConfirm, role, permissions,
 passwordHash, isDisabled, epoch, hasFactor, claims}; null if the user has none. `id` is a text, `userId` a JSON value of
-its type. The e-mail is the one that the account signs in with, and the username if it has no other. The claims are
-those that the application adds; null without the hook.
+its type. The e-mail is the one that the account signs in with, "" if it has none, and the username if it has no other.
+The claims are those that the application adds; null without the hook.
 $$;
 
 create or replace function auth_api.find_account(login text) returns json
@@ -258,6 +258,36 @@ comment on function auth_api.register(jsonb, text, text, text, text, jsonb, bool
 Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id. Raises CS403
 unless SIGNUP=open or an operator adds the user. With EMAIL_CONFIRM=required, an e-mail to confirm the address is added;
 if the address is taken, its owner hears of that, and the result is null. `mail` is the data of these e-mails.
+$$;
+
+create or replace function auth_api.register_anonymous(
+  name text, user_metadata jsonb, address inet, now timestamptz)
+returns auth.user_id
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  -- The application's users may need an e-mail. No mail server has this domain: RFC 2606.
+  email constant text := gen_random_uuid() || '@anonymous.invalid';
+  accepted jsonb;
+  new_id auth.user_id;
+begin
+  perform auth_private.require_open_sign_up();
+  accepted := auth_private.before_sign_up(jsonb_build_object('name', register_anonymous.name, 'email', email));
+  new_id := auth_private.new_user(accepted);
+  insert into auth_private.accounts (user_id, public_id, name, user_metadata, is_anonymous)
+  values (
+    new_id,
+    auth_private.new_public_id(new_id),
+    coalesce(accepted ->> 'name', register_anonymous.name),
+    register_anonymous.user_metadata,
+    true);
+  perform auth_private.after_sign_up(new_id, accepted);
+  perform auth_api.note_event('registered', new_id, address, '{"by": "anonymous"}', register_anonymous.now);
+  return new_id;
+end $$;
+
+comment on function auth_api.register_anonymous(text, jsonb, inet, timestamptz) is $$
+Creates a user with an anonymous account, which has no e-mail and no password, and returns the id. The hooks get an
+e-mail that belongs to nobody. Raises CS403 unless SIGNUP=open.
 $$;
 
 create or replace function auth_private.mark_update() returns trigger

@@ -263,5 +263,21 @@ language sql volatile security definer set search_path = '' as $$
   where e.at < purge.now - event_retention;
 $$;
 
+create or replace function auth_api.purge_anonymous(now timestamptz, unused interval) returns void
+language sql volatile security definer set search_path = '' as $$
+  delete from auth_private.accounts as a
+  where a.is_anonymous
+    and a.created_at < purge_anonymous.now - unused
+    and not exists (
+      select from auth_private.sessions as s
+      where s.user_id = a.user_id
+        and s.epoch = a.epoch
+        and s.revoked_at is null
+        and s.expires_at > purge_anonymous.now - unused)
+$$;
+
+comment on function auth_api.purge_anonymous(timestamptz, interval) is
+  'Deletes anonymous accounts whose last session ended longer ago. The users of the application stay.';
+
 comment on function auth_api.purge(timestamptz, interval, interval, interval) is
   'Deletes expired attempts, tokens, one-time values, sessions, keys, reservations of e-mails and security events.';

@@ -190,23 +190,26 @@ create or replace function auth_private.claims_of(account auth_private.accounts)
 language plpgsql stable set search_path = '' as $$
 declare
   hook constant text := auth_private.hook('claims');
+  own constant jsonb := case when account.is_anonymous then '{"is_anonymous": true}' end;
   added jsonb;
 begin
-  if hook is null then return null; end if;
+  if hook is null then return own; end if;
   execute format('select %s($1, $2)', hook) into added using
     account.user_id,
-    jsonb_build_object('name', account.name, 'role', account.role, 'permissions', account.permissions);
+    jsonb_build_object('name', account.name, 'role', account.role, 'permissions', account.permissions)
+      || coalesce(own, '{}');
   if jsonb_typeof(added) = 'object' then
     -- What the service says itself.
     return added - array[
-      'sub', 'name', 'role', 'permissions', 'type', 'identity', 'iss', 'aud', 'iat', 'nbf', 'exp', 'jti',
-      'auth_time', 'sid', 'session_id', 'epoch', 'amr', 'acr', 'aal', 'mfa'];
+        'sub', 'name', 'role', 'permissions', 'type', 'identity', 'iss', 'aud', 'iat', 'nbf', 'exp', 'jti',
+        'auth_time', 'sid', 'session_id', 'epoch', 'amr', 'acr', 'aal', 'mfa', 'is_anonymous']
+      || coalesce(own, '{}');
   end if;
   raise invalid_parameter_value using message = 'the hook claims must return a JSON object';
 end $$;
 
 comment on function auth_private.claims_of(auth_private.accounts) is
-  'The claims that the hook claims adds to those of an account, which it cannot change; null without the hook.';
+  'The claims that an account has besides those of the service: of the hook claims, and is_anonymous; null for none.';
 
 create or replace function auth.use_users(users regclass) returns void
 language plpgsql volatile set search_path = '' as $$

@@ -163,17 +163,72 @@ Stores the skeleton of a username or e-mail. False if it looks like that of anot
 they sign in with.
 $$;
 
+create or replace function auth_private.has_email(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.login_emails as e
+  where e.user_id = has_email.user_id
+    and e.released_at is null);
+
+comment on function auth_private.has_email(auth.user_id) is
+  'Whether an account signs in with an e-mail: an anonymous one does not.';
+
+create or replace function auth_private.upgrade_account(user_id auth.user_id) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set is_anonymous = false
+  where a.user_id = upgrade_account.user_id
+    and a.is_anonymous;
+  if not found then return; end if;
+  insert into auth_private.security_events (event, user_id, address)
+  values (
+    'account_upgraded', upgrade_account.user_id, nullif(current_setting('request.address', true), '')::inet);
+end $$;
+
+comment on function auth_private.upgrade_account(auth.user_id) is
+  'An anonymous account that has got an e-mail or an identity is like any other from then on.';
+
 create or replace function auth_private.change_email(user_id auth.user_id, email text, skeleton text, by text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 begin
   perform auth_private.new_email(change_email.user_id, change_email.email);
+  if not auth_private.has_email(change_email.user_id) then
+    insert into auth_private.login_emails (user_id, email, skeleton)
+    values (change_email.user_id, change_email.email, change_email.skeleton);
+    perform auth_private.upgrade_account(change_email.user_id);
+    perform pg_notify('accounts', json_build_object('user', change_email.user_id)::text);
+    return;
+  end if;
   perform auth_private.set_login_email(
     change_email.user_id, change_email.email, change_email.skeleton, change_email.by);
 end $$;
 
 comment on function auth_private.change_email(auth.user_id, text, text, text) is
-  'Changes the e-mail that an account signs in with, and that of its user by the hook new_email.';
+  'Changes the e-mail that an account signs in with, or adds the first one; the hook new_email does so for its user.';
+
+create or replace function auth_private.request_first_email(user_id auth.user_id, email text, skeleton text)
+returns text
+language plpgsql volatile set search_path = '' as $$
+begin
+  if not auth.is_email(request_first_email.email) then return 'malformed'; end if;
+  if auth_private.is_taken(request_first_email.email, request_first_email.skeleton) then
+    perform auth_private.add_limited_mail('account-exists', null, request_first_email.email, '{}');
+  else
+    perform auth_private.add_limited_mail(
+      'confirm',
+      request_first_email.user_id,
+      request_first_email.email,
+      jsonb_strip_nulls(jsonb_build_object('skeleton', request_first_email.skeleton)));
+  end if;
+  return 'changed';
+end $$;
+
+comment on function auth_private.request_first_email(auth.user_id, text, text) is $$
+With EMAIL_CONFIRM=required, an account gets its first e-mail by the link in an e-mail. The answer is the same for an
+address that is taken, whose owner hears of that.
+$$;
 
 create or replace function auth_private.act_for(user_id auth.user_id) returns void
 language sql volatile set search_path = '' as $$
@@ -191,6 +246,10 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.address', coalesce(host(change_email.address), ''), true);
   perform auth_private.act_for(change_email.user_id);
+  if auth_api.setting('email_confirm') = 'required' and not auth_private.has_email(change_email.user_id) then
+    return auth_private.request_first_email(
+      change_email.user_id, change_email.email, change_email.skeleton);
+  end if;
   perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
   return 'changed';
 exception

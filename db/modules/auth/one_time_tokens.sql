@@ -4,16 +4,19 @@ language sql stable set search_path = ''
 return (
   select a.user_id
   from auth_private.accounts as a
-  join auth_private.login_emails as e on e.user_id = a.user_id
+  left join auth_private.login_emails as e on e.user_id = a.user_id and e.email = token.email
   where a.user_id = token.user_id
     and a.disabled_at is null
-    and e.email = token.email
-    -- Only the previous e-mail of an account undoes a change.
-    and (e.released_at is not null) = (token.kind = 'email-changed'));
+    and case
+      when e.email is null then token.kind = 'confirm' and a.is_anonymous
+      -- Only the previous e-mail of an account undoes a change.
+      else (e.released_at is not null) = (token.kind = 'email-changed')
+    end);
 
 comment on function auth_private.account_of_token(auth_private.one_time_tokens) is $$
 The account of a token; null if it is disabled, or does not sign in any more with the address that has received it. A
-change of the e-mail is undone by the address that the account has signed in with before.
+change of the e-mail is undone by the address that the account has signed in with before. An anonymous account gets the
+address that it confirms.
 $$;
 
 create or replace function auth_api.read_token(token_hash bytea, now timestamptz) returns json
@@ -123,6 +126,11 @@ declare
   token constant auth_private.one_time_tokens := auth_private.take_token(
     confirm_email.token_hash, 'confirm', confirm_email.now);
 begin
+  if token.user_id is not null and not auth_private.has_email(token.user_id) then
+    perform set_config('request.address', coalesce(host(confirm_email.address), ''), true);
+    perform auth_private.act_for(token.user_id);
+    perform auth_private.change_email(token.user_id, token.email, token.data ->> 'skeleton', 'owner');
+  end if;
   update auth_private.accounts as a
   set email_confirmed_at = confirm_email.now
   where a.user_id = token.user_id
@@ -131,6 +139,9 @@ begin
     perform auth_api.note_event('email_confirmed', token.user_id, confirm_email.address, null, confirm_email.now);
   end if;
   return token.user_id;
+exception
+  -- Another account has got the address in the meantime.
+  when unique_violation then return null;
 end $$;
 
 comment on function auth_api.confirm_email(bytea, inet, timestamptz) is
@@ -258,7 +269,9 @@ begin
   delete from auth_private.one_time_tokens as t
   where t.user_id = new.user_id
     -- A thief who changes the password too cannot keep the owner from undoing the change of the e-mail.
-    and t.kind <> 'email-changed';
+    and t.kind <> 'email-changed'
+    -- An anonymous user may choose the first password together with the e-mail.
+    and not (t.kind = 'confirm' and new.is_anonymous);
   return null;
 end $$;
 

@@ -46,6 +46,7 @@ create table auth_private.accounts (
   app_metadata  jsonb not null default '{}', -- what the service key says about the user
   updated_at    timestamptz not null default now(),
   must_confirm  boolean not null default false, -- whether EMAIL_CONFIRM=required keeps it from signing in before that
+  is_anonymous  boolean not null default false, -- whether the user has only tokens: no e-mail, and no identity yet
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
@@ -57,6 +58,8 @@ create table auth_private.accounts (
 );
 -- Looking up the user of a request of an administrator at /auth/v1.
 create unique index accounts_public_id_key on auth_private.accounts (public_id);
+-- Deleting anonymous accounts that are no longer used.
+create index accounts_anonymous_idx on auth_private.accounts (created_at) where is_anonymous;
 -- Looking up the account of a login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
 -- Two accounts never have usernames that look alike.

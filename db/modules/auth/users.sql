@@ -29,6 +29,7 @@ language sql stable set search_path = '' as $$
         'created_at', account.created_at,
         'updated_at', account.updated_at) as identity
     where account.password_hash is not null
+      and email is not null
     union all
     select i.linked_at, jsonb_build_object(
         'identity_id', i.id,
@@ -62,7 +63,7 @@ language sql stable security definer set search_path = '' as $$
       'last_sign_in_at', (
         select max(s.started_at) from auth_private.sessions as s where s.user_id = public_user.user_id),
       'banned_until', case when a.disabled_at is not null then 'infinity'::timestamptz end,
-      'is_anonymous', false,
+      'is_anonymous', a.is_anonymous,
       'created_at', a.created_at,
       'updated_at', a.updated_at))
     || jsonb_build_object(

@@ -22,6 +22,7 @@ export async function enrollFactor(call: AuthCall): Promise<object> {
   const signedIn = await signedInOf(call);
   const { factor_type: type, friendly_name: name } = await readAuthBody(request, auth.limits, FactorChange);
   if (type !== "totp") throw invalid("factor_type needs to be totp");
+  if (signedIn.user.is_anonymous) throw problem("anonymous user");
   if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
   // Otherwise a thief could lock the owner out with a factor of their own.
   requireRecent(auth, signedIn);

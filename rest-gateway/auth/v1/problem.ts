@@ -69,6 +69,7 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "metadata of administrators": ["not_admin"],
   "phones off": ["phone_provider_disabled"],
   "anonymous users off": ["anonymous_provider_disabled"],
+  "anonymous user": ["no_authorization"],
 };
 
 /** The codes of other reasons, by status. */

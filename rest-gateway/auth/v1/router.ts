@@ -61,7 +61,12 @@ const VERSION: string = JSON.parse(readFileSync(new URL("../../../package.json",
 function readSettings({ auth }: AuthCall): object {
   const providers = auth.federated.providers.list().map(({ settings }) => [settings.name, true]);
   return {
-    external: { ...Object.fromEntries(providers), email: true, phone: false, anonymous_users: false },
+    external: {
+      ...Object.fromEntries(providers),
+      email: true,
+      phone: false,
+      anonymous_users: auth.settings.anonymousUsers === "on",
+    },
     disable_signup: auth.settings.signup !== "open",
     mailer_autoconfirm: auth.settings.emailConfirm !== "required",
     phone_autoconfirm: false,

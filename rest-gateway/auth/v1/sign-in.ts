@@ -20,7 +20,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const { auth, request, client } = call;
   const { email, phone, password, data } = await readAuthBody(request, auth.limits, SignUp);
   if (phone) throw problem("phones off");
-  if (!email && !password) throw problem("anonymous users off");
+  if (!email && !password) return signUpAnonymously(call, data ?? {});
   if (!email) throw invalid("To signup, please provide your email");
   if (!password) throw invalid("Signup requires a valid password");
   const address = requireEmail(email);
@@ -33,6 +33,16 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
   if (auth.settings.emailConfirm === "required") return unconfirmed(call, id, address, metadata);
   return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");
+}
+
+/** A user without an e-mail, who is signed in and cannot sign in again. */
+async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<SessionAnswer> {
+  const { auth, client } = call;
+  if (auth.settings.anonymousUsers === "off") throw problem("anonymous users off");
+  requireSmall(metadata, auth.settings.userMetadataBytes);
+  const name = givenName(metadata) ?? "Anonymous";
+  const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseUser);
+  return startAuthSession(call, (await auth.repository.accountOf(id))!, "anonymous");
 }
 
 type UnconfirmedUser = Readonly<Record<string, unknown>>;
@@ -123,10 +133,13 @@ export const tooLarge = (max: number) => invalid(`data must have at most ${max} 
 /** Characters of a name. */
 const MAX_NAME = 200;
 
+type Metadata = Readonly<Record<string, unknown>>;
+
 /** The name of a user who has not said it is what stands before the @. */
-export function nameOf(email: string, metadata: Readonly<Record<string, unknown>>): string {
-  const [name] = [metadata.name, metadata.full_name, metadata.user_name].filter(
-    (value): value is string => typeof value === "string" && /\S/.test(value),
-  );
-  return (name ?? email.slice(0, email.indexOf("@"))).slice(0, MAX_NAME);
+export const nameOf = (email: string, metadata: Metadata): string =>
+  givenName(metadata) ?? email.slice(0, email.indexOf("@")).slice(0, MAX_NAME);
+
+function givenName(metadata: Metadata): string | undefined {
+  const names = [metadata.name, metadata.full_name, metadata.user_name];
+  return names.find((value): value is string => typeof value === "string" && /\S/.test(value))?.slice(0, MAX_NAME);
 }

@@ -25,12 +25,14 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   const email = sent.email ? requireEmail(sent.email) : null;
   const changesEmail = email !== null && email !== signedIn.user.email;
   if (sent.password) requireStrong(sent.password);
-  if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);
-  if (sent.password) await changePassword(call, signedIn, sent.password);
+  if (signedIn.user.is_anonymous) {
+    if (sent.password && !changesEmail) throw problem("password without e-mail");
+  } else if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);
   if (changesEmail) {
     const outcome = await auth.repository.changeEmail(signedIn.userId, email, client.address).catch(refuseRaised);
     if (outcome !== "changed") throw emailRefused(outcome);
   }
+  if (sent.password) await changePassword(call, signedIn, sent.password);
   if (sent.data) {
     const max = auth.settings.userMetadataBytes;
     const merge = auth.publicUsers.mergeMetadata(signedIn.userId, sent.data, max);
