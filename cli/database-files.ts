@@ -19,20 +19,23 @@ type Options = {
   readonly folder: string;
   /** The text of `.env`. */
   readonly environment: string;
+  /** Whether files that exist are replaced. */
+  readonly replaces: boolean;
 };
 
 /** The files of an application for a database. */
-export async function filesFor(plan: Plan, { folder, environment }: Options): Promise<readonly NewFile[]> {
+export async function filesFor(plan: Plan, { folder, environment, replaces }: Options): Promise<readonly NewFile[]> {
   const { survey, dump, choice } = plan;
   const template = (file: string) => readFile(join(TEMPLATE, file), "utf8");
   const resources = resourcesFor(plan);
-  const manifest = manifestFor(folder, await template("package.template.json"), {
+  const manifest = await manifestFor(folder, await template("package.template.json"), {
+    replaces,
     scripts: { test: "content-service test" },
     devDependencies: { vitest: VITEST },
   });
   return [
     { file: "content-service.config.ts", text: configuration(plan, resources) },
-    { file: "package.json", text: manifest },
+    manifest,
     { file: "tsconfig.json", text: await template("tsconfig.json") },
     { file: "vitest.config.ts", text: VITEST_CONFIG },
     { file: ".env", text: environment, isSecret: true },

@@ -31,8 +31,8 @@ export async function initDatabase(given: string, options: Options): Promise<str
   const url = readUrl(given);
   const survey = await readDatabase(url);
   const plan = await planFor(url, survey);
-  const { folder } = options;
-  const files = await filesFor(plan, { folder, environment: await environmentIn(folder, url) });
+  const { folder, replaces } = options;
+  const files = await filesFor(plan, { folder, replaces, environment: await environmentIn(folder, url) });
   await writeFiles(folder, files, options);
   const written = files.map(({ file }) => `  ${file}\n`).join("");
   return `${describeSurvey(survey, plan.choice)}\n${describeChoice(plan.choice)}\n${written}\n${nextSteps(plan, options)}`;

@@ -9,7 +9,8 @@ import { initDatabase } from "./init-database.ts";
 import { enterCommand, FIXTURES, manifestFor, type NewFile, writeFiles } from "./new-files.ts";
 
 const HELP = `\
-Makes an application: a folder with its configuration, TypeScript and packages. It overwrites and installs nothing.
+Makes an application: a folder with its configuration, TypeScript and packages. It overwrites and installs nothing. A
+package.json that exists keeps what it has.
 
   ${COMMAND} init <folder>   make it in this folder, which may exist
   ${COMMAND} init .          make it in the current folder
@@ -62,7 +63,7 @@ export async function init(args: string[]): Promise<string> {
     templates.map(async (template): Promise<NewFile> => {
       const file = NAMES[template] ?? template.replace(BARE, "");
       const text = await readFile(join(TEMPLATE, template), "utf8");
-      return { file, text: file === "package.json" ? manifestFor(folder, text) : text };
+      return file === "package.json" ? manifestFor(folder, text, { replaces }) : { file, text };
     }),
   );
   await writeFiles(folder, [...files, FIXTURES], { given, replaces });

@@ -1,12 +1,17 @@
 import { existsSync } from "node:fs";
-import { chmod, mkdir, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { CommandError } from "./command.ts";
 
 /** A file of a new application. With `link` it is a symbolic link to this path. */
 export type NewFile = { readonly file: string } & (
-  | { readonly text: string; readonly isSecret?: boolean }
+  | {
+      readonly text: string;
+      readonly isSecret?: boolean;
+      /** Whether the text has everything of a file that exists, which it may replace. */
+      readonly keepsExisting?: boolean;
+    }
   | { readonly link: string }
 );
 
@@ -26,7 +31,10 @@ export async function writeFiles(
   files: readonly NewFile[],
   { given, replaces }: WriteOptions,
 ): Promise<void> {
-  const existing = files.map(({ file }) => file).filter((file) => existsSync(join(folder, file)));
+  const existing = files
+    .filter((file) => !("keepsExisting" in file))
+    .map(({ file }) => file)
+    .filter((file) => existsSync(join(folder, file)));
   if (existing.length > 0 && !replaces)
     throw new CommandError(1, `${given} has these files already, and nothing was written: ${existing.join(", ")}`);
   for (const file of files) await write(join(folder, file.file), file, replaces);
@@ -35,7 +43,7 @@ export async function writeFiles(
 async function write(path: string, file: NewFile, replaces: boolean): Promise<void> {
   try {
     await mkdir(dirname(path), { recursive: true });
-    if (replaces) await rm(path, { force: true });
+    if (replaces || "keepsExisting" in file) await rm(path, { force: true });
     if ("link" in file) return await symlink(file.link, path);
     // Fails if another process has made it meanwhile.
     await writeFile(path, file.text, { flag: "wx", mode: file.isSecret ? 0o600 : 0o666 });
@@ -51,16 +59,53 @@ type Additions = {
   readonly devDependencies?: Readonly<Record<string, string>>;
 };
 
-/** The package is named after its folder, and has the version of this package. */
-export function manifestFor(folder: string, template: string, { scripts, devDependencies }: Additions = {}): string {
+/**
+ * package.json. The package is named after its folder, and has the version of this package. What the folder has already stays, such as
+ * what `npm install content-service` has written, unless `replaces` is set.
+ */
+export async function manifestFor(
+  folder: string,
+  template: string,
+  { replaces, ...additions }: Additions & Pick<WriteOptions, "replaces">,
+): Promise<NewFile> {
   const { name, version } = createRequire(import.meta.url)("../package.json");
-  const manifest = JSON.parse(template);
-  manifest.name = nameOf(folder);
-  manifest.dependencies[name] = version;
-  Object.assign(manifest.scripts, scripts);
-  Object.assign(manifest.devDependencies, devDependencies);
-  return `${JSON.stringify(manifest, null, 2)}\n`;
+  const made = merged({ ...additions, dependencies: { [name]: version } }, JSON.parse(template));
+  const existing = replaces ? null : await readManifest(folder);
+  const manifest = merged({ name: nameOf(folder), ...existing }, made);
+  return {
+    file: MANIFEST,
+    text: `${JSON.stringify(manifest, null, 2)}\n`,
+    ...(existing && { keepsExisting: true }),
+  };
 }
+
+const MANIFEST = "package.json";
+
+/** Null if there is none. Throws CommandError. */
+async function readManifest(folder: string): Promise<Members | null> {
+  const file = join(folder, MANIFEST);
+  if (!existsSync(file)) return null;
+  const manifest = await readFile(file, "utf8")
+    .then(JSON.parse)
+    .catch((error) => {
+      throw new CommandError(1, `cannot read ${file}: ${(error as Error).message}`);
+    });
+  if ((manifest.type ?? "module") === "module") return manifest;
+  throw new CommandError(1, `${file} has "type": "${manifest.type}": applications are modules, so set it to "module"`);
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** The members of both objects, and of the objects in them. The first one has precedence. */
+function merged(first: Members, second: Members): Members {
+  const values = Object.entries(first).map(([name, value]) => {
+    const other = second[name];
+    return [name, isObject(value) && isObject(other) ? merged(value, other) : value];
+  });
+  return { ...second, ...Object.fromEntries(values) };
+}
+
+const isObject = (value: unknown): value is Members => typeof value === "object" && value !== null;
 
 /** A name that npm accepts: `My Notes` → `my-notes` */
 const nameOf = (folder: string): string =>

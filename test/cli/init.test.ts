@@ -108,6 +108,37 @@ test("overwrites nothing, and says what is in the way", async () => {
   expect(await readFile(join(target, "notes.md"), "utf8")).toBe("mine");
 });
 
+test("a package.json keeps what it has, such as what npm install has written", async () => {
+  const target = join(folder, "installed");
+  const written = {
+    dependencies: { "content-service": "file:../content-service.tgz", left: "1.0.0" },
+    scripts: { dev: "mine" },
+  };
+  await mkdir(target);
+  await writeFile(join(target, "package.json"), JSON.stringify(written));
+  expect((await run(target)).exitCode).toBe(0);
+  const [made, other] = await Promise.all(
+    ["installed", "packages"].map((name) => readJson(join(folder, name, "package.json"))),
+  );
+  expect(made).toEqual({
+    ...other,
+    name: "installed",
+    dependencies: written.dependencies,
+    scripts: { ...other.scripts, dev: "mine" },
+  });
+});
+
+test("a package.json of another type of modules is refused, and nothing is written", async () => {
+  const target = join(folder, "commonjs");
+  await mkdir(target);
+  await writeFile(join(target, "package.json"), '{ "type": "commonjs" }');
+  expect(await run(target)).toMatchObject({
+    exitCode: 1,
+    stderr: `${target}/package.json has "type": "commonjs": applications are modules, so set it to "module"\n`,
+  });
+  expect(await readdir(target)).toEqual(["package.json"]);
+});
+
 test.each([
   [[], 2, /^expected one folder; see npx content-service init --help\n$/],
   [["a", "b"], 2, /^expected one folder; /],
