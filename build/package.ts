@@ -18,6 +18,12 @@ const PEERS: Readonly<Record<string, string>> = {
   vitest: ">=5.0.0",
 };
 
+/**
+ * The declarations refer to the types of Node. With the version that PostGraphile needs there is one copy of them, and not five, which
+ * have 11 MB more.
+ */
+const TYPES: Readonly<Record<string, string>> = { "@types/node": "22.20.5" };
+
 /** What package.json has only for the repository. */
 const OF_REPOSITORY = ["private", "devDependencies", "scripts", "allowScripts", "overrides"];
 
@@ -95,7 +101,10 @@ function published({ bin, exports, files, dependencies, ...manifest }: Manifest)
     bin: Object.fromEntries(Object.entries(bin).map(([name, file]) => [name, compiled(file)])),
     exports: Object.fromEntries(Object.entries(exports).map(([path, file]) => [path, entry(file)])),
     files: files.map(compiled),
-    dependencies: Object.fromEntries(Object.entries(dependencies).filter(([name]) => !(name in PEERS))),
+    dependencies: {
+      ...Object.fromEntries(Object.entries(dependencies).filter(([name]) => !(name in PEERS))),
+      ...TYPES,
+    },
     peerDependencies: PEERS,
     peerDependenciesMeta: Object.fromEntries(Object.keys(PEERS).map((name) => [name, { optional: true }])),
   };
