@@ -3,21 +3,37 @@ import { join } from "node:path";
 import { VERSION } from "../../db/cluster/modules.ts";
 import { PROJECT } from "../support/command.ts";
 
-/** What a developer adds to the application that `init` makes: a table and a hook by a migration, a route, a task and a plugin. */
-export const ADDED = {
-  "db/schema/tags.sql": `create table if not exists public.tags (
-  note_id bigint not null references public.notes on delete cascade,
-  name    text not null,
+/** A table of the application: `{ row: "note", id: "bigint" }` stands for `public.notes`. */
+export type Parent = { readonly row: string; readonly id: "bigint" | "uuid" };
 
-  primary key (note_id, name)
+/** What a developer adds to an application with these files: a table and a hook by a migration, a route, a task and a plugin. */
+export function additionsTo(files: Readonly<Record<string, string>>, parent: Parent) {
+  return {
+    "db/schema/tags.sql": schema(parent),
+    "db/schema/schema.sql": `${files["db/schema/schema.sql"]}--!include tags.sql\n`,
+    "db/migrations/current.sql": "--!include tags.sql\n",
+    "routes/tags.ts": ROUTE,
+    "tasks/untag.ts": TASK,
+    "plugins/greeting.ts": PLUGIN,
+    "content-service.config.ts": configuration(files),
+  };
+}
+
+const schema = ({ row, id }: Parent): string => `create table if not exists public.tags (
+  ${row}_id ${id} not null references public.${row}s on delete cascade,
+  name text not null,
+
+  primary key (${row}_id, name)
 );
 alter table public.tags enable row level security;
 grant select on public.tags to authenticated;
 grant all on public.tags to service_role;
-drop policy if exists "authors read the tags of their notes" on public.tags;
-create policy "authors read the tags of their notes" on public.tags for select to authenticated
-  using (exists (select from public.notes as n where n.id = note_id));
+drop policy if exists "users read the tags of what they see" on public.tags;
+create policy "users read the tags of what they see" on public.tags for select to authenticated
+  using (exists (select from public.${row}s as t where t.id = ${row}_id));
 
+create schema if not exists internal;
+grant usage on schema internal to auth_owner;
 create or replace function internal.check_sign_up(fields jsonb) returns jsonb
 language plpgsql stable set search_path = '' as $$
 begin
@@ -28,18 +44,19 @@ begin
 end $$;
 grant execute on function internal.check_sign_up(jsonb) to auth_owner;
 select auth.use_hook('before_sign_up', 'internal.check_sign_up(jsonb)');
-`,
-  "db/migrations/current.sql": "--!include tags.sql\n",
-  "routes/tags.ts": `import { defineRoute } from "content-service";
+`;
+
+const ROUTE = `import { defineRoute } from "content-service";
 
 export const tags = defineRoute({
   path: "/tags",
   methods: {
-    GET: (_request, _response, { db }) => db.query("select name, count(*)::int as notes from tags group by name order by name"),
+    GET: (_request, _response, { db }) => db.query("select name, count(*)::int as rows from tags group by name order by name"),
   },
 });
-`,
-  "tasks/untag.ts": `import { defineTask } from "content-service";
+`;
+
+const TASK = `import { defineTask } from "content-service";
 
 export const untag = defineTask<{ name: string }>({
   name: "untag",
@@ -47,35 +64,39 @@ export const untag = defineTask<{ name: string }>({
     await db.query("delete from tags where name = $1", [name]);
   },
 });
-`,
-  "plugins/greeting.ts": `import { constant, extendSchema } from "content-service/postgraphile";
+`;
+
+const PLUGIN = `import { constant, extendSchema } from "content-service/postgraphile";
 
 export const pluginOf = (greeting: string) =>
   extendSchema({
     typeDefs: "extend type Query { greeting: String! }",
     objects: { Query: { plans: { greeting: () => constant(greeting) } } },
   });
-`,
-  "content-service.config.ts": `import { defineConfig, z } from "content-service";
-import { notes } from "./resources/notes.ts";
-import { hello } from "./routes/hello.ts";
-import { tags } from "./routes/tags.ts";
-import { digest } from "./tasks/digest.ts";
-import { untag } from "./tasks/untag.ts";
+`;
 
-export default defineConfig({
-  resources: [notes],
-  routes: [hello, tags],
-  tasks: [digest, untag],
-  environment: { APP_GREETING: z.string().default("hello") },
-  graphql: async ({ APP_GREETING }) => {
+/** The configuration with what was added. */
+function configuration(files: Readonly<Record<string, string>>): string {
+  const before = files["content-service.config.ts"]!.replace("{ defineConfig }", "{ defineConfig, z }");
+  const imports = 'import { tags } from "./routes/tags.ts";\nimport { untag } from "./tasks/untag.ts";\n';
+  const own = "plugins/index.ts" in files ? '...(await import("./plugins/index.ts")).plugins, ' : "";
+  const graphql = `  graphql: async ({ APP_GREETING }) => {
     const { pluginOf } = await import("./plugins/greeting.ts");
-    const { plugins } = await import("./plugins/index.ts");
-    return { plugins: [...plugins, pluginOf(APP_GREETING)] };
+    return { plugins: [${own}pluginOf(APP_GREETING)] };
   },
-});
-`,
-};
+`;
+  const environment = '  environment: { APP_GREETING: z.string().default("hello") },\n';
+  const listed = withItem(withItem(before, "routes", "tags"), "tasks", "untag").replace(/^ {2}graphql: .*\n/m, "");
+  return imports + listed.replace(END, `${environment}${graphql}$&`);
+}
+
+const END = /^}\);$/m;
+
+/** `routes: [hello]` → `routes: [tags, hello]` */
+const withItem = (text: string, member: string, item: string): string =>
+  text.includes(`  ${member}: [`)
+    ? text.replace(`  ${member}: [`, `$&${item}, `)
+    : text.replace(END, `  ${member}: [${item}],\n$&`);
 
 /** The version after this one, with a migration of a module and new code of it. */
 export const NEXT = VERSION.replace(/\d+\.\d+$/, (rest: string) => `${Number.parseInt(rest, 10) + 1}.0`);

