@@ -27,6 +27,12 @@ export const AUTH_V1 = {
   "no such factor": [422, "RESOURCE_NOT_FOUND", "Factor not found"],
   "factor challenge expired": [422, "VALIDATION_ERROR", "MFA challenge has expired, verify against another challenge"],
   "factor code wrong": [422, "VALIDATION_ERROR", "Invalid TOTP code entered"],
+  "link expired": [404, "INVALID_TOKEN", "The URL to link an identity has expired, or was opened before"],
+  "link from elsewhere": [
+    400,
+    "PERMISSION_DENIED",
+    "The browser does not come from the page that links an identity: use PKCE, or send its Referer",
+  ],
   "mail token invalid": [403, "INVALID_TOKEN", "Token has expired or is invalid"],
   "no administrator": [403, "PERMISSION_DENIED", "User not allowed"],
   "no such user": [404, "RESOURCE_NOT_FOUND", "User not found"],

@@ -144,9 +144,24 @@ Creates a user with an account that has no password, and links the identity to i
 changes: "linked" to an account already, "email taken" by another user, or name or e-mail "malformed".
 $$;
 
+create or replace function auth_private.add_email_of_identity(user_id auth.user_id, email text, skeleton text)
+returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  if email is null then return; end if;
+  perform auth_private.act_for(add_email_of_identity.user_id);
+  perform auth_private.change_email(
+    add_email_of_identity.user_id, add_email_of_identity.email, add_email_of_identity.skeleton, 'owner');
+exception
+  when unique_violation or check_violation then return;
+end $$;
+
+comment on function auth_private.add_email_of_identity(auth.user_id, text, text) is
+  'Adds the e-mail of an identity to an account that has none; nothing if it is taken or malformed.';
+
 create or replace function auth_api.link_identity(
-  user_id auth.user_id, issuer text, subject text, provider text, email text, sign_in bytea, max integer,
-  address inet, now timestamptz)
+  user_id auth.user_id, issuer text, subject text, provider text, email text, email_skeleton text, sign_in bytea,
+  max integer, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -184,6 +199,11 @@ begin
     return json_build_object('outcome', 'linked', 'id', new_id);
   end if;
 
+  if exists (select from auth_private.accounts as a where a.user_id = link_identity.user_id and a.is_anonymous) then
+    perform set_config('request.address', coalesce(host(link_identity.address), ''), true);
+    perform auth_private.add_email_of_identity(link_identity.user_id, email, email_skeleton);
+    perform auth_private.upgrade_account(link_identity.user_id);
+  end if;
   perform auth_api.note_event(
     'identity_linked',
     link_identity.user_id,
@@ -194,8 +214,9 @@ begin
 end $$;
 
 comment on function
-  auth_api.link_identity(auth.user_id, text, text, text, text, bytea, integer, inet, timestamptz) is $$
-Links an identity to an account: {outcome: "linked", id}, also if it is already. Otherwise nothing changes: "taken" by
+  auth_api.link_identity(auth.user_id, text, text, text, text, text, bytea, integer, inet, timestamptz) is $$
+Links an identity to an account: {outcome: "linked", id}, also if it is already. An anonymous account is then one like
+any other, and gets the e-mail of the identity unless it is taken. Otherwise nothing changes: "taken" by
 another account, "too many" identities, or "changed": the account is disabled or deleted.
 $$;
 

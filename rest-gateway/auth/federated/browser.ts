@@ -10,6 +10,7 @@ import type { Call } from "../route.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, signIn } from "../tokens.ts";
+import { linkTo } from "../v1/linking.ts";
 import { startAuthSession } from "../v1/session.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
@@ -81,7 +82,10 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
   const identity = await verifyResponse(call, () => provider.finish(sent, flow));
   if (start.challenge !== null) return sendCode(auth, response, provider, identity, start);
   const { address } = client;
-  const account = await completion.accountOf(completion.seal(identity), provider, address);
+  const sealed = completion.seal(identity);
+  const account = start.linking
+    ? await linkTo(auth, start.linking, { provider: provider.settings.name, identity: sealed }, address)
+    : await completion.accountOf(sealed, provider, address);
   const login = { account, attempt: [], address, provider: provider.settings.name };
   if (start.wire === "v1") return sendFragment(call, login, start.returnTo!);
   if (start.mode === "token") return sendTokens(call, login, start);
@@ -126,10 +130,10 @@ async function sendCode(
   response: Response,
   { settings }: Provider,
   identity: ConfirmedIdentity,
-  { mode, returnTo, challenge, wire }: Start,
+  { mode, returnTo, challenge, wire, linking }: Start,
 ): Promise<void> {
   const { completion } = federated;
-  const confirmed = { provider: settings.name, identity: completion.seal(identity) };
+  const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
   const url = new URL(returnTo!);
   const name = wire === "v1" ? "code" : "sign_in_code";
   url.searchParams.set(name, await completion.issueCode(confirmed, mode as "token" | "link", challenge!));

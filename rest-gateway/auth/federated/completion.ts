@@ -7,6 +7,7 @@ import type { SecretBox } from "../secret-box.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository, OneTimeValues, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
+import type { Linking } from "./start.ts";
 
 /** Seconds within which a client must exchange its sign-in code. */
 const CODE_SECONDS = 60;
@@ -15,7 +16,12 @@ const CODE_SECONDS = 60;
 export type CodePurpose = "token" | "link";
 
 /** An identity, and the name of the provider that has confirmed it. */
-export type Confirmed = { readonly provider: string; readonly identity: SealedIdentity };
+export type Confirmed = {
+  readonly provider: string;
+  readonly identity: SealedIdentity;
+  /** The user of `/auth/v1` whom the identity is linked to. */
+  readonly linking?: Linking | undefined;
+};
 
 export type CompletionOptions = {
   readonly identities: IdentityRepository;
@@ -79,9 +85,9 @@ export class Completion {
     const data = await once.take<{ readonly sealed: string }>("code", codeKey(code, purpose, challenge));
     const text = data && box.open(Buffer.from(data.sealed, "base64"), purpose);
     if (!text) return null;
-    const { provider, identity } = JSON.parse(text);
+    const { identity, ...confirmed } = JSON.parse(text);
     const signIn = identity.signIn === null ? null : Buffer.from(identity.signIn, "base64");
-    return { provider, identity: { ...identity, signIn } };
+    return { ...confirmed, identity: { ...identity, signIn } };
   }
 
   /** Returns and deletes the data of the user's last sign-in that a sign-out at the issuer needs. Null if there is none. */

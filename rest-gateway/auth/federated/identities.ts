@@ -8,7 +8,7 @@ import { challengeOf, signIn } from "../tokens.ts";
 import type { Provider } from "./provider.ts";
 
 /** Identities that one account may have. */
-const MAX_IDENTITIES = 20;
+export const MAX_IDENTITIES = 20;
 
 export const listProviders = async ({ auth }: Call) => ({
   data: auth.federated.providers.list().map(describeProvider),

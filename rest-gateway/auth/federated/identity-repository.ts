@@ -63,9 +63,10 @@ export class IdentityRepository {
     max: number,
     address: string,
   ): Promise<Linked> {
-    const values = [userId, issuer, subject, provider, email, signIn && bytes(signIn), String(max), address || null];
-    const call = "link_identity($1, $2, $3, $4, $5, $6::bytea, $7::integer, $8::inet, $9::timestamptz)";
-    return this.#functions.call(call, [...values, this.#functions.now()]);
+    const given = [userId, issuer, subject, provider, email, email && emailSkeleton(email), signIn && bytes(signIn)];
+    const values = [...given, String(max), address || null, this.#functions.now()];
+    const call = "link_identity($1, $2, $3, $4, $5, $6, $7::bytea, $8::integer, $9::inet, $10::timestamptz)";
+    return this.#functions.call(call, values);
   }
 
   list(userId: string): Promise<readonly IdentityDescription[]> {
@@ -101,11 +102,12 @@ export class IdentityRepository {
  * - sign-in: a sign-in at a provider that has begun, until the provider responds
  * - code: an identity that a provider has confirmed, until the client that began exchanges its sign-in code
  * - return: where the browser continues after the code of the second factor
+ * - link: what a browser shall begin at a provider for a user of /auth/v1
  * - logout: a sign-out at a provider, until the provider responds
  * - challenge: a challenge of a second factor at /auth/v1, until its code is sent
  * - assertion: a SAML assertion, which is kept and never taken
  */
-type OneTimeKind = "sign-in" | "code" | "return" | "logout" | "challenge" | "assertion";
+type OneTimeKind = "sign-in" | "code" | "return" | "link" | "logout" | "challenge" | "assertion";
 
 /** Values that are kept until they are taken, each in one statement. */
 export class OneTimeValues {

@@ -14,7 +14,12 @@ export type Start = {
   readonly challenge: string | null;
   /** The sign-in has begun at `/auth/v1`, and continues in its way. */
   readonly wire?: "v1";
+  /** The user of `/auth/v1` whom the identity is linked to. */
+  readonly linking?: Linking;
 };
+
+/** A user, and the session in which the user has begun. */
+export type Linking = { readonly userId: string; readonly session: string };
 
 export const MODES = ["session", "token", "link"] as const;
 const PARAMETERS = ["mode", "return_to", "code_challenge", "code_challenge_method"];

@@ -1,9 +1,12 @@
 import { problem } from "../../../db/problems/problem.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import { beginSignIn, searchOf } from "../federated/browser.ts";
+import type { CodePurpose } from "../federated/completion.ts";
 import type { Provider } from "../federated/provider.ts";
+import type { Start } from "../federated/start.ts";
 import { PkceGrant, readAuthBody } from "./bodies.ts";
 import { type AuthCall, signedInOf } from "./call.ts";
+import { linkTo, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
 import { requireRecent, requireSecondFactor } from "./user.ts";
@@ -13,15 +16,39 @@ import { requireRecent, requireSecondFactor } from "./user.ts";
  * the provider, which continues at `redirect_to`: with a code, or without a challenge with the tokens in the fragment.
  */
 export async function authorize(call: AuthCall): Promise<void> {
-  const { federated } = call.auth;
   const sent = new URLSearchParams(searchOf(call.request));
-  const name = sent.get("provider") ?? "";
-  const provider = findProvider(call, name);
-  if (provider === null) throw invalid(`Unsupported provider: provider ${name.slice(0, 50)} could not be found`);
+  const ticket = sent.get("link");
+  if (ticket !== null) {
+    const { provider, start } = await takeTicket(call, ticket);
+    return beginSignIn(call, requireProvider(call, provider), start);
+  }
+  await beginSignIn(call, requireProvider(call, sent.get("provider") ?? ""), startIn(call, sent, "token"));
+}
+
+/**
+ * `GET /user/identities/authorize?provider=acme&redirect_to=…&skip_http_redirect=true`: the URL at which the browser of the user begins
+ * to link an identity. It returns as a sign-in does.
+ */
+export async function authorizeLink(call: AuthCall): Promise<object | undefined> {
+  const sent = new URLSearchParams(searchOf(call.request));
+  const { settings } = requireProvider(call, sent.get("provider") ?? "");
+  const url = await ticketUrl(call, settings.name, startIn(call, sent, "link"));
+  if (sent.get("skip_http_redirect") === "true") return { url };
+  return void call.response.redirect(302, url);
+}
+
+function startIn({ auth: { federated } }: AuthCall, sent: URLSearchParams, mode: "token" | "link"): Start {
   const target = sent.get("redirect_to");
   // A URL that is not allowed is replaced, as on the wire of Supabase.
   const returnTo = (target && federated.returnUrls.parse(target)) || new URL("/", federated.url).href;
-  await beginSignIn(call, provider, { mode: "token", returnTo, challenge: challengeIn(sent), wire: "v1" });
+  return { mode, returnTo, challenge: challengeIn(sent), wire: "v1" };
+}
+
+/** Throws Problem. */
+function requireProvider(call: AuthCall, name: string): Provider {
+  const provider = findProvider(call, name);
+  if (provider !== null) return provider;
+  throw invalid(`Unsupported provider: provider ${name.slice(0, 50)} could not be found`);
 }
 
 function challengeIn(sent: URLSearchParams): string | null {
@@ -41,10 +68,13 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth_code: code, code_verifier: verifier } = await readAuthBody(request, auth.limits, PkceGrant);
   if (!code || !verifier) throw invalid("invalid request: both auth code and code verifier should be non-empty");
   const { completion } = auth.federated;
-  const confirmed = await completion.takeCode(code, "token", verifier);
+  const take = (purpose: CodePurpose) => completion.takeCode(code, purpose, verifier);
+  const confirmed = (await take("token")) ?? (await take("link"));
   const provider = confirmed && findProvider(call, confirmed.provider);
   if (!confirmed || !provider) throw problem("invalid sign-in code");
-  const account = await completion.accountOf(confirmed.identity, provider, client.address);
+  const account = confirmed.linking
+    ? await linkTo(auth, confirmed.linking, confirmed, client.address)
+    : await completion.accountOf(confirmed.identity, provider, client.address);
   const login = { attempt: [], address: client.address, provider: provider.settings.name };
   return startAuthSession(call, account, "oauth", login);
 }

@@ -8,7 +8,7 @@ import type { AuthCall } from "./call.ts";
 import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
-import { authorize, grantByCode, unlinkIdentity } from "./providers.ts";
+import { authorize, authorizeLink, grantByCode, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
 
@@ -28,6 +28,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /verify": verifyCode,
   "GET /user": readUser,
   "PUT /user": changeUser,
+  "GET /user/identities/authorize": authorizeLink,
   "DELETE /user/identities/{identityId}": unlinkIdentity,
   "POST /logout": logOut,
   "POST /factors": enrollFactor,

@@ -1,5 +1,6 @@
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
+import { signInAt as signInAtProvider } from "../../../support/identity-provider.ts";
 import { WebClient } from "../../../support/web-client.ts";
 import { continuationOf, hasSession, oidcEntry, useFederated } from "../federated/support.ts";
 import { failureOf, PASSWORD } from "./support.ts";
@@ -11,7 +12,7 @@ const federated = useFederated({
     oidcEntry(idp, { name: "acme", signUp: true }),
     oidcEntry(idp, { name: "staff", signUp: true, require: { sub: "nobody" } }),
   ],
-  settings: { AUTH_RETURN_ORIGINS: PAGE },
+  settings: { AUTH_RETURN_ORIGINS: PAGE, ANONYMOUS_USERS: "on" },
 });
 const { service, sql } = federated;
 
@@ -132,4 +133,117 @@ test("supabase.auth.unlinkIdentity keeps the last way to sign in", async () => {
   expect(failureOf(await client.auth.unlinkIdentity(identity!))).toEqual([422, "identity_not_found"]);
   expect(await sql("select from auth_private.identities where id = $1", identity!.identity_id)).toEqual([]);
   expect((await client.auth.getUser()).error).toBeNull();
+});
+
+describe("supabase.auth.linkIdentity", () => {
+  let users = 0;
+  const person = (login: string) => ({ name: login, email: `${login}@example.com`, email_verified: true });
+  async function signedUp(flowType: "pkce" | "implicit") {
+    const client = clientOf(flowType);
+    const email = `link${++users}@test.example`;
+    const { data, error } = await client.auth.signUp({ email, password: PASSWORD });
+    expect(error).toBeNull();
+    return { client, id: data.user!.id, email };
+  }
+  const linkUrl = (client: SupabaseClient) =>
+    client.auth.linkIdentity({
+      provider: "acme" as "github",
+      options: { redirectTo: `${PAGE}/account`, skipBrowserRedirect: true },
+    });
+  /** Follows the URL that the client has received in a browser, to the page of the client. */
+  async function follow(url: string | null, login: string, referer: string | null = PAGE) {
+    federated.idp().people[login] = person(login);
+    const browser = new WebClient();
+    const begun = await browser.request(url!, referer === null ? {} : { headers: { referer: `${referer}/` } });
+    if (begun.status !== 302) return { begun, url: "" };
+    const { url: callback } = await signInAtProvider(browser, begun.headers.get("location")!, login);
+    const page = await browser.request(callback);
+    return { begun, url: continuationOf(page) ?? page.headers.get("location") ?? "" };
+  }
+  const providersOf = async (client: SupabaseClient) =>
+    (await client.auth.getUserIdentities()).data!.identities.map(({ provider }) => provider).sort();
+
+  test("with PKCE links the identity when the client exchanges the code, and the identity signs the same user in", async () => {
+    const { client, id } = await signedUp("pkce");
+    const { data, error } = await linkUrl(client);
+    expect(error).toBeNull();
+    const { url } = await follow(data!.url, "linked-pkce");
+    expect(await providersOf(client)).toEqual(["email"]);
+    const exchanged = await client.auth.exchangeCodeForSession(new URL(url).searchParams.get("code")!);
+    expect([exchanged.error, exchanged.data.user!.id]).toEqual([null, id]);
+    expect(await providersOf(client)).toEqual(["acme", "email"]);
+
+    const other = clientOf("pkce");
+    const { url: back } = await signInAt(other, `${PAGE}/`, "linked-pkce");
+    const signedIn = await other.auth.exchangeCodeForSession(new URL(back).searchParams.get("code")!);
+    expect(signedIn.data.user!.id).toBe(id);
+  });
+
+  test("without PKCE returns tokens of the user in the fragment", async () => {
+    const { client, id } = await signedUp("implicit");
+    const { url } = await follow((await linkUrl(client)).data!.url, "linked-implicit");
+    const sent = new URLSearchParams(new URL(url).hash.slice(1));
+    const tokens = { access_token: sent.get("access_token")!, refresh_token: sent.get("refresh_token")! };
+    expect((await client.auth.setSession(tokens)).data.user!.id).toBe(id);
+    expect(await providersOf(client)).toEqual(["acme", "email"]);
+  });
+
+  test("the URL is valid once, for a minute, and without PKCE only from the page that it returns to", async () => {
+    const { client } = await signedUp("implicit");
+    for (const referer of [null, "https://evil.example"]) {
+      const { begun } = await follow((await linkUrl(client)).data!.url, "lured", referer);
+      expect([begun.status, begun.json.error_code]).toEqual([400, "bad_oauth_state"]);
+    }
+    const { url } = (await linkUrl(client)).data!;
+    expect((await new WebClient().request(url!, { headers: { referer: `${PAGE}/` } })).status).toBe(302);
+    expect((await follow(url, "again")).begun.json.error_code).toBe("flow_state_not_found");
+    expect(await providersOf(client)).toEqual(["email"]);
+  });
+
+  test("an identity of another account is refused, and an e-mail links nothing", async () => {
+    const owner = await signedUp("pkce");
+    const linked = await follow((await linkUrl(owner.client)).data!.url, "owned");
+    await owner.client.auth.exchangeCodeForSession(new URL(linked.url).searchParams.get("code")!);
+    const { client } = await signedUp("implicit");
+    const { url } = await follow((await linkUrl(client)).data!.url, "owned");
+    expect(new URLSearchParams(new URL(url).hash.slice(1)).get("error_code")).toBe("identity_already_exists");
+    expect(await providersOf(client)).toEqual(["email"]);
+    // The provider confirms an e-mail with which another account signs in.
+    await clientOf("pkce").auth.signUp({ email: "same@example.com", password: PASSWORD });
+    federated.idp().people.same = person("same");
+    const other = clientOf("pkce");
+    const { url: back } = await signInAt(other, `${PAGE}/`, "same");
+    const refused = await other.auth.exchangeCodeForSession(new URL(back).searchParams.get("code")!);
+    expect(failureOf(refused)).toEqual([422, "email_exists"]);
+  });
+
+  test("needs a user with a recent sign-in, whose session has not ended meanwhile", async () => {
+    expect(failureOf(await linkUrl(clientOf("pkce")))[1]).toBeDefined();
+    const { client } = await signedUp("pkce");
+    await sql("update auth_private.sessions set started_at = started_at - interval '11 minutes'");
+    expect(failureOf(await linkUrl(client))).toEqual([400, "reauthentication_needed"]);
+    const { client: ended } = await signedUp("pkce");
+    const { url } = await follow((await linkUrl(ended)).data!.url, "late");
+    await sql("update auth_private.sessions set revoked_at = now() where revoked_at is null");
+    const code = new URL(url).searchParams.get("code")!;
+    expect((await ended.auth.exchangeCodeForSession(code)).error!.name).toBe("AuthSessionMissingError");
+  });
+
+  test("makes an anonymous user one like any other, with the e-mail of the identity if nobody has it", async () => {
+    for (const [login, email] of [
+      ["guest", "guest@example.com"],
+      ["same", ""],
+    ] as const) {
+      const client = clientOf("pkce");
+      const { data } = await client.auth.signInAnonymously();
+      await sql("update auth_private.sessions set started_at = started_at - interval '11 minutes'");
+      const { url } = await follow((await linkUrl(client)).data!.url, login);
+      const exchanged = await client.auth.exchangeCodeForSession(new URL(url).searchParams.get("code")!);
+      expect([exchanged.error, exchanged.data.user]).toEqual([
+        null,
+        expect.objectContaining({ id: data.user!.id, is_anonymous: false, email }),
+      ]);
+      expect(claimsOf(exchanged.data.session!.access_token).is_anonymous).toBe(false);
+    }
+  });
 });
