@@ -23,10 +23,10 @@ export type NewAccount = {
 
 /** The accounts, as the owner of the database. Triggers record each change and notify the running service. */
 export class AccountRepository {
-  readonly #client: pg.Client;
+  readonly client: pg.Client;
 
   constructor(client: pg.Client) {
-    this.#client = client;
+    this.client = client;
   }
 
   /** Finds an account by username or e-mail. */
@@ -92,6 +92,6 @@ export class AccountRepository {
   }
 
   async #rows<Row extends object>(text: string, ...values: (string | null)[]): Promise<Row[]> {
-    return (await this.#client.query<Row>(text, values)).rows;
+    return (await this.client.query<Row>(text, values)).rows;
   }
 }

@@ -9,6 +9,7 @@ import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gate
 import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
 import { AccountRepository } from "./account-repository.ts";
 import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
+import { importUsers } from "./user-import.ts";
 
 const HELP = `\
 Manages user accounts. The service may be running: changes take effect within a second.
@@ -23,6 +24,10 @@ Manages user accounts. The service may be running: changes take effect within a 
   ${COMMAND} user role <login> <role>     change the role: authenticated or admin
   ${COMMAND} user reset-factor <login>    remove a lost second factor and end all sign-ins
   ${COMMAND} user list                    list all accounts
+  ${COMMAND} user import <file>           import users with the hashes of their passwords (docs/accounts.md); each
+                                                   line of the file is a JSON object
+      --dry-run                                    check every row, and change nothing
+      --report <file>                              for refused rows and reasons; default: <file>.refused.ndjson
   ${COMMAND} user --help                  show this help
 
 <login> is a username or an e-mail. On a terminal you are prompted for passwords; otherwise the first line of stdin is used.
@@ -31,10 +36,18 @@ The command uses the settings of the service: DATABASE_URL, or the embedded data
 
 const ROLES = ["authenticated", "admin"];
 
-type Options = { readonly username: string | null; readonly role: string; readonly input: () => Input };
+type Options = {
+  readonly username: string | null;
+  readonly role: string;
+  readonly isDryRun: boolean;
+  readonly report: string | undefined;
+  readonly input: () => Input;
+};
 type Action = {
   /** The arguments after the name of the action. */
   readonly arguments: readonly string[];
+  /** Whether the action begins and commits its transactions itself. */
+  readonly commits?: true;
   run(accounts: AccountRepository, args: readonly string[], options: Options): Promise<string>;
 };
 
@@ -96,6 +109,16 @@ const ACTIONS: Readonly<Record<string, Action>> = {
         : `user ${username} has no second factor\n`,
     ),
   },
+  import: {
+    arguments: ["file"],
+    commits: true,
+    run: ({ client }, [file], { isDryRun, report = `${file}.refused.ndjson` }) =>
+      importUsers(client, file!, {
+        isDryRun,
+        report,
+        onProgress: (line) => process.stderr.write(`${line}\n`),
+      }),
+  },
   list: {
     arguments: [],
     run: async (accounts) => inColumns(["id", "username", "email", "role", "state", "factor"], await accounts.list()),
@@ -116,12 +139,15 @@ export async function user(
   const needed = action.arguments.map((argument) => `<${argument}>`).join(" ");
   if (given.length !== action.arguments.length)
     throw usageError(needed === "" ? `${name} takes no arguments` : `${name} requires ${needed}`);
-  const { username = null, role = "authenticated" } = values;
+  const { username = null, role = "authenticated", "dry-run": isDryRun = false, report } = values;
   if (name !== "create" && (values.username ?? values.role) !== undefined)
     throw usageError("--username and --role are allowed only with create");
+  if (name !== "import" && (values["dry-run"] ?? values.report) !== undefined)
+    throw usageError("--dry-run and --report are allowed only with import");
   const newRole = name === "role" ? given[1]! : role;
   if (!ROLES.includes(newRole)) throw usageError(`role must be ${ROLES.join(" or ")}`);
-  return withOwner(await readSettings(environment), (client) => act(client, action, given, { username, role, input }));
+  const options = { username, role, isDryRun, report, input };
+  return withOwner(await readSettings(environment), (client) => act(client, action, given, options));
 }
 
 function readArguments(args: string[]) {
@@ -129,6 +155,8 @@ function readArguments(args: string[]) {
     help: { type: "boolean", short: "h" },
     username: { type: "string" },
     role: { type: "string" },
+    "dry-run": { type: "boolean" },
+    report: { type: "string" },
   } as const;
   try {
     return parseArgs({ args, options, allowPositionals: true });
@@ -140,8 +168,9 @@ function readArguments(args: string[]) {
 const usageError = (message: string) => new CommandError(2, `${message}; see ${COMMAND} user --help`);
 
 async function act(client: pg.Client, action: Action, args: readonly string[], options: Options): Promise<string> {
+  const run = () => action.run(new AccountRepository(client), args, options);
   try {
-    return await inTransaction(client, () => action.run(new AccountRepository(client), args, options));
+    return await (action.commits ? run() : inTransaction(client, run));
   } catch (error) {
     const message = await constraintMessage(client, error as pg.DatabaseError);
     throw message === null ? error : new CommandError(1, message);
@@ -153,11 +182,7 @@ async function constraintMessage(client: pg.Client, { schema, table, constraint 
   if (!constraint) return null;
   await client.query("rollback");
   const { rows } = await client.query<{ message: string | null }>(
-    `select coalesce(
-       (select obj_description(oid, 'pg_constraint') from pg_constraint
-        where conname = $3 and conrelid = to_regclass(format('%I.%I', $1::text, $2::text))),
-       obj_description(to_regclass(format('%I.%I', $1::text, $3::text)), 'pg_class')
-     ) as message`,
+    "select auth_private.constraint_message($1, $2, $3) as message",
     [schema, table, constraint],
   );
   return rows[0]!.message;

@@ -247,7 +247,7 @@ const INTERNAL_ERRORS = [
     "QuestionFault",
     "RefusedRecord",
   ],
-  ...["SignatureError", "TokenError", "TooManyTables", "TracingError", "WatchEnded", "XmlError"],
+  ...["SignatureError", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded", "XmlError"],
 ];
 const matchesIn = (pattern: RegExp) =>
   sources.flatMap((file) =>

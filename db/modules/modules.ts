@@ -54,6 +54,7 @@ export const MODULES: readonly Module[] = [
       "notices.sql",
       "users.sql",
       "admin.sql",
+      "imports.sql",
       "act_as.sql",
       "owner.sql",
     ],

@@ -163,7 +163,7 @@ export function createAuth({
   const factors = new FactorRepository(functions);
   const throttle = new Throttle(repository, settings, onLimit);
   const hashing = new PasswordHashing(hashPassword);
-  const passwords = new PasswordCheck({ hashing, throttle });
+  const passwords = new PasswordCheck({ repository, hashing, throttle });
   const csrf = new CsrfTokens(secret);
   const factor = { repository, factors, throttle, clock, ...factorKeys(settings, secret) };
   const secondFactor = new SecondFactor(factor);

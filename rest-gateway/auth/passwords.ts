@@ -1,15 +1,12 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
-import { hash, verify } from "@node-rs/argon2";
 import { FairQueue } from "../../db/admission/fair-queue.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import { networkOfSender } from "../../identity/sender.ts";
-import type { EventName } from "./repository.ts";
+import { argon2, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
+import type { AuthRepository, EventName } from "./repository.ts";
 import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
-
-/** The functions of the library, in an object so that tests can count the calls. */
-export const argon2 = { hash, verify };
 
 export const MIN_PASSWORD = 12;
 /** Applies to logins too. */
@@ -104,12 +101,21 @@ export class PasswordHashing {
     return this.#inTurn(() => this.#hash(password));
   }
 
-  /** False for a password that cannot be valid. `hash` is null for an unknown account. */
-  async matches(password: string, hash: string | null): Promise<boolean> {
+  /**
+   * False for a password that cannot be valid. `hash` is null for an unknown account, for which the password is verified against the
+   * `decoy`: the hash of another account, or one with the costs of new hashes.
+   */
+  async matches(password: string, hash: string | null, decoy: string | null = null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
-    const text = isPossible ? password.normalize("NFC") : "";
-    const isRight = await this.#inTurn(async () => argon2.verify(hash ?? (await this.#decoy), text));
-    return isRight && hash !== null && isPossible;
+    const known = usable(hash);
+    const verify = known ?? usable(decoy) ?? readHash(await this.#decoy);
+    const isRight = await this.#inTurn(() => verify(isPossible ? password : ""));
+    return isRight && known !== null && isPossible;
+  }
+
+  /** Whether a hash has the algorithm and the costs of new hashes. */
+  async isCurrent(hash: string): Promise<boolean> {
+    return costsOf(hash) === costsOf(await this.#decoy);
   }
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -136,7 +142,21 @@ export class PasswordHashing {
   }
 }
 
-type PasswordCheckOptions = { readonly hashing: PasswordHashing; readonly throttle: Throttle };
+/** Null for a hash that no password matches, such as one that SQL has stored and that costs too much to verify. */
+function usable(hash: string | null): Verify | null {
+  try {
+    return hash === null ? null : readHash(hash);
+  } catch (error) {
+    if (error instanceof UnusableHash) return null;
+    throw error;
+  }
+}
+
+type PasswordCheckOptions = {
+  readonly repository: Pick<AuthRepository, "replaceHash">;
+  readonly hashing: PasswordHashing;
+  readonly throttle: Throttle;
+};
 
 /** The security event and the error for a wrong password. */
 export type WrongPassword = { readonly event: EventName; error(): Error };
@@ -165,13 +185,26 @@ export class PasswordCheck {
     const { hashing, throttle } = this.#options;
     const login = await throttle.reserveLogin(who, client);
     const { account, attempt } = login;
-    const isRight = await throttle.guard(attempt, hashing.matches(password, account?.passwordHash ?? null));
-    if (isRight && account !== null) return { ...login, account };
+    const hash = account?.passwordHash ?? null;
+    const isRight = await throttle.guard(attempt, hashing.matches(password, hash, login.decoy));
+    if (isRight && account !== null && hash !== null) {
+      const current = await throttle.guard(attempt, this.#withCurrentHash(account, password, hash));
+      return { ...login, account: current };
+    }
     await throttle.settle(attempt, true, {
       event: wrong.event,
       userId: account?.id ?? null,
       address: client.address,
     });
     throw wrong.error();
+  }
+
+  /** An imported hash is replaced by one of this service, because only now is the password known. */
+  async #withCurrentHash(account: Account, password: string, hash: string): Promise<Account> {
+    const { repository, hashing } = this.#options;
+    if (await hashing.isCurrent(hash)) return account;
+    const passwordHash = await hashing.hash(password);
+    // If the password has been changed meanwhile, its hash stays.
+    return (await repository.replaceHash(account, passwordHash)) ? { ...account, passwordHash } : account;
   }
 }

@@ -126,6 +126,11 @@ export class AuthRepository {
     return this.#functions.call("change_password($1, $2, $3, $4::jsonb, $5::inet)", values);
   }
 
+  /** Stores another hash of the same password. Returns false if the password has changed since it was verified. */
+  replaceHash({ id, passwordHash }: Account, newHash: string): Promise<boolean> {
+    return this.#functions.call("replace_hash($1, $2, $3)", [id, passwordHash, newHash]);
+  }
+
   /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
   changeEmail(userId: string, email: string, address: string): Promise<EmailOutcome> {
     const values = [userId, email, emailSkeleton(email), address || null];

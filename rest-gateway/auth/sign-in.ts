@@ -85,12 +85,13 @@ export class SignIn {
   async admitChallenge({ challenge, code }: ChallengeInput, client: Client): Promise<AdmittedLogin> {
     const { throttle } = this.#options;
     const { id, userId, epoch, proof } = this.#verified(challenge);
-    const { account, factors, attempt } = await throttle.reserveLogin({ userId }, client);
+    const login = await throttle.reserveLogin({ userId }, client);
+    const { account, attempt } = login;
     if (account === null || account.epoch !== epoch || !account.hasFactor || account.isDisabled) {
       await throttle.settle(attempt, false);
       throw problem("invalid challenge");
     }
-    await this.#tryCode({ account, factors, attempt }, code, client, id);
+    await this.#tryCode({ ...login, account }, code, client, id);
     return { ...proof, account, attempt, address: client.address };
   }
 

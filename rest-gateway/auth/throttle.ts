@@ -23,6 +23,8 @@ export type BegunLogin = {
   readonly account: Account | null;
   /** The encrypted secrets of the enabled second factors, in hex. */
   readonly factors: readonly string[];
+  /** For an unknown login: the hash of another account, so that its verification takes as long. */
+  readonly decoy: string | null;
   readonly attempt: Reservation;
 };
 
@@ -62,6 +64,8 @@ export type ReservedLogin = {
   readonly account: Account | null;
   /** The encrypted secrets of the enabled second factors, in hex. */
   readonly factors: readonly string[];
+  /** For an unknown login: the hash of another account, so that its verification takes as long. */
+  readonly decoy: string | null;
   readonly attempt: Attempt;
 };
 

@@ -89,35 +89,63 @@ end $$;
 comment on function auth_private.new_public_id(auth.user_id) is
   'How /auth/v1 names a new user: the id itself, if it is a uuid.';
 
+create or replace function auth_private.insert_accounts(new_accounts jsonb) returns void
+language sql volatile set search_path = '' as $$
+  insert into auth_private.accounts (
+    user_id, public_id, name, username, username_skeleton, password_hash, role, disabled_at, created_at,
+    email_confirmed_at, must_confirm, import_key)
+  select
+    n."userId",
+    auth_private.new_public_id(n."userId"),
+    n.name,
+    case when lower(n.username) <> lower(n.email) then n.username end,
+    case when lower(n.username) <> lower(n.email) then n."usernameSkeleton" end,
+    n."passwordHash",
+    coalesce(n.role, 'authenticated'),
+    n."disabledAt",
+    coalesce(n."createdAt", now()),
+    n."emailConfirmedAt",
+    coalesce(n."mustConfirm", false),
+    n."importKey"
+  from jsonb_to_recordset(new_accounts) as n (
+    "userId" auth.user_id, name text, email text, username text, "usernameSkeleton" text, "passwordHash" text,
+    role text, "disabledAt" timestamptz, "createdAt" timestamptz, "emailConfirmedAt" timestamptz,
+    "mustConfirm" boolean, "importKey" uuid);
+
+  insert into auth_private.login_emails (user_id, email, skeleton)
+  select n."userId", n.email, n."emailSkeleton"
+  from jsonb_to_recordset(new_accounts) as n ("userId" auth.user_id, email text, "emailSkeleton" text)
+$$;
+
+comment on function auth_private.insert_accounts(jsonb) is $$
+Inserts the accounts of users who exist: [{userId, name, email, emailSkeleton, username, usernameSkeleton, passwordHash,
+role, disabledAt, createdAt, emailConfirmedAt, mustConfirm, importKey}]. All but the first three may be missing. If the
+username is null or the e-mail, the user signs in with the e-mail.
+$$;
+
 create or replace function auth.add_account(
   user_id auth.user_id, name text, email text, username text default null, password_hash text default null,
   role text default 'authenticated', disabled_at timestamptz default null,
   email_skeleton text default null, username_skeleton text default null)
 returns void
-language plpgsql volatile set search_path = '' as $$
-declare
-  has_username constant boolean := lower(add_account.username) <> lower(add_account.email);
-begin
-  insert into auth_private.accounts (
-    user_id, public_id, name, username, username_skeleton, password_hash, role, disabled_at)
-  values (
-    add_account.user_id,
-    auth_private.new_public_id(add_account.user_id),
-    add_account.name,
-    case when has_username then add_account.username end,
-    case when has_username then add_account.username_skeleton end,
-    add_account.password_hash,
-    add_account.role,
-    add_account.disabled_at);
-
-  insert into auth_private.login_emails (user_id, email, skeleton)
-  values (add_account.user_id, add_account.email, add_account.email_skeleton);
-end $$;
+language sql volatile set search_path = '' as $$
+  select auth_private.insert_accounts(jsonb_build_array(jsonb_build_object(
+    'userId', add_account.user_id,
+    'name', add_account.name,
+    'email', add_account.email,
+    'emailSkeleton', add_account.email_skeleton,
+    'username', add_account.username,
+    'usernameSkeleton', add_account.username_skeleton,
+    'passwordHash', add_account.password_hash,
+    'role', add_account.role,
+    'disabledAt', add_account.disabled_at)))
+$$;
 
 comment on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text) is $$
 For seeds and imports of the application: a user who exists can sign in from now on. If the username is null or the
-e-mail, the user signs in with the e-mail. The password is an argon2id hash as a PHC string; without one, the user signs
-in with an identity of a provider. Texts that look alike have the same skeleton, which the service computes.
+e-mail, the user signs in with the e-mail. The password is a hash in one of the forms that docs/accounts.md lists;
+without one, the user signs in with an identity of a provider. Texts that look alike have the same skeleton, which the
+service computes.
 $$;
 
 revoke all on function
@@ -302,6 +330,14 @@ comment on function auth_private.mark_update() is 'Sets when an account was last
 create or replace trigger _100_updated before update on auth_private.accounts
   for each row execute function auth_private.mark_update();
 
+create or replace function auth_private.is_other_password(old_hash text, new_hash text) returns boolean
+language sql stable set search_path = ''
+return old_hash is distinct from new_hash
+  and current_setting('request.same_password', true) is distinct from 'on';
+
+comment on function auth_private.is_other_password(text, text) is
+  'Whether the hash of an account changes because its password does; auth_api.replace_hash stores the same one.';
+
 -- Tokens and sessions carry the epoch that they were issued in: a new epoch ends them.
 create or replace function auth_private.begin_epoch() returns trigger
 language plpgsql volatile set search_path = '' as $$
@@ -317,7 +353,7 @@ create or replace trigger _200_epoch before update on auth_private.accounts
   for each row when (
     old.role is distinct from new.role
     or old.permissions is distinct from new.permissions
-    or old.password_hash is distinct from new.password_hash
+    or auth_private.is_other_password(old.password_hash, new.password_hash)
     or old.disabled_at is distinct from new.disabled_at
   ) execute function auth_private.begin_epoch();
 
@@ -387,6 +423,27 @@ Sets another password, which ends what was issued to the user: {outcome, account
 outcome is "changed" if the old password has changed since or the account is disabled; otherwise as require_code.
 $$;
 
+create or replace function auth_api.replace_hash(user_id auth.user_id, old_hash text, password_hash text)
+returns boolean
+language plpgsql volatile security definer set search_path = '' as $$
+declare is_replaced boolean;
+begin
+  -- Triggers see that the password stays.
+  perform set_config('request.same_password', 'on', true);
+  update auth_private.accounts as a
+  set password_hash = replace_hash.password_hash
+  where a.user_id = replace_hash.user_id
+    and a.password_hash = replace_hash.old_hash;
+  is_replaced := found;
+  perform set_config('request.same_password', '', true);
+  return is_replaced;
+end $$;
+
+comment on function auth_api.replace_hash(auth.user_id, text, text) is $$
+Replaces the hash of a password that was just verified by another hash of the same password, which ends nothing. False
+if the password has changed since.
+$$;
+
 create or replace function auth_private.note_account_change() returns trigger
 language plpgsql volatile set search_path = '' as $$
 declare
@@ -394,7 +451,9 @@ declare
   happened text;
 begin
   foreach happened in array array_remove(array[
-    case when old.password_hash is distinct from new.password_hash then 'password_changed' end,
+    case
+      when auth_private.is_other_password(old.password_hash, new.password_hash) then 'password_changed'
+    end,
     case when old.disabled_at is null and new.disabled_at is not null then 'account_disabled' end,
     case when old.disabled_at is not null and new.disabled_at is null then 'account_enabled' end,
     case when old.permissions is distinct from new.permissions then 'permissions_changed' end,

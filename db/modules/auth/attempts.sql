@@ -80,6 +80,36 @@ Reserves an attempt for each key before it is made: {ids}, or {retryAfter, place
 place is reached within `span`, with the seconds to wait. Null while undecided attempts hold the last places.
 $$;
 
+create or replace function auth_private.decoy_hash(login text) returns text
+language sql stable set search_path = '' as $$
+  select chosen.password_hash
+  from (
+    (
+      select a.password_hash, 1 as turn
+      from auth_private.accounts as a
+      where not a.is_anonymous
+        and hashtextextended(a.public_id::text, 0) >= hashtextextended(lower(login), 0)
+      order by hashtextextended(a.public_id::text, 0)
+      limit 1
+    )
+    union all
+    (
+      select a.password_hash, 2
+      from auth_private.accounts as a
+      where not a.is_anonymous
+      order by hashtextextended(a.public_id::text, 0)
+      limit 1
+    )
+  ) as chosen
+  order by chosen.turn
+  limit 1
+$$;
+
+comment on function auth_private.decoy_hash(text) is $$
+The hash of some account, always the same one for a login: an unknown login costs as much as that account. So it does
+not show that the hashes of imported accounts cost more, or less, than those of the service.
+$$;
+
 create or replace function auth_api.begin_login(
   login text, user_id auth.user_id, address text, networks text[], attempts integer[], attempts_per_address integer[],
   now timestamptz, span interval)
@@ -111,15 +141,18 @@ begin
   end if;
 
   return json_build_object(
-    'account', account, 'factors', auth_private.factor_secrets(found_id), 'attempt', reservation);
+    'account', account,
+    'factors', auth_private.factor_secrets(found_id),
+    'decoy', case when account is null then auth_private.decoy_hash(login) end,
+    'attempt', reservation);
 end $$;
 
 comment on function
   auth_api.begin_login(text, auth.user_id, text, text[], integer[], integer[], timestamptz, interval) is $$
-Finds the account of a login, or of a user, and reserves an attempt for it in these networks: {account, factors,
-attempt}, where `factors` are the encrypted secrets in hex and `attempt` is as reserve_attempt returns it. There is a
-limit for each network: for attempts at this account, and at all accounts. An unknown login costs the same statements
-as a known one.
+Finds the account of a login, or of a user, and reserves an attempt for it in these networks: {account, factors, decoy,
+attempt}, where `factors` are the encrypted secrets in hex, `decoy` is the hash that an unknown login is verified with,
+and `attempt` is as reserve_attempt returns it. There is a limit for each network: for attempts at this account, and at
+all accounts. An unknown login costs the same statements as a known one.
 $$;
 
 create or replace function auth_api.reserve_code(user_id auth.user_id, attempts integer, now timestamptz, span interval)

@@ -112,24 +112,34 @@ end $$;
 comment on function auth_private.before_sign_up(jsonb) is
   'The fields of a new user, as the hook before_sign_up changes them. The hook may raise an error.';
 
-create or replace function auth_private.new_user(fields jsonb) returns auth.user_id
+create or replace function auth_private.new_user(fields jsonb, id auth.user_id default null) returns auth.user_id
 language plpgsql volatile set search_path = '' as $$
 declare
   hook constant text := auth_private.hook('new_user');
   new_id auth.user_id;
 begin
   if hook is not null then
-    execute format('select %s($1)', hook) into new_id using fields;
+    -- A client must not choose its id.
+    execute format('select %s($1)', hook) into new_id using
+      fields - 'id' || case when id is null then '{}' else jsonb_build_object('id', id) end;
+    if id <> new_id then
+      raise invalid_parameter_value using
+        message = format(
+          'the hook new_user has returned the id %s, and not %s, which fields ->> ''id'' is', new_id, id);
+    end if;
     return new_id;
   end if;
+  if id is not null then return id; end if;
   if auth_private.base_type('auth.user_id'::regtype) in ('bigint', 'integer') then
     return nextval('auth_private.user_ids')::text::auth.user_id;
   end if;
   return gen_random_uuid()::text::auth.user_id;
 end $$;
 
-comment on function auth_private.new_user(jsonb) is
-  'The id of a new user, whose row the hook new_user creates. Without the hook, a new id: a uuid or the next number.';
+comment on function auth_private.new_user(jsonb, auth.user_id) is $$
+The id of a new user, whose row the hook new_user creates. Without the hook, a new id: a uuid or the next number. An
+import may choose the id.
+$$;
 
 create or replace function auth_private.after_sign_up(user_id auth.user_id, fields jsonb) returns void
 language plpgsql volatile set search_path = '' as $$

@@ -49,7 +49,9 @@ end $$;
 comment on function auth_private.notify_password() is 'Tells a user that the password has changed.';
 
 create or replace trigger _610_notice after update on auth_private.accounts
-  for each row when (old.password_hash is distinct from new.password_hash and new.password_hash is not null)
+  for each row when (
+    auth_private.is_other_password(old.password_hash, new.password_hash)
+    and new.password_hash is not null)
   execute function auth_private.notify_password();
 
 create or replace function auth_private.notify_factor() returns trigger

@@ -282,6 +282,6 @@ $$;
 
 create or replace trigger _300_tokens after update on auth_private.accounts
   for each row when (
-    old.password_hash is distinct from new.password_hash
+    auth_private.is_other_password(old.password_hash, new.password_hash)
     or old.disabled_at is distinct from new.disabled_at
   ) execute function auth_private.end_tokens();

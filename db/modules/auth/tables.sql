@@ -31,7 +31,9 @@ create table auth_private.accounts (
   user_id       auth.user_id primary key, -- a row of the application's users, if there are any (auth.use_users)
   username      text, -- null: signs in with the e-mail alone (login_emails)
   name          text not null, -- for claims
-  password_hash text, -- argon2id, as a PHC string; null: signs in with an identity of a provider alone
+  -- argon2id, as a PHC string; of an imported account, another hash until its first sign-in
+  -- (rest-gateway/auth/password-hashes.ts). Null: signs in with an identity of a provider alone.
+  password_hash text,
   role          text not null default 'authenticated',
   permissions   text[] not null default '{}',
   disabled_at   timestamptz, -- null while the account may sign in
@@ -47,11 +49,13 @@ create table auth_private.accounts (
   updated_at    timestamptz not null default now(),
   must_confirm  boolean not null default false, -- whether EMAIL_CONFIRM=required keeps it from signing in before that
   is_anonymous  boolean not null default false, -- whether the user has only tokens: no e-mail, and no identity yet
+  import_key    uuid, -- the first half of the SHA-256 of the row that it was imported from: each is imported once
 
   -- Without @, so that a username is never the e-mail of another user. In Basic credentials a colon ends the username.
   constraint accounts_username_format check (username ~ '^[^@:[:space:][:cntrl:]]+$' and char_length(username) <= 100),
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
-  constraint accounts_password_hash_format check (password_hash like '$argon2id$%'),
+  constraint accounts_password_hash_format check (
+    password_hash ~ '^\$(argon2id?|2[aby]|scrypt|fbscrypt|pbkdf2-sha(1|256|512))\$'),
   constraint accounts_name_length check (name ~ '\S' and char_length(name) <= 200),
   constraint accounts_metadata_objects check (
     jsonb_typeof(user_metadata) = 'object' and jsonb_typeof(app_metadata) = 'object')
@@ -60,6 +64,11 @@ create table auth_private.accounts (
 create unique index accounts_public_id_key on auth_private.accounts (public_id);
 -- Deleting anonymous accounts that are no longer used.
 create index accounts_anonymous_idx on auth_private.accounts (created_at) where is_anonymous;
+-- Looking up whether a row was imported.
+create unique index accounts_import_key_key on auth_private.accounts (import_key) where import_key is not null;
+-- Choosing the account whose hash an unknown login is verified with.
+create index accounts_decoy_idx on auth_private.accounts (hashtextextended(public_id::text, 0))
+  where not is_anonymous;
 -- Looking up the account of a login.
 create unique index accounts_username_key on auth_private.accounts (lower(username));
 -- Two accounts never have usernames that look alike.

@@ -2,7 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { hash } from "@node-rs/argon2";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { forSender } from "../../../identity/sender.ts";
-import { argon2, PasswordHashing } from "../../../rest-gateway/auth/passwords.ts";
+import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
+import { PasswordHashing } from "../../../rest-gateway/auth/passwords.ts";
 
 const costly = (password: string) => hash(password, { memoryCost: 8192, timeCost: 5, parallelism: 1 });
 /** `$argon2id$v=19$m=8192,t=5,p=1` */

@@ -61,7 +61,7 @@ function createParts() {
   const repository = new AuthRepository(new AuthFunctions(auth, Date.now));
   const hashing = new PasswordHashing();
   const throttle = new Throttle(repository, LIMITS);
-  return { repository, hashing, throttle, passwords: new PasswordCheck({ hashing, throttle }) };
+  return { repository, hashing, throttle, passwords: new PasswordCheck({ repository, hashing, throttle }) };
 }
 
 /** Signs in for tokens, as at POST /auth/login. */

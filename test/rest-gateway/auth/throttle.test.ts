@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Transactions } from "../../../db/transaction/transaction.ts";
-import { argon2 } from "../../../rest-gateway/auth/passwords.ts";
+import { argon2 } from "../../../rest-gateway/auth/password-hashes.ts";
 import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 

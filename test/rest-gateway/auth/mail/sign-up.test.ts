@@ -1,6 +1,6 @@
 import { createClient } from "@supabase/supabase-js";
 import { describe, expect, test, vi } from "vitest";
-import { argon2 } from "../../../../rest-gateway/auth/passwords.ts";
+import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
 import { useService } from "../../../support/http-client.ts";
 import { sendJson } from "../../../support/json.ts";
 import { linkIn, startMailServer } from "../../../support/mail-server.ts";

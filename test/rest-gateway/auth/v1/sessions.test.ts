@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { argon2 } from "../../../../rest-gateway/auth/passwords.ts";
+import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const NEW = "Another-Horse-8!";
