@@ -110,7 +110,7 @@ const CHANGES = `
   drop view public.titles; create view public.titles as select n.id, n.title from public.notes as n;
   drop publication archive; alter publication copies set (publish = 'insert'); create publication more for table public.notes;
 
-  drop table auth_private.known_devices; create table auth_private.spare (id int);
+  drop table realtime.messages; create table auth_private.spare (id int);
   alter table auth_private.mails drop constraint mails_email_length, alter column email drop not null;
   drop index auth_private.mails_user_id_idx; create index on auth_private.mails (email);
   drop trigger _500_announce on auth_private.accounts;
@@ -160,12 +160,14 @@ const FOUND = [
   ...["missing publication archive", "changed publication copies", "extra publication more"],
 
   "module auth",
-  ...["missing table auth_private.known_devices", "extra table auth_private.spare"],
+  "extra table auth_private.spare",
   ...["changed column auth_private.mails.email", "missing constraint mails_email_length on auth_private.mails"],
   ...["missing index auth_private.mails_user_id_idx", "extra index auth_private.mails_email_idx"],
   ...["missing function auth_api.refuse_sign_up()", "missing trigger _500_announce on auth_private.accounts"],
   ...["extra policy open on auth_private.mails", "extra grants on schema auth_private to anon"],
   "missing comment on function auth.is_email(text)",
+
+  ...["module channels", "missing table realtime.messages"],
 
   "module caller",
   ...[
