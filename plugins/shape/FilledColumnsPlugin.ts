@@ -1,11 +1,18 @@
 import { withPgClientFromPgService } from "postgraphile/graphile-build-pg";
 
 /** A function that runs before each insert into a table. */
-type Filler = { readonly relation: string; readonly language: string; readonly source: string };
+type Filler = {
+  readonly relation: string;
+  readonly language: string;
+  readonly source: string;
+  /** `… FOR EACH ROW WHEN ((new.email IS NOT NULL)) EXECUTE FUNCTION …` */
+  readonly definition: string;
+};
 
 // 1 is FOR EACH ROW, 2 is BEFORE, 4 is INSERT.
 const FILLERS = `
-  select t.tgrelid::text as relation, l.lanname as language, p.prosrc as source
+  select t.tgrelid::text as relation, l.lanname as language, p.prosrc as source,
+    pg_catalog.pg_get_triggerdef(t.oid) as definition
   from pg_catalog.pg_trigger as t
   join pg_catalog.pg_proc as p on p.oid = t.tgfoid
   join pg_catalog.pg_language as l on l.oid = p.prolang
@@ -36,15 +43,19 @@ export const FilledColumnsPlugin: GraphileConfig.Plugin = {
 };
 
 /**
- * Whether a trigger function may give the column a value: it names the column, or it uses the whole row for more than to return it.
+ * Whether a trigger may give the column a value if it has none: its function names the column, or it uses the whole row for more than
+ * to return it.
  *
  *   begin new.number := 1; return new; end                       -- number
  *   begin new := jsonb_populate_record(new, …); return new; end  -- every column
  */
-function mayFill({ language, source }: Filler, column: string): boolean {
+function mayFill({ language, source, definition }: Filler, column: string): boolean {
+  const [, condition = ""] = / WHEN \((.*)\) EXECUTE /.exec(definition) ?? [];
+  // It does not run for a row without a value.
+  if (condition.includes(`(new.${column} IS NOT NULL)`) && !/\bor\b/i.test(condition)) return false;
   const rest = source.replace(/\breturn\s+(new|null)\s*;/gi, "");
   const usesRow = /\bnew\b(?!\s*\.)|\breturn\b/i.test(rest);
-  return language !== "plpgsql" || usesRow || rest.toLowerCase().includes(column.toLowerCase());
+  return language !== "plpgsql" || usesRow || new RegExp(`\\b${RegExp.escape(column)}\\b`, "i").test(rest);
 }
 
 declare module "pg-introspection" {

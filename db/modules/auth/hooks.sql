@@ -21,6 +21,7 @@ declare
       when 'new_email' then '(ID, text) returns void'
       when 'claims' then '(ID, jsonb) returns jsonb'
       when 'send_message' then '(jsonb) returns boolean'
+      when 'users_email' then '(boolean) returns void'
     end,
     'ID',
     auth_private.base_type('auth.user_id'::regtype));
@@ -35,7 +36,8 @@ begin
   if expected is null then
     raise invalid_parameter_value using
       message = format('there is no hook %L', point),
-      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, claims, send_message.';
+      hint = 'The hooks are before_sign_up, new_user, after_sign_up, after_sign_in, new_email, claims, send_message '
+        'and users_email.';
   end if;
 
   select format('(%s) returns %s', (
@@ -63,6 +65,8 @@ begin
   values (use_hook.point, use_hook.function::text)
   on conflict on constraint hooks_pkey do update
   set function = excluded.function;
+  -- The next start calls it.
+  if point = 'users_email' then delete from auth_private.settings as s where s.name = 'users_email'; end if;
 end $$;
 
 comment on function auth.use_hook(text, regprocedure) is $$
@@ -184,6 +188,16 @@ end $$;
 
 comment on function auth_private.send_message(jsonb) is
   'Whether the application sends an e-mail itself, as the hook send_message says; false without the hook.';
+
+create or replace function auth_private.show_emails(are_public boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+declare hook constant text := auth_private.hook('users_email');
+begin
+  if hook is null then return; end if;
+  execute format('select %s($1)', hook) using are_public;
+end $$;
+
+comment on function auth_private.show_emails(boolean) is 'Calls the hook users_email for a changed USERS_EMAIL.';
 
 create or replace function auth_private.new_email(user_id auth.user_id, email text) returns void
 language plpgsql volatile set search_path = '' as $$

@@ -1,16 +1,24 @@
 create or replace function auth_api.use_settings(settings jsonb) returns void
-language sql volatile security definer set search_path = '' as $$
+language plpgsql volatile security definer set search_path = '' as $$
+declare previous constant text := auth_api.setting('users_email');
+begin
   insert into auth_private.settings as s
   select given.key, given.value
   from jsonb_each_text(settings) as given
-  where given.key in ('mail', 'mails_per_recipient', 'email_confirm', 'signup')
+  where given.key in ('mail', 'mails_per_recipient', 'email_confirm', 'signup', 'users_email')
   on conflict (name) do update
   set value = excluded.value
-  where s.value <> excluded.value
-$$;
+  where s.value <> excluded.value;
 
-comment on function auth_api.use_settings(jsonb) is
-  'Stores whether the service sends e-mails, MAILS_PER_RECIPIENT, EMAIL_CONFIRM and SIGNUP.';
+  if settings ->> 'users_email' is distinct from previous then
+    perform auth_private.show_emails(settings ->> 'users_email' = 'public');
+  end if;
+end $$;
+
+comment on function auth_api.use_settings(jsonb) is $$
+Stores whether the service sends e-mails, MAILS_PER_RECIPIENT, EMAIL_CONFIRM, SIGNUP and USERS_EMAIL. The application
+shows or hides e-mails when the last one changes.
+$$;
 
 create or replace function auth_private.add_notice(kind text, user_id auth.user_id, email text, data jsonb)
 returns void

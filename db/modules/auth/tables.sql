@@ -382,7 +382,8 @@ create table auth_private.settings (
 );
 insert into auth_private.settings
 values ('recent_sign_in', '600'), ('registrations', '60'), ('registrations_window', '900 seconds'),
-  ('mail', 'off'), ('mails_per_recipient', '5'), ('email_confirm', 'off'), ('signup', 'open');
+  ('mail', 'off'), ('mails_per_recipient', '5'), ('email_confirm', 'off'), ('signup', 'open'),
+  ('users_email', 'public');
 
 comment on table auth_private.settings is
   'Settings of the service that functions read. The service writes them at each start.';
@@ -394,7 +395,8 @@ create table auth_private.hooks (
 
   constraint hooks_point_known check (
     point in (
-      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'claims', 'send_message'))
+      'before_sign_up', 'new_user', 'after_sign_up', 'after_sign_in', 'new_email', 'claims', 'send_message',
+      'users_email'))
 );
 
 comment on table auth_private.hooks is

@@ -3,6 +3,7 @@
 --!include public.sql
 --!include functions.sql
 --!include users/table.sql
+--!include users/private_emails.sql
 --!include users/functions.sql
 --!include users/added.sql
 --!include users/access.sql

@@ -11,7 +11,10 @@ import { Templates } from "./templates.ts";
 import { createTransport, type Transport, type TransportSettings } from "./transports.ts";
 
 export type MailSettings = TransportSettings &
-  Pick<Config, "signup" | "emailConfirm" | "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour">;
+  Pick<
+    Config,
+    "signup" | "emailConfirm" | "usersEmail" | "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour"
+  >;
 
 export type MailOptions = {
   readonly settings: MailSettings;
@@ -72,12 +75,13 @@ export class MailService {
 
   /** Says once whether e-mails are sent. Rejects if the database does not respond. */
   async start(): Promise<void> {
-    const { mailUrl, mailsPerRecipient, emailConfirm, signup } = this.settings;
+    const { mailUrl, mailsPerRecipient, emailConfirm, signup, usersEmail } = this.settings;
     await this.repository.use({
       mail: this.isOn ? "on" : "off",
       mails_per_recipient: String(mailsPerRecipient),
       email_confirm: emailConfirm,
       signup,
+      users_email: usersEmail,
     });
     if (!this.isOn)
       this.#log.info(

@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:ab7aeaaaf7bdf00fafb7617b8306e5ab5bfd094a
+--! Hash: sha1:f5cca4f92f29eb8082b0f4efd66eeeb20d1c5484
 --! Message: the demo
 
 --! Included roles.sql
@@ -134,13 +134,148 @@ comment on constraint users_email_format on public.users is 'email must be a val
 comment on constraint users_age_range on public.users is 'age must be from 0 to 150';
 comment on constraint users_avatar_url_format on public.users is 'avatar_url must be an http or https URL';
 --! EndIncluded users/table.sql
+--! Included users/private_emails.sql
+-- With USERS_EMAIL=private, the e-mails of users. public.users then has placeholders, so that no interface, filter,
+-- order, aggregate or event can tell an e-mail.
+create table if not exists internal.private_emails (
+  user_id bigint primary key,
+  email   text not null,
+
+  -- Deferred: the e-mail of a new user is stored before the row of the user.
+  constraint private_emails_user_id_fkey foreign key (user_id) references public.users on delete cascade
+    deferrable initially deferred,
+  constraint users_email_format check (auth.is_email(email))
+);
+-- E-mails are unique regardless of case, as in public.users.
+create unique index if not exists users_email_key on internal.private_emails (lower(email));
+alter table internal.private_emails enable row level security;
+
+comment on table internal.private_emails is 'With USERS_EMAIL=private, the e-mails of users.';
+comment on index internal.users_email_key is 'email already registered';
+comment on constraint users_email_format on internal.private_emails is 'email must be a valid address';
+
+create or replace function internal.is_placeholder(email text) returns boolean
+language sql immutable parallel safe
+return email ~ '^hidden-[0-9]+@users[.]invalid$';
+
+comment on function internal.is_placeholder(text) is 'Whether a text stands in public.users for a private e-mail.';
+
+-- security definer: callers may change e-mails, but may not read private ones.
+create or replace function internal.hide_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+declare placeholder constant text := format('hidden-%s@users.invalid', new.id);
+begin
+  if current_setting('internal.shows_emails', true) = 'on' then
+    -- The user has not changed.
+    new.updated_at := old.updated_at;
+  elsif internal.is_placeholder(new.email) and new.email <> placeholder then
+    raise check_violation using
+      message = 'email must be a valid address',
+      schema = 'public',
+      table = 'users',
+      constraint = 'users_email_format';
+  end if;
+  -- A client that sends back what it has read changes nothing.
+  if new.email = placeholder or auth_api.setting('users_email') is distinct from 'private' then return new; end if;
+
+  insert into internal.private_emails as p (user_id, email)
+  values (new.id, new.email)
+  on conflict on constraint private_emails_pkey do update
+  set email = excluded.email
+  where p.email <> excluded.email;
+  new.email := placeholder;
+  return new;
+end $$;
+
+comment on function internal.hide_email() is
+  'With USERS_EMAIL=private, stores the e-mail of a user where callers cannot read it, and a placeholder in its place.';
+
+create or replace trigger _200_email before insert or update of email on public.users
+  for each row when (new.email is not null) execute function internal.hide_email();
+
+create or replace trigger _300_login_email_insert after insert on internal.private_emails
+  for each row execute function auth_api.refuse_email('user_id', 'email', 'users_email_key');
+create or replace trigger _300_login_email_update after update on internal.private_emails
+  for each row execute function auth_api.refuse_email('user_id', 'email', 'users_email_key');
+create or replace trigger _600_email after update on internal.private_emails
+  for each row execute function auth_api.follow_email('user_id', 'email');
+
+create or replace function internal.show_emails(are_public boolean) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform set_config('internal.shows_emails', 'on', true);
+  if are_public then
+    update public.users as u
+    set email = p.email
+    from internal.private_emails as p
+    where p.user_id = u.id;
+    delete from internal.private_emails;
+  else
+    update public.users as u
+    set email = u.email
+    where not internal.is_placeholder(u.email);
+  end if;
+  perform set_config('internal.shows_emails', '', true);
+end $$;
+
+comment on function internal.show_emails(boolean) is
+  'For a changed USERS_EMAIL: moves the e-mails of all users to where callers can read them, or cannot.';
+
+-- security definer: the function decides who may read.
+create or replace function internal.private_email(user_id bigint, shown text) returns text
+language sql stable security definer set search_path = '' as $$
+  select coalesce(
+    (select p.email from internal.private_emails as p where p.user_id = private_email.user_id),
+    shown)
+  where private_email.user_id = auth.uid()
+    or exists (
+      select from pg_roles as r
+      -- The role of the caller, in contrast to current_user.
+      where r.rolname = current_setting('role')
+        and (r.rolbypassrls or pg_has_role(r.oid, 'admin', 'member')))
+$$;
+
+comment on function internal.private_email(bigint, text) is
+  'The e-mail of a user, which public.users shows in this form; null unless the caller is the user or an operator.';
+
+create or replace function public.users_private_email(person public.users) returns text
+language sql stable set search_path = ''
+return internal.private_email(person.id, person.email);
+
+comment on function public.users_private_email(public.users) is
+  'The e-mail, whatever USERS_EMAIL says; null unless the caller is the user or an administrator.';
+
+revoke all on function
+  internal.is_placeholder(text), internal.show_emails(boolean), internal.private_email(bigint, text),
+  internal.hide_email()
+  from public;
+grant execute on function internal.show_emails(boolean) to auth_owner;
+grant execute on function internal.is_placeholder(text) to auth_owner;
+grant execute on function internal.private_email(bigint, text) to anon, authenticated, service_role;
+grant execute on function public.users_private_email(public.users) to anon, authenticated, service_role;
+
+select auth.use_hook('users_email', 'internal.show_emails(boolean)');
+
+-- As auth_owner, which may call the functions of authentication.
+do $$
+begin
+  grant create on schema internal to auth_owner;
+  alter table internal.private_emails owner to auth_owner;
+  alter function internal.hide_email() owner to auth_owner;
+  alter function internal.private_email(bigint, text) owner to auth_owner;
+  revoke create on schema internal from auth_owner;
+end $$;
+--! EndIncluded users/private_emails.sql
 --! Included users/functions.sql
 create or replace function public.me() returns public.users
 language plpgsql stable set search_path = '' as $$
 declare caller public.users;
 begin
   select * into caller from public.users where id = auth.uid();
-  if found then return caller; end if;
+  if found then
+    caller.email := coalesce(internal.private_email(caller.id, caller.email), caller.email);
+    return caller;
+  end if;
   raise invalid_authorization_specification using message = 'login required';
 end $$;
 
@@ -260,14 +395,19 @@ create or replace trigger _300_login_email_insert after insert on public.users
 create or replace trigger _300_login_email_update after update of email on public.users
   for each row when (old.email is distinct from new.email)
   execute function auth_api.refuse_email('id', 'email', 'users_email_key');
+-- Not while USERS_EMAIL hides the e-mails, or shows them again.
 create or replace trigger _600_email after update of email on public.users
-  for each row when (old.email is distinct from new.email) execute function auth_api.follow_email('id', 'email');
+  for each row when (
+    old.email is distinct from new.email
+    and old.email not like 'hidden-%@users.invalid'
+    and new.email not like 'hidden-%@users.invalid'
+  ) execute function auth_api.follow_email('id', 'email');
 create or replace trigger _600_name after update of name on public.users
   for each row when (old.name is distinct from new.name) execute function auth_api.follow_name('id', 'name');
 --! EndIncluded users/functions.sql
 --! Included users/added.sql
 -- Users whom callers have added without an account, at POST /users for example. An account may take their e-mail.
-create table internal.added_users (
+create table if not exists internal.added_users (
   user_id bigint primary key references public.users on delete cascade
 );
 comment on table internal.added_users is
@@ -315,7 +455,10 @@ create or replace function internal.release_email(email text) returns void
 language sql volatile set search_path = '' as $$
   update public.users as u
   set email = 'released-' || gen_random_uuid() || '@users.invalid'
-  where lower(u.email) = lower(release_email.email)
+  where (
+      lower(u.email) = lower(release_email.email)
+      or u.id = (select p.user_id from internal.private_emails as p where lower(p.email) = lower(release_email.email))
+    )
     and exists (select from internal.added_users as a where a.user_id = u.id)
     and not auth_api.has_account(u.id)
 $$;

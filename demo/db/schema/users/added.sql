@@ -1,5 +1,5 @@
 -- Users whom callers have added without an account, at POST /users for example. An account may take their e-mail.
-create table internal.added_users (
+create table if not exists internal.added_users (
   user_id bigint primary key references public.users on delete cascade
 );
 comment on table internal.added_users is
@@ -47,7 +47,10 @@ create or replace function internal.release_email(email text) returns void
 language sql volatile set search_path = '' as $$
   update public.users as u
   set email = 'released-' || gen_random_uuid() || '@users.invalid'
-  where lower(u.email) = lower(release_email.email)
+  where (
+      lower(u.email) = lower(release_email.email)
+      or u.id = (select p.user_id from internal.private_emails as p where lower(p.email) = lower(release_email.email))
+    )
     and exists (select from internal.added_users as a where a.user_id = u.id)
     and not auth_api.has_account(u.id)
 $$;

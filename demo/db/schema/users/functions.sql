@@ -3,7 +3,10 @@ language plpgsql stable set search_path = '' as $$
 declare caller public.users;
 begin
   select * into caller from public.users where id = auth.uid();
-  if found then return caller; end if;
+  if found then
+    caller.email := coalesce(internal.private_email(caller.id, caller.email), caller.email);
+    return caller;
+  end if;
   raise invalid_authorization_specification using message = 'login required';
 end $$;
 
@@ -123,7 +126,12 @@ create or replace trigger _300_login_email_insert after insert on public.users
 create or replace trigger _300_login_email_update after update of email on public.users
   for each row when (old.email is distinct from new.email)
   execute function auth_api.refuse_email('id', 'email', 'users_email_key');
+-- Not while USERS_EMAIL hides the e-mails, or shows them again.
 create or replace trigger _600_email after update of email on public.users
-  for each row when (old.email is distinct from new.email) execute function auth_api.follow_email('id', 'email');
+  for each row when (
+    old.email is distinct from new.email
+    and old.email not like 'hidden-%@users.invalid'
+    and new.email not like 'hidden-%@users.invalid'
+  ) execute function auth_api.follow_email('id', 'email');
 create or replace trigger _600_name after update of name on public.users
   for each row when (old.name is distinct from new.name) execute function auth_api.follow_name('id', 'name');

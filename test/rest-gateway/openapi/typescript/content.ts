@@ -134,8 +134,9 @@ export type Database = {
           id: number
           name: string
           updated_at: string
+          users_private_email: string | null
         }
-        ComputedFields: never
+        ComputedFields: "users_private_email"
         Insert: {
           age?: number | null
           avatar_url?: string | null
@@ -266,7 +267,9 @@ export type Database = {
       }
       create_user: {
         Args: {
-          input: Partial<Database["public"]["Tables"]["users"]["Row"]> | null
+          input:
+            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_private_email">>
+            | null
         }
         Returns: {
           age: number | null
@@ -367,8 +370,18 @@ export type Database = {
       }
       users_avatar: {
         Args: {
-          person: Partial<Database["public"]["Tables"]["users"]["Row"]> | null
+          person:
+            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_private_email">>
+            | null
           size?: number | null
+        }
+        Returns: string | null
+      }
+      users_private_email: {
+        Args: {
+          person:
+            | Partial<Omit<Database["public"]["Tables"]["users"]["Row"], "users_private_email">>
+            | null
         }
         Returns: string | null
       }
