@@ -27,6 +27,8 @@ export const AUTH_V1 = {
   "no such factor": [422, "RESOURCE_NOT_FOUND", "Factor not found"],
   "factor challenge expired": [422, "VALIDATION_ERROR", "MFA challenge has expired, verify against another challenge"],
   "factor code wrong": [422, "VALIDATION_ERROR", "Invalid TOTP code entered"],
+  "provider off": [400, "VALIDATION_ERROR", 'Provider (issuer "{name}") is not enabled'],
+  "bad ID token": [400, "INVALID_TOKEN", "Bad ID token: {why}"],
   "link expired": [404, "INVALID_TOKEN", "The URL to link an identity has expired, or was opened before"],
   "link from elsewhere": [
     400,

@@ -9,6 +9,7 @@ import { ChallengeBody, parse } from "../bodies.ts";
 import type { Call } from "../route.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
+import type { Client } from "../throttle.ts";
 import { challengeOf, signIn } from "../tokens.ts";
 import { linkTo } from "../v1/linking.ts";
 import { startAuthSession } from "../v1/session.ts";
@@ -93,7 +94,10 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
 }
 
 /** A response that cannot be verified counts as a failed login from the IP address: verifying one takes long. */
-async function verifyResponse<Identity>({ auth, client }: Call, verify: () => Promise<Identity>): Promise<Identity> {
+export async function verifyResponse<Identity>(
+  { auth, client }: { readonly auth: Pick<Auth, "throttle">; readonly client: Client },
+  verify: () => Promise<Identity>,
+): Promise<Identity> {
   const { throttle } = auth;
   const attempt = await throttle.reserveResponse(client);
   try {

@@ -106,8 +106,9 @@ export class IdentityRepository {
  * - logout: a sign-out at a provider, until the provider responds
  * - challenge: a challenge of a second factor at /auth/v1, until its code is sent
  * - assertion: a SAML assertion, which is kept and never taken
+ * - id token: an ID token that a client of /auth/v1 has sent, which is kept and never taken
  */
-type OneTimeKind = "sign-in" | "code" | "return" | "link" | "logout" | "challenge" | "assertion";
+type OneTimeKind = "sign-in" | "code" | "return" | "link" | "logout" | "challenge" | "assertion" | "id token";
 
 /** Values that are kept until they are taken, each in one statement. */
 export class OneTimeValues {

@@ -7,6 +7,7 @@ import { discover, KEYS_MAX_AGE } from "../../../identity/remote-keys.ts";
 import { RemoteValue } from "../../../identity/remote-value.ts";
 import { signInFailure } from "./failure.ts";
 import type { Flow } from "./flow.ts";
+import { requireIdToken, type SentIdToken, signedClaims } from "./id-token.ts";
 import { authorizationParameters, callbackUrl, clientAuthentication, orFailure, prepare } from "./oauth2.ts";
 import { type ConfirmedIdentity, identityOf, type Provider, type ProviderContext, textAt, urlOf } from "./provider.ts";
 
@@ -68,6 +69,19 @@ export class OidcProvider implements Provider {
     });
   }
 
+  /** The identity in an ID token that a client has received from the provider itself. */
+  finishIdToken(sent: SentIdToken): Promise<ConfirmedIdentity> {
+    return orFailure(async () => {
+      const { metadata, keys } = await this.#discovered.current();
+      const claims = signedClaims(sent, await keys.current()) ?? signedClaims(sent, await keys.newer());
+      requireIdToken(claims, sent, this.settings);
+      const configuration = configure(this.settings, this.#context, metadata);
+      const { idToken: signIn, accessToken } = sent;
+      const completed = accessToken === null ? claims : this.#completed(configuration, claims, accessToken);
+      return identityOf(this.settings, this.settings.issuer, { subject: claims.sub, values: await completed, signIn });
+    });
+  }
+
   logout(idToken: string | null, { state }: Flow): Promise<string | null> {
     return orFailure(async () => {
       const { metadata } = await this.#discovered.current();
@@ -84,7 +98,11 @@ export class OidcProvider implements Provider {
   async finishLogout(): Promise<void> {}
 
   /** Many providers send only the subject in the ID token; the rest is at the userinfo endpoint, for the same subject. */
-  async #completed(configuration: oauth.Configuration, claims: oauth.IDToken, accessToken: string): Promise<object> {
+  async #completed(
+    configuration: oauth.Configuration,
+    claims: Pick<oauth.IDToken, "sub">,
+    accessToken: string,
+  ): Promise<object> {
     const { claims: paths, require } = this.settings;
     const hasProfile = textAt(claims, paths.name) !== null && textAt(claims, paths.email) !== null;
     const isComplete = hasProfile && require.every(({ claim }) => claimAt(claims, claim) !== undefined);

@@ -18,6 +18,8 @@ const text = (max: number) =>
 const MAX_EMAIL = 255;
 const MAX_PASSWORD = 1024;
 const MAX_TOKEN = 4096;
+/** Providers put groups and photos into their tokens. */
+const MAX_ID_TOKEN = 32_768;
 const email = text(MAX_EMAIL);
 const password = text(MAX_PASSWORD);
 const metadata = z.record(z.string(), z.unknown()).nullish();
@@ -36,6 +38,13 @@ export const UserChange = z.object({
 });
 
 export const PkceGrant = z.object({ auth_code: text(MAX_TOKEN), code_verifier: text(128) });
+export const IdTokenGrant = z.object({
+  provider: text(100),
+  id_token: text(MAX_ID_TOKEN),
+  access_token: text(MAX_ID_TOKEN),
+  nonce: text(MAX_EMAIL),
+  link_identity: z.boolean().nullish(),
+});
 export const MailRequest = z.object({ email, phone: text(MAX_EMAIL), type: text(20) });
 export const Verification = z.object({
   email,

@@ -20,16 +20,21 @@ export type Ticket = { readonly provider: string; readonly network: string; read
 /** A URL of this service that begins the sign-in, for the browser: only there the cookie of the sign-in is set. */
 export async function ticketUrl(call: AuthCall, provider: string, start: Start): Promise<string> {
   const { auth, client } = call;
+  const linking = await linkingOf(call);
+  const ticket = newSecret();
+  const data: Ticket = { provider, network: networkOf(client.address), start: { ...start, linking } };
+  await auth.federated.once.keep("link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
+  return `${auth.federated.url}/auth/v1/authorize?link=${ticket}`;
+}
+
+/** The user of the request, who may link an identity. Rejects with Problem. */
+export async function linkingOf(call: AuthCall): Promise<Linking> {
   const signedIn = await signedInOf(call);
   const { userId, session } = signedIn;
   requireSecondFactor(signedIn);
   // An anonymous user cannot sign in again.
-  if (!signedIn.user.is_anonymous) requireRecent(auth, signedIn);
-  const ticket = newSecret();
-  const linking: Linking = { userId, session };
-  const data: Ticket = { provider, network: networkOf(client.address), start: { ...start, linking } };
-  await auth.federated.once.keep("link", hashOf(ticket), data, auth.clock() + TICKET_SECONDS * 1000);
-  return `${auth.federated.url}/auth/v1/authorize?link=${ticket}`;
+  if (!signedIn.user.is_anonymous) requireRecent(call.auth, signedIn);
+  return { userId, session };
 }
 
 /**

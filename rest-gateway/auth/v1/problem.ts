@@ -51,6 +51,7 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "invalid sign-in code": ["flow_state_not_found", 404, "invalid flow state, no valid flow state found"],
   "identity taken": ["identity_already_exists", 422, "Identity is already linked to another user"],
   "too many identities": ["conflict"],
+  "provider off": ["provider_disabled"],
   "link expired": ["flow_state_not_found"],
   "link from elsewhere": ["bad_oauth_state"],
   "no such identity": ["identity_not_found", 422],

@@ -1,12 +1,17 @@
+import jwt from "jsonwebtoken";
 import { problem } from "../../../db/problems/problem.ts";
+import { hashOf } from "../../../identity/secrets.ts";
+import { CLOCK_TOLERANCE } from "../../../identity/verified-tokens.ts";
 import { isUuid } from "../../conventions/parameters.ts";
-import { beginSignIn, searchOf } from "../federated/browser.ts";
+import { beginSignIn, searchOf, verifyResponse } from "../federated/browser.ts";
 import type { CodePurpose } from "../federated/completion.ts";
+import { isSignInFailure } from "../federated/failure.ts";
+import { OidcProvider } from "../federated/oidc.ts";
 import type { Provider } from "../federated/provider.ts";
 import type { Start } from "../federated/start.ts";
-import { PkceGrant, readAuthBody } from "./bodies.ts";
+import { IdTokenGrant, PkceGrant, readAuthBody } from "./bodies.ts";
 import { type AuthCall, signedInOf } from "./call.ts";
-import { linkTo, takeTicket, ticketUrl } from "./linking.ts";
+import { linkingOf, linkTo, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
 import { requireRecent, requireSecondFactor } from "./user.ts";
@@ -77,6 +82,42 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
     : await completion.accountOf(confirmed.identity, provider, client.address);
   const login = { attempt: [], address: client.address, provider: provider.settings.name };
   return startAuthSession(call, account, "oauth", login);
+}
+
+/**
+ * `POST /token?grant_type=id_token`: signs in with the ID token that a client has received from a provider of OpenID Connect itself, or
+ * links its identity to the user of the request. A token signs in once.
+ */
+export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
+  const { auth, request, client } = call;
+  const sent = await readAuthBody(request, auth.limits, IdTokenGrant);
+  const { id_token: idToken, access_token: accessToken, nonce } = sent;
+  if (!idToken || !sent.provider) throw invalid("id_token and provider required");
+  const provider = findProvider(call, sent.provider);
+  if (!(provider instanceof OidcProvider)) throw problem("provider off", { name: sent.provider });
+  const linking = sent.link_identity ? await linkingOf(call) : null;
+  const token = { idToken, nonce: nonce || null, accessToken: accessToken || null };
+  const { completion, once } = auth.federated;
+  const identity = completion.seal(
+    await verifyResponse(call, () => provider.finishIdToken(token)).catch(refuseIdToken),
+  );
+  const { name } = provider.settings;
+  const account = linking
+    ? await linkTo(auth, linking, { provider: name, identity }, client.address)
+    : await completion.accountOf(identity, provider, client.address);
+  // With the time by which clocks may differ.
+  const { exp } = jwt.decode(idToken) as jwt.JwtPayload;
+  if (!(await once.keep("id token", hashOf(idToken), {}, (exp! + CLOCK_TOLERANCE) * 1000)))
+    throw problem("bad ID token", { why: "it was used before" });
+  return startAuthSession(call, account, "oauth", { attempt: [], address: client.address, provider: name });
+}
+
+/** Why a token is refused helps the developer of the client, and tells an attacker nothing new. */
+function refuseIdToken(error: unknown): never {
+  if (isSignInFailure(error) && error.reason === "not verified") {
+    throw problem("bad ID token", { why: error.more.detail! });
+  }
+  throw error;
 }
 
 /** `DELETE /user/identities/{identityId}`: ends all other sign-ins of the user. */

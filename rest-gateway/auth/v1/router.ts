@@ -8,7 +8,7 @@ import type { AuthCall } from "./call.ts";
 import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
-import { authorize, authorizeLink, grantByCode, unlinkIdentity } from "./providers.ts";
+import { authorize, authorizeLink, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
 
@@ -48,6 +48,7 @@ const GRANTS: Readonly<Record<string, Handler>> = {
   password: grantByPassword,
   refresh_token: grantByRefreshToken,
   pkce: grantByCode,
+  id_token: grantByIdToken,
 };
 
 function grantOf({ query }: Request): Handler {
