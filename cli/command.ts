@@ -5,6 +5,7 @@ import { type Configured, configure } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import { type Config, ConfigError, type Environment } from "../config/config.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
+import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 
@@ -77,6 +78,7 @@ export async function withOwner<Result>(
     await client.connect();
     return await work(client);
   } catch (error) {
+    if (error instanceof MigrationFailure) throw new CommandError(1, error.message);
     throw error instanceof CommandError ? error : cannotUseDatabase(error as Error);
   } finally {
     await client.end();

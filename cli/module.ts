@@ -86,9 +86,9 @@ function refuse(names: string, { neededBy, connections, dependents }: Obstacles)
 
 const LISTED = "Drop or change these first; the statement shows each of them:";
 
-function questionFor(modules: readonly Module[], { mentions }: Obstacles): string {
+function questionFor(modules: readonly Module[], { mentions, ...obstacles }: Obstacles): string {
   const names = modules.map(({ name }) => name).join(" ");
-  const schemas = modules.flatMap((module) => module.schemas).join(", ");
+  const schemas = obstacles.schemas.join(", ") || "their roles";
   const warning =
     mentions.length > 0
       ? [`These functions name ${schemas} in their text, and fail afterwards if they use them:\n${linesOf(mentions)}`]

@@ -103,7 +103,7 @@ type RestInterface = {
   /** Who sees which changes. */
   readonly rights: Rights;
   readonly tables: HttpInterface;
-  /** Null if there is nothing to serve: neither accounts, nor resources or routes of an application. */
+  /** Null if there is nothing to serve: neither accounts, nor tasks, nor resources or routes of an application. */
   readonly resources: HttpInterface | null;
   /** The reference of the API, if it is served. */
   readonly reference: readonly RequestHandler[];
@@ -136,7 +136,9 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const lifecycle = new Lifecycle(settings.apiV1Status);
   // If another issuer signs the tokens, it issues the keys too.
   const anonKey = apiKeyRequired && auth !== null ? tokens.issueKey("anon") : null;
-  const hasResources = auth !== null || options.application.resources.length + routesOf(options.application).length > 0;
+  const { application, tasks } = options;
+  const hasResources =
+    auth !== null || tasks !== null || application.resources.length + routesOf(application).length > 0;
   const ofResources = hasResources ? createResources(options, catalog, lifecycle) : null;
   const versions = ofResources ? lifecycle.supported : [];
   return {

@@ -26,6 +26,8 @@ export type DriftScope = {
   /** The role that owns the modules. */
   readonly owner: string;
   readonly isSuperuser: boolean;
+  /** Whether the schema `auth` is of something else. */
+  readonly hasForeignAuth: boolean;
   /** The logins of the service, to which each start grants what they need. */
   readonly logins: readonly string[];
   /** The role of anonymous callers. Each start grants it the rights of `anon` on tasks. */
@@ -141,6 +143,7 @@ const ownersOfPublic = (objects: readonly DbObject[]): readonly string[] =>
 
 /** What a start makes, or what a server has before any migration. */
 function isOfServer({ kind, name, schema, owner }: DbObject, scope: DriftScope, hosts: readonly string[]): boolean {
+  if (schema === "auth" && scope.hasForeignAuth) return true;
   const grantee = granteeOf(kind, name);
   if (grantee !== null && scope.logins.includes(grantee)) return true;
   if (grantee === scope.anonymousRole && grantee !== "anon" && schema === "tasks") return true;

@@ -9,12 +9,13 @@ import { inNewDatabase } from "./compare.ts";
 import { type DbObject, readObjects } from "./describe.ts";
 import { compareObjects, type DatabaseComparison, type Drift, type DriftScope } from "./drift-comparison.ts";
 import type { Cluster } from "./embedded.ts";
+import { hasForeignAuth, userIdIn } from "./foreign-auth.ts";
 import { readCurrent } from "./graphile-migrate.ts";
 import { type Installation, installModules, migrate } from "./migrate.ts";
 import { MigrationFailure, statementFailure } from "./migration-failure.ts";
 import { type MigrationState, pendingIn, readMigrationState } from "./migration-state.ts";
 import { CURRENT, hasCurrent } from "./migrations-folder.ts";
-import { type ModuleChoice, userIdIn } from "./modules.ts";
+import type { ModuleChoice } from "./modules.ts";
 import { loginNames } from "./provision.ts";
 import { type SqlStatement, statementsOf } from "./statements.ts";
 import { triedOf } from "./tried-statements.ts";
@@ -38,6 +39,7 @@ type Actual = {
   readonly isSuperuser: boolean;
   readonly state: MigrationState;
   readonly choice: ModuleChoice;
+  readonly hasForeignAuth: boolean;
   readonly tried: readonly SqlStatement[];
   readonly defaultGrants: readonly string[];
   readonly objects: readonly DbObject[];
@@ -58,6 +60,7 @@ export async function findDrift(url: string, cluster: Cluster, options: DriftOpt
       hasApplication: folder !== null,
       owner: actual.owner,
       isSuperuser: actual.isSuperuser,
+      hasForeignAuth: actual.hasForeignAuth,
       logins: loginNames(actual.database),
       anonymousRole,
       olderVersion: version === actual.version ? null : Math.min(version, actual.version),
@@ -84,7 +87,8 @@ async function readActual(client: pg.Client, url: string, { folder, ...choice }:
       ...rows[0]!,
       version: await versionOf(client),
       state,
-      choice: { modules: [...new Set(modules)], userId: await userIdIn(client) },
+      hasForeignAuth: await hasForeignAuth(client),
+      choice: { modules: [...new Set(modules)], userId: (await userIdIn(client)) ?? "" },
       tried:
         folder !== null && (await hasCurrent(folder))
           ? await triedOf(client, statementsOf(await readCurrent(url, folder)))
@@ -161,6 +165,7 @@ async function repeat(url: string, actual: Actual, folder: string | null): Promi
   const base = folder === null ? null : baseOf(join(folder, ".."));
   const wasEmpty = folder !== null && base === null;
   if (!wasEmpty) await withClient(url, (client) => setDefaultGrants(client, actual.defaultGrants));
+  if (actual.hasForeignAuth) await withClient(url, (client) => client.query(foreignAuth(actual.choice.userId)));
   await installModules(url, () => {}, actual.choice);
   await loadBase(url, base);
   if (folder === null) return;
@@ -173,6 +178,12 @@ async function repeat(url: string, actual: Actual, folder: string | null): Promi
     }
   });
 }
+
+/** What a schema `auth` of something else has to have. */
+const foreignAuth = (type: string): string => `
+  create schema auth;
+  create function auth.uid() returns ${type} language sql stable as
+    $$ select (nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'sub')::${type} $$`;
 
 /** A DBA may have changed them before the service was installed, for roles that no migration makes. */
 async function setDefaultGrants(client: pg.Client, statements: readonly string[]): Promise<void> {

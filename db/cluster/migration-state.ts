@@ -1,7 +1,7 @@
 import type pg from "pg";
 import { appliedTo, type Installation, refuseOldDatabase } from "./migrate.ts";
 import { committedIn } from "./migrations-folder.ts";
-import { type ModuleState, readModules, refuseOtherIds } from "./modules.ts";
+import { type ModuleState, readModules, refuseUnfit } from "./modules.ts";
 import { pendingInQueue } from "./queue.ts";
 
 /** What a database has of the modules and of the migrations of the application. */
@@ -19,8 +19,8 @@ export async function readMigrationState(
   { folder, ...choice }: Installation,
 ): Promise<MigrationState> {
   await refuseOldDatabase(client);
+  await refuseUnfit(client, choice);
   const modules = await readModules(client, choice);
-  if (modules.some(({ version }) => version !== null)) await refuseOtherIds(client, choice.userId);
   const applied = folder === null ? [] : await appliedTo(client);
   const committed = folder === null ? [] : await committedIn(folder);
   const names = [...new Set([...committed, ...applied])].sort();

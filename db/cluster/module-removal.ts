@@ -1,6 +1,7 @@
 import pg from "pg";
 import { MODULES, type Module } from "../modules/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { modulesFor } from "./foreign-auth.ts";
 import { inTransaction, readModules } from "./modules.ts";
 import { loginName } from "./provision.ts";
 
@@ -20,11 +21,14 @@ export type Obstacles = {
   readonly neededBy: readonly string[];
   /** The connections of a service that runs. */
   readonly connections: number;
+  /** The schemas that would be dropped. */
+  readonly schemas: readonly string[];
 };
 
 /** Finds what keeps modules from being removed. */
-export async function findObstacles(client: pg.Client, modules: readonly Module[]): Promise<Obstacles> {
+export async function findObstacles(client: pg.Client, chosen: readonly Module[]): Promise<Obstacles> {
   return inTransaction(client, async () => {
+    const modules = await asInstalled(client, chosen);
     // Names are then written with their schemas.
     await client.query("set local search_path = ''");
     const schemas = schemasOf(modules);
@@ -40,9 +44,14 @@ export async function findObstacles(client: pg.Client, modules: readonly Module[
       mentions: mentions.rows,
       neededBy: await dependentModules(client, modules),
       connections: connections.rows[0].count,
+      schemas: modules.flatMap((module) => module.schemas),
     };
   });
 }
+
+/** A schema `auth` of something else stays. */
+const asInstalled = async (client: pg.Client, chosen: readonly Module[]): Promise<readonly Module[]> =>
+  (await modulesFor(client)).filter(({ name }) => chosen.some((module) => module.name === name));
 
 /** Every module needs `caller`, and no other one. */
 async function dependentModules(client: pg.Client, removed: readonly Module[]): Promise<readonly string[]> {
@@ -127,8 +136,9 @@ function mentionOf(schemas: readonly string[], functions: readonly string[]): st
  * Removes modules with everything in their schemas, their rows in the ledger, their logins, and, with `caller`, the ledger and the
  * roles that the service has made. A role that something else uses stays. The application must have nothing that depends on them.
  */
-export async function removeModules(client: pg.Client, modules: readonly Module[]): Promise<Removed> {
+export async function removeModules(client: pg.Client, chosen: readonly Module[]): Promise<Removed> {
   return inTransaction(client, async () => {
+    const modules = await asInstalled(client, chosen);
     const has = (name: Module["name"]) => modules.some((module) => module.name === name);
     if (has("feed")) await dropPublication(client);
     // A start also makes the logins of modules that it does not use.

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type pg from "pg";
 import type { ModuleName, UserIdType } from "../../config/modules.ts";
-import { MODULES, type Module } from "../modules/modules.ts";
-import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
+import type { Module } from "../modules/modules.ts";
+import { modulesFor, refuseForeign } from "./foreign-auth.ts";
+import { type MigrationText, statementFailure } from "./migration-failure.ts";
 import { statementsOf } from "./statements.ts";
 
 /** The folder with a folder for each module. */
@@ -37,13 +38,9 @@ export async function updateModules(
   { modules, userId }: ModuleChoice,
   folder = MODULES_FOLDER,
 ): Promise<ModuleChanges> {
+  await refuseUnfit(client, { modules, userId });
   const ledger = await readLedger(client);
-  if (ledger !== null) await refuseOtherIds(client, userId);
-  const chosen = MODULES.filter((module) => isChosen(module, modules));
-  await refuseForeignSchemas(
-    client,
-    chosen.filter(({ name }) => !ledger?.has(name)),
-  );
+  const chosen = (await modulesFor(client)).filter((module) => isChosen(module, modules));
   const newerVersion = [...(ledger?.values() ?? [])].map(({ version }) => version).find(isNewer) ?? null;
   // The code of a newer version stays: it serves this one too.
   const steps =
@@ -53,34 +50,11 @@ export async function updateModules(
   return { isNew: ledger === null, newerVersion };
 }
 
-/** A schema of the same name is of something else, such as `auth` of Supabase: the modules would mix with it. */
-async function refuseForeignSchemas(client: pg.ClientBase, added: readonly Module[]): Promise<void> {
-  const { rows } = await client.query<{ name: string }>(
-    "select nspname as name from pg_namespace where nspname = any ($1) order by nspname",
-    [added.flatMap(({ schemas }) => schemas)],
-  );
-  if (rows.length === 0) return;
-  throw new MigrationFailure(
-    `this database has schemas that are not of this service, with names that its modules need: ${rows.map(({ name }) => name).join(", ")}. ` +
-      "To serve the database unchanged, with the tokens of your own issuer, set MIGRATE=off.",
-  );
-}
-
-/** The type of ids is chosen once: tables, functions and policies depend on it. */
-export async function refuseOtherIds(client: pg.ClientBase, userId: UserIdType | "") {
-  const type = await userIdIn(client);
-  if (userId === "" || type === userId) return;
-  throw new MigrationFailure(
-    `AUTH_USER_ID is ${userId}, but the ids of users in this database are ${type}: the type was chosen at installation.`,
-  );
-}
-
-/** The type of the ids of users in a database with modules. */
-export async function userIdIn(client: pg.ClientBase): Promise<UserIdType> {
-  const { rows } = await client.query<{ type: UserIdType }>(
-    "select format_type(typbasetype, null) as type from pg_type where oid = to_regtype('auth.user_id')",
-  );
-  return rows[0]!.type;
+/** Rejects with MigrationFailure for a database in which the modules cannot be installed beside what it has. */
+export async function refuseUnfit(client: pg.ClientBase, { modules, userId }: ModuleChoice): Promise<void> {
+  const ledger = await readLedger(client);
+  const added = (await modulesFor(client)).filter((module) => isChosen(module, modules) && !ledger?.has(module.name));
+  await refuseForeign(client, { added, isInstalled: ledger !== null, userId });
 }
 
 /** What a database has of a module, and what a start would do there. */
@@ -103,10 +77,10 @@ export async function readModules(
   { modules }: Pick<ModuleChoice, "modules">,
   folder = MODULES_FOLDER,
 ): Promise<readonly ModuleState[]> {
-  const ledger = await readLedger(client);
+  const [ledger, known] = [await readLedger(client), await modulesFor(client)];
   // A start leaves the modules of a newer version as they are.
   const isOutdated = [...(ledger?.values() ?? [])].some(({ version }) => isNewer(version));
-  return MODULES.map((module) => {
+  return known.map((module) => {
     const installed = ledger?.get(module.name);
     const { hash } = codeOf(folder, module);
     const state = {
@@ -163,7 +137,8 @@ function stepsFor(folder: string, module: Module, installed: Installed | undefin
   const note = (number: string) => ({ text: RECORD_MIGRATION, values: [module.name, number] });
   if (installed === undefined) {
     const known = pending.map(({ number }) => ({ file: number, text: "", record: note(number) }));
-    return [{ ...readText(folder, module, "tables.sql"), record: null }, ...written, ...known];
+    const tables = module.schemas.map(() => ({ ...readText(folder, module, "tables.sql"), record: null })).slice(0, 1);
+    return [...tables, ...written, ...known];
   }
   const run = pending.map(({ number, file }) => ({
     ...readText(folder, module, `migrations/${file}`),

@@ -8,11 +8,11 @@ import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode
 import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
+import { userIdIn } from "./foreign-auth.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { type Installation, migrate } from "./migrate.ts";
 import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
-import { userIdIn } from "./modules.ts";
 import { type Editor, findLogins, type Logins, provisionLogins } from "./provision.ts";
 import { whyNoServiceKey } from "./service-key.ts";
 

@@ -75,3 +75,13 @@ export const MODULES: readonly Module[] = [
   },
   { name: "channels", schemas: ["realtime"], callerFunctions: [], logins: [], code: ["functions.sql"] },
 ];
+
+/**
+ * The modules beside a schema `auth` of something else, which has the functions of the caller: `caller` has only the roles, and the module
+ * `auth` cannot be installed.
+ */
+export const MODULES_WITHOUT_CALLER: readonly Module[] = MODULES.map((module) => ({
+  ...module,
+  ...(module.name === "caller" && { schemas: [], code: ["roles.sql"] }),
+  callerFunctions: [],
+}));

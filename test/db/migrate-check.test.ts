@@ -68,7 +68,7 @@ test("what is behind is named by MIGRATE=check and by migrate status", async () 
 
   await database.owner.query(`
     update content_service.modules set code_hash = 'stale' where module = 'auth';
-    delete from content_service.modules where module = 'channels';
+    delete from content_service.modules where module = 'channels'; drop schema realtime cascade;
     delete from graphile_worker.migrations where id = (select max(id) from graphile_worker.migrations);
     update graphile_migrate.migrations set filename = '999999.sql'`);
   await expect(startTestService({ MIGRATE: "check" }, database)).rejects.toThrow(

@@ -145,22 +145,6 @@ describe.each(SERVERS)("beside the tables of another application on PostgreSQL $
     await database.drop();
   });
 
-  test("a schema auth of something else, such as Supabase, is refused and stays", async () => {
-    const own = "create schema auth; create function auth.uid() returns uuid language sql return null::uuid";
-    const database = await server.makeDatabase("shop_supabase", own);
-    const definition = NO_APPLICATION;
-    await expect(startTestService(SETTINGS, database, undefined, undefined, { definition })).rejects.toThrow(
-      "this database has schemas that are not of this service, with names that its modules need: auth. " +
-        "To serve the database unchanged, with the tokens of your own issuer, set MIGRATE=off.",
-    );
-    const { rows } = await database.owner.query(
-      "select nspname, (select count(*)::integer from pg_proc where pronamespace = n.oid) as functions from pg_namespace as n where nspname = any ($1)",
-      [["auth", "auth_private", "content_service"]],
-    );
-    expect(rows).toEqual([{ nspname: "auth", functions: 1 }]);
-    await database.drop();
-  });
-
   test("the type of ids is chosen once", async () => {
     const database = await server.makeDatabase("shop_twice", "");
     const start = (type: string) =>

@@ -1,9 +1,5 @@
 grant usage on schema tasks to anon, authenticated, service_role;
 
--- The functions of tasks read the caller.
-grant usage on schema auth to tasks_owner;
-grant execute on function auth.claims(), auth.uid() to tasks_owner;
-
 do $$
 declare signature regprocedure;
 begin

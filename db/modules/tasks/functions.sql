@@ -1,9 +1,17 @@
 -- For callers. These functions are security definer because no role of the API may access the tables: the functions
 -- decide what a caller may see and change. In them, current_user is the owner; the setting `role` is the caller's.
 
+-- Not auth.claims(): another schema auth, such as that of Supabase, does not have it.
+create or replace function tasks.claims() returns jsonb
+language sql stable set search_path = ''
+-- On a reused connection an unset setting reads as '', not as null.
+return coalesce(nullif(current_setting('request.jwt.claims', true), ''), '{}')::jsonb;
+
+comment on function tasks.claims() is 'The verified claims of the caller''s token; {} for anonymous callers.';
+
 create or replace function tasks.caller() returns text
 language sql stable set search_path = ''
-return coalesce(auth.uid()::text, auth.claims() ->> 'identity', current_setting('role'));
+return coalesce(tasks.claims() ->> 'sub', tasks.claims() ->> 'identity', current_setting('role'));
 
 comment on function tasks.caller() is $$
 The owner of the caller's tasks: the id of the user, the identity of a caller with a token of another issuer, or the
@@ -83,7 +91,7 @@ declare
 begin
   task.owner := tasks.caller();
   task.address := accept.address;
-  task.claims := auth.claims();
+  task.claims := tasks.claims();
   task.request := accept.request;
   perform tasks.lock();
   select count(*), max(t.round) into unfinished, latest_round
@@ -207,7 +215,7 @@ begin
   where t.id = task
     and t.status = 'running'
     and t.role = current_setting('role')
-    and t.claims = auth.claims();
+    and t.claims = tasks.claims();
   if not found then
     raise object_not_in_prerequisite_state using message = 'the task is no longer running';
   end if;
@@ -242,7 +250,7 @@ begin
     and t.run = finish.run
     and t.status = 'running'
     and t.role = current_setting('role')
-    and t.claims = auth.claims();
+    and t.claims = tasks.claims();
   if not found then
     raise object_not_in_prerequisite_state using message = 'the task is no longer running';
   end if;
