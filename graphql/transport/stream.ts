@@ -71,6 +71,8 @@ export async function sendEvents(
     if (!(started instanceof SubscriptionEvents)) return sendResult(stream, started, format);
     events = started;
     if (stream.isClosed) return void events.return();
+    // A client whose connection is lost before the first event resumes here.
+    stream.beat();
     for await (const result of events) {
       sendResult(stream, result, format, events.position ?? undefined);
       // The client connects again, and resumes after what it has read.

@@ -30,7 +30,9 @@ let service: TestService;
 beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(DDL);
-  service = await startTestService({ GRAPHQL_MAX_TABLES: "100", INSTANCE_ID: "tables", SSE_HEARTBEAT: "1" }, database);
+  // No heartbeat: the position of a stream is there from its start.
+  const settings = { GRAPHQL_MAX_TABLES: "100", INSTANCE_ID: "tables", SSE_HEARTBEAT: "3600" };
+  service = await startTestService(settings, database);
 });
 afterAll(() => service.stop());
 // The next test must not count subscriptions that this one has left open.
@@ -204,6 +206,17 @@ test("a subscription over SSE resumes with Last-Event-ID, without a gap and with
   missed.push(await todo(1, "live"));
   const received = await second.take(3, "next");
   expect(received.map(({ data }) => Number(data.data.onTodoCreated.id))).toEqual([missed[0], missed[2], missed[3]]);
+});
+
+test("a subscription over SSE resumes where it began if its connection was lost before the first event", async () => {
+  const query = "subscription { onTodoCreated { id } }";
+  const first = events(query, { as: "ada" });
+  await expect.poll(() => first.lastEventId, POLL).toBeTruthy();
+  first.close();
+  const missed = await todo(1, "missed");
+  const second = events(query, { as: "ada", lastEventId: first.lastEventId });
+  const [received] = await second.take(1, "next");
+  expect(Number(received!.data.data.onTodoCreated.id)).toBe(missed);
 });
 
 test.each([
