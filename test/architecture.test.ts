@@ -70,15 +70,25 @@ test("no file of the service imports the test kit", () => {
 const GATEWAY = ["conventions", "tasks", "table", "openapi", "routes", "auth", "resources"];
 const gatewayFolderOf = (file: string) => /^rest-gateway\/([\w-]+)\//.exec(file)?.[1] ?? null;
 
-test("demo/ imports only from itself and from the package, as any application does", () => {
-  const files = globSync("demo/**/*.ts");
-  const outside = files.flatMap((file) =>
-    [...readFileSync(file, "utf8").matchAll(/(?:^import [^"\n]*|^\} from |import\()"([^"]+)"/gm)]
-      .map(([, name]) => (name!.startsWith(".") ? normalize(join(dirname(file), name!)) : name!))
-      .filter((name) => !/^(demo\/|content-service(\/|$))/.test(name)),
+/** What the files import: paths from the root, and names of packages. */
+const modulesIn = (files: readonly string[]): string[] =>
+  files.flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(/(?:^import [^"\n]*|^\} from |import\()"([^"]+)"/gm)].map(([, name]) =>
+      name!.startsWith(".") ? normalize(join(dirname(file), name!)) : name!,
+    ),
   );
+
+test("demo/ imports only from itself and from the package, as any application does", () => {
+  const files = globSync("demo/**/*.ts").filter((file) => !file.startsWith("demo/pages/"));
   expect(files.length).toBeGreaterThan(8);
-  expect(outside).toEqual([]);
+  expect(modulesIn(files).filter((name) => !/^(demo\/|content-service(\/|$))/.test(name))).toEqual([]);
+});
+
+test("demo/pages/ imports nothing of the service: pages are its clients", () => {
+  const files = globSync("demo/pages/**/*.{ts,tsx}");
+  expect(files.length).toBeGreaterThan(8);
+  const ofProject = modulesIn(files).filter((name) => /^(\.\.|\w+\/.*\.tsx?$|content-service)/.test(name));
+  expect(ofProject.filter((name) => !name.startsWith("demo/pages/"))).toEqual([]);
 });
 
 test("only demo/, test/, bench/ and the documentation name an article: the product serves any application", () => {
