@@ -5,7 +5,7 @@ import {
   type SlowTransaction,
   type StatementStatistics,
 } from "../db/transaction/activity.ts";
-import { CONSOLE, type Html, html, table } from "../pages/html.ts";
+import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../telemetry/metrics.ts";
 import type { View } from "./console.ts";
 

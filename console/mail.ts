@@ -1,4 +1,4 @@
-import { CONSOLE, type Html, html, table } from "../pages/html.ts";
+import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
 import type { MailService } from "../rest-gateway/auth/mail/mail.ts";
 import type { View } from "./console.ts";
 

@@ -1,7 +1,7 @@
 import type { Caller } from "../db/caller.ts";
 import type { TriedTransaction } from "../db/transaction/trial.ts";
+import { CONSOLE, Html, html, table } from "../http/pages/html.ts";
 import type { InProcessRequest, InProcessResponse } from "../http/pipeline/in-process.ts";
-import { CONSOLE, Html, html, table } from "../pages/html.ts";
 import type { Phase } from "../telemetry/span.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault, selectField } from "./caller-form.ts";
 import { csrfField, type View, type ViewInput } from "./console.ts";

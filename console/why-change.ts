@@ -6,7 +6,7 @@ import type { Table } from "../db/catalog/catalog.ts";
 import type { PatternLimits } from "../db/filters/patterns.ts";
 import { FilterError } from "../db/rights/filter.ts";
 import type { Obstacle } from "../db/rights/row-access.ts";
-import { type Html, html, table } from "../pages/html.ts";
+import { type Html, html, table } from "../http/pages/html.ts";
 import { parseStreamFilter } from "../rest-gateway/table/stream/filter.ts";
 import { FormFault, nameOfCaller, selectField } from "./caller-form.ts";
 

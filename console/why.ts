@@ -4,7 +4,7 @@ import { type Catalog, quoteIfNeeded, type Table } from "../db/catalog/catalog.t
 import { isTransient } from "../db/errors.ts";
 import type { Policy } from "../db/rights/policies.ts";
 import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../db/rights/row-access.ts";
-import { CONSOLE, type Html, html, table } from "../pages/html.ts";
+import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
 import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault } from "./caller-form.ts";
 import { csrfField, type View } from "./console.ts";
 import type { Operator } from "./session.ts";

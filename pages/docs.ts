@@ -2,9 +2,9 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type RequestHandler, Router } from "express";
+import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../http/pages/html.ts";
 import { byMethod } from "../http/pipeline/express.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
-import { current, documentOf, type Html, html, type Link, PAGE_POLICY } from "./html.ts";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 

@@ -1,5 +1,5 @@
 import { Marked, type Tokens } from "marked";
-import { Html, html } from "./html.ts";
+import { Html, html } from "../http/pages/html.ts";
 
 /** The URL of a link in a document; null if its target is not served. */
 export type ResolveLink = (href: string) => string | null;

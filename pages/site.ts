@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
 import type { Config } from "../config/config.ts";
 import type { ServiceState } from "../http/operations/health.ts";
+import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "../http/pages/html.ts";
 import { byMethod } from "../http/pipeline/express.ts";
 import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../http/pipeline/response.ts";
@@ -9,7 +10,6 @@ import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { docsPages, listDocs, schemaIn } from "./docs.ts";
-import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "./html.ts";
 
 type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "hasAuth" | "openapi">;
 

@@ -1,7 +1,7 @@
 import { type Application, placeOf } from "../app/application.ts";
 import { ConfigError } from "../config/config.ts";
+import { CONSOLE } from "../http/pages/html.ts";
 import { Routes } from "../http/pipeline/routes.ts";
-import { CONSOLE } from "../pages/html.ts";
 import { BUNDLE_PATH } from "../rest-gateway/openapi/reference/page.ts";
 import { isRouter } from "../rest-gateway/routes/route.ts";
 

@@ -1,4 +1,4 @@
-import { escapeMarkup } from "../http/pipeline/response.ts";
+import { escapeMarkup } from "../pipeline/response.ts";
 
 /** The path of the console. */
 export const CONSOLE = "/console";
@@ -35,6 +35,32 @@ export const PAGE_POLICY = [
   ...["base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'"],
 ].join("; ");
 
+export type Frame = {
+  /** Of the window. */
+  readonly title: string;
+  readonly head?: Html | null;
+  readonly body: Html;
+  /** The path of the service behind a proxy, with which all its paths begin: `/v1`. */
+  readonly base?: string;
+};
+
+/** A complete document with the style sheet of the service. Its pages differ only in the body. */
+export const frameOf = ({ title, head = null, body, base = "" }: Frame): string =>
+  html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${title}</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="${base}/assets/style.css">
+${head}
+</head>
+${body}
+</html>
+`.text;
+
 export type Page = {
   readonly title: string;
   /** The path of the page, which the navigation marks. */
@@ -49,20 +75,12 @@ export type Page = {
 /** A link of the header. */
 export type Link = { readonly path: string; readonly name: string };
 
-/** A complete document in the look of the service. `links` are the pages that are served. */
+/** A page of the service for developers and operators. `links` are the pages that are served. */
 export const documentOf = ({ title, path, aside, main, script }: Page, links: readonly Link[]): string =>
-  html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>${title} – Content Service</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="/assets/style.css">
-${script ? html`<script type="module" src="${script}"></script>` : null}
-</head>
-<body>
+  frameOf({
+    title: `${title} – Content Service`,
+    head: script ? html`<script type="module" src="${script}"></script>` : null,
+    body: html`<body>
 <a class="skip" href="#main">Skip to the content</a>
 <header>
 <a class="brand" href="/">Content Service</a>
@@ -74,9 +92,8 @@ ${aside ?? null}
 ${main}
 </main>
 </div>
-</body>
-</html>
-`.text;
+</body>`,
+  });
 
 export const current = (link: string, path: string): Html => new Html(link === path ? ' aria-current="page"' : "");
 
