@@ -113,6 +113,13 @@ export const roleClaim = z.string().transform((text, { addIssue }) => {
   }
 });
 
+/** Pages for accounts: those of the service, none, or those of the application below a URL, which may have a fragment. */
+export const authPages = z.string().refine((text) => {
+  if (text === "on" || text === "off") return true;
+  const url = URL.parse(text);
+  return url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.username === "";
+}, "must be on, off, or a URL such as https://app.example.com/account");
+
 /** A host name or an IP address, without a port. */
 export const host = z
   .string()

@@ -3,6 +3,7 @@ import { COMMAND } from "./command.ts";
 import { USER_ID_TYPES } from "./modules.ts";
 import {
   anonymousRole,
+  authPages,
   functionName,
   host,
   httpUrl,
@@ -377,6 +378,11 @@ export const SETTINGS = {
     "",
     "Who may read the e-mails of users. private: the user and administrators. public: everyone who may read the user. When unset, public with the embedded database, otherwise private.",
   ),
+  AUTH_PAGES: setting(
+    authPages,
+    "on",
+    "on: the service has pages for sign-in, sign-up and accounts (/auth/sign-in, /auth/account). off: it has none but the page that a link in an e-mail opens. A URL: it has none, and links in e-mails lead to pages of the application below this URL, such as https://app.example.com/account/reset?token=….",
+  ),
   SESSION_MAX_AGE: setting(
     integer(60, 31_536_000),
     "43200",
@@ -396,7 +402,7 @@ export const SETTINGS = {
   AUTH_RETURN_ORIGINS: setting(
     origins,
     "",
-    "Origins, besides that of BASE_URL, to which a browser may return after a sign-in with an identity provider, separated by commas.",
+    "Origins, besides that of BASE_URL, to which a browser may return after a sign-in, separated by commas.",
   ),
   AUTH_PROVIDERS_LOOPBACK: setting(
     onOff,

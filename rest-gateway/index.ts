@@ -15,6 +15,7 @@ import type { AddressReader } from "../http/pipeline/request.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
+import { accountPages } from "./auth/pages/router.ts";
 import { type RoutedAuth, routerOf } from "./auth/route.ts";
 import { ROUTES } from "./auth/routes.ts";
 import { authV1Router } from "./auth/v1/router.ts";
@@ -159,12 +160,17 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
     resources: ofResources?.resources ?? null,
     reference: settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : [],
     auth: [
-      ...(auth && ofResources?.signUp ? [routerOf({ ...auth, signUp: ofResources.signUp }, ROUTES)] : []),
+      ...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : []),
       auth ? authV1Router(auth) : supabaseAuthRouter(),
     ],
     application: applicationRouters({ ...options, catalog }),
   };
 }
+
+const authRouters = (auth: RoutedAuth): readonly Router[] => [
+  routerOf(auth, ROUTES),
+  ...(auth.settings.authPages === "on" ? [accountPages(auth)] : []),
+];
 
 const scopeOf = (settings: RestSettings): CatalogScope => ({
   schemas: settings.dbSchemas,

@@ -81,7 +81,7 @@ export const REQUESTS = {
   "outdated form": [
     403,
     "PERMISSION_DENIED",
-    "the sign-in to the console has changed since this page was opened: go back, reload it, and send it again",
+    "the sign-in has changed since this page was opened: go back, reload it, and send it again",
   ],
 
   // The state of the service, and its limits.

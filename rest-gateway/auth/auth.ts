@@ -27,7 +27,7 @@ import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
 import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
-import { resealFactors } from "./secret-box.ts";
+import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
 import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
@@ -50,6 +50,7 @@ export type AuthSettings = FactorSettings &
     | "emailReservation"
     | "sessionMaxAge"
     | "jwtRefreshGrace"
+    | "authPages"
     | "baseUrl"
     | "corsOrigins"
     | "mfaIssuer"
@@ -115,6 +116,8 @@ export type Auth = {
   readonly callers: CallerResolver;
   readonly federated: Federated;
   readonly mail: MailService;
+  /** Encrypts what the pages keep in a cookie. */
+  readonly pageBox: SecretBox;
   readonly limits: BodyLimits;
   readonly clock: Clock;
   readonly addressOf: AddressReader;
@@ -235,6 +238,7 @@ export function createAuth({
     callers,
     federated,
     mail,
+    pageBox: new SecretBox(deriveKey(secret, "account pages")),
     limits,
     clock,
     addressOf,
@@ -267,7 +271,7 @@ export function createAuth({
 const MAIL_WINDOW = 3600;
 
 /** The routes that verify a password. */
-const SIGN_IN = /^\/((api\/)?auth\/login|auth\/v1\/(token|signup))(\?|$)/;
+const SIGN_IN = /^\/((api\/)?auth\/login|auth\/sign-in|auth\/v1\/(token|signup))(\?|$)/;
 
 /**
  * Updates what the migrations cannot compute: the skeletons of usernames and e-mails (login-names.ts), and second factors that are

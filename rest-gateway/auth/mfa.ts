@@ -27,9 +27,13 @@ const ENABLED = "the second factor is enabled: every login now requires a code";
 const STILL = "this second factor is disabled: another one is still enabled";
 const KEEP = "store these codes safely: they are not shown again, and each replaces a code of the app once";
 
-export async function enableFactor({ auth, request, client, signedIn }: Call<"account">) {
+export async function enableFactor(call: Call<"account">) {
+  const { auth, request, signedIn } = call;
+  return beginFactor(call, isRecent(auth, signedIn) ? {} : await passwordIn(auth, request));
+}
+
+export async function beginFactor({ auth, client, signedIn }: Call<"account">, confirmation: Confirmation) {
   // Otherwise a thief could lock the owner out with a factor of their own.
-  const confirmation = isRecent(auth, signedIn) ? {} : await passwordIn(auth, request);
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const { secret, uri } = await auth.enrolment.begin(await accountOf(auth, signedIn));
   // Loaded only here: it takes 7 MB.

@@ -43,14 +43,18 @@ export type Scope = z.infer<typeof LogoutBody>["scope"];
 
 /** `POST /auth/logout` */
 export async function logout(call: Call<"signIn">) {
-  const { auth, request, client, signedIn } = call;
-  const { scope } = await readOptional(auth.limits, request, LogoutBody);
+  const { scope } = await readOptional(call.auth.limits, call.request, LogoutBody);
+  await signOut(call, scope);
+  return { message: SIGNED_OUT[scope] };
+}
+
+export async function signOut(call: Call<"signIn">, scope: Scope): Promise<void> {
+  const { auth, client, signedIn } = call;
   await endSessions(call, currentSignInOf(signedIn), scope);
   if (scope !== "others") deleteCookie(call);
   const by = signedIn.caller.credential?.kind;
   const event = { event: "logout", userId: signedIn.id, address: client.address } as const;
   await auth.repository.note({ ...event, detail: { by, scope } });
-  return { message: SIGNED_OUT[scope] };
 }
 
 const SIGNED_OUT: Readonly<Record<Scope, string>> = {

@@ -120,17 +120,21 @@ export function routerOf(auth: RoutedAuth, routes: Routes): Router {
   return router;
 }
 
-/** Disables caching of the response. */
 function handlerOf(auth: RoutedAuth, described: Route): RequestHandler {
   const { errorPage } = described;
   return async (request, response) => {
-    response.set("Cache-Control", "no-store");
-    const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
-    const attempt: Attempt = { provider: null, start: null };
-    const call = { auth, request, response, client, signedIn: null, id: "", body: undefined, attempt };
+    const call = callOf(auth, request, response);
     const answered = answer(described, call);
     await (errorPage === undefined ? answered : answered.catch((error) => failWithPage(call, error, errorPage)));
   };
+}
+
+/** A request of which nothing is checked yet. Its response is not cached. */
+export function callOf(auth: RoutedAuth, request: Request, response: Response): Call<"none"> {
+  response.set("Cache-Control", "no-store");
+  const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
+  const attempt: Attempt = { provider: null, start: null };
+  return { auth, request, response, client, signedIn: null, id: "", body: undefined, attempt };
 }
 
 async function answer(described: Route, call: Call): Promise<void> {

@@ -117,7 +117,7 @@ describe.skipIf(!installed)("in a browser", () => {
     await start("/auth/oauth2/legacy");
     await page.fill("input[name=code]", "000000");
     await page.click("button");
-    await page.waitForSelector(".error");
+    await page.waitForSelector(".fault");
     await page.fill("input[name=code]", appCode(secret, Date.now() + 30_000));
     await page.click("button");
     expect(await sessionOnPage()).toMatchObject({ username: "mary@legacy.example" });

@@ -1,11 +1,8 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { startTestService, type TestService } from "../support/service.ts";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 const installed = hasBrowser("the pages");
 
@@ -34,18 +31,6 @@ async function open(path: string): Promise<{ page: Page; faults: string[] }> {
   await page.goto(service.url + path);
   return { page, faults };
 }
-
-/** What axe finds, as `rule: element`; `rule` selects one. Scripts of the test are not subject to the policy of the page. */
-async function violationsOf(page: Page, rule?: string): Promise<string[]> {
-  await page.evaluate(AXE);
-  const { violations } = await page.evaluate(
-    (only) => (globalThis as any).axe.run(only ? { runOnly: [only] } : {}),
-    rule,
-  );
-  return violations.flatMap(({ id, nodes }: any) => nodes.map(({ html }: any) => `${id}: ${html}`));
-}
-
-const OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
 
 test.skipIf(!installed).each(["/", "/docs/runbook", "/console/sign-in"])(
   "%s is accessible, light and dark, and violates no policy",
@@ -78,7 +63,7 @@ describe.skipIf(!installed)("the start page", () => {
   test("fits on a phone without scrolling sideways", async () => {
     const { page } = await open("/docs/configuration");
     await page.setViewportSize({ width: 360, height: 700 });
-    expect(await page.evaluate(OVERFLOW)).toBe(0);
+    expect(await overflowOf(page)).toBe(0);
     await page.close();
   });
 });
@@ -131,7 +116,7 @@ describe.skipIf(!installed)("the console", () => {
       await page.emulateMedia({ colorScheme: "dark" });
       expect([path, ...(await violationsOf(page, "color-contrast"))]).toEqual([path]);
       await page.setViewportSize({ width: 360, height: 700 });
-      expect([path, await page.evaluate(OVERFLOW)]).toEqual([path, 0]);
+      expect([path, await overflowOf(page)]).toEqual([path, 0]);
     }
     expect(faults).toEqual([]);
     await page.close();

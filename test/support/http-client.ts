@@ -6,6 +6,8 @@ export type Sent = {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | ReadableStream;
+  /** Whether a redirect is the response, in place of what it leads to. */
+  readonly redirect?: "manual";
 };
 export type Reply = { readonly status: number; readonly headers: Headers; readonly text: string; readonly json: any };
 
@@ -109,12 +111,13 @@ export function expectNoTrace({ content, data }: Client): void {
 export const errorTexts = ({ errors = [] }: Pick<Answer, "errors">): string[] =>
   errors.map(({ message, extensions }) => `${extensions?.code}: ${message}`);
 
-async function send(url: string, { method, headers = {}, body }: Sent = {}): Promise<Reply> {
+async function send(url: string, { method, headers = {}, body, redirect }: Sent = {}): Promise<Reply> {
   const streamed = body instanceof ReadableStream ? { duplex: "half" } : {};
   const response = await fetch(url, {
     method: method ?? (body ? "POST" : "GET"),
     headers,
     body,
+    ...(redirect && { redirect }),
     ...streamed,
   } as RequestInit);
   const text = await response.text();

@@ -77,6 +77,7 @@ export async function sendTo(url: string, request: string, sent: Omit<ApiSent, "
   const [, method = "GET", path = ""] = /^(?:([A-Z]+) )?(.*)$/.exec(request) ?? [];
   const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;
   const response = await fetch(`${url}${path}`, {
+    redirect: "manual",
     method,
     headers: {
       ...(body !== undefined && { "content-type": "application/json" }),

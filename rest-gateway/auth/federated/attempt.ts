@@ -2,10 +2,10 @@ import type { Request } from "express";
 import { Problem } from "../../../db/problems/problem.ts";
 import { problemHeaders, restAnswer } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
+import { sendFailure } from "../pages/failure.ts";
 import type { Call } from "../route.ts";
 import { wireErrorOf } from "../v1/problem.ts";
 import { isSignInFailure } from "./failure.ts";
-import { sendFailure } from "./pages.ts";
 import { type Provider, urlOf } from "./provider.ts";
 import type { Start } from "./start.ts";
 
@@ -32,7 +32,7 @@ export async function failWithPage(call: Failed, error: unknown, title: string):
   const requestId = response.get("X-Request-Id") ?? "";
   const headers = problemHeaders(problem);
   for (let i = 0; i < headers.length; i += 2) response.set(headers[i]!, headers[i + 1]!);
-  sendFailure(response, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
+  sendFailure(call, { ...problem, title, hint: problem.hint ?? null, requestId, retry });
 }
 
 /** Where a sign-in of `/auth/v1` continues after a failure: the page of the client, which reads the reason. */

@@ -1,11 +1,16 @@
 import type { IncomingMessage } from "node:http";
-import type { Request, Response } from "express";
+import type { Request } from "express";
 import { isRefusal, Problem, problem } from "../../../db/problems/problem.ts";
 import { readBytes } from "../../../http/pipeline/body.ts";
+import type { Account } from "../../../identity/account.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import type { Auth } from "../auth.ts";
 import { ChallengeBody, parse } from "../bodies.ts";
+import { sendCodeForm } from "../pages/code-form.ts";
+import { stateAfter } from "../pages/form.ts";
+import { type Recipient, sendContinuation } from "../pages/page.ts";
+import { homeOf } from "../pages/paths.ts";
 import type { Call } from "../route.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
@@ -15,14 +20,11 @@ import { linkTo } from "../v1/linking.ts";
 import { startAuthSession } from "../v1/session.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
-import { sendCodeForm, sendContinuation } from "./pages.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
 import type { Kind } from "./providers.ts";
 import { parseStart, type Start } from "./start.ts";
 
 // `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider.
-
-export const CODE_PATH = "/auth/federated/code";
 
 /** `?a=b` → `a=b` */
 export const searchOf = ({ url }: Request) => url.split("?", 2)[1] ?? "";
@@ -81,7 +83,7 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
   const { flow, start } = await takeFlow(call, provider, sent.get(kind === "saml" ? "RelayState" : "state"));
   attempt.start = start;
   const identity = await verifyResponse(call, () => provider.finish(sent, flow));
-  if (start.challenge !== null) return sendCode(auth, response, provider, identity, start);
+  if (start.challenge !== null) return sendCode({ auth, response }, provider, identity, start);
   const { address } = client;
   const sealed = completion.seal(identity);
   const account = start.linking
@@ -130,18 +132,17 @@ async function takeFlow(
 
 /** The client exchanges the code for tokens, or links the identity, with the verifier that only the client knows. */
 async function sendCode(
-  { federated }: Auth,
-  response: Response,
+  to: Recipient,
   { settings }: Provider,
   identity: ConfirmedIdentity,
   { mode, returnTo, challenge, wire, linking }: Start,
 ): Promise<void> {
-  const { completion } = federated;
+  const { completion } = to.auth.federated;
   const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
   const url = new URL(returnTo!);
   const name = wire === "v1" ? "code" : "sign_in_code";
   url.searchParams.set(name, await completion.issueCode(confirmed, mode as "token" | "link", challenge!));
-  sendContinuation(response, url.href);
+  sendContinuation(to, url.href);
 }
 
 /** The tokens in the fragment of the URL, which browsers send to no server: supabase-js does so unless it uses PKCE. */
@@ -150,7 +151,7 @@ async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, re
   const url = new URL(returnTo);
   const tokens = { access_token, expires_at: String(expires_at), expires_in: String(expires_in), refresh_token };
   url.hash = new URLSearchParams({ ...tokens, sb: "", token_type: "bearer" }).toString();
-  sendContinuation(call.response, url.href);
+  sendContinuation(call, url.href);
 }
 
 /** For programs that follow the redirects themselves. */
@@ -163,32 +164,42 @@ async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: Start)
 
 /** Sets the cookie of a session, and continues; after the code of the second factor, if one is enabled. */
 export async function signInBrowser(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
-  if (login.account.hasFactor) return askForCode(call.auth, call.response, login, { returnTo });
+  if (login.account.hasFactor) return askForCode(call, login, returnTo);
   await sendSession(call, login, returnTo);
 }
 
 async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
   await startSession(call, login);
-  sendContinuation(call.response, returnTo ?? new URL("/", call.auth.federated.url).href);
+  continueAt(call, returnTo ?? homeOf(call.auth));
+}
+
+/**
+ * A redirect to a path, if the browser sends the new cookie after it: that is, after a form of a page of this service, and not of a
+ * provider. The host is that of the page, because the service may have several. A path that begins with // would name another host.
+ */
+function continueAt({ auth, request, response, attempt }: Call, url: string): void {
+  const { origin, pathname, search, hash } = new URL(url);
+  const isOwn = origin === new URL(auth.federated.url).origin && !pathname.startsWith("//");
+  const isAfterForm = request.method === "POST" && attempt.provider === null;
+  if (isOwn && isAfterForm) response.redirect(303, pathname + search + hash);
+  else sendContinuation({ auth, response }, url);
 }
 
 /** The sign-in at the provider, or by e-mail, replaces the password, but not the second factor of the account. */
-async function askForCode(
-  { tokens, federated, clock }: Auth,
-  response: Response,
-  login: AdmittedLogin,
-  { returnTo }: Pick<Start, "returnTo">,
+export async function askForCode(
+  to: Recipient,
+  login: Pick<AdmittedLogin, "provider" | "byMail"> & { readonly account: Pick<Account, "id" | "epoch"> },
+  returnTo: string | null,
 ): Promise<void> {
+  const { tokens, federated, clock } = to.auth;
   const challenge = tokens.issueChallenge(login.account, login);
   await federated.once.keep("return", hashOf(challenge), { returnTo }, clock() + CHALLENGE_SECONDS * 1000);
-  sendCodeForm(response, 200, { action: actionOf(federated.url), challenge, problem: null });
+  sendCodeForm(to, challenge);
 }
-
-const actionOf = (url: string) => new URL(`${url}${CODE_PATH}`).pathname;
 
 /** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
 export async function completeWithCode(call: Call): Promise<void> {
-  const { auth, response, client } = call;
+  const { auth, client } = call;
   const { federated } = auth;
   const form = await readForm(call.request);
   const challenge = form.get("challenge") ?? "";
@@ -199,10 +210,8 @@ export async function completeWithCode(call: Call): Promise<void> {
     if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
     await sendSession(call, login, kept.returnTo);
   } catch (error) {
-    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code")) {
-      const { status, message } = error;
-      return sendCodeForm(response, status, { action: actionOf(federated.url), challenge, problem: message });
-    }
+    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code"))
+      return sendCodeForm(call, challenge, stateAfter(error, form));
     const isOver = isRefusal(error) && /challenge$/.test(error.reason);
     throw isOver ? signInFailure("expired", error.reason) : error;
   }

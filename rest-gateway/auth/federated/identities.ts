@@ -59,7 +59,7 @@ export async function unlinkIdentity({ auth, client, signedIn, id }: Call<"accou
   auth.forget(signedIn.id);
 }
 
-const describeProvider = ({ settings: { name, title, kind } }: Provider) => ({
+export const describeProvider = ({ settings: { name, title, kind } }: Provider) => ({
   name,
   title,
   kind,

@@ -1,15 +1,13 @@
-import type { Response } from "express";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { Parameters } from "../../conventions/parameters.ts";
 import type { Auth } from "../auth.ts";
+import { type Recipient, sendSignedOut } from "../pages/page.ts";
 import type { Call } from "../route.ts";
 import { endedCookie } from "../sessions.ts";
 import type { Client } from "../throttle.ts";
 import { providerOf, searchOf } from "./browser.ts";
 import { isSignInFailure } from "./failure.ts";
-import type { Federated } from "./federated.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
-import { sendSignedOut } from "./pages.ts";
 import type { Provider } from "./provider.ts";
 import type { SamlProvider } from "./saml.ts";
 import { parseReturnTo } from "./start.ts";
@@ -22,13 +20,13 @@ type Kind = "oidc" | "saml";
 export const signOutInBrowser =
   (kind: Kind) =>
   async (call: Call): Promise<void> => {
-    const { federated, sameOrigin } = call.auth;
+    const { sameOrigin } = call.auth;
     const provider = providerOf(call, kind);
     const search = searchOf(call.request);
     const sent = new URLSearchParams(search);
     if (kind === "saml" && sent.has("SAMLRequest")) return signOutForProvider(call, provider as SamlProvider, search);
     const state = sent.get(kind === "saml" ? "RelayState" : "state");
-    if (state !== null) return signedOutAtProvider(federated, provider, state, search, call.response);
+    if (state !== null) return signedOutAtProvider(call, provider, state, search);
     // Otherwise a page of another origin could sign the user out.
     sameOrigin.require(call.request.headers);
     await endSession(call, provider);
@@ -46,9 +44,9 @@ async function endSession({ auth, request, response, client }: Call, provider: P
     await noteLogout(auth, client, session.account.id, "session");
   }
   if (url !== null) return void response.redirect(303, url);
-  if (isUnavailable) return sendSignedOut(response, UNCONFIRMED);
+  if (isUnavailable) return sendSignedOut({ auth, response }, UNCONFIRMED);
   if (returnTo !== null) return void response.redirect(303, returnTo);
-  sendSignedOut(response);
+  sendSignedOut({ auth, response });
 }
 
 /** A program or a page with tokens: ends them as POST /auth/logout does, and returns the URL to continue at. */
@@ -111,13 +109,8 @@ async function providerUrl(
 }
 
 /** The provider has sent the browser back. */
-async function signedOutAtProvider(
-  { once, flows, log }: Federated,
-  provider: Provider,
-  state: string,
-  query: string,
-  response: Response,
-): Promise<void> {
+async function signedOutAtProvider(to: Recipient, provider: Provider, state: string, query: string): Promise<void> {
+  const { once, flows, log } = to.auth.federated;
   const key = isState(state) ? flowKey(state, "", provider.settings.name) : null;
   const kept = key && (await once.take<{ readonly returnTo: string | null }>("logout", key));
   if (kept !== null) {
@@ -126,11 +119,11 @@ async function signedOutAtProvider(
     } catch (error) {
       if (!isSignInFailure(error)) throw error;
       log.warn({ provider: provider.settings.name, detail: error.more.detail }, "a sign-out was not confirmed");
-      return sendSignedOut(response, UNCONFIRMED);
+      return sendSignedOut(to, UNCONFIRMED);
     }
   }
-  if (kept?.returnTo) response.redirect(303, kept.returnTo);
-  else sendSignedOut(response);
+  if (kept?.returnTo) to.response.redirect(303, kept.returnTo);
+  else sendSignedOut(to);
 }
 
 /** The provider signs a user out everywhere, and has signed its request: ends all sign-ins of the user here. */
@@ -153,7 +146,7 @@ async function signOutForProvider(
   }
   const relayState = new URLSearchParams(query).get("RelayState") ?? "";
   const url = await provider.answerLogout(sent, account !== null, relayState.slice(0, MAX_RELAY_STATE), flows.create());
-  if (url === null) sendSignedOut(response);
+  if (url === null) sendSignedOut({ auth, response });
   else response.redirect(303, url);
 }
 

@@ -14,16 +14,10 @@ import {
   withCookie,
 } from "../answers.ts";
 import { LinkBody, SignInCodeBody } from "../bodies.ts";
+import { CODE_PATH } from "../pages/paths.ts";
 import { type Answer, type BodySchema, type Routes, route } from "../route.ts";
 import { named } from "../schemas.ts";
-import {
-  CODE_PATH,
-  completeWithCode,
-  finishSamlSignIn,
-  finishSignIn,
-  sendSamlMetadata,
-  startSignIn,
-} from "./browser.ts";
+import { completeWithCode, finishSamlSignIn, finishSignIn, sendSamlMetadata, startSignIn } from "./browser.ts";
 import { exchangeSignInCode, linkIdentity, listIdentities, listProviders, unlinkIdentity } from "./identities.ts";
 import { signOutByClient, signOutInBrowser } from "./logout.ts";
 import { MODES } from "./start.ts";
@@ -188,7 +182,11 @@ export const FEDERATED_ROUTES: Routes = {
     credential: "none",
     sameOrigin: true,
     form: CodeForm,
-    answer: withCookie(page(SIGNED_IN)),
+    answer: withCookie({
+      ...page("Signed in: where the browser continues. For a URL of another origin, a page continues."),
+      status: 303,
+      headers: ["Location"],
+    }),
     problems: [400, 401, 403],
     errorPage: NOT_SIGNED_IN,
     handle: completeWithCode,

@@ -3,7 +3,7 @@ import { CODE_IF_ENABLED, field, isStorable, MAX_LOGIN, MAX_TOKEN, NEW_PASSWORD,
 import { loginEmailFault } from "../login-names.ts";
 import { named } from "../schemas.ts";
 
-const address = (description: string) =>
+export const address = (description: string) =>
   text(MAX_LOGIN, { description, format: "email" }).check(({ value, issues }) => {
     const isPossible = /^[^\s@]{1,64}@[^\s@]+$/.test(value);
     const message = isPossible ? loginEmailFault(value) : "must be a valid address";
@@ -36,7 +36,7 @@ export const MailCodeBody = named("MailCode", {
   }),
 });
 
-const NAME_LENGTH = 200;
+export const NAME_LENGTH = 200;
 
 export const InvitationBody = named("InvitationAcceptance", {
   token,

@@ -1,11 +1,22 @@
-import type { Response } from "express";
 import type { z } from "zod";
 import { Problem, problem } from "../../../db/problems/problem.ts";
-import { escapeMarkup } from "../../../http/pipeline/response.ts";
+import { html } from "../../../http/pages/html.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import { parse } from "../bodies.ts";
 import { readForm, searchOf } from "../federated/browser.ts";
-import { sendPage, sentence } from "../federated/pages.ts";
+import { type Done, doneUrl } from "../pages/done.ts";
+import {
+  CODE_FIELD,
+  type Field,
+  type FormState,
+  formOf,
+  NAME,
+  NEW_FORM,
+  NEW_PASSWORD,
+  stateAfter,
+} from "../pages/form.ts";
+import { sendPage } from "../pages/page.ts";
+import { pathOf } from "../pages/paths.ts";
 import type { Call } from "../route.ts";
 import { InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
 import { acceptOnPage } from "./invitations.ts";
@@ -20,13 +31,10 @@ type Action = {
   readonly title: string;
   readonly about: string;
   readonly button: string;
-  /** Whether the form has a field for a new password. */
-  readonly hasPassword?: true;
-  /** Whether the form has a field for the name of a new user. */
-  readonly hasName?: true;
-  /** What has happened, for people. */
-  readonly done: string;
-  /** May send the response itself. */
+  /** Besides the code of a second factor, which replaces a password only together with the link. */
+  readonly fields: readonly Field[];
+  /** What has happened; null if the browser is signed in. */
+  readonly done: Done | null;
   run(call: Call, form: z.infer<typeof LinkForm>, link: Link): Promise<unknown>;
 };
 
@@ -35,66 +43,67 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     title: "Confirm your e-mail",
     about: "Confirm that {email} is your address, and that you have registered with it.",
     button: "Confirm",
-    done: "The e-mail is confirmed.",
+    fields: [],
+    done: "confirmed",
     run: (call, { token }) => confirmEmail({ ...call, signedIn: null, body: { token } }),
   },
   invitation: {
     title: "Create your account",
-    about: "You sign in with {email}.",
+    about: "You are invited. You sign in with {email}.",
     button: "Create the account",
-    hasName: true,
-    hasPassword: true,
-    done: "Your account is ready.",
+    fields: [NAME, NEW_PASSWORD],
+    done: null,
     run: (call, form, link) => acceptOnPage(call, parse(InvitationBody, form), link),
   },
   "sign-in": {
     title: "Sign in",
     about: "Sign in as {email} in this browser.",
     button: "Sign in",
-    done: "You are signed in.",
+    fields: [],
+    done: null,
     run: (call, { token }, link) => signInOnPage(call, token, link),
   },
   "email-changed": {
     title: "Undo the change of your e-mail",
     about: "Sign in with {email} again. The password and all sign-ins end, and you choose a new password.",
     button: "Undo the change",
-    done: "The change is undone. An e-mail to choose a new password is on its way.",
+    fields: [],
+    done: "undone",
     run: (call, { token }) => undoEmail({ ...call, signedIn: null, body: { token } }),
   },
   reset: {
     title: "Choose a new password",
     about: "It replaces the password of {email}, and ends all sign-ins of the account.",
     button: "Set the password",
-    hasPassword: true,
-    done: "The password is changed. Sign in with it from now on.",
+    fields: [{ ...NEW_PASSWORD, label: "New password" }],
+    done: "reset",
     run: (call, form) => resetPassword({ ...call, signedIn: null, body: parse(ResetBody, form) }),
   },
 };
 
 /** `GET /auth/link?token=…`: the page that a link opens. It changes nothing. */
-export async function showLink({ auth, request, response }: Call): Promise<void> {
-  const token = new URLSearchParams(searchOf(request)).get("token") ?? "";
+export async function showLink(call: Call): Promise<void> {
+  const token = new URLSearchParams(searchOf(call.request)).get("token") ?? "";
   if (token === "") throw badParameter("token", "token is required: open the whole link of the e-mail");
-  const link = await linkOf(auth, token);
-  sendForm(response, 200, auth.federated.url, { link, action: actionOf(link), token, problem: null });
+  sendForm(call, await linkOf(call.auth, token), token);
 }
 
 /** `POST /auth/link`: the form of that page. After a mistake it is sent again. */
 export async function useLink(call: Call): Promise<void> {
   const { auth, request, response } = call;
-  const fields = [...(await readForm(request))].filter(([, value]) => value !== "");
-  const form = parse(LinkForm, Object.fromEntries(fields));
+  const sent = await readForm(request);
+  const form = parse(LinkForm, Object.fromEntries([...sent].filter(([, value]) => value !== "")));
   const { token } = form;
   const link = await linkOf(auth, token);
-  const action = actionOf(link);
+  const { done, run } = actionOf(link);
   try {
-    await action.run(call, form, link);
-    if (!response.headersSent) sendDone(response, action, link);
+    await run(call, form, link);
+    if (done !== null) response.redirect(303, doneUrl(auth, done, link.data.returnTo));
   } catch (error) {
     const isMistake =
       error instanceof Problem && (error.more.faults !== undefined || error.reason === "second factor needed");
     if (!isMistake) throw error;
-    sendForm(response, error.status, auth.federated.url, { link, action, token, problem: error.message });
+    sendForm(call, link, token, stateAfter(error, sent));
   }
 }
 
@@ -104,33 +113,13 @@ function actionOf({ kind }: Link): Action {
   return action;
 }
 
-type Form = { readonly link: Link; readonly action: Action; readonly token: string; readonly problem: string | null };
-
-function sendForm(response: Response, status: number, url: string, { link, action, token, problem }: Form): void {
-  const { title, about, button, hasName, hasPassword } = action;
-  const fault = problem === null ? "" : `<p class="error" role="alert">${escapeMarkup(sentence(problem))}</p>\n`;
-  const body = `<form method="post" action="${escapeMarkup(new URL(`${url}${LINK_PATH}`).pathname)}">
-<p>${escapeMarkup(about.replace("{email}", () => link.email))}</p>
-${fault}<input type="hidden" name="token" value="${escapeMarkup(token)}">
-${hasName ? NAME_FIELD : ""}${hasPassword ? PASSWORD_FIELD : ""}${hasPassword && link.account?.hasFactor ? CODE_FIELD : ""}<button>${escapeMarkup(button)}</button>
-</form>`;
-  sendPage(response, status, title, body);
-}
-
-const NAME_FIELD = `<label for="name">Name</label>
-<input id="name" name="name" autocomplete="name" required maxlength="200">
-`;
-
-const PASSWORD_FIELD = `<label for="password">New password</label>
-<input id="password" name="password" type="password" autocomplete="new-password" required maxlength="128">
-<p class="soft">At least 12 characters, with an upper case letter, a lower case letter, a digit and a special character.</p>
-`;
-
-const CODE_FIELD = `<label for="code">Code of your authenticator app, or a backup code</label>
-<input id="code" name="code" autocomplete="one-time-code" autocapitalize="characters" spellcheck="false" required>
-`;
-
-function sendDone(response: Response, { title, done }: Action, { data: { returnTo } }: Link): void {
-  const next = returnTo ? `\n<p><a class="button" href="${escapeMarkup(returnTo)}">Continue</a></p>` : "";
-  sendPage(response, 200, title, `<p role="status">${escapeMarkup(done)}</p>${next}`);
+function sendForm(call: Call, link: Link, token: string, state: FormState = NEW_FORM): void {
+  const { title, about, button, fields: own } = actionOf(link);
+  const isPassword = own.some(({ type }) => type === "password");
+  const fields = isPassword && link.account?.hasFactor ? [...own, CODE_FIELD] : own;
+  const action = pathOf(call.auth, LINK_PATH);
+  const username = isPassword ? link.email : null;
+  const form = formOf({ action, fields, hidden: { token }, username, button, isFocused: true }, state);
+  const main = html`<p>${about.replace("{email}", () => link.email)}</p>\n${form}`;
+  sendPage(call, { title, status: state.status, main });
 }

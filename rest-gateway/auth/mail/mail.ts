@@ -5,7 +5,7 @@ import { type Config, ConfigError } from "../../../config/config.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { AuthFunctions } from "../functions.ts";
 import { deriveKey } from "../secret-box.ts";
-import type { Mail, MailValues } from "./kinds.ts";
+import type { Mail, MailKind, MailValues } from "./kinds.ts";
 import { type DueMail, MailRepository } from "./repository.ts";
 import { Templates } from "./templates.ts";
 import { createTransport, type Transport, type TransportSettings } from "./transports.ts";
@@ -13,7 +13,14 @@ import { createTransport, type Transport, type TransportSettings } from "./trans
 export type MailSettings = TransportSettings &
   Pick<
     Config,
-    "signup" | "emailConfirm" | "usersEmail" | "mailLinkTtl" | "mailsPerRecipient" | "mailsPerAddress" | "mailsPerHour"
+    | "authPages"
+    | "signup"
+    | "emailConfirm"
+    | "usersEmail"
+    | "mailLinkTtl"
+    | "mailsPerRecipient"
+    | "mailsPerAddress"
+    | "mailsPerHour"
   >;
 
 export type MailOptions = {
@@ -155,13 +162,20 @@ export class MailService {
       code: kind === "sign-in" ? this.#codeOf(id) : "",
       service: new URL(this.#url).host,
       url: this.#url,
-      link: `${this.#url}${LINK_PATH}?token=${token}`,
+      link: this.#linkOf(kind, token),
       minutes: String(Math.floor(this.settings.mailLinkTtl / 60)),
       newEmail: data.newEmail ?? "",
       time: data.at === undefined ? "" : `${new Date(data.at).toISOString().slice(0, 16).replace("T", " ")} UTC`,
       address: data.address ?? UNKNOWN,
       device: data.device ?? UNKNOWN,
     };
+  }
+
+  /** A page of the service, or of the application: `https://app.example.com/account/reset?token=…` */
+  #linkOf(kind: MailKind, token: string): string {
+    const { authPages } = this.settings;
+    const isOwn = authPages !== "on" && authPages !== "off";
+    return `${isOwn ? `${authPages.replace(/\/$/, "")}/${kind}` : `${this.#url}${LINK_PATH}`}?token=${token}`;
   }
 
   /**

@@ -1,5 +1,7 @@
 import { queryParameter } from "../../openapi/schema-parts.ts";
 import { accepted, MessageAnswer, ok, SignedInAnswer } from "../answers.ts";
+import { showDone } from "../pages/done.ts";
+import { DONE_PATH } from "../pages/paths.ts";
 import { type Answer, type Routes, route } from "../route.ts";
 import { InvitationBody, LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
 import { acceptInvitation, invite } from "./invitations.ts";
@@ -132,13 +134,23 @@ export const MAIL_ROUTES: Routes = {
   [`POST ${LINK_PATH}`]: route({
     operationId: "useLink",
     summary: "Use the link of an e-mail",
-    description: "The form of the page that the link opens. After a mistake, the page is sent again.",
+    description:
+      "The form of the page that the link opens. After a mistake, the page is sent again. If a second factor is enabled, a sign-in gets the page that asks for its code.",
     credential: "none",
     sameOrigin: true,
     form: LinkForm,
-    answer: page("What the link has changed."),
+    answer: { ...page("Where the browser continues."), status: 303, headers: ["Location"] },
     problems: [400, 401, 403],
     errorPage: NOT_VALID,
     handle: useLink,
+  }),
+  [`GET ${DONE_PATH}`]: route({
+    operationId: "showDone",
+    summary: "Say what a form has changed",
+    description: "The page at which a browser continues after a form.",
+    parameters: [queryParameter("of", "What has happened."), queryParameter("return_to", "Where the user continues.")],
+    credential: "none",
+    answer: page("The page."),
+    handle: showDone,
   }),
 };

@@ -167,7 +167,7 @@ class Requests {
     this.#people--;
     const { text } = await browser.request((await this.#callback(browser)).href);
     const [, challenge] = /name="challenge" value="([^"]*)"/.exec(text)!;
-    const CODE = "POST /auth/federated/code";
+    const CODE = "POST /auth/sign-in/code";
     const form = (code: string) => ({ body: new URLSearchParams({ challenge: challenge!, code }) });
     await this.#ask(CODE, { ...form("not a code"), headers: { accept: "text/html" } });
     await this.#ask(CODE, { ...form("000000"), headers: { ...JSON_ONLY, origin: "https://evil.example" } });

@@ -565,7 +565,7 @@ describe("a response is refused", () => {
   test.each(REFUSED)("%s", async (_, change, reason) => {
     const page = await signIn(change);
     expect([page.status >= 400, hasSession(page)]).toEqual([true, false]);
-    expect(page.text).toContain("<title>You are not signed in</title>");
+    expect(page.text).toContain("<h1>You are not signed in</h1>");
     expect(
       client
         .log()

@@ -105,7 +105,7 @@ export function useFederated({ entries, settings = {}, clock, isThin = false }: 
 
 /** The title of a page of the service, or the code of a JSON error. */
 export const outcomeOf = ({ status, text, json }: WebPage): string =>
-  `${status} ${json?.error?.code ?? /<title>([^<]*)/.exec(text)?.[1] ?? text.slice(0, 100)}`;
+  `${status} ${json?.error?.code ?? /<h1>([^<]*)/.exec(text)?.[1] ?? text.slice(0, 100)}`;
 
 /** Where a page of the service continues. */
 export const continuationOf = ({ text }: WebPage): string | undefined =>

@@ -148,7 +148,7 @@ describe("a change of the e-mail", () => {
       headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
       body: new URLSearchParams({ token }).toString(),
     });
-    expect([status, text]).toEqual([200, expect.stringContaining("The change is undone.")]);
+    expect([status, text]).toEqual([200, expect.stringContaining("The change is undone")]);
   });
 
   test("by an operator sends no link to the previous address", async () => {

@@ -230,13 +230,14 @@ describe("with SIGNUP=invite", () => {
     const send = (fields: Record<string, string>) =>
       invited.send("/auth/link", {
         method: "POST",
+        redirect: "manual",
         headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
         body: new URLSearchParams({ token, ...fields }).toString(),
       });
     const missing = await send({ password: PASSWORD });
     expect([missing.status, missing.text]).toEqual([400, expect.stringContaining("Name is required.")]);
-    const { status, headers, text } = await send({ name: "Jane", password: PASSWORD });
-    expect([status, text]).toEqual([200, expect.stringContaining("/welcome")]);
+    const { status, headers } = await send({ name: "Jane", password: PASSWORD });
+    expect([status, headers.get("location")]).toEqual([303, "/welcome"]);
     expect(headers.get("set-cookie")).toContain("SESSION=");
   });
 

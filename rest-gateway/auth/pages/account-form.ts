@@ -1,0 +1,58 @@
+import { type Html, html } from "../../../http/pages/html.ts";
+import { isRecent } from "../confirmation.ts";
+import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "./form.ts";
+import { sendPage } from "./page.ts";
+import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "./paths.ts";
+import type { AccountVisit } from "./visit.ts";
+
+const PASSWORD: Field = {
+  name: "password",
+  label: "Your password",
+  type: "password",
+  autocomplete: "current-password",
+  maxlength: 128,
+};
+
+/** The password, as JSON bodies call it in a confirmation. */
+export const currentPassword = (name = PASSWORD.name, label = PASSWORD.label): Field => ({ ...PASSWORD, name, label });
+
+/** What a user sends again to confirm a change: nothing after a recent sign-in, otherwise the password and the code. */
+export const confirmationOf = (visit: AccountVisit): readonly Field[] => {
+  const { auth, account, signedIn } = visit;
+  if (isRecent(auth, signedIn)) return [];
+  return account.hasFactor ? [PASSWORD, CODE_FIELD] : [PASSWORD];
+};
+
+/** The same for a change that always needs them. */
+export const alwaysConfirmed = ({ account }: AccountVisit): readonly Field[] => [
+  ...(account.passwordHash === null ? [] : [PASSWORD]),
+  ...(account.hasFactor ? [CODE_FIELD] : []),
+];
+
+/** Whether the user can neither send a password nor has signed in recently: then a sign-in comes first. */
+export const mustSignIn = ({ auth, account, signedIn }: AccountVisit): boolean =>
+  account.passwordHash === null && !isRecent(auth, signedIn);
+
+type AccountForm = Omit<Form, "action" | "hidden"> & {
+  readonly title: string;
+  readonly path: string;
+  readonly about: Html | string;
+  readonly hidden?: Readonly<Record<string, string>>;
+};
+
+/** A page with one change of the account. */
+export function sendAccountForm(visit: AccountVisit, form: AccountForm, state: FormState): void {
+  const { auth, account, csrf } = visit;
+  const { title, path, about, hidden = {} } = form;
+  const back = html`<ul class="links"><li><a href="${pathOf(auth, ACCOUNT_PATH)}">Back to your account</a></li></ul>`;
+  const action = pathOf(auth, path);
+  const username = form.fields.some(({ type }) => type === "password") ? account.username : null;
+  const again = `${pathOf(auth, SIGN_IN_PATH)}?${new URLSearchParams({ return_to: action })}`;
+  const content = mustSignIn(visit)
+    ? html`<p>For this, your sign-in must be recent.</p><p><a class="button" href="${again}">Sign in again</a></p>`
+    : formOf({ isFocused: true, username, ...form, action, hidden: { csrf, ...hidden } }, state);
+  const main = html`${typeof about === "string" ? html`<p>${about}</p>` : about}
+${content}
+${back}`;
+  sendPage(visit, { title, status: state.status, main, namesOrigin: true });
+}

@@ -1,0 +1,50 @@
+import { isUuid } from "../../conventions/parameters.ts";
+import { invalidId } from "../../conventions/problem.ts";
+import { isRecent } from "../confirmation.ts";
+import { unlinkIdentity } from "../federated/identities.ts";
+import { deleteKey } from "../keys.ts";
+import { requestMailFor } from "../mail/requests.ts";
+import { deleteSession, signOut } from "../own-sessions.ts";
+import { doneUrl } from "./done.ts";
+import { ACCOUNT_PATH, pathOf } from "./paths.ts";
+import { type AccountVisit, continueAt, signInAgain } from "./visit.ts";
+
+// What a button of the account page does.
+
+/** Ends the session of this browser. */
+export async function signOutOnPage(visit: AccountVisit): Promise<void> {
+  await signOut(visit, "local");
+  visit.response.redirect(303, doneUrl(visit.auth, "signed-out"));
+}
+
+/** Ends another session, or all others. */
+export async function endSessionOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  if (form.get("id") === "others") await signOut(visit, "others");
+  else await deleteSession({ ...visit, id: idIn(form) });
+  continueAt(visit, ACCOUNT_PATH, { notice: "That sign-in has ended." });
+}
+
+export async function revokeKeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  await deleteKey({ ...visit, id: idIn(form) });
+  continueAt(visit, ACCOUNT_PATH, { notice: "The API key is revoked." });
+}
+
+export async function unlinkOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  if (!isRecent(visit.auth, visit.signedIn)) return signInAgain(visit, pathOf(visit.auth, ACCOUNT_PATH), "recent");
+  await unlinkIdentity({ ...visit, id: idIn(form) });
+  continueAt(visit, ACCOUNT_PATH, { notice: "The identity is unlinked. All other sign-ins have ended." });
+}
+
+export async function confirmEmailOnPage(visit: AccountVisit): Promise<void> {
+  const { email } = visit.account;
+  await requestMailFor(visit, "confirm", email, null);
+  continueAt(visit, ACCOUNT_PATH, {
+    notice: `We have sent an e-mail to ${email}. Open its link to confirm the address.`,
+  });
+}
+
+function idIn(form: URLSearchParams): string {
+  const id = form.get("id") ?? "";
+  if (isUuid(id)) return id.toLowerCase();
+  throw invalidId(id, "id: it must be a UUID", { field: "id", message: "must be a UUID" });
+}

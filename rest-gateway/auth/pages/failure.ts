@@ -1,0 +1,20 @@
+import { html } from "../../../http/pages/html.ts";
+import { sentence } from "./form.ts";
+import { type Recipient, sendPage } from "./page.ts";
+
+export type Failure = {
+  readonly status: number;
+  readonly title: string;
+  readonly message: string;
+  readonly hint: string | null;
+  readonly requestId: string;
+  /** Where the user can start again; null if that would not help. */
+  readonly retry: string | null;
+};
+
+/** A page that says why something was refused. */
+export function sendFailure(to: Recipient, { status, title, message, hint, requestId, retry }: Failure): void {
+  const main = html`<p class="alert" role="alert">${sentence(message)}</p>
+${hint === null ? null : html`<p>${hint}</p>\n`}${retry === null ? null : html`<p><a class="button" href="${retry}">Try again</a></p>\n`}<p class="hint">Reference: <code>${requestId}</code></p>`;
+  sendPage(to, { status, title, main });
+}

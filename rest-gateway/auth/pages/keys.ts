@@ -1,0 +1,37 @@
+import { html } from "../../../http/pages/html.ts";
+import { KeyBody, parse } from "../bodies.ts";
+import { createKey } from "../keys.ts";
+import { confirmationOf, sendAccountForm } from "./account-form.ts";
+import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "./form.ts";
+import { ACCOUNT_PATH, KEYS_PATH } from "./paths.ts";
+import { type AccountVisit, continueAt } from "./visit.ts";
+
+const DAY = 86_400;
+/** Seconds for which a key is valid. */
+const PERIODS = { "30 days": 30 * DAY, "90 days": 90 * DAY, "A year": 365 * DAY, "Until it is revoked": null } as const;
+
+const FIELDS: readonly Field[] = [
+  { name: "name", label: "What is it for?", autocomplete: "off", maxlength: 100 },
+  { name: "period", label: "Valid for", autocomplete: "off", options: Object.keys(PERIODS) },
+];
+
+/** `GET /auth/account/keys` */
+export const showNewKey = async (visit: AccountVisit) => sendNewKey(visit, NEW_FORM);
+
+export async function createKeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  try {
+    const { name, period = "", password, code } = fieldsIn(form);
+    const expiresIn = Object.hasOwn(PERIODS, period) ? PERIODS[period as keyof typeof PERIODS] : PERIODS["30 days"];
+    const { key } = await createKey({ ...visit, body: parse(KeyBody, { name, expiresIn, password, code }) });
+    visit.response.removeHeader("Location");
+    continueAt(visit, ACCOUNT_PATH, { key });
+  } catch (error) {
+    sendNewKey(visit, stateAfter(error, form));
+  }
+}
+
+function sendNewKey(visit: AccountVisit, state: FormState): void {
+  const about = html`<p>A program that sends the key in <code>X-API-Key</code> acts as you.</p>`;
+  const form = { title: "Create an API key", path: KEYS_PATH, about, button: "Create the key" };
+  sendAccountForm(visit, { ...form, fields: [...FIELDS, ...confirmationOf(visit)] }, state);
+}

@@ -1,0 +1,55 @@
+import { html } from "../../../http/pages/html.ts";
+import { EmailBody, PasswordBody, parse } from "../bodies.ts";
+import { changeEmail, changePassword } from "../login-changes.ts";
+import { confirmationOf, currentPassword, sendAccountForm } from "./account-form.ts";
+import { CODE_FIELD, EMAIL, type FormState, fieldsIn, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
+import { ACCOUNT_PATH, EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH, pathOf } from "./paths.ts";
+import { type AccountVisit, continueAt } from "./visit.ts";
+
+/** `GET /auth/account/password` */
+export const showPassword = async (visit: AccountVisit) => sendPassword(visit, NEW_FORM);
+
+export async function changePasswordOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  try {
+    await changePassword({ ...visit, body: parse(PasswordBody, fieldsIn(form)) });
+    continueAt(visit, ACCOUNT_PATH, { notice: "The password is changed. All other sign-ins have ended." });
+  } catch (error) {
+    sendPassword(visit, stateAfter(error, form));
+  }
+}
+
+function sendPassword(visit: AccountVisit, state: FormState): void {
+  const { auth, account } = visit;
+  const { passwordHash, hasFactor } = account;
+  const fields = [
+    ...(passwordHash === null ? [] : [currentPassword("oldPassword", "Current password")]),
+    { ...NEW_PASSWORD, name: "newPassword", label: "New password" },
+    ...(hasFactor ? [CODE_FIELD] : []),
+  ];
+  const title = passwordHash === null ? "Set a password" : "Change your password";
+  const forgot =
+    auth.mail.isOn && passwordHash !== null
+      ? html`<p class="aside"><a href="${pathOf(auth, FORGOT_PATH)}">Forgot your password?</a></p>`
+      : null;
+  const about = "All other sign-ins of your account end. API keys stay valid.";
+  sendAccountForm(visit, { title, path: PASSWORD_PATH, about, fields, button: title, extra: forgot }, state);
+}
+
+/** `GET /auth/account/e-mail` */
+export const showEmail = async (visit: AccountVisit) => sendEmail(visit, NEW_FORM);
+
+export async function changeEmailOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  try {
+    const { email } = await changeEmail({ ...visit, body: parse(EmailBody, fieldsIn(form)) });
+    continueAt(visit, ACCOUNT_PATH, { notice: `You sign in with ${email} from now on.` });
+  } catch (error) {
+    sendEmail(visit, stateAfter(error, form));
+  }
+}
+
+function sendEmail(visit: AccountVisit, state: FormState): void {
+  const fields = [{ ...EMAIL, label: "New e-mail" }, ...confirmationOf(visit)];
+  const about = `You sign in with ${visit.account.email} now.`;
+  const button = "Change the e-mail";
+  sendAccountForm(visit, { title: "Change your e-mail", path: EMAIL_PATH, about, fields, button }, state);
+}

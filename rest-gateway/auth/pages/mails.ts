@@ -1,0 +1,69 @@
+import { problem } from "../../../db/problems/problem.ts";
+import { html } from "../../../http/pages/html.ts";
+import { parse } from "../bodies.ts";
+import { MailBody } from "../mail/bodies.ts";
+import type { RequestedKind } from "../mail/kinds.ts";
+import { requestMailFor } from "../mail/requests.ts";
+import { type Done, doneUrl } from "./done.ts";
+import { EMAIL, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
+import { sendPage } from "./page.ts";
+import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, SIGN_IN_PATH } from "./paths.ts";
+import { type Visit, withReturnTo } from "./visit.ts";
+
+/** A page on which a user requests an e-mail. What follows is the same for every address. */
+type Request = {
+  readonly path: string;
+  readonly title: string;
+  readonly about: string;
+  readonly button: string;
+  readonly done: Done;
+};
+
+const REQUESTS: Readonly<Record<RequestedKind, Request>> = {
+  reset: {
+    path: FORGOT_PATH,
+    title: "Forgot your password?",
+    about: "We send you an e-mail with a link to choose a new one.",
+    button: "Send the e-mail",
+    done: "reset-sent",
+  },
+  confirm: {
+    path: CONFIRM_PATH,
+    title: "Confirm your e-mail",
+    about: "We send you an e-mail with a link that confirms your address.",
+    button: "Send the e-mail",
+    done: "confirm-sent",
+  },
+  "sign-in": {
+    path: MAIL_SIGN_IN_PATH,
+    title: "Sign in without a password",
+    about: "We send you an e-mail with a link that signs you in.",
+    button: "Send the e-mail",
+    done: "sign-in-sent",
+  },
+};
+
+export const showRequest = (kind: RequestedKind) => async (visit: Visit) => {
+  if (!visit.auth.mail.isOn) throw problem("no mail");
+  sendRequest(visit, kind);
+};
+
+/** Adds the e-mail as the JSON route does. */
+export const requestOnPage = (kind: RequestedKind) => async (visit: Visit, form: URLSearchParams) => {
+  const { auth, response, returnTo } = visit;
+  try {
+    await requestMailFor(visit, kind, parse(MailBody, fieldsIn(form)).email, returnTo);
+    response.redirect(303, doneUrl(auth, REQUESTS[kind].done));
+  } catch (error) {
+    sendRequest(visit, kind, stateAfter(error, form));
+  }
+};
+
+function sendRequest(visit: Visit, kind: RequestedKind, state: FormState = NEW_FORM): void {
+  const { path, title, about, button } = REQUESTS[kind];
+  const form = { action: withReturnTo(visit, path), fields: [EMAIL], button, isFocused: true };
+  const main = html`<p>${about}</p>
+${formOf(form, state)}
+<ul class="links"><li><a href="${withReturnTo(visit, SIGN_IN_PATH)}">Back to the sign-in</a></li></ul>`;
+  sendPage(visit, { title, status: state.status, main, namesOrigin: true });
+}

@@ -1,0 +1,72 @@
+import type { Response } from "express";
+import { frameOf, type Html, html } from "../../../http/pages/html.ts";
+import type { Auth } from "../auth.ts";
+import { pathOf } from "./paths.ts";
+
+// The pages on which users sign in and manage their accounts. They run no script, load only the style sheet, and are not framed.
+
+const POLICY = [
+  "default-src 'none'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** Where a page is sent. */
+export type Recipient = { readonly auth: Auth; readonly response: Response };
+
+export type SentPage = {
+  readonly title: string;
+  readonly main: Html;
+  readonly status?: number;
+  readonly head?: Html;
+  /** The markup above the content, beside the name of the service. */
+  readonly aside?: Html | null;
+  /** Whether it has the width of a list, rather than that of a form. */
+  readonly isWide?: boolean;
+  /**
+   * Whether browsers name the origin of the page in requests that it causes, as far as it is that of the service. Not for a page
+   * whose URL has a token or a code.
+   */
+  readonly namesOrigin?: boolean;
+};
+
+export function sendPage({ auth, response }: Recipient, page: SentPage): void {
+  const { title, main, status = 200, head = null, aside = null, isWide = false, namesOrigin = false } = page;
+  const { mfaIssuer: service } = auth.settings;
+  const text = frameOf({
+    title: `${title} – ${service}`,
+    head: html`<meta name="robots" content="noindex">\n${head}`,
+    base: pathOf(auth, ""),
+    body: html`<body class="account">
+<header><p class="brand">${service}</p>${aside}</header>
+<main class="card${isWide ? " list" : ""}">
+<h1>${title}</h1>
+${main}
+</main>
+</body>`,
+  });
+  response
+    .status(status)
+    .set({
+      "Content-Type": "text/html; charset=utf-8",
+      "Content-Security-Policy": POLICY,
+      "Referrer-Policy": namesOrigin ? "same-origin" : "no-referrer",
+    })
+    .end(text);
+}
+
+/**
+ * Continues at a URL. Not a redirect: the browser would count the request as one of the provider, and not send the session
+ * cookie, which is SameSite=Strict.
+ */
+export function sendContinuation(to: Recipient, url: string): void {
+  const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
+  sendPage(to, { title: "You are signed in", main: html`<p><a class="button" href="${url}">Continue</a></p>`, head });
+}
+
+export function sendSignedOut(to: Recipient, text = "You can close this page."): void {
+  sendPage(to, { title: "You are signed out", main: html`<p>${text}</p>` });
+}

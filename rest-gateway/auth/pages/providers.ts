@@ -1,0 +1,14 @@
+import { type Html, html } from "../../../http/pages/html.ts";
+import { describeProvider } from "../federated/identities.ts";
+import { ACCOUNT_PATH, pathOf } from "./paths.ts";
+import type { Visit } from "./visit.ts";
+
+/** A link to each identity provider. It is no form, because a form may not lead to another site. */
+export function providersOf({ auth, returnTo }: Visit): Html | null {
+  const providers = auth.federated.providers.list().map(describeProvider);
+  if (providers.length === 0) return null;
+  const query = new URLSearchParams({ return_to: returnTo ?? pathOf(auth, ACCOUNT_PATH) }).toString();
+  return html`<p class="or"><span>or</span></p>
+<ul class="providers">
+${providers.map(({ title, signIn }) => html`<li><a class="button quiet" href="${pathOf(auth, signIn)}?${query}">Continue with ${title}</a></li>\n`)}</ul>`;
+}

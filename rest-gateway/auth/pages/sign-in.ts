@@ -1,0 +1,74 @@
+import { isRefusal } from "../../../db/problems/problem.ts";
+import { type Html, html } from "../../../http/pages/html.ts";
+import { LoginBody, parse } from "../bodies.ts";
+import { askForCode, signInBrowser } from "../federated/browser.ts";
+import { alertOf, type Field, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
+import { sendPage } from "./page.ts";
+import {
+  ACCOUNT_PATH,
+  CONFIRM_PATH,
+  FORGOT_PATH,
+  MAIL_SIGN_IN_PATH,
+  pathOf,
+  SIGN_IN_PATH,
+  SIGN_UP_PATH,
+} from "./paths.ts";
+import { providersOf } from "./providers.ts";
+import { signedInUser, type Visit, withReturnTo } from "./visit.ts";
+
+const FIELDS: readonly Field[] = [
+  { name: "username", label: "E-mail or username", autocomplete: "username" },
+  { name: "password", label: "Password", type: "password", autocomplete: "current-password", maxlength: 128 },
+];
+
+/** `GET /auth/sign-in` */
+export async function showSignIn(visit: Visit): Promise<void> {
+  const { auth, returnTo, query } = visit;
+  const user = await signedInUser(visit);
+  const why = WHY[query.get("why") ?? ""];
+  const next = returnTo ?? pathOf(auth, ACCOUNT_PATH);
+  const known = user && html`<p class="notice">You are signed in as ${user.name}. <a href="${next}">Continue</a></p>`;
+  sendSignIn(visit, NEW_FORM, why === undefined ? known : alertOf(why));
+}
+
+/** Why a page of the account has led to the sign-in. */
+const WHY: Readonly<Record<string, string>> = {
+  ended: "Your session has ended. Sign in again.",
+  recent: "For this, your sign-in must be recent. Sign in again.",
+};
+
+/** `POST /auth/sign-in` */
+export async function signInOnPage(visit: Visit, form: URLSearchParams): Promise<void> {
+  const { auth, client, returnTo } = visit;
+  try {
+    const { username, password } = parse(LoginBody, fieldsIn(form));
+    await signInBrowser(visit, await auth.signIn.admit({ username, password, code: null }, client), returnTo);
+  } catch (error) {
+    const account = isRefusal(error) && error.reason === "second factor needed" ? error.more.account : undefined;
+    if (account !== undefined) return askForCode(visit, { account }, returnTo);
+    sendSignIn(visit, stateAfter(error, form), null);
+  }
+}
+
+function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
+  const { auth } = visit;
+  const link = (path: string, text: string) => html`<a href="${withReturnTo(visit, path)}">${text}</a>`;
+  const hasMail = auth.mail.isOn;
+  const form = {
+    action: withReturnTo(visit, SIGN_IN_PATH),
+    fields: FIELDS,
+    button: "Sign in",
+    isFocused: true,
+    extra: hasMail ? html`<p class="aside">${link(FORGOT_PATH, "Forgot your password?")}</p>` : null,
+  };
+  const others = [
+    auth.settings.signup === "open" ? html`New here? ${link(SIGN_UP_PATH, "Create an account")}` : null,
+    hasMail ? link(MAIL_SIGN_IN_PATH, "Sign in without a password") : null,
+    hasMail && auth.settings.emailConfirm === "required" ? link(CONFIRM_PATH, "Confirm your e-mail") : null,
+  ].filter((each) => each !== null);
+  const main = html`${before}
+${formOf(form, state)}
+${providersOf(visit)}
+${others.length === 0 ? null : html`<ul class="links">${others.map((each) => html`<li>${each}</li>`)}</ul>`}`;
+  sendPage(visit, { title: "Sign in", status: state.status, main, namesOrigin: true });
+}

@@ -1,0 +1,85 @@
+import { z } from "zod";
+import type { DatabaseErrorLike } from "../../../db/errors.ts";
+import { problem } from "../../../db/problems/problem.ts";
+import { html } from "../../../http/pages/html.ts";
+import { faultsOf, text } from "../bodies.ts";
+import { signInBrowser } from "../federated/browser.ts";
+import { address, NAME_LENGTH } from "../mail/bodies.ts";
+import { languagesOf } from "../mail/templates.ts";
+import { passwordFaults } from "../passwords.ts";
+import { badFields, emailRefused, refuseRaised } from "../problem.ts";
+import { doneUrl } from "./done.ts";
+import { EMAIL, type FormState, fieldsIn, formOf, NAME, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
+import { sendPage } from "./page.ts";
+import { SIGN_IN_PATH, SIGN_UP_PATH } from "./paths.ts";
+import { providersOf } from "./providers.ts";
+import { type Visit, withReturnTo } from "./visit.ts";
+
+const Input = z.object({
+  name: text(NAME_LENGTH, {}),
+  email: address("The e-mail to sign in with."),
+});
+
+/** `GET /auth/sign-up` */
+export async function showSignUp(visit: Visit): Promise<void> {
+  requireOpen(visit);
+  sendSignUp(visit);
+}
+
+/** `POST /auth/sign-up`: creates the account, and signs the user in unless the e-mail has to be confirmed first. */
+export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise<void> {
+  requireOpen(visit);
+  const { auth, request, response, client, returnTo } = visit;
+  try {
+    const { password, ...fields } = read(form);
+    const languages = languagesOf(request.headers["accept-language"]);
+    const user = { fields, username: null, isByOperator: false, languages };
+    const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
+    // The same for an e-mail that is taken.
+    if (auth.settings.emailConfirm === "required")
+      return response.redirect(303, doneUrl(auth, "confirm-sent", returnTo));
+    const account = (await auth.repository.accountOf(id!))!;
+    await signInBrowser(visit, { account, attempt: [], address: client.address }, returnTo);
+  } catch (error) {
+    sendSignUp(visit, stateAfter(error, form));
+  }
+}
+
+function requireOpen({ auth }: Visit): void {
+  if (auth.settings.signup !== "open") throw problem("sign-up closed");
+}
+
+/** Throws a Problem that names every fault. */
+function read(form: URLSearchParams): z.infer<typeof Input> & { readonly password: string } {
+  const fields = fieldsIn(form);
+  const { password } = fields;
+  const { data, error } = Input.safeParse(fields);
+  const ofPassword = password === undefined ? ["password is required"] : passwordFaults(password);
+  const faults = [
+    ...(error?.issues ?? []).flatMap(faultsOf),
+    ...ofPassword.map((message) => ({ field: "password", message })),
+  ];
+  if (faults.length > 0) throw badFields(faults);
+  return { ...data!, password: password! };
+}
+
+/** The rules of the database for e-mails, beside their field; others as the application has raised them. */
+function refuseUser(raised: unknown): never {
+  const { code, message = "" } = raised as DatabaseErrorLike;
+  if (code === "23505") throw emailRefused("taken");
+  if (code === "23514" && /e-?mail/i.test(message)) throw emailRefused("malformed");
+  return refuseRaised(raised);
+}
+
+function sendSignUp(visit: Visit, state: FormState = NEW_FORM): void {
+  const form = {
+    action: withReturnTo(visit, SIGN_UP_PATH),
+    fields: [NAME, EMAIL, NEW_PASSWORD],
+    button: "Create the account",
+    isFocused: true,
+  };
+  const main = html`${formOf(form, state)}
+${providersOf(visit)}
+<ul class="links"><li>You have an account? <a href="${withReturnTo(visit, SIGN_IN_PATH)}">Sign in</a></li></ul>`;
+  sendPage(visit, { title: "Create an account", status: state.status, main, namesOrigin: true });
+}
