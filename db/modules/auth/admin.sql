@@ -13,6 +13,7 @@ begin
       when (changes ->> 'emailConfirmed')::boolean then coalesce(a.email_confirmed_at, now())
       else a.email_confirmed_at
     end,
+    must_confirm = coalesce((changes ->> 'mustConfirm')::boolean, a.must_confirm),
     role = coalesce(changes ->> 'role', a.role),
     disabled_at = case (changes ->> 'isBanned')::boolean
       when true then coalesce(a.disabled_at, now())
@@ -25,8 +26,8 @@ begin
 end $$;
 
 comment on function auth_private.administrate(auth.user_id, jsonb, text, text) is $$
-Changes an account for an administrator: {email, emailConfirmed, role, isBanned, userMetadata, appMetadata}. What is
-missing stays.
+Changes an account for an administrator: {email, emailConfirmed, mustConfirm, role, isBanned, userMetadata,
+appMetadata}. What is missing stays.
 $$;
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
@@ -89,6 +90,49 @@ end $$;
 
 comment on function auth_api.change_user(auth.user_id, jsonb, text, text, inet) is
   'For the service key: changes an account, as administrate does, and returns the user.';
+
+create or replace function auth_api.add_token(
+  kind text, user_id auth.user_id, data jsonb, token_hash bytea, code_hash bytea, expires_at timestamptz, address inet)
+returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform set_config('request.operator', 'role service_role', true);
+  insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, code_hash, expires_at)
+  values (
+    add_token.token_hash,
+    add_token.kind,
+    add_token.user_id,
+    (
+      select e.email
+      from auth_private.login_emails as e
+      where e.user_id = add_token.user_id
+        and e.released_at is null
+    ),
+    add_token.data,
+    add_token.code_hash,
+    add_token.expires_at);
+  perform auth_api.note_event(
+    'link_created', add_token.user_id, address, jsonb_build_object('kind', add_token.kind), now());
+end $$;
+
+comment on function
+  auth_api.add_token(text, auth.user_id, jsonb, bytea, bytea, timestamptz, inet) is
+  'For the service key: stores the token and the code of a link that the application sends itself.';
+
+create or replace function auth_api.invite_user(
+  user_id auth.user_id, email text, data jsonb, address inet, now timestamptz)
+returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform set_config('request.operator', 'role service_role', true);
+  perform auth_private.add_mail(
+    'invitation', invite_user.user_id, invite_user.email, invite_user.data, invite_user.now);
+  perform auth_api.note_event(
+    'invited', invite_user.user_id, address, jsonb_build_object('email', invite_user.email), invite_user.now);
+end $$;
+
+comment on function auth_api.invite_user(auth.user_id, text, jsonb, inet, timestamptz) is
+  'For the service key: adds an e-mail with a link that signs in a user who exists.';
 
 create or replace function auth_api.delete_account(user_id auth.user_id, address inet) returns void
 language plpgsql volatile security definer set search_path = '' as $$

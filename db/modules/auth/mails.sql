@@ -138,8 +138,14 @@ begin
     if auth_private.takes_token(mail.kind) and expiry > begin_mail.now then
       insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, code_hash, expires_at)
       values (
-        begin_mail.token_hash, mail.kind, mail.user_id, mail.email, mail.data,
-        case when mail.kind = 'sign-in' then begin_mail.code_hash end, expiry);
+        begin_mail.token_hash,
+        -- The link signs in a user who exists, and otherwise creates one.
+        case when mail.kind = 'invitation' and mail.user_id is not null then 'sign-in' else mail.kind end,
+        mail.user_id,
+        mail.email,
+        mail.data,
+        case when mail.kind = 'sign-in' then begin_mail.code_hash end,
+        expiry);
     end if;
   end if;
 

@@ -166,17 +166,30 @@ end $$;
 comment on function auth_private.admit_by_mail(auth_private.one_time_tokens, inet, timestamptz) is
   'The account that signs in with a token that was taken. It is claimed, without a password, if it was not confirmed.';
 
-create or replace function auth_api.take_sign_in_link(token_hash bytea, address inet, now timestamptz) returns json
+create or replace function auth_api.take_mail_token(token_hash bytea, kinds text[], address inet, now timestamptz)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
+declare
+  found_kind constant text := (
+    select t.kind
+    from auth_private.one_time_tokens as t
+    where t.token_hash = take_mail_token.token_hash
+      and t.kind = any (kinds));
 begin
+  if found_kind = 'confirm' then
+    return auth_api.account_of(
+      auth_api.confirm_email(take_mail_token.token_hash, take_mail_token.address, take_mail_token.now));
+  end if;
   return auth_private.admit_by_mail(
-    auth_private.take_token(take_sign_in_link.token_hash, 'sign-in', take_sign_in_link.now),
-    take_sign_in_link.address,
-    take_sign_in_link.now);
+    auth_private.take_token(take_mail_token.token_hash, found_kind, take_mail_token.now),
+    take_mail_token.address,
+    take_mail_token.now);
 end $$;
 
-comment on function auth_api.take_sign_in_link(bytea, inet, timestamptz) is
-  'Takes the token of a sign-in and returns its account, as account_of does; null if the token is not valid.';
+comment on function auth_api.take_mail_token(bytea, text[], inet, timestamptz) is $$
+Takes a token of one of these kinds, which all show whose the mailbox is, and returns the account that signs in, as
+account_of does. Null if the token is not valid. The token of a confirmation leaves the password.
+$$;
 
 create or replace function auth_private.find_code(email text, now timestamptz)
 returns auth_private.one_time_tokens
@@ -193,32 +206,32 @@ $$;
 comment on function auth_private.find_code(text, timestamptz) is
   'The token with the newest code that an address has received.';
 
-create or replace function auth_api.take_sign_in_code(
-  email text, code_hash bytea, attempts integer, address inet, now timestamptz)
+create or replace function auth_api.take_mail_code(
+  email text, code_hash bytea, kinds text[], attempts integer, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare found_token auth_private.one_time_tokens;
 begin
   -- Codes that are sent for one account at the same time are counted one by one.
   perform from auth_private.accounts as a
-  where a.user_id = (auth_private.find_code(take_sign_in_code.email, take_sign_in_code.now)).user_id
+  where a.user_id = (auth_private.find_code(take_mail_code.email, take_mail_code.now)).user_id
   for no key update;
-  found_token := auth_private.find_code(take_sign_in_code.email, take_sign_in_code.now);
+  found_token := auth_private.find_code(take_mail_code.email, take_mail_code.now);
 
-  if found_token.code_hash = take_sign_in_code.code_hash then
-    return auth_api.take_sign_in_link(
-      found_token.token_hash, take_sign_in_code.address, take_sign_in_code.now);
+  if found_token.code_hash = take_mail_code.code_hash then
+    return auth_api.take_mail_token(
+      found_token.token_hash, kinds, take_mail_code.address, take_mail_code.now);
   end if;
   -- The link stays valid: whoever guesses codes cannot end it.
   update auth_private.one_time_tokens as t
   set attempts = t.attempts + 1,
-    code_hash = case when t.attempts + 1 < take_sign_in_code.attempts then t.code_hash end
+    code_hash = case when t.attempts + 1 < take_mail_code.attempts then t.code_hash end
   where t.token_hash = found_token.token_hash;
   return null;
 end $$;
 
-comment on function auth_api.take_sign_in_code(text, bytea, integer, inet, timestamptz) is $$
-As take_sign_in_link, with the address and the code that it has received. After this many wrong ones, the code is no
+comment on function auth_api.take_mail_code(text, bytea, text[], integer, inet, timestamptz) is $$
+As take_mail_token, with the address and the code that it has received. After this many wrong ones, the code is no
 longer valid. An unknown address costs the same statements as a known one.
 $$;
 

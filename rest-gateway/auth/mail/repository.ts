@@ -49,6 +49,9 @@ export type AcceptedInvitation = {
   readonly address: string;
 };
 
+/** The kinds of e-mails whose links and codes sign in. */
+export type SignInKind = "sign-in" | "confirm" | "reset";
+
 /** The token of a link, which stays valid. */
 export type Link = DueMail & {
   /** Null for an address without an account. */
@@ -160,16 +163,23 @@ export class MailRepository {
     await this.#functions.call("use_settings($1::jsonb)", [JSON.stringify(settings)]);
   }
 
-  /** Takes the token of a sign-in, and returns its account; null if it is not valid. */
-  takeSignInLink(tokenHash: Buffer, address: string): Promise<Account | null> {
-    const values = [bytes(tokenHash), address || null, this.#functions.now()];
-    return this.#functions.call("take_sign_in_link($1::bytea, $2::inet, $3::timestamptz)", values);
+  /** Takes a token of one of these kinds, and returns the account that signs in; null if it is not valid. */
+  takeToken(tokenHash: Buffer, kinds: readonly SignInKind[], address: string): Promise<Account | null> {
+    const values = [bytes(tokenHash), writeArray(kinds), address || null, this.#functions.now()];
+    return this.#functions.call("take_mail_token($1::bytea, $2::text[], $3::inet, $4::timestamptz)", values);
   }
 
   /** The same with the address and its code, which is no longer valid after this many wrong ones. */
-  takeSignInCode(email: string, codeHash: Buffer, attempts: number, address: string): Promise<Account | null> {
-    const values = [email, bytes(codeHash), String(attempts), address || null, this.#functions.now()];
-    const call = "take_sign_in_code($1, $2::bytea, $3::integer, $4::inet, $5::timestamptz)";
+  takeCode(
+    email: string,
+    codeHash: Buffer,
+    kinds: readonly SignInKind[],
+    attempts: number,
+    address: string,
+  ): Promise<Account | null> {
+    const limits = [writeArray(kinds), String(attempts)];
+    const values = [email, bytes(codeHash), ...limits, address || null, this.#functions.now()];
+    const call = "take_mail_code($1, $2::bytea, $3::text[], $4::integer, $5::inet, $6::timestamptz)";
     return this.#functions.call(call, values);
   }
 

@@ -8,7 +8,7 @@ import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, type SignedIn, signIn } from "../tokens.ts";
 import type { MailCodeBody, TokenBody } from "./bodies.ts";
-import type { Link } from "./repository.ts";
+import type { Link, SignInKind } from "./repository.ts";
 
 /** Wrong codes after which the code of an e-mail is no longer valid. */
 const CODE_ATTEMPTS = 5;
@@ -30,11 +30,12 @@ export async function takeMailCode(
   { auth, client }: Pick<Call, "client"> & { readonly auth: Auth },
   email: string,
   code: string,
+  kinds: readonly SignInKind[] = ["sign-in"],
 ): Promise<Account | null> {
   const { throttle, mail, repository } = auth;
   const codeHash = mail.hashOfCode(code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
-  const taking = mail.repository.takeSignInCode(email, codeHash, CODE_ATTEMPTS, client.address);
+  const taking = mail.repository.takeCode(email, codeHash, kinds, CODE_ATTEMPTS, client.address);
   const account = await throttle.guard(attempt, taking);
   await throttle.settle(attempt, account === null);
   if (account === null)
@@ -48,7 +49,7 @@ export async function signInOnPage(call: Call, token: string, { data: { returnTo
 }
 
 async function admitLink(call: Pick<Call, "auth" | "client">, token: string): Promise<AdmittedLogin> {
-  const account = await call.auth.mail.repository.takeSignInLink(hashOf(token), call.client.address);
+  const account = await call.auth.mail.repository.takeToken(hashOf(token), ["sign-in"], call.client.address);
   if (account === null) throw problem("invalid link");
   return admitted(call, account);
 }

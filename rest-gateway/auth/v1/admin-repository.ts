@@ -1,8 +1,15 @@
-import type { AuthFunctions } from "../functions.ts";
+import { type AuthFunctions, bytes, time } from "../functions.ts";
 import type { PublicUser } from "./repository.ts";
 
 /** `id` is that of the application, as text. */
 export type Found = { readonly id: string; readonly user: PublicUser };
+
+/** A link that the application sends itself. */
+export type LinkToken = {
+  readonly kind: "confirm" | "sign-in" | "reset";
+  readonly userId: string;
+  readonly returnTo: string | null;
+};
 
 /** What an administrator changes; what is missing stays. */
 export type AccountChanges = {
@@ -10,6 +17,8 @@ export type AccountChanges = {
   readonly emailConfirmed?: boolean;
   readonly role?: string;
   readonly isBanned?: boolean;
+  /** Whether EMAIL_CONFIRM=required keeps the account from signing in before its e-mail is confirmed. */
+  readonly mustConfirm?: boolean;
   /** A key that is null is deleted. */
   readonly userMetadata?: Readonly<Record<string, unknown>>;
   readonly appMetadata?: Readonly<Record<string, unknown>>;
@@ -53,6 +62,28 @@ export class AdminUsers {
   ): Promise<PublicUser> {
     const values = [id, JSON.stringify(changes), skeleton, passwordHash, address || null];
     return this.#functions.call("change_user($1, $2::jsonb, $3, $4, $5::inet)", values);
+  }
+
+  /** Stores the token of a link, with its code. */
+  async addToken(
+    { kind, userId, returnTo }: LinkToken,
+    {
+      tokenHash,
+      codeHash,
+      expiresAt,
+    }: { readonly tokenHash: Buffer; readonly codeHash: Buffer; readonly expiresAt: number },
+    address: string,
+  ): Promise<void> {
+    const hashes = [bytes(tokenHash), bytes(codeHash)];
+    const values = [kind, userId, JSON.stringify({ returnTo }), ...hashes, time(expiresAt), address || null];
+    const types = "$1, $2, $3::jsonb, $4::bytea, $5::bytea, $6::timestamptz, $7::inet";
+    await this.#functions.call(`add_token(${types})`, values);
+  }
+
+  /** Adds an invitation of a user who exists. */
+  async invite(userId: string, email: string, returnTo: string | null, address: string): Promise<void> {
+    const values = [userId, email, JSON.stringify({ returnTo }), address || null, this.#functions.now()];
+    await this.#functions.call("invite_user($1, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
   }
 
   async deleteAccount(id: string, address: string): Promise<void> {

@@ -45,7 +45,7 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
   if (!sent.email) throw invalid("Cannot create a user without an email");
   const email = requireEmail(sent.email);
   const fields = { name: nameOf(email, sent.user_metadata ?? {}), email };
-  const hash = await hashOf(call, sent.password);
+  const hash = await passwordHashOf(call, sent.password);
   const changes = changesOf(sent);
   const creating = auth.adminUsers.create(fields, emailSkeleton(email), hash, changes, client.address);
   return shownUser(auth, await creating.catch(refuseAdminUser));
@@ -61,7 +61,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const sent = await readAuthBody(request, auth.limits, AdminUser);
   const email = sent.email ? requireEmail(sent.email) : user.email;
   const changes = { ...changesOf(sent), ...(email !== user.email && { email }) };
-  const hash = await hashOf(call, sent.password);
+  const hash = await passwordHashOf(call, sent.password);
   const changing = auth.adminUsers.change(id, changes, emailSkeleton(email), hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
   auth.forget(id);
@@ -95,7 +95,7 @@ export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
 }
 
 /** Rejects with Problem for every other caller. */
-async function requireServiceKey({ request }: AuthCall): Promise<void> {
+export async function requireServiceKey({ request }: AuthCall): Promise<void> {
   const caller = await identityOf(request).caller();
   if (caller.role === "service_role") return;
   throw problem(identityOf(request).credentials.bearer === null ? "bearer required" : "no administrator");
@@ -144,13 +144,14 @@ function isBan(duration: string): boolean {
   throw invalid(`ban_duration must be none, or at least ${FOREVER}h: bans have no end here`);
 }
 
-async function hashOf({ auth }: AuthCall, password: string | null | undefined): Promise<string | null> {
+/** Without the rules for passwords. Rejects with Problem for one that is too long. */
+export async function passwordHashOf({ auth }: AuthCall, password: string | null | undefined): Promise<string | null> {
   if (!password) return null;
   if (password.length > MAX_PASSWORD) throw invalid(`Password must have at most ${MAX_PASSWORD} characters`);
   return auth.hashing.inPlace(() => auth.hashing.hash(password));
 }
 
-function refuseAdminUser(raised: unknown): never {
+export function refuseAdminUser(raised: unknown): never {
   const { code, message = "" } = raised as { readonly code?: string; readonly message?: string };
   if (code === "23505") throw problem("email taken");
   if (code === "23514" && message.includes("accounts_role_known")) throw invalid("role must be authenticated or admin");

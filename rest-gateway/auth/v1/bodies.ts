@@ -64,6 +64,8 @@ export const AdminUser = z.object({
   user_metadata: metadata,
   app_metadata: metadata,
 });
+export const LinkRequest = z.object({ type: text(30), email, password, data: metadata });
+export const InvitedUser = z.object({ email, data: metadata });
 export const Deletion = z.object({ should_soft_delete: z.boolean().nullish() });
 export const FactorChange = z.object({ factor_type: text(20), friendly_name: text(100) });
 export const FactorCode = z.object({ challenge_id: text(100), code: text(20) });

@@ -2,6 +2,7 @@ import { problem } from "../../../db/problems/problem.ts";
 import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { RequestedKind } from "../mail/kinds.ts";
+import type { SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { takeMailCode } from "../mail/sign-in.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
@@ -33,30 +34,40 @@ export async function resendMail(call: AuthCall): Promise<object> {
 }
 
 async function send(call: AuthCall, kind: RequestedKind, email: string | null | undefined): Promise<object> {
-  const { request, auth } = call;
-  const address = requireEmail(email ?? "");
-  const { redirect_to: target } = request.query;
-  // A URL that is not allowed is left out, as on the wire of Supabase.
-  const returnTo = typeof target === "string" ? auth.federated.returnUrls.parse(target) : null;
-  await requestMailFor(call, kind, address, returnTo);
+  await requestMailFor(call, kind, requireEmail(email ?? ""), returnToIn(call));
   return {};
 }
 
-/** What a code or a link of `POST /otp` may be called. */
-const TYPES: readonly unknown[] = ["email", "magiclink"];
+/** `?redirect_to=`: a URL that is not allowed is left out, as on the wire of Supabase. */
+export function returnToIn({ auth, request }: AuthCall): string | null {
+  const { redirect_to: target } = request.query;
+  return typeof target === "string" ? auth.federated.returnUrls.parse(target) : null;
+}
+
+/** What a code or a link may be called, and the e-mails that it may come from. */
+const TYPES: Readonly<Record<string, readonly SignInKind[]>> = {
+  email: ["sign-in", "confirm"],
+  magiclink: ["sign-in"],
+  signup: ["confirm", "sign-in"],
+  invite: ["sign-in"],
+  recovery: ["reset"],
+};
 
 /** `POST /verify`: signs in with the code of an e-mail, or with the token of its link. */
 export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request, client } = call;
   const { type, email, phone, token, token_hash: link } = await readAuthBody(request, auth.limits, Verification);
   if (phone) throw problem("phones off");
-  if (!TYPES.includes(type)) throw invalid(`type must be ${TYPES.join(" or ")}`);
+  const kinds = Object.hasOwn(TYPES, type ?? "") ? TYPES[type!]! : null;
+  if (kinds === null) throw invalid(`type must be ${Object.keys(TYPES).join(", ")}`);
   if (!link && !(email && token)) throw invalid("Either token_hash, or email and token are required");
-  const account = link ? await takeLink(call, link) : await takeMailCode(call, requireEmail(email!), token!);
+  const account = link
+    ? await takeLink(call, link, kinds)
+    : await takeMailCode(call, requireEmail(email!), token!, kinds);
   if (account === null) throw problem("mail token invalid");
   auth.forget(account.id);
   return startAuthSession(call, account, "otp", { attempt: [], address: client.address });
 }
 
-const takeLink = ({ auth, client }: AuthCall, token: string): Promise<Account | null> =>
-  auth.mail.repository.takeSignInLink(hashOf(token), client.address);
+const takeLink = ({ auth, client }: AuthCall, token: string, kinds: readonly SignInKind[]): Promise<Account | null> =>
+  auth.mail.repository.takeToken(hashOf(token), kinds, client.address);

@@ -7,6 +7,7 @@ import { createUser, deleteFactor, deleteUser, findUser, listFactors, listUsers,
 import type { AuthCall } from "./call.ts";
 import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
+import { generateLink, inviteUser } from "./links.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
 import { authorize, authorizeLink, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
@@ -35,6 +36,8 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /factors/{factorId}/challenge": challengeFactor,
   "POST /factors/{factorId}/verify": verifyFactor,
   "DELETE /factors/{factorId}": unenrollFactor,
+  "POST /invite": inviteUser,
+  "POST /admin/generate_link": generateLink,
   "GET /admin/users": listUsers,
   "POST /admin/users": createUser,
   "GET /admin/users/{userId}": findUser,

@@ -111,7 +111,7 @@ describe("supabase.auth by e-mail", () => {
     for (let i = 0; i < 3; i++) expect((await client().auth.signInWithOtp({ email })).error).toBeNull();
     expect(failureOf(await client().auth.signInWithOtp({ email }))).toEqual([429, "over_email_send_rate_limit"]);
     const verify = (body: object) => send("POST /auth/v1/verify", { body });
-    for (const body of [{ type: "signup", token_hash: "x" }, { type: "email" }, { type: "email", token: "123456" }])
+    for (const body of [{ type: "sms", token_hash: "x" }, { type: "email" }, { type: "email", token: "123456" }])
       expect((await verify(body)).json.error_code).toBe("validation_failed");
     expect(failureOf(await client().auth.signInWithOtp({ phone: "+4912345" }))).toEqual([
       400,

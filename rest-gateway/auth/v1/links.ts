@@ -1,0 +1,90 @@
+import { randomInt } from "node:crypto";
+import { problem } from "../../../db/problems/problem.ts";
+import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import { emailSkeleton } from "../login-names.ts";
+import { LINK_PATH } from "../mail/mail.ts";
+import { passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
+import type { AccountChanges } from "./admin-repository.ts";
+import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
+import type { AuthCall } from "./call.ts";
+import { returnToIn } from "./email.ts";
+import { invalid } from "./problem.ts";
+import type { PublicUser } from "./repository.ts";
+import { shownUser } from "./session.ts";
+import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
+
+// Links for e-mails, for the service key.
+
+/** Seconds for which an invitation is valid, as in auth_api.begin_mail. */
+const INVITATION_SECONDS = 7 * 24 * 3600;
+
+/** The type of a link → the kind of its token. */
+const KINDS = { signup: "confirm", invite: "sign-in", magiclink: "sign-in", recovery: "reset" } as const;
+type LinkType = keyof typeof KINDS;
+
+/** `POST /admin/generate_link`: a link and a code that the application sends itself. */
+export async function generateLink(call: AuthCall): Promise<object> {
+  await requireServiceKey(call);
+  const { auth, request, client } = call;
+  const sent = await readAuthBody(request, auth.limits, LinkRequest);
+  if (!Object.hasOwn(KINDS, sent.type ?? "")) throw invalid(`type must be ${Object.keys(KINDS).join(", ")}`);
+  const type = sent.type as LinkType;
+  const email = requireEmail(sent.email ?? "");
+  const { user, id, isNew } = await userFor(call, type, email, sent);
+  const token = newSecret();
+  const code = String(randomInt(1_000_000)).padStart(6, "0");
+  const returnTo = returnToIn(call);
+  const seconds = type === "invite" ? INVITATION_SECONDS : auth.settings.mailLinkTtl;
+  const verified = isNew && type === "magiclink" ? "signup" : type;
+  await auth.adminUsers.addToken(
+    { kind: KINDS[verified], userId: id, returnTo },
+    { tokenHash: hashOf(token), codeHash: auth.mail.hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
+    client.address,
+  );
+  return {
+    ...shownUser(auth, user),
+    action_link: `${auth.federated.url}${LINK_PATH}?token=${token}`,
+    ...{ email_otp: code, hashed_token: token, verification_type: verified },
+    redirect_to: returnTo ?? new URL("/", auth.federated.url).href,
+  };
+}
+
+/** `POST /invite`: creates a user, who gets an e-mail with a link that signs in. */
+export async function inviteUser(call: AuthCall): Promise<PublicUser> {
+  await requireServiceKey(call);
+  const { auth, request, client } = call;
+  if (!auth.mail.isOn) throw problem("no mail");
+  const sent = await readAuthBody(request, auth.limits, InvitedUser);
+  const email = requireEmail(sent.email ?? "");
+  const { user, id } = await userFor(call, "invite", email, sent);
+  const returnTo = returnToIn(call);
+  await auth.adminUsers.invite(id, email, returnTo, client.address);
+  return shownUser(auth, user);
+}
+
+type Sent = { readonly password?: string | null | undefined; readonly data?: Metadata | null | undefined };
+type Metadata = Readonly<Record<string, unknown>>;
+
+/** The user of a link, who is created unless there is one. Rejects with Problem. */
+async function userFor(call: AuthCall, type: LinkType, email: string, { password, data }: Sent) {
+  const { auth, client } = call;
+  const account = await auth.repository.findAccount(email);
+  if (account !== null) {
+    const user = (await auth.publicUsers.find(account.id))!;
+    const isConfirmed = shownUser(auth, user).email_confirmed_at !== undefined && account.passwordHash !== null;
+    if (isConfirmed && (type === "signup" || type === "invite")) throw problem("email taken");
+    return { user, id: account.id, isNew: false };
+  }
+  if (type === "recovery") throw problem("no such user");
+  if (type === "signup" && !password) throw invalid("Signup requires a valid password");
+  if (type === "signup") requireStrong(password!);
+  const metadata = data ?? {};
+  const hash = type === "signup" ? await passwordHashOf(call, password) : null;
+  const mustConfirm = auth.settings.emailConfirm === "required";
+  const changes: AccountChanges = { userMetadata: metadata, mustConfirm };
+  const fields = { name: nameOf(email, metadata), email };
+  const creating = auth.adminUsers.create(fields, emailSkeleton(email), hash, changes, client.address);
+  await creating.catch(refuseAdminUser);
+  const created = (await auth.repository.findAccount(email))!;
+  return { user: (await auth.publicUsers.find(created.id))!, id: created.id, isNew: true };
+}
