@@ -1,7 +1,20 @@
 import { fileURLToPath } from "node:url";
 
 const page = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const PAGES = ["index.html", "plain/index.html", "apollo/index.html", "urql/index.html"];
+const PAGES = ["index", "plain/index", "apollo/index", "urql/index", "cookie/index"];
+
+/** The service, which the page with the session cookie calls at its own origin. */
+const SERVICE = process.env.SERVICE_URL ?? "http://127.0.0.1:3000";
 
 /** `npm run examples` serves the pages while they are edited; `vite build demo/pages` writes them for any web server. */
-export default { build: { rollupOptions: { input: PAGES.map(page) } } };
+export default {
+  build: { rollupOptions: { input: PAGES.map((name) => page(`${name}.html`)) } },
+  server: {
+    // Without `changeOrigin`: the service compares the origin of a WebSocket with its host.
+    proxy: {
+      "/graphql": { target: SERVICE, ws: true },
+      "/api": SERVICE,
+      "/csrf-token": SERVICE,
+    },
+  },
+};

@@ -27,9 +27,11 @@ beforeAll(async () => {
     launchBrowser(),
     build({ ...options, build: { outDir } }),
   ]);
+  process.env.SERVICE_URL = service.url;
   pages = await preview({ ...options, build: { outDir }, preview: { port: 0, host: "127.0.0.1" } });
 });
 afterAll(async () => {
+  delete process.env.SERVICE_URL;
   await browser?.close();
   await pages?.close();
   await service?.stop();
@@ -346,3 +348,30 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     expect(await violationsOf(page)).toEqual([]);
   });
 });
+
+test.skipIf(!installed)(
+  "a page behind the proxy of Vite signs in with the cookie, sends the CSRF token, and follows comments over a WebSocket",
+  async () => {
+    const page = await open("cookie");
+    const list = () => page.getByRole("region", { name: "Comments" }).getByRole("listitem").allInnerTexts();
+    await expect
+      .poll(async () => {
+        await service.database.owner.query(
+          "insert into comments (article_id, author_id, content) values (1, 2, 'For all.')",
+        );
+        return list();
+      })
+      .toContain("For all.");
+    const comment = page.getByRole("form", { name: "Comment" });
+    await send(comment, { "Your comment": "Anonymous." });
+    await expect.poll(() => page.getByRole("alert").innerText()).toMatch(/login required/);
+    await send(page.getByRole("form", { name: "Sign in" }), { Username: "bob", Password: "Correct-Horse-7!" });
+    await expect.poll(() => page.locator("strong").innerText()).toBe("Bob Kahn");
+    await send(comment, { "Your comment": "With the cookie." });
+    await expect.poll(list).toContain("With the cookie.");
+    await page.reload();
+    await expect.poll(() => page.locator("strong").innerText()).toBe("Bob Kahn");
+    await button(page, "Sign out").click();
+    await page.getByRole("form", { name: "Sign in" }).waitFor();
+  },
+);

@@ -1,0 +1,45 @@
+import { CombinedGraphQLErrors, gql, type TypedDocumentNode } from "@apollo/client";
+import { client, signIn, signOut } from "./client.ts";
+
+const find = (selector: string) => document.querySelector<HTMLElement>(selector)!;
+
+const ME: TypedDocumentNode<{ readonly me: { readonly name: string } }> = gql`
+  query Me { me { id name } }
+`;
+const COMMENTED: TypedDocumentNode<{ readonly onCommentAdded: { readonly content: string } }> = gql`
+  subscription Commented { onCommentAdded(articleId: 1) { id content } }
+`;
+const COMMENT: TypedDocumentNode<unknown, { readonly content: string }> = gql`
+  mutation Comment($content: String!) { createComment(articleId: 1, content: $content) { id } }
+`;
+
+async function showUser(): Promise<void> {
+  const { data, error } = await client.query({ query: ME, errorPolicy: "all", fetchPolicy: "network-only" });
+  if (error && !CombinedGraphQLErrors.is(error)) throw error;
+  find("#signed-in").hidden = !data?.me;
+  find("#sign-in").hidden = Boolean(data?.me);
+  find("#signed-in strong").textContent = data?.me?.name ?? "";
+}
+
+function handle(selector: string, send: (values: Record<string, string>) => Promise<unknown>): void {
+  const form = find(selector) as HTMLFormElement;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    find("#fault").textContent = "";
+    try {
+      await send(Object.fromEntries(new FormData(form)) as Record<string, string>);
+      form.reset();
+    } catch (error) {
+      find("#fault").textContent = (error as Error).message;
+    }
+  });
+}
+
+handle("#sign-in", (form) => signIn(form).then(showUser));
+handle("#comment", ({ content = "" }) => client.mutate({ mutation: COMMENT, variables: { content } }));
+find("#sign-out").addEventListener("click", () => signOut().then(showUser));
+client.subscribe({ query: COMMENTED }).subscribe(({ data }) => {
+  if (data)
+    find("#comments").append(Object.assign(document.createElement("li"), { textContent: data.onCommentAdded.content }));
+});
+showUser();
