@@ -1,13 +1,13 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
-import { isLoopbackHost, isLoopbackUrl } from "./json-file.ts";
+import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
-import { type CamelCase, ConfigError, camelCase, parseValue } from "./setting-types.ts";
+import { type CamelCase, ConfigError, camelCase, hasDomain, parseValue } from "./setting-types.ts";
 import { SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
@@ -264,6 +264,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
+    [!hasDomain(parsed.baseUrl, parsed.passkeyDomain), "PASSKEY_DOMAIN must be that of BASE_URL, or one above it"],
     [parsed.authReturnOrigins.includes("*"), "AUTH_RETURN_ORIGINS must not be *: every page could receive sign-ins"],
     [migrate && parsed.dbAnonRole === "", "DB_ANON_ROLE=none requires MIGRATE=off"],
     [migrate && parsed.jwtRoleClaim.join() !== "role", "JWT_ROLE_CLAIM requires MIGRATE=off"],
@@ -283,9 +284,6 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
   for (const [exists, message] of conflicts) if (exists) throw new ConfigError(message);
   if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
 }
-
-const isOnLoopback = ({ baseUrl, host }: Pick<Parsed, "baseUrl" | "host">) =>
-  baseUrl === "" ? isLoopbackHost(host) : isLoopbackUrl(baseUrl);
 
 function rejectInvalidKeys(jwks: string): void {
   try {

@@ -60,3 +60,7 @@ export function isLoopbackUrl(text: string): boolean {
 }
 
 export const isLoopbackHost = (host: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(host);
+
+/** Whether a service is reached on loopback addresses only. */
+export const isOnLoopback = ({ baseUrl, host }: { readonly baseUrl: string; readonly host: string }): boolean =>
+  baseUrl === "" ? isLoopbackHost(host) : isLoopbackUrl(baseUrl);

@@ -191,6 +191,15 @@ export const origins = list.pipe(
 );
 
 /** IP addresses and networks of proxies, or Express's names for the private networks. */
+/** `example.com` */
+export const domainName = z
+  .string()
+  .regex(/^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.(?!$)|$))*$/, "must be a domain such as example.com, in lower case");
+
+/** Whether the domain is that of the URL, or one above it, or none: `hasDomain("https://api.example.com", "example.com")` */
+export const hasDomain = (url: string, domain: string): boolean =>
+  domain === "" || (url !== "" && `.${new URL(url).hostname}`.endsWith(`.${domain}`));
+
 export const proxies = list.pipe(
   z.array(
     z

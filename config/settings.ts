@@ -4,6 +4,7 @@ import { USER_ID_TYPES } from "./modules.ts";
 import {
   anonymousRole,
   authPages,
+  domainName,
   functionName,
   host,
   httpUrl,
@@ -332,7 +333,16 @@ export const SETTINGS = {
     "",
     "The previous MFA_KEY. At start all two-factor secrets are re-encrypted with MFA_KEY. While this is set, backup codes that were created with it stay valid.",
   ),
-  MFA_ISSUER: setting(issuerName, "Content Service", "Name that authenticator apps show above the codes."),
+  MFA_ISSUER: setting(
+    issuerName,
+    "Content Service",
+    "Name that authenticator apps show above the codes, and some authenticators with passkeys.",
+  ),
+  PASSKEY_DOMAIN: setting(
+    domainName,
+    "",
+    "Domain that passkeys belong to: that of BASE_URL, the default, or a domain above it, so that pages of its other subdomains can use them too. Another domain makes all passkeys useless.",
+  ),
   MFA_AAL1: setting(
     oneOf("limited", "full"),
     "limited",

@@ -30,6 +30,8 @@ export type Account = {
   readonly epoch: number;
   /** Whether a second factor is enabled. */
   readonly hasFactor: boolean;
+  /** The kinds of second factors that are enabled: an authenticator app, passkeys. */
+  readonly factorKinds: readonly ("totp" | "passkey")[];
   /** What the hook of the application adds to the claims; null without the hook. */
   readonly claims: Readonly<Record<string, unknown>> | null;
 };
@@ -56,6 +58,8 @@ export type Proof = {
   readonly provider?: string;
   /** Whether it was a link or a code in an e-mail. */
   readonly byMail?: true;
+  /** Whether it was a passkey, which is a second factor too. */
+  readonly byPasskey?: true;
 };
 
 /** A verified challenge; `epoch` is that of the account when the challenge was issued. */

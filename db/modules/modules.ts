@@ -51,6 +51,7 @@ export const MODULES: readonly Module[] = [
       "one_time_tokens.sql",
       "added_users.sql",
       "factors.sql",
+      "passkeys.sql",
       "notices.sql",
       "users.sql",
       "admin.sql",

@@ -60,6 +60,30 @@ export const ACCOUNTS = {
     "no second factor is pending, or its 10 minutes have passed: begin with POST /api/mfa/enable",
   ],
 
+  // Passkeys.
+  "passkeys off": [
+    503,
+    "INTERNAL_ERROR",
+    "browsers allow passkeys only with https and a domain name, or on localhost: set BASE_URL, which is {url}",
+  ],
+  "passkey origin": [
+    403,
+    "PERMISSION_DENIED",
+    "pages of {origin} may not use the passkeys of this service: open it under BASE_URL, or add the origin to CORS_ORIGINS",
+  ],
+  /** For a login. Does not give the reason. */
+  "passkey refused at login": [
+    401,
+    "AUTH_REQUIRED",
+    "the passkey was not accepted: try again, or sign in in another way",
+  ],
+  /** For a signed-in user. */
+  "passkey refused": [400, "VALIDATION_ERROR", "the passkey was not accepted: try again with one of this account"],
+  "passkey not valid": [400, "VALIDATION_ERROR", "the passkey cannot be added: {why}"],
+  "passkey taken": [409, "RESOURCE_CONFLICT", "this passkey is registered already"],
+  "too many passkeys": [409, "RESOURCE_CONFLICT", "the user has {max} passkeys already: delete one first"],
+  "no such passkey": [404, "RESOURCE_NOT_FOUND", "there is no passkey with this id"],
+
   // Sign-up.
   "sign-up closed": [403, "PERMISSION_DENIED", "sign-up is closed: ask the operator of this service for an account"],
   "no resource with accounts": [

@@ -34,7 +34,11 @@ export type More = {
   /** The scheme of the Authorization header that is refused. */
   readonly scheme?: "Basic";
   /** The account whose second factor is needed. */
-  readonly account?: { readonly id: string; readonly epoch: number };
+  readonly account?: {
+    readonly id: string;
+    readonly epoch: number;
+    readonly factorKinds: readonly ("totp" | "passkey")[];
+  };
   /** Why a sign-in at a provider has failed, for operators. */
   readonly detail?: string;
   readonly cause?: unknown;

@@ -4,10 +4,10 @@ import { named } from "./schemas.ts";
 
 // The response bodies of authentication. The handlers return them, and the OpenAPI document is generated from them.
 
-const text = (description: string) => z.string().describe(description);
-const uuid = () => z.string().meta({ format: "uuid" });
-const time = (description: string) => z.string().meta({ description, format: "date-time" });
-const timeOrNull = (description: string) => z.string().nullable().meta({ description, format: "date-time" });
+export const text = (description: string) => z.string().describe(description);
+export const uuid = () => z.string().meta({ format: "uuid" });
+export const time = (description: string) => z.string().meta({ description, format: "date-time" });
+export const timeOrNull = (description: string) => z.string().nullable().meta({ description, format: "date-time" });
 
 const message = { message: text("A message for people.") };
 

@@ -22,11 +22,12 @@ import { KeyRepository } from "./keys.ts";
 import { fillSkeletons } from "./login-names.ts";
 import { MailService, type MailSettings } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
+import { createPasskeys, type Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing } from "./passwords.ts";
 import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
-import { type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
+import { type BackupCodes, type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
 import { deriveKey, resealFactors, SecretBox } from "./secret-box.ts";
 import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
@@ -62,6 +63,7 @@ export type AuthSettings = FactorSettings &
     | "jwtAud"
     | "mfaAal1"
     | "anonymousUsers"
+    | "passkeyDomain"
     | "bodyLimit"
     | "jsonMaxDepth"
   >;
@@ -105,6 +107,8 @@ export type Auth = {
   readonly registration: Registration;
   readonly secondFactor: SecondFactor;
   readonly enrolment: Enrolment;
+  readonly passkeys: Passkeys;
+  readonly backupCodes: BackupCodes;
   readonly sessionRows: SessionRepository;
   /** Of `/auth/v1`. */
   readonly publicUsers: PublicUsers;
@@ -168,7 +172,9 @@ export function createAuth({
   const hashing = new PasswordHashing(hashPassword);
   const passwords = new PasswordCheck({ repository, hashing, throttle });
   const csrf = new CsrfTokens(secret);
-  const factor = { repository, factors, throttle, clock, ...factorKeys(settings, secret) };
+  const passkeys = createPasskeys({ settings, url, functions, secret, clock });
+  const factorSecrets = factorKeys(settings, secret);
+  const factor = { repository, factors, throttle, passkeys, clock, ...factorSecrets };
   const secondFactor = new SecondFactor(factor);
   const signIn = new SignIn({
     confirms: settings.emailConfirm === "required",
@@ -177,6 +183,7 @@ export function createAuth({
     repository,
     tokens,
     secondFactor,
+    passkeys,
   });
   const registration = new Registration({ repository, hashing, throttle, isClosed: settings.signup !== "open" });
   const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
@@ -229,6 +236,8 @@ export function createAuth({
     registration,
     secondFactor,
     enrolment,
+    passkeys,
+    backupCodes: factorSecrets.backupCodes,
     sessionRows,
     publicUsers: new PublicUsers(functions),
     adminUsers: new AdminUsers(functions),
@@ -246,6 +255,7 @@ export function createAuth({
       throttle.limitTo(changed);
       repository.limitAddedUsers(changed.registrationsPerAddress, changed.loginWindow).catch(onError);
       sameOrigin.follow(changed);
+      passkeys.follow(changed);
     },
     refusal: (url, { address }) =>
       SIGN_IN.test(url) && hashing.isFullFor(networkOf(address)) ? problem("busy", { retryAfter: 1 }) : null,

@@ -5,10 +5,11 @@ import { type BodyLimits, readBytes } from "../../http/pipeline/body.ts";
 import { parseBody } from "../conventions/json-body.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
+import { SignatureBody } from "./passkeys/credentials.ts";
 import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
 import { badFields } from "./problem.ts";
 import { named } from "./schemas.ts";
-import { isAppCode, isBackupCode } from "./second-factor.ts";
+import { type FactorProof, isAppCode, isBackupCode } from "./second-factor.ts";
 
 // The request bodies of authentication. Requests are parsed with these schemas, and the OpenAPI document is generated from them.
 
@@ -18,7 +19,8 @@ export const MAX_LOGIN = 254;
 export const MAX_TOKEN = 4096;
 /** Characters of a code, including the spaces and dashes that users type. */
 const MAX_CODE = 20;
-const MAX_KEY_NAME = 100;
+/** Characters of the name of a key or a passkey. */
+const MAX_NAME = 100;
 /** Seconds for which a key may be valid. */
 const MIN_SECONDS = 60;
 const MAX_SECONDS = 365 * 24 * 3600;
@@ -55,12 +57,22 @@ export const LoginBody = named("Login", {
   username: text(MAX_LOGIN, { description: "The username or the e-mail." }),
   password: text(MAX_PASSWORD, PASSWORD),
   code: code.nullable().optional(),
+  passkey: SignatureBody.nullable().optional(),
 });
 
-export const ChallengeBody = named("LoginWithChallenge", {
-  challenge: text(MAX_TOKEN, secret("The challenge from the 401 `MFA_REQUIRED` response.")),
-  code,
+export const CHALLENGE = text(MAX_TOKEN, secret("The challenge from the 401 `MFA_REQUIRED` response."));
+
+export const ChallengeBody = named("LoginWithChallenge", { challenge: CHALLENGE, code });
+
+const ChallengePasskeyBody = named("LoginWithChallengeAndPasskey", {
+  challenge: CHALLENGE,
+  passkey: SignatureBody,
 });
+
+const PasskeyLoginBody = named("LoginWithPasskey", { passkey: SignatureBody });
+
+/** The bodies of a login, of which each is one. */
+export const LOGIN_BODIES = [LoginBody, ChallengeBody, ChallengePasskeyBody, PasskeyLoginBody];
 
 export const RefreshBody = named("Refresh", {
   refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")),
@@ -109,17 +121,20 @@ export const AccountBody = z.object({
     .optional(),
 });
 
-/** The code of a change that needs one if a second factor is enabled. */
-export const CODE_IF_ENABLED = code
-  .nullable()
-  .optional()
-  .meta({
-    ...CODE,
-    description: `${CODE.description} Required if a second factor is enabled.`,
-  });
+/** The code or the passkey of a change that needs one if a second factor is enabled. */
+export const PROOF_IF_ENABLED = {
+  code: code
+    .nullable()
+    .optional()
+    .meta({
+      ...CODE,
+      description: `${CODE.description} It or the passkey is required if a second factor is enabled.`,
+    }),
+  passkey: SignatureBody.nullable().optional(),
+};
 /** Accepts any string: one that cannot be a password is compared too, and is reported as a wrong password. */
 const CONFIRMED = field(() => true, "must be a string", PASSWORD);
-const PASSWORD_IF_OLD = CONFIRMED.nullable()
+export const PASSWORD_IF_OLD = CONFIRMED.nullable()
   .optional()
   .meta({
     ...PASSWORD,
@@ -134,7 +149,7 @@ export const PasswordBody = named("PasswordChange", {
   oldPassword: text(MAX_PASSWORD, PASSWORD)
     .optional()
     .meta({ ...PASSWORD, description: `The current password. ${IF_ANY}` }),
-  code: CODE_IF_ENABLED,
+  ...PROOF_IF_ENABLED,
   newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
 });
 
@@ -145,18 +160,22 @@ export const EmailBody = named("EmailChange", {
     if (message !== null) issues.push({ code: "custom", input: value, message });
   }),
   password: PASSWORD_IF_OLD,
-  code: CODE_IF_ENABLED,
+  ...PROOF_IF_ENABLED,
 });
+
+/** What a user calls something. */
+export const NAME = (description: string) =>
+  field(
+    (value) => isVisible(value) && [...value].length <= MAX_NAME && isStorable(value),
+    `must be a string of 1 to ${MAX_NAME} characters`,
+    { minLength: 1, maxLength: MAX_NAME, description },
+  );
 
 /** Unknown fields are rejected: a key with a misspelt `expires_in` would never expire. */
 export const KeyBody = named(
   "KeyInput",
   {
-    name: field(
-      (value) => isVisible(value) && [...value].length <= MAX_KEY_NAME && isStorable(value),
-      `must be a string of 1 to ${MAX_KEY_NAME} characters`,
-      { minLength: 1, maxLength: MAX_KEY_NAME, description: "What the key is for." },
-    ),
+    name: NAME("What the key is for."),
     expiresIn: z
       .int({ error: `must be a whole number of seconds from ${MIN_SECONDS} to ${MAX_SECONDS}, or null for no expiry` })
       .min(MIN_SECONDS)
@@ -165,9 +184,9 @@ export const KeyBody = named(
       .default(null)
       .meta({ description: `Seconds until the key expires, at most ${MAX_SECONDS}; null for no expiry.` }),
     password: PASSWORD_IF_OLD,
-    code: CODE_IF_ENABLED,
+    ...PROOF_IF_ENABLED,
   },
-  true,
+  { others: "refused" },
 );
 
 const signInCode = {
@@ -185,11 +204,11 @@ const signInCode = {
 
 export const SignInCodeBody = named("SignInCode", signInCode);
 
-export const LinkBody = named("IdentityLink", { ...signInCode, password: PASSWORD_IF_OLD, code: CODE_IF_ENABLED });
+export const LinkBody = named("IdentityLink", { ...signInCode, password: PASSWORD_IF_OLD, ...PROOF_IF_ENABLED });
 
 export const ConfirmationBody = named("Confirmation", {
   password: CONFIRMED.optional().meta({ ...PASSWORD, description: `The password. ${IF_ANY}` }),
-  code: CODE_IF_ENABLED,
+  ...PROOF_IF_ENABLED,
 });
 
 /** The body of `POST /api/mfa/enable`, which a recent sign-in need not send. */
@@ -205,8 +224,9 @@ export const CodeBody = named("FactorCode", {
   ),
 });
 
-export type LoginInput = { readonly username: string; readonly password: string; readonly code: string | null };
-export type ChallengeInput = z.infer<typeof ChallengeBody>;
+export type LoginInput = { readonly username: string; readonly password: string; readonly code: FactorProof | null };
+export type ChallengeInput = { readonly challenge: string; readonly code: FactorProof };
+export type PasskeyInput = z.infer<typeof PasskeyLoginBody>;
 
 /** Reads a JSON body of any type. Rejects with Problem. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
@@ -218,15 +238,25 @@ export async function readOptional<Body>(limits: BodyLimits, request: IncomingMe
   return parse(schema, bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits));
 }
 
-/** Parses `{ username, password, code? }`, or `{ challenge, code }` that completes a login. Throws Problem. */
-export const parseLogin = (body: unknown): LoginInput | ChallengeInput =>
-  (body as { challenge?: unknown } | null)?.challenge === undefined
-    ? parseCredentials(body)
-    : parse(ChallengeBody, body);
+/**
+ * Parses `{ username, password, code? }`, `{ challenge, code }` that completes a login, or `{ passkey }`. In place of a code, each may have
+ * a passkey. Throws Problem.
+ */
+export function parseLogin(body: unknown): LoginInput | ChallengeInput | PasskeyInput {
+  const sent = (body ?? {}) as Readonly<Record<string, unknown>>;
+  const hasPasskey = sent.passkey != null;
+  if (sent.challenge !== undefined) {
+    if (!hasPasskey) return parse(ChallengeBody, body);
+    const { challenge, passkey } = parse(ChallengePasskeyBody, body);
+    return { challenge, code: passkey };
+  }
+  const isAlone = hasPasskey && sent.username === undefined && sent.password === undefined;
+  return isAlone ? parse(PasskeyLoginBody, body) : parseCredentials(body);
+}
 
 export function parseCredentials(body: unknown): LoginInput {
-  const { username, password, code = null } = parse(LoginBody, body);
-  return { username, password, code };
+  const { username, password, code = null, passkey } = parse(LoginBody, body);
+  return { username, password, code: passkey ?? code };
 }
 
 /** Throws a Problem that names every invalid field: MISSING_FIELD if one is missing, otherwise VALIDATION_ERROR. */
@@ -250,6 +280,6 @@ export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
   }
   return issue.keys.slice(0, 10).map((key) => {
     const name = key.slice(0, 50);
-    return { field: name, message: `there is no field ${name}: use name, expiresIn, password and code` };
+    return { field: name, message: `there is no field ${name}: use name, expiresIn, password, code and passkey` };
   });
 }

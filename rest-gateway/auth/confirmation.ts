@@ -2,17 +2,24 @@ import type { Caller } from "../../db/caller.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import type { Auth } from "./auth.ts";
+import type { PasskeySignature } from "./passkeys/credentials.ts";
 import type { WrongPassword } from "./passwords.ts";
 import { missingPassword, passwordRequired, wrongCode } from "./problem.ts";
 import type { Owner } from "./route.ts";
+import type { FactorProof } from "./second-factor.ts";
 import type { AcceptedCode, Client, CodeToTry, TriedCode } from "./throttle.ts";
 
 /** What a user sends again to confirm a change of the account. */
 export type Confirmation = {
   readonly password?: string | null | undefined;
-  /** Of the authenticator app, or a backup code; required if a factor is enabled. */
+  /** Of the authenticator app, or a backup code; it or the passkey is required if a factor is enabled. */
   readonly code?: string | null | undefined;
+  readonly passkey?: PasskeySignature | null | undefined;
 };
+
+/** The proof of the second factor; null if none was sent. */
+export const proofIn = ({ code = null, passkey }: Pick<Confirmation, "code" | "passkey">): FactorProof | null =>
+  passkey ?? code;
 
 /** An account whose password is right. `code` is the code that was sent, which is not spent yet. */
 export type Confirmed = { readonly account: Account; readonly code: CodeToTry | null };
@@ -25,12 +32,12 @@ export type Confirmed = { readonly account: Account; readonly code: CodeToTry | 
 export async function requireRecentSignIn(
   auth: Auth,
   owner: Owner,
-  { password, code = null }: Confirmation,
+  confirmation: Confirmation,
   client: Client,
 ): Promise<void> {
   if (isRecent(auth, owner)) return;
-  if (typeof password !== "string") throw passwordRequired(auth.settings.recentSignIn);
-  const confirmed = await confirm(auth, owner, { password, code }, client);
+  if (typeof confirmation.password !== "string") throw passwordRequired(auth.settings.recentSignIn);
+  const confirmed = await confirm(auth, owner, confirmation, client);
   if (confirmed.code === null) return;
   const { factors, throttle } = auth;
   const spend = confirmed.code;
@@ -49,7 +56,7 @@ export const isRecent = ({ clock, settings }: Auth, { caller }: Owner): boolean 
 export async function confirm(
   auth: Auth,
   owner: Owner,
-  { password, code = null }: Confirmation,
+  { password, ...sent }: Confirmation,
   client: Client,
   wrong = WRONG,
 ): Promise<Confirmed> {
@@ -59,6 +66,7 @@ export async function confirm(
     known.passwordHash === null ? bySignIn(auth, owner) : byPassword(auth, owner, password!, client, wrong);
   const { account, factors } = await confirmed;
   if (!account.hasFactor) return { account, code: null };
+  const code = proofIn(sent);
   if (code === null) throw problem("second factor needed");
   return { account, code: await auth.secondFactor.read(account, { factors, code }, client.address) };
 }
@@ -116,6 +124,8 @@ export function requireAccepted<Result>(tried: TriedCode<Result>): asserts tried
       throw problem("second factor needed");
     case "changed":
       throw problem("revoked token");
+    case "refused":
+      throw problem("passkey refused", { faults: [{ field: "passkey", message: "not accepted" }] });
     default:
       throw wrongCode();
   }

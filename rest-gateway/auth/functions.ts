@@ -47,10 +47,11 @@ export class AuthFunctions {
   /** The argument `sent` of the functions that spend a code. */
   code(code: CodeToTry | null, { mfaAttempts, loginWindow }: CodeLimits): string | null {
     if (code === null) return null;
-    const { secret, step, hashes, address } = code;
+    const { secret, step, hashes, passkey, address } = code;
     return JSON.stringify({
       secret,
       step,
+      passkey,
       hashes: hashes.map((hash) => hash.toString("hex")),
       address: address || null,
       attempts: mfaAttempts,

@@ -41,12 +41,12 @@ type Passwords = z.infer<typeof PasswordBody>;
 async function replacePassword(
   auth: Auth,
   owner: Owner,
-  { oldPassword: password, newPassword, code }: Passwords,
+  { oldPassword: password, newPassword, code, passkey }: Passwords,
   client: Client,
 ): Promise<Account> {
   const { repository, hashing, throttle } = auth;
   refuseWeak(newPassword, password);
-  const confirmed = await confirm(auth, owner, { password, code }, client, WRONG);
+  const confirmed = await confirm(auth, owner, { password, code, passkey }, client, WRONG);
   const hash = await hashing.inPlace(() => hashing.hash(newPassword));
   const change = (limits: CodeLimits) =>
     repository.changePassword(confirmed.account, hash, confirmed.code, client.address, limits);

@@ -51,6 +51,7 @@ const PATH_NAMES: Readonly<Record<string, string>> = {
   keyId: "The id of the key.",
   sessionId: "The id of the session.",
   identityId: "The id of the identity.",
+  passkeyId: "The id of the passkey.",
 };
 
 const pathParameter = (name: string): Parameter => ({

@@ -18,8 +18,14 @@ import type {
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". */
 export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
 
-/** An attempt whose credentials are right, and the IP address of the client. */
-export type Admission = Proof & { readonly attempt: Attempt; readonly address: string };
+/**
+ * An attempt whose credentials are right, and the IP address of the client. `factor` is the second factor, unless it was a code.
+ */
+export type Admission = Proof & {
+  readonly attempt: Attempt;
+  readonly address: string;
+  readonly factor?: "mfa/webauthn";
+};
 
 /** Events that the gateway records. The database records changes of accounts itself. */
 export type EventName =
@@ -41,7 +47,8 @@ export type EventName =
   | "factor_unreadable"
   | "key_created"
   | "key_revoked"
-  | "session_ended";
+  | "session_ended"
+  | "passkey_failed";
 
 export type SecurityEvent = {
   readonly event: EventName;

@@ -96,14 +96,16 @@ export type Answer<Sent> = {
 type ReadonlyDeep<T> = T extends object ? { readonly [Name in keyof T]: ReadonlyDeep<T[Name]> } : T;
 
 /** Methods and paths, such as `"GET /auth/keys/{keyId}"`. */
-export type Routes = Readonly<Record<`${"GET" | "POST" | "DELETE"} /${string}`, Route>>;
+export type Routes = Readonly<Record<`${Method} /${string}`, Route>>;
 
 /** A route whose handler fits its credential and its bodies. */
 export const route = <Access extends Credential, Body, Sent>(described: Route<Access, Body, Sent>): Route =>
   described as unknown as Route;
 
 /** `"GET /auth/keys/{keyId}"` → `["GET", "/auth/keys/{keyId}"]` */
-export const splitKey = (key: string) => key.split(" ") as ["GET" | "POST" | "DELETE", string];
+export const splitKey = (key: string) => key.split(" ") as [Method, string];
+
+type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 /** Names in a path that are UUIDs, such as `keyId`. */
 export const isIdName = (name: string): boolean => name.endsWith("Id");

@@ -22,13 +22,12 @@ import {
   withCookie,
 } from "./answers.ts";
 import {
-  ChallengeBody,
   CodeBody,
   ConfirmationBody,
   EmailBody,
   EnrolmentBody,
   KeyBody,
-  LoginBody,
+  LOGIN_BODIES,
   LogoutBody,
   PasswordBody,
   RefreshBody,
@@ -39,6 +38,7 @@ import { changeEmail, changePassword } from "./login-changes.ts";
 import { MAIL_ROUTES } from "./mail/routes.ts";
 import { disableFactor, enableFactor, renewBackupCodes, verifyFactor } from "./mfa.ts";
 import { deleteSession, listSessions, logout, readUser } from "./own-sessions.ts";
+import { PASSKEY_ROUTES } from "./passkeys/routes.ts";
 import { type Routes, route } from "./route.ts";
 import { readCsrfToken, readSession, sessionLogin, sessionLogout } from "./sessions.ts";
 import { login, refresh, sendPublicKeys } from "./tokens.ts";
@@ -51,9 +51,9 @@ export const ROUTES: Routes = {
     operationId: "login",
     summary: "Sign in for tokens",
     description:
-      "Send the username or e-mail and the password. If a second factor is enabled and no `code` is sent, the response is 401 `MFA_REQUIRED` with a `challenge`. To complete the login, send the challenge and the code, or the credentials again with the code.",
+      "Send the username or e-mail and the password. If a second factor is enabled and no `code` is sent, the response is 401 `MFA_REQUIRED` with a `challenge`. To complete the login, send the challenge and the code, or the credentials again with the code. A passkey may take the place of the code, and alone it signs in without a password.",
     credential: "none",
-    handlerBody: [LoginBody, ChallengeBody],
+    handlerBody: LOGIN_BODIES,
     answer: ok("Tokens, and the user.", SignedInAnswer),
     problems: [401, 403],
     handle: login,
@@ -178,7 +178,7 @@ export const ROUTES: Routes = {
     description: "Takes the body of `/auth/login` and sets a session cookie. Ends any other session of the user.",
     credential: "none",
     sameOrigin: true,
-    handlerBody: [LoginBody, ChallengeBody],
+    handlerBody: LOGIN_BODIES,
     answer: withCookie(ok("Signed in.", SessionLoginAnswer)),
     problems: [401, 403],
     handle: sessionLogin,
@@ -260,5 +260,6 @@ export const ROUTES: Routes = {
     handle: sendPublicKeys,
   }),
   ...MAIL_ROUTES,
+  ...PASSKEY_ROUTES,
   ...FEDERATED_ROUTES,
 };

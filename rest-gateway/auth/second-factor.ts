@@ -3,6 +3,8 @@ import { generateSecret, generateURI, verifySync } from "otplib/functional";
 import type { Config } from "../../config/config.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import type { FactorRepository } from "./factor-repository.ts";
+import type { PasskeySignature } from "./passkeys/credentials.ts";
+import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
 import { factorUnreadable } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";
 import { deriveKey, SecretBox } from "./secret-box.ts";
@@ -15,6 +17,7 @@ type SecondFactorOptions = FactorKeys & {
   readonly repository: Pick<AuthRepository, "note">;
   readonly factors: FactorRepository;
   readonly throttle: Throttle;
+  readonly passkeys: Pick<Passkeys, "verify">;
   readonly clock: Clock;
 };
 
@@ -48,17 +51,24 @@ export class SecondFactor {
     sent: SentCode,
     challenge: string | null,
     client: Client,
-  ): Promise<"accepted" | "wrong" | "spent"> {
+  ): Promise<"accepted" | "wrong" | "refused" | "spent"> {
     const { throttle, factors } = this.#options;
     const code = await this.read(account, sent, client.address);
     const change = (limits: CodeLimits) => factors.tryCode(account.id, code, challenge, limits);
     const { outcome } = await throttle.spendCode(change, client);
-    return outcome as "accepted" | "wrong" | "spent";
+    return outcome as "accepted" | "wrong" | "refused" | "spent";
   }
 
-  /** Reads a code, which the database then compares and spends. Rejects with Problem if a secret cannot be decrypted. */
+  /**
+   * Reads a code or verifies a passkey, which the database then compares and spends. Rejects with Problem if a secret cannot be decrypted,
+   * and for a passkey of a page that may not use it.
+   */
   async read({ id }: Account, { factors, code }: SentCode, address: string): Promise<CodeToTry> {
-    const { repository, backupCodes, box, clock } = this.#options;
+    const { repository, backupCodes, passkeys, box, clock } = this.#options;
+    if (typeof code !== "string") {
+      const signed = "counter" in code ? code : await passkeys.verify(code);
+      return { ...NO_CODE, passkey: signed?.userId === id ? signed : null, address };
+    }
     if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
     const opened = factors.map((factor) => ({ factor, secret: box.open(Buffer.from(factor, "hex"), id) }));
     for (const { factor, secret } of opened) {
@@ -74,8 +84,13 @@ export class SecondFactor {
 /** A code that a user has sent. `factors` are the encrypted secrets whose codes are right, in hex. */
 type SentCode = {
   readonly factors: readonly string[];
-  readonly code: string;
+  readonly code: FactorProof | Signed;
 };
+
+/** What proves the second factor: a code of the app, a backup code, or what a passkey has signed. */
+export type FactorProof = string | PasskeySignature;
+
+const NO_CODE = { secret: null, step: null, hashes: [] };
 
 /** Seconds for which an app shows a code. Like SHA-1 and 6 digits, all apps support it. Source: RFC 6238. */
 const PERIOD = 30;

@@ -23,7 +23,7 @@ export type NewSession = {
 };
 
 /** How a user proves who they are. Source: the claim `amr` of Supabase. */
-export type Method = "password" | "oauth" | "totp" | "otp" | "anonymous";
+export type Method = "password" | "oauth" | "totp" | "passkey" | "mfa/webauthn" | "otp" | "anonymous";
 
 /** A spent refresh token is accepted for `grace` seconds; with `acceptsParent`, later too, if the next token was not used. */
 export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
@@ -70,9 +70,10 @@ export type SessionLimits = {
 
 /** The methods of a sign-in on our own routes, which issue nothing before the code of a second factor is right. */
 export function methodsOf({ hasFactor }: Account, login?: Admission): readonly Method[] {
+  if (login?.byPasskey) return ["passkey"];
   const withoutProvider = login?.byMail ? "otp" : "password";
   const first = login?.provider === undefined ? withoutProvider : "oauth";
-  return hasFactor ? ["totp", first] : [first];
+  return hasFactor ? [login?.factor ?? "totp", first] : [first];
 }
 
 /** Sessions, with their refresh tokens or cookies. */
@@ -167,8 +168,9 @@ export class SessionRepository {
 
   /** The calls that complete a login: they delete the attempt and record the login. */
   #completing({ id, epoch }: Account, login: Admission, by: "token" | "session"): readonly Call[] {
-    const { attempt, address, provider } = login;
-    const values = [id, String(epoch), address || null, JSON.stringify({ by, provider }), this.#functions.now()];
+    const { attempt, address, provider, byPasskey: passkey } = login;
+    const detail = JSON.stringify({ by, provider, passkey });
+    const values = [id, String(epoch), address || null, detail, this.#functions.now()];
     const call = "note_login($1, $2::integer, $3::inet, $4::jsonb, $5::timestamptz)";
     return [settling(attempt, false), { call, values }];
   }

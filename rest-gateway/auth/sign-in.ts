@@ -5,11 +5,13 @@ import type { Tokens } from "../../identity/tokens.ts";
 import { TokenError } from "../../identity/verified-tokens.ts";
 import type { ChallengeInput, LoginInput } from "./bodies.ts";
 import { networkAround } from "./device.ts";
+import type { PasskeySignature } from "./passkeys/credentials.ts";
+import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
 import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./passwords.ts";
 import { refuseByHook, wrongCodeAtLogin } from "./problem.ts";
 import { type Admission, type AuthRepository, refusedByHook } from "./repository.ts";
-import type { SecondFactor } from "./second-factor.ts";
-import type { Client, Throttle } from "./throttle.ts";
+import type { FactorProof, SecondFactor } from "./second-factor.ts";
+import type { Attempt, Client, Throttle } from "./throttle.ts";
 
 export type SignInOptions = {
   /** Whether accounts that must confirm their e-mail may not sign in before. */
@@ -19,6 +21,7 @@ export type SignInOptions = {
   readonly repository: Pick<AuthRepository, "admit">;
   readonly tokens: Pick<Tokens, "verifyChallenge">;
   readonly secondFactor: Pick<SecondFactor, "tryCode">;
+  readonly passkeys: Pick<Passkeys, "verify">;
 };
 
 /** An account that may sign in. Issuing its tokens or session settles the attempt. */
@@ -64,8 +67,30 @@ export class SignIn {
       await this.#options.throttle.settle(attempt, false);
       throw problem("second factor needed", { account });
     }
-    if (account.hasFactor) await this.#tryCode(login, code!, client, null);
-    return { account, attempt, address: client.address };
+    if (!account.hasFactor) return { account, attempt, address: client.address };
+    await this.#tryCode(login, code!, client, null);
+    return { account, attempt, address: client.address, ...factorOf(code!) };
+  }
+
+  /** The account of a passkey, which needs neither a name nor a password. Rejects as `admit` does, and with "passkey refused at login". */
+  async admitPasskey(signature: PasskeySignature, client: Client): Promise<AdmittedLogin> {
+    const { throttle, passkeys } = this.#options;
+    const signed = await passkeys.verify(signature);
+    if (signed === null) return this.#refuseUnknown(client);
+    const login = await throttle.reserveLogin({ userId: signed.userId }, client);
+    const { account, attempt } = login;
+    // Deleted meanwhile.
+    if (account === null) return this.#refuseUnknown(client, attempt);
+    await this.#tryCode(await this.#requireOpen({ ...login, account }, client), signed, client, null);
+    return { account, attempt, address: client.address, byPasskey: true };
+  }
+
+  /** A passkey that is not valid counts for the network, as a failed login does. */
+  async #refuseUnknown(client: Client, attempt?: Attempt): Promise<never> {
+    const { throttle } = this.#options;
+    const reserved = attempt ?? (await throttle.reserveResponse(client));
+    await throttle.settle(reserved, true, { event: "passkey_failed", userId: null, address: client.address });
+    throw refusedPasskey();
   }
 
   /** As `admit`, but without the code of a second factor: the caller issues only what the password alone may open. */
@@ -75,7 +100,13 @@ export class SignIn {
   }
 
   async #verify(username: string, password: string, client: Client): Promise<VerifiedLogin> {
-    const login = await this.#options.passwords.verify({ login: username }, password, client, WRONG);
+    return this.#requireOpen(
+      await this.#options.passwords.verify({ login: username }, password, client, WRONG),
+      client,
+    );
+  }
+
+  async #requireOpen(login: VerifiedLogin, client: Client): Promise<VerifiedLogin> {
     const { isDisabled, mustConfirm } = login.account;
     if (isDisabled) return this.#refuse(login, client, "disabled");
     return this.#options.confirms && mustConfirm ? this.#refuse(login, client, "unconfirmed") : login;
@@ -92,7 +123,12 @@ export class SignIn {
       throw problem("invalid challenge");
     }
     await this.#tryCode({ ...login, account }, code, client, id);
-    return { ...proof, account, attempt, address: client.address };
+    return { ...proof, account, attempt, address: client.address, ...factorOf(code) };
+  }
+
+  /** The user of the challenge of a login. Throws Problem. */
+  userOfChallenge(challenge: string): string {
+    return this.#verified(challenge).userId;
   }
 
   #verified(challenge: string): Challenge {
@@ -119,13 +155,25 @@ export class SignIn {
   }
 
   /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */
-  async #tryCode(login: VerifiedLogin, code: string, client: Client, challenge: string | null): Promise<void> {
+  async #tryCode(
+    login: VerifiedLogin,
+    code: FactorProof | Signed,
+    client: Client,
+    challenge: string | null,
+  ): Promise<void> {
     const { throttle, secondFactor } = this.#options;
     const { account, factors, attempt } = login;
     const trial = secondFactor.tryCode(account, { factors, code }, challenge, client);
     const outcome = await throttle.guard(attempt, trial);
     if (outcome === "accepted") return;
-    await throttle.settle(attempt, outcome === "wrong");
+    await throttle.settle(attempt, outcome !== "spent");
+    if (outcome === "refused") throw refusedPasskey();
     throw outcome === "wrong" ? wrongCodeAtLogin() : problem("invalid challenge");
   }
 }
+
+const factorOf = (code: FactorProof): Pick<Admission, "factor"> =>
+  typeof code === "string" ? {} : { factor: "mfa/webauthn" };
+
+const refusedPasskey = () =>
+  problem("passkey refused at login", { faults: [{ field: "passkey", message: "not accepted" }] });

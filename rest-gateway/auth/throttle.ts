@@ -4,6 +4,7 @@ import type { Refusal } from "../../db/problems/credentials.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { Account } from "../../identity/account.ts";
+import type { Signed } from "./passkeys/passkeys.ts";
 import type { AuthRepository, SecurityEvent } from "./repository.ts";
 
 export type ThrottleLimits = LoginLimits & CodeLimits & Pick<Config, "registrationsPerAddress">;
@@ -35,11 +36,14 @@ export type CodeToTry = {
   readonly secret: string | null;
   readonly step: number | null;
   readonly hashes: readonly Buffer[];
+  /** In place of a code: what a passkey has signed; null if it is not valid. */
+  readonly passkey?: Signed | null;
   readonly address: string;
 };
 
 /**
  * The outcome of a code, and the result of the change that it confirms if it was accepted. `retryAfter` is seconds.
+ * - "refused": the passkey is not accepted.
  * - "spent": the challenge was used before.
  * - "missing": a factor is enabled, and no code was sent. "none": no factor is enabled.
  * - "changed": the password has changed since it was verified, or the account is disabled.
@@ -47,7 +51,7 @@ export type CodeToTry = {
 export type CodeOutcome<Result = unknown> = TriedCode<Result> | { readonly retryAfter: number };
 export type TriedCode<Result = unknown> =
   | AcceptedCode<Result>
-  | { readonly outcome: "wrong" | "spent" | "missing" | "none" | "changed" };
+  | { readonly outcome: "wrong" | "refused" | "spent" | "missing" | "none" | "changed" };
 export type AcceptedCode<Result = unknown> = { readonly outcome: "accepted" } & Result;
 
 /** The client that makes an attempt. */

@@ -60,13 +60,16 @@ export async function sendPublicKeys({ auth, request, response }: Call): Promise
 }
 
 /**
- * Verifies the body of a login for tokens or a session: `{ username, password, code? }`, or `{ challenge, code }` to complete a
- * login whose code was missing. Rejects with Problem.
+ * Verifies the body of a login for tokens or a session: `{ username, password, code? }`, `{ challenge, code }` to complete a
+ * login whose code was missing, or `{ passkey }`. Rejects with Problem.
  */
 export async function admit({ auth, request, client }: Call): Promise<AdmittedLogin> {
   const input = parseLogin(await readBody(request, auth.limits));
   try {
-    return await ("challenge" in input ? auth.signIn.admitChallenge(input, client) : auth.signIn.admit(input, client));
+    if ("challenge" in input) return await auth.signIn.admitChallenge(input, client);
+    return await ("username" in input
+      ? auth.signIn.admit(input, client)
+      : auth.signIn.admitPasskey(input.passkey, client));
   } catch (error) {
     throw isRefusal(error) ? withChallenge(error, auth) : error;
   }
@@ -77,10 +80,20 @@ function withChallenge(error: Problem, auth: Auth): Error {
   return account === undefined ? error : challengeOf(auth, account);
 }
 
-/** The error MFA_REQUIRED, with the challenge that completes the login together with a code. */
-export function challengeOf({ tokens }: Auth, account: Pick<Account, "id" | "epoch">, proof?: Proof): Problem {
-  return problem("second factor needed", { members: { challenge: tokens.issueChallenge(account, proof) } });
+/** The error MFA_REQUIRED, with the challenge that completes the login together with a code or a passkey. */
+export function challengeOf(
+  { tokens }: Auth,
+  { factorKinds: factors, ...account }: Pick<Account, "id" | "epoch" | "factorKinds">,
+  proof?: Proof,
+): Problem {
+  const message = factors.includes("passkey") ? { message: CODE_OR_PASSKEY } : {};
+  return problem("second factor needed", {
+    ...message,
+    members: { challenge: tokens.issueChallenge(account, proof), factors },
+  });
 }
+
+const CODE_OR_PASSKEY = "the second factor is required: send its code as code, or a passkey as passkey";
 
 /**
  * Starts a session with tokens. With `login`, its attempt is settled and the login is recorded. Rejects with Problem if the account has

@@ -115,6 +115,7 @@ test("without settings the service uses an embedded database with demo data and 
     restMaxPatternLength: 200,
     restBodyLimit: 16_777_216,
     openapi: "follow-privileges",
+    passkeyDomain: "",
     docs: true,
     console: true,
     serverTiming: true,
@@ -275,7 +276,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 105 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(105));
+test("there are at most 106 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(106));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);

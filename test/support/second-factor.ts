@@ -60,7 +60,7 @@ export function useFactors(settings: Readonly<Record<string, string>> = {}): Fac
   };
   beforeEach(async () => {
     tokens.clear();
-    for (const table of ["factors", "backup_codes", "attempts", "security_events"])
+    for (const table of ["factors", "passkeys", "backup_codes", "attempts", "security_events"])
       await sql(`delete from auth_private.${table}`);
   });
   const api = async (request: string, { as, headers, body }: Sent = {}) => {

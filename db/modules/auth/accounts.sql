@@ -14,9 +14,27 @@ language sql stable set search_path = ''
 return exists (
   select from auth_private.factors as f
   where f.user_id = has_factor.user_id
-    and f.enabled_at is not null);
+    and f.enabled_at is not null)
+  or exists (select from auth_private.passkeys as p where p.user_id = has_factor.user_id);
 
-comment on function auth_private.has_factor(auth.user_id) is 'Whether a second factor of a user is enabled.';
+comment on function auth_private.has_factor(auth.user_id) is
+  'Whether a user has a second factor: an app that is enabled, or a passkey.';
+
+create or replace function auth_private.factor_kinds(user_id auth.user_id) returns text[]
+language sql stable set search_path = ''
+return array_remove(array[
+  case when exists (
+    select from auth_private.factors as f
+    where f.user_id = factor_kinds.user_id
+      and f.enabled_at is not null
+  ) then 'totp' end,
+  case when exists (
+    select from auth_private.passkeys as p
+    where p.user_id = factor_kinds.user_id
+  ) then 'passkey' end
+], null);
+
+comment on function auth_private.factor_kinds(auth.user_id) is 'The second factors of a user: totp, passkey.';
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.account_of(user_id auth.user_id) returns json
@@ -35,6 +53,7 @@ language sql stable security definer set search_path = '' as $$
     'isDisabled', a.disabled_at is not null,
     'epoch', a.epoch,
     'hasFactor', auth_private.has_factor(a.user_id),
+    'factorKinds', auth_private.factor_kinds(a.user_id),
     'claims', auth_private.claims_of(a))
   from auth_private.accounts as a
   left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
@@ -43,9 +62,9 @@ $$;
 
 comment on function auth_api.account_of(auth.user_id) is $$
 The account of a user: {id, userId, username, name, email, emailConfirmedAt, mustConfirm, role, permissions,
-passwordHash, isDisabled, epoch, hasFactor, claims}; null if the user has none. `id` is a text, `userId` a JSON value of
-its type. The e-mail is the one that the account signs in with, "" if it has none, and the username if it has no other.
-The claims are those that the application adds; null without the hook.
+passwordHash, isDisabled, epoch, hasFactor, factorKinds, claims}; null if the user has none. `id` is a text, `userId` a
+JSON value of its type. The e-mail is the one that the account signs in with, "" if it has none, and the username if it
+has no other. The claims are those that the application adds; null without the hook.
 $$;
 
 create or replace function auth_api.find_account(login text) returns json

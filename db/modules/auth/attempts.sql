@@ -217,11 +217,20 @@ language plpgsql volatile security definer set search_path = '' as $$
 declare
   now constant timestamptz := (sent ->> 'now')::timestamptz;
   address constant inet := (sent ->> 'address')::inet;
-  reservation constant json := auth_api.reserve_code(
-    try_code.user_id, (sent ->> 'attempts')::integer, now, (sent ->> 'span')::interval);
-  ids constant bigint[] := array(select json_array_elements_text(reservation -> 'ids')::bigint);
+  reservation json;
   is_accepted boolean;
 begin
+  if sent ? 'passkey' then
+    -- Not counted: signatures can't be guessed.
+    if not auth_private.use_passkey(try_code.user_id, sent -> 'passkey', address, now) then
+      perform auth_api.note_event('passkey_failed', try_code.user_id, address, null, now);
+      return json_build_object('outcome', 'refused');
+    end if;
+    return auth_private.spend_login(challenge, now);
+  end if;
+
+  reservation := auth_api.reserve_code(
+    try_code.user_id, (sent ->> 'attempts')::integer, now, (sent ->> 'span')::interval);
   if reservation is null or reservation ->> 'retryAfter' is not null then return reservation; end if;
 
   if sent ->> 'step' is not null then
@@ -236,23 +245,34 @@ begin
     end if;
   end if;
 
-  perform auth_api.settle_attempt(ids, not is_accepted);
+  perform auth_api.settle_attempt(
+    array(select json_array_elements_text(reservation -> 'ids')::bigint), not is_accepted);
   if not is_accepted then
     perform auth_api.note_event('code_failed', try_code.user_id, address, null, now);
     return json_build_object('outcome', 'wrong');
   end if;
-  if challenge is not null and not auth_api.spend_challenge(challenge, now) then
-    return json_build_object('outcome', 'spent');
-  end if;
-  return json_build_object('outcome', 'accepted');
+  return auth_private.spend_login(challenge, now);
 end $$;
 
 comment on function auth_api.try_code(auth.user_id, jsonb, uuid) is $$
 Spends the code of a second factor and then the challenge, if any: {outcome}, where outcome is accepted, wrong, or
 spent: the challenge was used before. A wrong code counts as an attempt. Otherwise as reserve_attempt: {retryAfter}, or
 null. `sent` is {secret, step, hashes, address, attempts, now, span}: a code of the app is sent as its secret and step,
-a backup code as the hashes under which it may be stored, in hex.
+a backup code as the hashes under which it may be stored, in hex. With `passkey`, it is a signature, null if it is not
+valid, as use_passkey; the outcome is "refused" in place of "wrong".
 $$;
+
+create or replace function auth_private.spend_login(challenge uuid, now timestamptz) returns json
+language plpgsql volatile set search_path = '' as $$
+begin
+  if challenge is not null and not auth_api.spend_challenge(challenge, now) then
+    return json_build_object('outcome', 'spent');
+  end if;
+  return json_build_object('outcome', 'accepted');
+end $$;
+
+comment on function auth_private.spend_login(uuid, timestamptz) is
+  'Spends the challenge of a login whose second factor is right, if any: {outcome}, accepted or spent.';
 
 create or replace function auth_private.require_code(user_id auth.user_id, sent jsonb) returns json
 language plpgsql volatile set search_path = '' as $$

@@ -34,7 +34,7 @@ begin
   where a.user_id = begin_factor.user_id
   for no key update;
 
-  has_enabled := auth_private.has_factor(begin_factor.user_id);
+  has_enabled := auth_private.factor_kinds(begin_factor.user_id) @> '{totp}';
   if is_first and has_enabled then return json_build_object('outcome', 'enabled'); end if;
 
   delete from auth_private.factors as f
@@ -91,13 +91,8 @@ begin
   if is_first or code_hashes <> '{}' then
     perform auth_private.store_backup_codes(enable_factor.user_id, code_hashes);
   end if;
-  -- A password alone no longer signs the user in, so what was issued for one ends.
   if is_first then
-    perform auth_private.end_other_sign_ins(enable_factor.user_id, session, enable_factor.now);
-    update auth_private.sessions as s
-    set methods = auth_private.methods_at('{totp}', enable_factor.now) || s.methods,
-      aal = 2
-    where s.id = enable_factor.session;
+    perform auth_private.require_factor(enable_factor.user_id, session, 'totp', enable_factor.now);
   end if;
   perform auth_api.note_event('mfa_enabled', enable_factor.user_id, address, null, enable_factor.now);
   return true;
@@ -107,6 +102,23 @@ comment on function auth_api.enable_factor(auth.user_id, uuid, bytea, bytea, big
 Enables a pending factor whose first code, of this step, was right. The first factor of a user ends all sign-ins except
 the session that enables it. `secret` is the pending one, encrypted with the current key. False if the factor is not
 pending, or that sign-in has ended.
+$$;
+
+create or replace function auth_private.require_factor(
+  user_id auth.user_id, session uuid, method text, now timestamptz)
+returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform auth_private.end_other_sign_ins(require_factor.user_id, session, require_factor.now);
+  update auth_private.sessions as s
+  set methods = auth_private.methods_at(array[method], require_factor.now) || s.methods,
+    aal = 2
+  where s.id = require_factor.session;
+end $$;
+
+comment on function auth_private.require_factor(auth.user_id, uuid, text, timestamptz) is $$
+After the first second factor: a password alone no longer signs the user in, so what was issued for one ends, except the
+session that has just proved the factor.
 $$;
 
 create or replace function auth_api.accept_step(user_id auth.user_id, secret bytea, step bigint) returns boolean
@@ -205,6 +217,16 @@ begin
   into enabled
   from deleted as d;
 
+  with deleted as (
+    delete from auth_private.passkeys as p
+    where p.user_id = delete_factors.user_id
+      and p.id = any (ids)
+    returning p.id
+  )
+  select enabled + count(*)
+  into enabled
+  from deleted;
+
   delete from auth_private.backup_codes as c
   where c.user_id = delete_factors.user_id
     and not auth_private.has_factor(delete_factors.user_id);
@@ -212,8 +234,8 @@ begin
 end $$;
 
 comment on function auth_private.delete_factors(auth.user_id, uuid[]) is $$
-Deletes these factors of a user, and the backup codes with the last enabled one. False if none of them was enabled. The
-caller has locked the account.
+Deletes these apps and passkeys of a user, and the backup codes with the last second factor. False if none of them was
+enabled. The caller has locked the account.
 $$;
 
 create or replace function auth_api.disable_factor(
@@ -225,6 +247,9 @@ declare
     disable_factor.user_id, disable_factor.password_hash, sent);
 begin
   if tried ->> 'outcome' is distinct from 'accepted' then return tried; end if;
+  if not auth_private.factor_kinds(disable_factor.user_id) @> '{totp}' then
+    return json_build_object('outcome', 'none');
+  end if;
   perform auth_private.delete_factors(disable_factor.user_id, array(
     select f.id
     from auth_private.factors as f
@@ -309,7 +334,11 @@ begin
   for no key update;
   if not auth_private.delete_factors(reset_factor.user_id, array(
     select f.id
-    from auth_private.factors as f
+    from (
+      select f.id, f.user_id from auth_private.factors as f
+      union all
+      select p.id, p.user_id from auth_private.passkeys as p
+    ) as f
     where f.user_id = reset_factor.user_id
       and (reset_factor.id is null or f.id = reset_factor.id)))
   then return false; end if;

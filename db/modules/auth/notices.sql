@@ -77,6 +77,20 @@ create or replace trigger _610_notice after delete on auth_private.factors
   referencing old table as removed
   for each statement execute function auth_private.notify_factor();
 
+create or replace function auth_private.notify_passkey() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  perform auth_private.add_notice('factor-removed', r.user_id, null, '{}')
+  from (select distinct p.user_id from removed as p) as r;
+  return null;
+end $$;
+
+comment on function auth_private.notify_passkey() is 'Tells users that a passkey is removed.';
+
+create or replace trigger _610_notice after delete on auth_private.passkeys
+  referencing old table as removed
+  for each statement execute function auth_private.notify_passkey();
+
 create or replace function auth_private.is_new_device(user_id auth.user_id, device text) returns boolean
 language sql stable set search_path = '' as $$
   -- The first sign-in of a user is not news.
@@ -137,6 +151,8 @@ begin
     and k.revoked_at is null;
   delete from auth_private.identities as i
   where i.user_id = token.user_id;
+  perform auth_private.delete_factors(
+    token.user_id, array(select p.id from auth_private.passkeys as p where p.user_id = token.user_id));
   delete from auth_private.one_time_tokens as t
   where t.user_id = token.user_id;
   perform auth_private.add_mail('reset', token.user_id, token.email, '{}', undo_email.now);
@@ -145,6 +161,6 @@ end $$;
 
 comment on function auth_api.undo_email(bytea, inet, timestamptz) is $$
 Takes the token that the previous e-mail of an account has received. The account signs in with that e-mail again; its
-password, sign-ins, API keys and identities end, and an e-mail to choose a new password follows. Null if the token is
-not valid.
+password, sign-ins, API keys, identities and passkeys end, and an e-mail to choose a new password follows. Null if the
+token is not valid.
 $$;

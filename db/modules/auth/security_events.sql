@@ -49,5 +49,5 @@ $$;
 
 comment on function auth_api.note_login(auth.user_id, integer, inet, jsonb, timestamptz) is $$
 Records a login that was issued a token or a session, unless the account has changed since it was found. `detail` is
-{by, provider}.
+{by, provider, passkey}.
 $$;

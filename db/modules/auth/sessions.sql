@@ -56,7 +56,7 @@ declare
   -- Before the session makes it known.
   is_new_device constant boolean := has_hook
     and auth_private.is_new_device(start_session.user_id, start_session.device);
-  level constant integer := case when 'totp' = any (start_session.methods) then 2 else 1 end;
+  level constant integer := case when start_session.methods && '{totp,passkey,mfa/webauthn}' then 2 else 1 end;
   session_id uuid;
   oldest uuid[];
 begin

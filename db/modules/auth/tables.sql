@@ -143,6 +143,32 @@ create table auth_private.backup_codes (
 comment on table auth_private.factors is 'The second factors of accounts; secrets are encrypted.';
 comment on table auth_private.backup_codes is 'Codes in place of a second factor, as keyed hashes.';
 
+-- Passkeys (WebAuthn): each signs in by itself, and is a second factor after a password. They are public keys, so no
+-- secret of a user is stored.
+create table auth_private.passkeys (
+  id            uuid primary key default gen_random_uuid(),
+  user_id       auth.user_id not null references auth_private.accounts on delete cascade,
+  name          text not null, -- for the user: "Chrome on Linux"
+  credential_id bytea not null, -- as its authenticator names it
+  public_key    bytea not null, -- COSE
+  counter       bigint not null, -- of the last signature; 0 if the authenticator does not count
+  transports    text[] not null, -- how a browser reaches the authenticator: "internal", "usb" …
+  is_synced     boolean not null, -- whether it may be on several devices of the user
+  created_at    timestamptz not null,
+  last_used_at  timestamptz, -- null until it has signed in
+
+  constraint passkeys_name_length check (name ~ '\S' and char_length(name) <= 100),
+  constraint passkeys_credential_id_length check (octet_length(credential_id) between 1 and 1023),
+  constraint passkeys_public_key_length check (octet_length(public_key) <= 8192),
+  constraint passkeys_transports_length check (cardinality(transports) <= 10)
+);
+-- The passkey that has signed.
+create unique index passkeys_credential_id_key on auth_private.passkeys (credential_id);
+-- The passkeys of an account.
+create index passkeys_user_id_idx on auth_private.passkeys (user_id);
+
+comment on table auth_private.passkeys is 'Passkeys of accounts: public keys of authenticators.';
+
 -- Sign-ins of users: with refresh tokens, each of which replaced the one before, or with a cookie. Access tokens name
 -- the session as `sid`.
 create table auth_private.sessions (
@@ -195,15 +221,15 @@ create index refresh_tokens_session_id_idx on auth_private.refresh_tokens (sessi
 -- Deleting expired tokens.
 create index refresh_tokens_expires_at_idx on auth_private.refresh_tokens (expires_at);
 
--- Challenges of second factors that a login has completed, until they expire.
+-- Challenges of second factors and of passkeys that were used, until they expire.
 create table auth_private.spent_challenges (
-  id       uuid primary key, -- its jti
+  id       uuid primary key, -- of a second factor: its jti
   spent_at timestamptz not null
 );
 
 comment on table auth_private.sessions is 'Sign-ins of users: with refresh tokens, or with a cookie.';
 comment on table auth_private.refresh_tokens is 'Refresh tokens that were issued, by their SHA-256.';
-comment on table auth_private.spent_challenges is 'Challenges of second factors that a login has completed.';
+comment on table auth_private.spent_challenges is 'Challenges of second factors and of passkeys that were used.';
 
 -- Keys for programs, by their SHA-256. A user's key identifies the user; anon and service keys identify their role.
 create table auth_private.api_keys (

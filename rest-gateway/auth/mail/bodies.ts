@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { CODE_IF_ENABLED, field, isStorable, MAX_LOGIN, MAX_TOKEN, NEW_PASSWORD, secret, text } from "../bodies.ts";
+import { field, isStorable, MAX_LOGIN, MAX_TOKEN, NEW_PASSWORD, PROOF_IF_ENABLED, secret, text } from "../bodies.ts";
 import { loginEmailFault } from "../login-names.ts";
 import { named } from "../schemas.ts";
 
@@ -23,7 +23,7 @@ export const MailBody = named("MailRequest", { email: address("The address."), r
 export const ResetBody = named("PasswordReset", {
   token,
   password: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
-  code: CODE_IF_ENABLED,
+  ...PROOF_IF_ENABLED,
 });
 
 /** The token of a confirmation, or of a sign-in. */

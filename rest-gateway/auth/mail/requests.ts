@@ -2,10 +2,11 @@ import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
-import { requireAccepted } from "../confirmation.ts";
+import { proofIn, requireAccepted } from "../confirmation.ts";
 import { passwordFaults } from "../passwords.ts";
 import { badFields } from "../problem.ts";
 import type { Call } from "../route.ts";
+import type { FactorProof } from "../second-factor.ts";
 import type { Client, CodeLimits } from "../throttle.ts";
 import type { MailBody, ResetBody, TokenBody } from "./bodies.ts";
 import type { RequestedKind } from "./kinds.ts";
@@ -82,16 +83,16 @@ export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typ
 
 /** `POST /auth/reset`: sets a password with the token of an e-mail, and ends all that was issued to the user. */
 export async function resetPassword({ auth, client, body }: Call<"none", z.infer<typeof ResetBody>>) {
-  const { token, password, code = null } = body;
+  const { token, password } = body;
   const faults = passwordFaults(password);
   if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "password", message })));
   const link = await linkOf(auth, token);
   if (link.kind !== "reset") throw problem("invalid link");
-  await reset(auth, link, { token, password, code }, client);
+  await reset(auth, link, { token, password, code: proofIn(body) }, client);
   return { message: "the password is changed: sign in with it" };
 }
 
-type Sent = { readonly token: string; readonly password: string; readonly code: string | null };
+type Sent = { readonly token: string; readonly password: string; readonly code: FactorProof | null };
 
 async function reset(auth: Auth, { account, factors }: Link, { token, password, code }: Sent, client: Client) {
   const { hashing, throttle, secondFactor, mail } = auth;

@@ -183,7 +183,11 @@ const FLAT = objectOf(
 /** Members of some problems, in every form. */
 const MEMBERS: Readonly<Record<string, JsonSchema>> = {
   supportedVersions: { ...arrayOf({ type: "integer" }), description: "If the version is not supported." },
-  challenge: textOf("With `MFA_REQUIRED`: send it with the code to complete the login."),
+  challenge: textOf("With `MFA_REQUIRED`: send it with the code or a passkey to complete the login."),
+  factors: {
+    ...arrayOf({ type: "string", enum: ["totp", "passkey"] }),
+    description: "With `MFA_REQUIRED`: the second factors of the account.",
+  },
 };
 
 /** The body of every problem: the form of the convention, or one that `Prefer: dialect` chooses. */

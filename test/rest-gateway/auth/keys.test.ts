@@ -81,12 +81,12 @@ test.each<[unknown, string, string]>([
   [
     { name: "x", expires_in: 60 },
     "VALIDATION_ERROR",
-    "there is no field expires_in: use name, expiresIn, password and code",
+    "there is no field expires_in: use name, expiresIn, password, code and passkey",
   ],
   [
     { name: "x", ["y".repeat(60)]: 1 },
     "VALIDATION_ERROR",
-    `there is no field ${"y".repeat(50)}: use name, expiresIn, password and code`,
+    `there is no field ${"y".repeat(50)}: use name, expiresIn, password, code and passkey`,
   ],
   [[], "VALIDATION_ERROR", "the body must be a JSON object"],
   ["null", "VALIDATION_ERROR", "the body must be a JSON object"],

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { splitKey } from "../../../rest-gateway/auth/route.ts";
 import { ROUTES as TABLE } from "../../../rest-gateway/auth/routes.ts";
+import { Authenticator } from "../../support/authenticator.ts";
 import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
 import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
 import { appCode } from "../../support/totp.ts";
@@ -80,7 +81,10 @@ test("a path that is not in the table is not served", async () => {
 
 test.each(Object.entries(TABLE))("%s requires its credential, and is described so", async (key, { credential }) => {
   const [method, path] = splitKey(key);
-  const { status } = await client.api(`${method} ${example(path)}`, method === "POST" ? { body: {} } : {});
+  const { status } = await client.api(
+    `${method} ${example(path)}`,
+    ["POST", "PATCH"].includes(method) ? { body: {} } : {},
+  );
   // 404: the provider in the path is unknown. 415: the body must be a form.
   if (credential === "none") expect([200, 400, 404, 415]).toContain(status);
   else expect(status).toBe(401);
@@ -143,6 +147,7 @@ test("every response matches its description, and every described response occur
   await sendBadBodies(ask);
   await sendBadCredentials(ask);
   await mails.use(ask);
+  await usePasskeys(ask);
   await useSecondFactor(ask);
   const newcomer = { name: "Ina", email: "ina@test.example", password: PASSWORD };
   await asker(confirming, seen)("POST /auth/register", { body: newcomer });
@@ -236,6 +241,9 @@ const POSTS_WITH_BODY = [
     "/auth/password",
     "/auth/keys",
     "/api/auth/login",
+    "/auth/passkeys/options",
+    "/auth/passkeys",
+    "/auth/passkeys/challenge",
   ],
   ...["/api/mfa/enable", "/api/mfa/verify", "/api/mfa/backup-codes", "/api/mfa/disable"],
   ...[
@@ -277,6 +285,36 @@ async function sendBadCredentials(ask: Ask): Promise<void> {
       await ask(request, { as: "service", headers: { origin: "https://elsewhere.example" } });
     }
   }
+}
+
+async function usePasskeys(ask: Ask): Promise<void> {
+  const { json } = await ask("POST /auth/register", {
+    body: { name: "Dana", email: "dana@test.example", password: PASSWORD },
+  });
+  const headers = bearer(json.accessToken);
+  const key = new Authenticator(client.service().url.replace("127.0.0.1", "localhost"));
+  const create = async () => key.create((await ask("POST /auth/passkeys/options", { headers })).json);
+  const added = await ask("POST /auth/passkeys", { headers, body: { credential: await create(), name: "Phone" } });
+  await ask("POST /auth/passkeys", { headers, body: { credential: await create() } });
+  await ask("GET /auth/passkeys", { headers });
+  const path = `/auth/passkeys/${added.json.id}`;
+  await ask(`PATCH ${path}`, { headers, body: { name: "My phone" } });
+  const foreign = bearer(client.service().token("bob", { signedInAt: 0 }));
+  for (const [method, end] of [
+    ["PATCH", ""],
+    ["POST", "/delete"],
+  ] as const) {
+    for (const id of [UNKNOWN, "x"])
+      await ask(`${method} /auth/passkeys/${id}${end}`, { headers: foreign, body: { name: "x", password: PASSWORD } });
+    await sendBadBody(ask, `${method} /auth/passkeys/${UNKNOWN}${end}`, foreign);
+  }
+  const { challenge } = (await ask("POST /auth/login", { body: { username: "dana@test.example", password: PASSWORD } }))
+    .json;
+  await ask("POST /auth/passkeys/challenge", { body: { challenge: "x" } });
+  const options = (await ask("POST /auth/passkeys/challenge", { body: { challenge } })).json;
+  await ask("POST /auth/login", { body: { challenge, passkey: key.get(options) } });
+  const passkey = key.get((await ask("POST /auth/passkeys/challenge", { body: {} })).json);
+  await ask(`POST ${path}/delete`, { headers, body: { password: PASSWORD, passkey } });
 }
 
 async function useSecondFactor(ask: Ask): Promise<void> {

@@ -71,6 +71,7 @@ async function signIn(body: object) {
     confirms: false,
     tokens,
     secondFactor: { tryCode: async () => "wrong" },
+    passkeys: { verify: async () => null },
   });
   return tokens.issuePair(await signIn.account(parseCredentials(body), "127.0.0.1"));
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { Authenticator } from "../../../support/authenticator.ts";
 import { useService } from "../../../support/http-client.ts";
 import { sendJson } from "../../../support/json.ts";
 import { linkIn, startMailServer } from "../../../support/mail-server.ts";
@@ -69,6 +70,22 @@ describe("a notice", () => {
     expect((await post("/api/mfa/disable", { password: PASSWORD, code }, headers)).status).toBe(200);
     expect((await server.next(email)).subject).toBe("Your second factor is removed");
     await client.sql("insert into auth_private.factors (user_id, secret, enabled_at) values ($1, 's', now())", id);
+    await client.sql("delete from users where id = $1", id);
+    expect(await subjectsTo(email)).toEqual([]);
+  });
+
+  test("says that a passkey is removed, but not when the account is deleted", async () => {
+    const { email, id, headers } = await newUser();
+    const key = new Authenticator(client.service().url.replace("127.0.0.1", "localhost"));
+    const add = async () => {
+      const credential = key.create((await post("/auth/passkeys/options", {}, headers)).json);
+      return (await post("/auth/passkeys", { credential }, headers)).json;
+    };
+    const { id: passkey, backupCodes } = await add();
+    const body = { password: PASSWORD, code: backupCodes[0] };
+    expect((await post(`/auth/passkeys/${passkey}/delete`, body, headers)).status).toBe(204);
+    expect((await server.next(email)).subject).toBe("Your second factor is removed");
+    await add();
     await client.sql("delete from users where id = $1", id);
     expect(await subjectsTo(email)).toEqual([]);
   });

@@ -1,0 +1,16 @@
+import { CHALLENGE, NAME, PASSWORD_IF_OLD, PROOF_IF_ENABLED } from "../bodies.ts";
+import { named } from "../schemas.ts";
+import { CredentialBody } from "./credentials.ts";
+
+/** Confirms a new passkey unless the sign-in is recent. */
+export const RecentBody = named("PasskeyConfirmation", { password: PASSWORD_IF_OLD, ...PROOF_IF_ENABLED });
+
+export const NewPasskeyBody = named("NewPasskey", {
+  credential: CredentialBody,
+  name: NAME("What the user calls it. Without it, the browser and the system.").nullable().optional(),
+});
+
+export const PasskeyNameBody = named("PasskeyName", { name: NAME("What the user calls it.") });
+
+/** With the challenge of a login, the browser offers the passkeys of its account; without it, all that it has. */
+export const PasskeyChallengeBody = named("PasskeyChallengeRequest", { challenge: CHALLENGE.nullable().optional() });

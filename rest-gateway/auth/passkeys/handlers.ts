@@ -1,0 +1,99 @@
+import type {
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+} from "@simplewebauthn/server";
+import type { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import type { ConfirmationBody } from "../bodies.ts";
+import { readOptional } from "../bodies.ts";
+import {
+  accountOf,
+  confirm,
+  isRecent,
+  requireAccepted,
+  requirePassword,
+  requireRecentSignIn,
+} from "../confirmation.ts";
+import { deviceOf } from "../device.ts";
+import { type Call, currentSignInOf } from "../route.ts";
+import type { CodeLimits } from "../throttle.ts";
+import { type NewPasskeyBody, type PasskeyChallengeBody, type PasskeyNameBody, RecentBody } from "./bodies.ts";
+import type { PasskeyDescription, PasskeyRow } from "./repository.ts";
+
+/** Passkeys that one account may have. */
+const MAX_PASSKEYS = 20;
+
+/** `POST /auth/passkeys/options` */
+export async function beginPasskey(call: Call<"account">): Promise<PublicKeyCredentialCreationOptionsJSON> {
+  const { auth, request, client, signedIn } = call;
+  // Otherwise a thief could stay signed in with a passkey of their own.
+  const confirmation = isRecent(auth, signedIn) ? {} : await readOptional(auth.limits, request, RecentBody);
+  await requireRecentSignIn(auth, signedIn, confirmation, client);
+  return auth.passkeys.creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));
+}
+
+/** `POST /auth/passkeys` */
+export async function addPasskey(call: Call<"account", z.infer<typeof NewPasskeyBody>>) {
+  const { auth, request, response, client, signedIn, body } = call;
+  const signIn = currentSignInOf(signedIn);
+  const name = body.name ?? deviceOf(request, client.address).name ?? "Passkey";
+  const passkey = await auth.passkeys.verifyNew(body.credential, signIn, name);
+  const { codes, hashes } = auth.backupCodes.make(signIn.id);
+  const added = await auth.passkeys.repository.add(signIn, passkey, hashes, MAX_PASSKEYS, client.address);
+  if (added.outcome !== "added") throw REFUSALS[added.outcome]();
+  auth.forget(signIn.id);
+  response.location(`/auth/passkeys/${added.id}`);
+  const row = (await auth.passkeys.repository.list(signIn.id)).find(({ id }) => id === added.id)!;
+  return { ...describe(row), backupCodes: added.isFirst ? codes : null };
+}
+
+const REFUSALS = {
+  ended: () => problem("revoked token"),
+  spent: () => problem("passkey not valid", { why: "its challenge was used before: start again" }),
+  full: () => problem("too many passkeys", { max: MAX_PASSKEYS }),
+  taken: () => problem("passkey taken"),
+};
+
+/** `GET /auth/passkeys` */
+export const listPasskeys = async ({ auth, signedIn }: Call<"account">) => ({
+  data: (await auth.passkeys.repository.list(signedIn.id)).map(describe),
+});
+
+/** `PATCH /auth/passkeys/{passkeyId}` */
+export async function renamePasskey(call: Call<"account", z.infer<typeof PasskeyNameBody>>) {
+  const { auth, signedIn, id, body } = call;
+  if (!(await auth.passkeys.repository.rename(signedIn.id, id, body.name))) throw problem("no such passkey");
+  return describe((await auth.passkeys.repository.list(signedIn.id)).find((each) => each.id === id)!);
+}
+
+/** `POST /auth/passkeys/{passkeyId}/delete`: a stolen token or session must not be enough. */
+export async function deletePasskey(call: Call<"account", z.infer<typeof ConfirmationBody>>) {
+  const { auth, client, signedIn, id, body } = call;
+  const rows = await auth.passkeys.repository.list(signedIn.id);
+  if (!rows.some((each) => each.id === id)) throw problem("no such passkey");
+  requirePassword(await accountOf(auth, signedIn), body.password);
+  const { account, code } = await confirm(auth, signedIn, body, client);
+  const remove = (limits: CodeLimits) => auth.passkeys.repository.remove(account, id, code!, limits);
+  const removed = code === null ? null : await auth.throttle.spendCode(remove, client);
+  // Deleted meanwhile.
+  if (removed === null || removed.outcome === "none") throw problem("no such passkey");
+  requireAccepted(removed);
+  auth.forget(signedIn.id);
+}
+
+/** `POST /auth/passkeys/challenge` */
+export async function challengePasskey(
+  call: Call<"none", z.infer<typeof PasskeyChallengeBody>>,
+): Promise<PublicKeyCredentialRequestOptionsJSON> {
+  const { auth, body } = call;
+  const userId = body.challenge == null ? null : auth.signIn.userOfChallenge(body.challenge);
+  return auth.passkeys.requestOptions(userId === null ? [] : await auth.passkeys.repository.list(userId));
+}
+
+const describe = ({ id, name, isSynced, createdAt, lastUsedAt }: PasskeyRow): PasskeyDescription => ({
+  id,
+  name,
+  isSynced,
+  createdAt,
+  lastUsedAt,
+});

@@ -1,0 +1,198 @@
+import type {
+  AuthenticationResponseJSON,
+  PublicKeyCredentialCreationOptionsJSON,
+  PublicKeyCredentialRequestOptionsJSON,
+  RegistrationResponseJSON,
+} from "@simplewebauthn/server";
+import { problem } from "../../../db/problems/problem.ts";
+import type { Account, Clock } from "../../../identity/account.ts";
+import type { AuthFunctions } from "../functions.ts";
+import type { CurrentSignIn } from "../session-repository.ts";
+import { PasskeyChallenges, SIGN_IN } from "./challenges.ts";
+import { clientDataOf, type PasskeyCredential, type PasskeySignature } from "./credentials.ts";
+import { RelyingParty, type RelyingPartySettings } from "./relying-party.ts";
+import { type NewPasskey, PasskeyRepository, type PasskeyRow } from "./repository.ts";
+
+/** A signature that is valid, and the id of its challenge, which the database then spends. */
+export type Signed = {
+  /** Of the passkey. */
+  readonly id: string;
+  readonly userId: string;
+  readonly counter: number;
+  readonly isSynced: boolean;
+  readonly challenge: string;
+};
+
+export const createPasskeys = ({ settings, url, functions, secret, clock }: CreateOptions): Passkeys =>
+  new Passkeys({
+    relyingParty: new RelyingParty(url, settings),
+    challenges: new PasskeyChallenges(secret, clock),
+    repository: new PasskeyRepository(functions),
+  });
+
+type CreateOptions = {
+  readonly settings: RelyingPartySettings;
+  /** The public URL of the service. */
+  readonly url: string;
+  readonly functions: AuthFunctions;
+  readonly secret: string;
+  readonly clock: Clock;
+};
+
+type PasskeysOptions = {
+  readonly relyingParty: RelyingParty;
+  readonly challenges: PasskeyChallenges;
+  readonly repository: PasskeyRepository;
+};
+
+/** Milliseconds for which a browser waits for the user. */
+const TIMEOUT = 5 * 60_000;
+
+/** EdDSA, ES256 and RS256, one of which every authenticator has. */
+const ALGORITHMS = [-8, -7, -257];
+
+/**
+ * What browsers need to create and use passkeys, and the verification of what they return. An authenticator must verify its user, by
+ * a fingerprint, a face or a PIN, so a passkey is two factors: the device and that.
+ */
+export class Passkeys {
+  readonly #options: PasskeysOptions;
+
+  constructor(options: PasskeysOptions) {
+    this.#options = options;
+  }
+
+  get repository(): PasskeyRepository {
+    return this.#options.repository;
+  }
+
+  /** Applies changed origins. */
+  follow(settings: RelyingPartySettings): void {
+    this.#options.relyingParty.follow(settings);
+  }
+
+  /** For `navigator.credentials.create`. Rejects with Problem if browsers allow no passkeys here. */
+  async creationOptions(account: Account, { session }: CurrentSignIn): Promise<PublicKeyCredentialCreationOptionsJSON> {
+    const { relyingParty, challenges, repository } = this.#options;
+    const { domain, name } = relyingParty;
+    const { handle, passkeys } = await repository.ofUser(account.id);
+    const { generateRegistrationOptions } = await webauthn();
+    return generateRegistrationOptions({
+      rpID: domain,
+      rpName: name,
+      userID: Uint8Array.from(handleBytes(handle)),
+      userName: account.username || account.name,
+      userDisplayName: account.name,
+      challenge: Uint8Array.from(challenges.issue(purposeOf(account.id, session))),
+      timeout: TIMEOUT,
+      attestationType: "none",
+      supportedAlgorithmIDs: ALGORITHMS,
+      excludeCredentials: passkeys.map(describe),
+      authenticatorSelection: { residentKey: "required", userVerification: "required" },
+    });
+  }
+
+  /** For `navigator.credentials.get`. The browser offers `passkeys`, or, if there are none, all that it has for this service. */
+  async requestOptions(passkeys: readonly PasskeyRow[] = []): Promise<PublicKeyCredentialRequestOptionsJSON> {
+    const { relyingParty, challenges } = this.#options;
+    const { domain } = relyingParty;
+    const { generateAuthenticationOptions } = await webauthn();
+    return generateAuthenticationOptions({
+      rpID: domain,
+      challenge: Uint8Array.from(challenges.issue(SIGN_IN)),
+      timeout: TIMEOUT,
+      userVerification: "required",
+      allowCredentials: passkeys.map(describe),
+    });
+  }
+
+  /** Rejects with Problem for a credential that is not valid, with the reason. */
+  async verifyNew(credential: PasskeyCredential, { id, session }: CurrentSignIn, name: string): Promise<NewPasskey> {
+    const { relyingParty, challenges } = this.#options;
+    const { domain, origins } = relyingParty;
+    const clientData = this.#clientDataOf(credential);
+    const challenge = clientData && challenges.idOf(clientData.challenge, purposeOf(id, session));
+    if (!challenge) throw problem("passkey not valid", { why: "its challenge is unknown or has expired: start again" });
+    const { verifyRegistrationResponse } = await webauthn();
+    const verified = await verifyRegistrationResponse({
+      response: { ...credential, clientExtensionResults: {} } as RegistrationResponseJSON,
+      supportedAlgorithmIDs: ALGORITHMS,
+      expectedChallenge: clientData.challenge,
+      expectedOrigin: [...origins],
+      expectedRPID: domain,
+    }).catch((error: Error) => {
+      throw problem("passkey not valid", { why: error.message });
+    });
+    if (!verified.verified) throw problem("passkey not valid", { why: "its attestation is wrong" });
+    const { credential: key, credentialDeviceType } = verified.registrationInfo;
+    return {
+      name,
+      credentialId: Buffer.from(key.id, "base64url"),
+      publicKey: Buffer.from(key.publicKey),
+      counter: key.counter,
+      transports: credential.response.transports,
+      isSynced: credentialDeviceType === "multiDevice",
+      challenge,
+    };
+  }
+
+  /** Returns null for a signature that is not valid. Rejects with Problem for a page that may not use passkeys. */
+  async verify(signature: PasskeySignature): Promise<Signed | null> {
+    const { relyingParty, challenges, repository } = this.#options;
+    const { domain, origins } = relyingParty;
+    const clientData = this.#clientDataOf(signature);
+    const challenge = clientData && challenges.idOf(clientData.challenge, SIGN_IN);
+    if (!challenge) return null;
+    const known = await repository.find(Buffer.from(signature.id, "base64url"));
+    if (known === null || !isOf(signature, known.handle)) return null;
+    const { verifyAuthenticationResponse } = await webauthn();
+    // The counter is compared by the database, together with the update.
+    const credential = {
+      id: signature.id,
+      publicKey: Uint8Array.from(Buffer.from(known.publicKey, "hex")),
+      counter: 0,
+    };
+    const verified = await verifyAuthenticationResponse({
+      response: { ...signature, clientExtensionResults: {} } as AuthenticationResponseJSON,
+      expectedChallenge: clientData.challenge,
+      expectedOrigin: [...origins],
+      expectedRPID: domain,
+      credential,
+    }).catch(() => null);
+    if (!verified?.verified) return null;
+    const { newCounter: counter, credentialDeviceType } = verified.authenticationInfo;
+    return {
+      id: known.id,
+      userId: known.userId,
+      counter,
+      isSynced: credentialDeviceType === "multiDevice",
+      challenge,
+    };
+  }
+
+  /** Null if it is malformed, or the page is in a frame of another site. Throws Problem for a page that may not use passkeys. */
+  #clientDataOf({ response }: PasskeyCredential | PasskeySignature) {
+    const clientData = clientDataOf(response);
+    if (clientData === null || clientData.crossOrigin) return null;
+    this.#options.relyingParty.requireOrigin(clientData.origin);
+    return clientData;
+  }
+}
+
+/** Loaded only here: it takes 27 MB. */
+const webauthn = () => import("@simplewebauthn/server");
+
+/** A registration belongs to a session. */
+const purposeOf = (userId: string, session: string | null) => ["registration", userId, session ?? ""].join("\0");
+
+/** The bytes of a UUID. */
+const handleBytes = (handle: string) => Buffer.from(handle.replaceAll("-", ""), "hex");
+
+/** Security keys that know only one user leave the user out. */
+const isOf = ({ response: { userHandle } }: PasskeySignature, handle: string) =>
+  userHandle == null || Buffer.from(userHandle, "base64url").equals(handleBytes(handle));
+
+const describe = ({ credentialId, transports }: PasskeyRow) => ({
+  id: Buffer.from(credentialId, "hex").toString("base64url"),
+  transports: [...transports],
+});

@@ -1,0 +1,116 @@
+import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Browser, CDPSession, Page } from "playwright-core";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const installed = hasBrowser("passkeys");
+
+const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
+const [, EXAMPLE] = /^```js browser\n([\s\S]*?)^```$/m.exec(readFileSync("docs/passkeys.md", "utf8"))!;
+const LIBRARY = readFileSync("node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js", "utf8");
+
+let service: TestService;
+let browser: Browser;
+let page: Page;
+let devices: CDPSession;
+/** A page of another origin that CORS_ORIGINS names: the same domain, another port. */
+let neighbour: string;
+
+beforeAll(async () => {
+  if (!installed) return;
+  const other = createServer((_request, response) =>
+    response.setHeader("content-type", "text/html").end("<!doctype html>"),
+  );
+  await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+  neighbour = `http://localhost:${(other.address() as AddressInfo).port}`;
+  [service, browser] = await Promise.all([startTestService({ CORS_ORIGINS: neighbour }), launchBrowser()]);
+  return async () => {
+    await browser.close();
+    other.close();
+    await service.stop();
+  };
+});
+
+/** A new browser with a phone or a laptop that verifies its user, or with another authenticator. */
+async function open(options: object = {}): Promise<void> {
+  await page?.context().close();
+  page = await (await browser.newContext()).newPage();
+  await page.goto(`${service.url.replace("127.0.0.1", "localhost")}/live`);
+  devices = await page.context().newCDPSession(page);
+  await devices.send("WebAuthn.enable");
+  const built = { hasResidentKey: true, hasUserVerification: true, isUserVerified: true };
+  await devices.send("WebAuthn.addVirtualAuthenticator", {
+    options: { protocol: "ctap2", transport: "internal", automaticPresenceSimulation: true, ...built, ...options },
+  });
+}
+
+/** What the script of a page returns. It has the functions of docs/passkeys.md. */
+const run = (script: string): Promise<any> => page.evaluate(`(async () => { ${EXAMPLE}\n${script} })()`);
+const signIn = () => run(`return send("POST", "/api/auth/login", ${JSON.stringify(LOGIN)})`);
+const signOut = () => run(`return (await fetch("/api/auth/logout", { method: "POST" })).status`);
+const whoAmI = () => run(`return (await (await fetch("/api/auth/me")).json()).username`);
+
+describe.skipIf(!installed)("in Chromium with a virtual authenticator", () => {
+  beforeEach(async () => {
+    const { owner } = service.database;
+    await owner.query("delete from auth_private.passkeys");
+    await owner.query("delete from auth_private.backup_codes");
+    await open();
+    await signIn();
+  }, 60_000);
+
+  test("the example of docs/passkeys.md adds a passkey, signs in with it, and uses it as a second factor", async () => {
+    const backupCodes = await run(`return addPasskey("My laptop")`);
+    expect(backupCodes).toHaveLength(10);
+    expect(await whoAmI()).toBe("ada");
+    expect(await signOut()).toBe(200);
+    expect(await run("return signInWithPasskey()")).toMatchObject({ username: "ada" });
+    expect(await whoAmI()).toBe("ada");
+    await signOut();
+    expect(await run(`return signInWithPassword("ada", "${LOGIN.password}")`)).toMatchObject({ username: "ada" });
+    expect(
+      (await service.database.owner.query("select aal from auth_private.sessions where cookie_hash is not null")).rows,
+    ).toEqual([{ aal: 2 }]);
+    expect(await run(`return addPasskey("Again").catch((error) => error.name)`)).toBe("InvalidStateError");
+  });
+
+  test("@simplewebauthn/browser adds a passkey and signs in with it", async () => {
+    await page.evaluate(LIBRARY);
+    const { id } = await run(`
+      const { csrfToken } = await (await fetch("/csrf-token")).json();
+      const headers = { "X-CSRF-Token": csrfToken };
+      const optionsJSON = await send("POST", "/auth/passkeys/options", {}, headers);
+      const credential = await SimpleWebAuthnBrowser.startRegistration({ optionsJSON });
+      return send("POST", "/auth/passkeys", { credential }, headers);`);
+    expect(id).toEqual(expect.any(String));
+    await signOut();
+    const signedIn = await run(`
+      const optionsJSON = await send("POST", "/auth/passkeys/challenge", {});
+      const passkey = await SimpleWebAuthnBrowser.startAuthentication({ optionsJSON });
+      return send("POST", "/auth/login", { passkey });`);
+    expect(signedIn).toMatchObject({ accessToken: expect.any(String), user: { username: "ada" } });
+  });
+
+  test("an authenticator that has not verified its user adds no passkey", async () => {
+    await open({ isUserVerified: false });
+    await signIn();
+    expect(await run(`return addPasskey("x").catch((error) => error.name)`)).toBe("NotAllowedError");
+    expect((await service.database.owner.query("select from auth_private.passkeys")).rows).toEqual([]);
+  });
+
+  test("a page of another origin in CORS_ORIGINS signs in with a passkey for tokens", async () => {
+    await run(`return addPasskey("My laptop")`);
+    const { origin } = new URL(page.url());
+    await page.goto(neighbour);
+    const signedIn = await page.evaluate(`(async () => {
+      const json = { "Content-Type": "application/json" };
+      const post = async (path, body) => (await fetch("${origin}" + path, { method: "POST", headers: json, body: JSON.stringify(body) })).json();
+      const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(await post("/auth/passkeys/challenge", {}));
+      return post("/auth/login", { passkey: await navigator.credentials.get({ publicKey }) });
+    })()`);
+    expect(signedIn).toMatchObject({ accessToken: expect.any(String), user: { username: "ada" } });
+  });
+});
