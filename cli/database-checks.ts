@@ -3,13 +3,23 @@ import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
 import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
-import { findChanges } from "../db/changes/mode.ts";
-import { type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
+import { findChanges, prepareChanges, warningOf } from "../db/changes/mode.ts";
+import { noChangesOf, planReplicaIdentities, type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
 import { withClient, withoutJit } from "../db/cluster/client.ts";
-import { refuseOldServer, refuseUnservable } from "../db/cluster/open.ts";
+import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
+import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/open.ts";
+import { loginName } from "../db/cluster/provision.ts";
 import { whyNoServiceKey } from "../db/cluster/service-key.ts";
+import { whyNotAnnounced } from "../db/follow/notifications.ts";
+import { ignoredInDatabase } from "../db/transaction/live-settings.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
+import { IGNORED, IGNORED_IN_DATABASE } from "../http/pipeline/log.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
+import { lookalikesIn } from "../rest-gateway/auth/login-names.ts";
+import { factorKeys } from "../rest-gateway/auth/second-factor.ts";
+import { unreadableIn } from "../rest-gateway/auth/secret-box.ts";
+import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import { readAdvice } from "./advise.ts";
 
 /** Seconds by which the clocks may differ. Tokens are accepted with a tolerance of 30 seconds, in which the network has a part. */
@@ -39,11 +49,14 @@ export async function checkDatabase(url: string, configured: Configured): Promis
     await collect("version", checkVersion(client));
     await collect("roles", checkRoles(client, config));
     await collect("grants", checkGrants(directUrl, config));
+    await collect("migrations", checkMigrations(client, configured));
     await collect("changes", checkChanges(client, directUrl, config));
+    await collect("schema changes", checkAnnouncements(client));
     await collect("pooler", checkPooler(client, directUrl, config));
     await collect("clock", checkClock(client));
     await collect("extensions", checkExtensions(client, config));
-    await collect("settings", checkSettings(client, config));
+    await collect("settings", checkSettings(client, url, configured));
+    if (config.hasAuth) await collect("accounts", checkAccounts(client, config));
     await collect("advice", checkAdvice(client, configured));
   });
   return found;
@@ -100,17 +113,59 @@ async function* checkGrants(directUrl: string, config: Config): Checks {
   else yield warning(`callers may read no table: grant select on … to ${config.dbAnonRole || "their roles"}`);
 }
 
-/** With MIGRATE=on, the start of the service gives the right to read changes, and creates the publication. */
-async function* checkChanges(client: pg.Client, directUrl: string, config: Config): Checks {
-  const { changesPublication: publication, dbSchemas: schemas, changesUrl } = config;
-  if (!config.hasFeed) {
-    const { mode, reason } = await findChanges(directUrl, { publication, schemas, changesUrl });
-    yield mode === "logical" ? ok(`publication ${publication}`) : warning(reason);
+/** With MIGRATE=check, a start does not do what is pending, and ends. */
+async function* checkMigrations(client: pg.Client, { config, application }: Configured): Checks {
+  if (!config.isManaged) {
+    yield ok("MIGRATE=off: none are run");
     return;
   }
-  const { rows } = await client.query("select current_setting('wal_level') as level");
-  if (rows[0].level === "logical") yield ok("wal_level is logical");
-  else yield warning(`wal_level is ${rows[0].level}: alter system set wal_level = logical, and restart the server`);
+  const folder = config.migrate === "modules" ? null : application.migrationsFolder;
+  const state = await readMigrationState(client, { folder, modules: config.modules, userId: config.authUserId });
+  const pending = pendingIn(state);
+  const warnings = [...warningsIn(state), ...(folder !== null && (await hasCurrent(folder)) ? [UNCOMMITTED] : [])];
+  if (pending.length === 0) yield ok("the database has all of this version");
+  for (const step of pending) yield config.migrate === "check" ? error(step) : { level: "note", text: step };
+  yield* warnings.map(warning);
+}
+
+/** A start of the service tries to give the right to read changes, and publishes the tables that callers may read. */
+async function* checkChanges(client: pg.Client, directUrl: string, config: Config): Checks {
+  const { changesPublication: publication, dbSchemas: schemas, changesUrl, hasFeed } = config;
+  const { logins } = await setupOf(client, config);
+  const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
+  const ofService = { requests: logins[0]!, changes: loginName(here[0]!.name, "changes") };
+  const changes = hasFeed
+    ? await prepareChanges(
+        client,
+        Object.assign(new URL(directUrl), { username: encodeURIComponent(ofService.changes) }).href,
+        false,
+      )
+    : await findChanges(directUrl, {
+        ...{ publication, schemas },
+        ...(config.isManaged ? { changesUrl: "", logins: ofService } : { changesUrl }),
+      });
+  const found = warningOf(changes);
+  yield found === null ? ok(`publication ${changes.publication}`) : warning(found);
+  if (!hasFeed) return;
+  const { rows } = await client.query<TableState>(tablesQuery, [schemas, logins, changes.publication]);
+  for (const table of rows.filter(({ isReadable }) => isReadable)) {
+    const plan = planReplicaIdentities(table);
+    if (typeof plan === "string") yield warning(noChangesOf(table, plan));
+  }
+}
+
+async function* checkAnnouncements(client: pg.Client): Checks {
+  const found = await whyNotAnnounced(client);
+  if (found === null) yield ok("they are announced");
+  else yield warning(`${found.fault}: ${found.fix}`);
+}
+
+async function* checkAccounts(client: pg.Client, config: Config): Checks {
+  const { mfaKey, mfaPreviousKey } = config;
+  const unreadable = mfaKey && mfaPreviousKey ? await unreadableIn(client, factorKeys(config, mfaKey).box) : null;
+  const found = [await lookalikesIn(client), unreadable].filter((text) => text !== null);
+  if (found.length === 0) yield ok("they can sign in");
+  yield* found.map(warning);
 }
 
 async function* checkPooler(client: pg.Client, directUrl: string, config: Config): Checks {
@@ -145,12 +200,20 @@ async function* checkExtensions(client: pg.Client, { migrate }: Config): Checks 
   else yield ok("pg_trgm is available");
 }
 
-async function* checkSettings(client: pg.Client, { dbPool }: Config): Checks {
+async function* checkSettings(client: pg.Client, url: string, { config, application }: Configured): Checks {
   const { rows } = await client.query(
     `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max`,
   );
-  if (dbPool <= rows[0].max) yield ok("they are valid");
-  else yield error(`DB_POOL is ${dbPool}, and the server accepts ${rows[0].max} connections: set DB_POOL lower`);
+  const inDatabase = await ignoredInDatabase(config, url);
+  const warnings = [
+    ...(config.ignored.length > 0 ? [`${IGNORED}: ${config.ignored.join(", ")}`] : []),
+    ...(inDatabase.length > 0 ? [`${IGNORED_IN_DATABASE}: ${inDatabase.join(", ")}`] : []),
+    ...(application.tasks.length > 0 && !config.hasTasks ? [TASKS_NOT_RUN] : []),
+  ];
+  if (config.dbPool > rows[0].max)
+    yield error(`DB_POOL is ${config.dbPool}, and the server accepts ${rows[0].max} connections: set DB_POOL lower`);
+  else if (warnings.length === 0) yield ok("they are valid");
+  yield* warnings.map(warning);
 }
 
 async function* checkAdvice(client: pg.Client, configured: Configured): Checks {

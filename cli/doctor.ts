@@ -18,8 +18,9 @@ Finds mistakes in the database and the connection to it, or in the settings of i
   ${COMMAND} doctor federated <name>   check one provider
   ${COMMAND} doctor --help             show this help
 
-For the database it prints one line per finding, with the fix: connection, version, roles, grants, publication of changes,
-pooler, clock, extensions, settings, and the errors and warnings of ${COMMAND} advise. It changes nothing.
+For the database it prints one line per finding, with the fix: connection, version, roles, grants, migrations, how changes of rows
+and of the schema are noticed, pooler, clock, extensions, settings, accounts, and the errors and warnings of ${COMMAND} advise. What
+the log of a start warns about is among them. It changes nothing.
 
 For each provider it prints what to register there, reads the metadata and keys, checks that the provider knows the
 client, and opens the URL at which a sign-in begins. It signs no user in, and prints no secret.

@@ -31,6 +31,7 @@ import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/
 import { createRest } from "../rest-gateway/index.ts";
 import { tableErrors } from "../rest-gateway/table/send.ts";
 import { createTasks } from "../rest-gateway/tasks/index.ts";
+import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 
@@ -216,8 +217,7 @@ function createContext(
     ...shared,
   };
   const tasks = tasksUrl === null ? null : createTasks({ ...forTasks, url: tasksUrl });
-  if (tasks === null && application.tasks.length > 0)
-    log.warn("the tasks of the application are not run: they require MIGRATE=on");
+  if (tasks === null && application.tasks.length > 0) log.warn(TASKS_NOT_RUN);
   if (!opened.hasServiceKey) callers.refuseServiceKey();
   callers.registerMetrics(metrics);
   tasks?.registerMetrics(metrics);

@@ -38,7 +38,7 @@ export const PUBLICATION = "content_changes";
  * that, otherwise through the outbox. With `mayGrant`, `owner` may give the login of `url` the right to replicate.
  */
 export async function prepareChanges(owner: pg.Client, url: string, mayGrant = true): Promise<ChangesConfig> {
-  const login = new URL(url).username;
+  const login = decodeURIComponent(new URL(url).username);
   const refusals = await refusalsOfLogical(owner, login);
   if (mayGrant && refusals.length === 1 && refusals[0]!.needs === "right") {
     const granted = await owner.query(`alter role ${quoteIdentifier(login)} replication`).catch(() => null);
@@ -60,6 +60,8 @@ export type FindOptions = {
   readonly schemas: readonly string[];
   /** The connection string of the login for changes; "" if there is none. */
   readonly changesUrl: string;
+  /** The logins of a service, if the owner asks about them: of requests, and the one that reads changes. */
+  readonly logins?: { readonly requests: string; readonly changes: string };
 };
 
 /**
@@ -70,10 +72,10 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
   const found = await withClient(url, async (client) => {
     await withoutJit(client);
     const { rows } = await client.query<{ user: string; database: string; oid: number; isPublished: boolean }>(
-      `select current_user as user, datname as database, oid,
+      `select coalesce($2, current_user) as user, datname as database, oid,
          exists (select from pg_publication where pubname = $1) as "isPublished"
        from pg_database where datname = current_database()`,
-      [options.publication],
+      [options.publication, options.logins?.requests],
     );
     const { user, database, oid, isPublished } = rows[0]!;
     const reading = options.changesUrl
@@ -101,17 +103,17 @@ type Reading = { readonly reasons: readonly string[]; readonly isOwned: boolean 
 async function inspect(
   client: pg.Client,
   database: string,
-  { publication, changesUrl }: FindOptions,
+  { publication, changesUrl, logins }: FindOptions,
 ): Promise<Reading> {
   const { rows } = await client.query(
-    `select current_user as user, current_database() as database,
+    `select coalesce($2, current_user) as user, current_database() as database,
        (select pg_has_role(pubowner, 'usage') from pg_publication where pubname = $1) as is_owned`,
-    [publication],
+    [publication, logins?.changes],
   );
   const { user, database: own, is_owned: isOwned } = rows[0]!;
   if (own !== database)
     return { reasons: [`CHANGES_URL names the database ${own} instead of ${database}`], isOwned: false };
-  const hasOwnLogin = changesUrl !== "";
+  const hasOwnLogin = changesUrl !== "" || logins !== undefined;
   const reasons = (await refusalsOfLogical(client, user)).map(({ needs, text }) =>
     needs === "right" && !hasOwnLogin ? adviceForLogin(user, database) : text,
   );
@@ -205,15 +207,21 @@ export function changesPool(
   return pool;
 }
 
+/** What the log of a start says about how changes are read; null if it is by logical decoding. */
+export function warningOf({ mode, reason }: Pick<ChangesConfig, "mode" | "reason">): string | null {
+  if (mode === "logical") return null;
+  return mode === "outbox" ? `changes are read from an outbox table, because ${reason}` : reason;
+}
+
 type Opened = { readonly changes: ChangesConfig; readonly logins: Pick<Logins, "data" | "admin" | "service"> };
 
 /** The feed of the changes of a database that has been opened. */
 export function createFeed({ changes, logins }: Opened, options: FeedOptions): ChangeFeed {
   const { changesMaxBytes: maxBytes, log, onConnectionError } = options;
   const { mode, reason, findAgain } = changes;
-  if (mode === "outbox") log.warn(`changes are read from an outbox table, because ${reason}`);
+  const warning = warningOf(changes);
+  if (warning !== null) log.warn(warning);
   if (mode !== "none") return new ChangeFeed({ ...openSource({ changes, logins }, options), maxBytes });
-  log.warn(reason);
   const find = async () => {
     const found = await findAgain!();
     if (found.mode === "none") throw new ChangesMissing(found.reason);

@@ -298,3 +298,7 @@ export async function serverVersion(client: Pick<ClientBase, "query">): Promise<
   const { rows } = await client.query("select current_setting('server_version_num')::integer as version");
   return rows[0].version;
 }
+
+/** What the log says of a table that is not published. */
+export const noChangesOf = ({ name }: Pick<TableState, "name">, reason: string): string =>
+  `subscribers receive no changes of ${name}: ${reason}`;

@@ -4,6 +4,7 @@ import { Debounced } from "../follow/debounced.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
 import {
   failureOf,
+  noChangesOf,
   type PublicationState,
   planReplicaIdentities,
   publicationQuery,
@@ -202,8 +203,7 @@ export class Publication {
     for (const table of tables) {
       const key = keyOf(table);
       const reason = reasons.get(key) ?? null;
-      if (reason !== null && this.#reasons.get(key) !== reason)
-        onWarning(`subscribers receive no changes of ${table.name}: ${reason}`);
+      if (reason !== null && this.#reasons.get(key) !== reason) onWarning(noChangesOf(table, reason));
       const failure = manager === "dba" && table.isPublished && writes.length > 0 ? failureOf(table, state) : null;
       if (failure !== null) failing.set(key, failure);
       if (failure !== null && this.#failing.get(key) !== failure) onWarning(failure);

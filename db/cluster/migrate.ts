@@ -37,7 +37,7 @@ export async function migrate(
       });
     }
     const missing = applied.filter((name) => !committed.includes(name));
-    if (missing.length > 0) log("warning", `${NEWER_MIGRATIONS} ${missing.join(", ")}`);
+    if (missing.length > 0) log("warning", newerMigrations(missing));
   });
 }
 
@@ -73,7 +73,7 @@ async function migrateModules(
   await refuseOldDatabase(client);
   const { isNew, newerVersion } = await updateModules(client, choice);
   if (choice.modules.includes("tasks")) await migrateQueue(databaseUrl, log);
-  if (newerVersion !== null) log("warning", `${NEWER_MODULES} ${newerVersion}`);
+  if (newerVersion !== null) log("warning", newerModules(newerVersion));
   return isNew;
 }
 
@@ -124,7 +124,7 @@ async function waitForTurn(client: pg.Client, log: MigrationLog): Promise<void> 
 const POLL_MILLISECONDS = 200;
 
 /** A newer version has migrated the database. This one serves it: a version only adds to what the previous one uses. */
-const NEWER_MIGRATIONS =
-  "a newer version of the application has migrated this database. This version serves it without the features of these migrations:";
-const NEWER_MODULES =
-  "a newer version of the service has migrated this database. This version serves it as it is; the newer one is";
+export const newerMigrations = (names: readonly string[]): string =>
+  `a newer version of the application has migrated this database. This version serves it without the features of these migrations: ${names.join(", ")}`;
+export const newerModules = (version: string): string =>
+  `a newer version of the service has migrated this database. This version serves it as it is; the newer one is ${version}`;

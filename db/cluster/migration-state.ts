@@ -1,7 +1,7 @@
 import type pg from "pg";
-import { appliedTo, type Installation, refuseOldDatabase } from "./migrate.ts";
+import { appliedTo, type Installation, newerMigrations, newerModules, refuseOldDatabase } from "./migrate.ts";
 import { committedIn } from "./migrations-folder.ts";
-import { type ModuleState, readModules, refuseUnfit } from "./modules.ts";
+import { compareVersions, type ModuleState, readModules, refuseUnfit, VERSION } from "./modules.ts";
 import { pendingInQueue } from "./queue.ts";
 
 /** What a database has of the modules and of the migrations of the application. */
@@ -43,5 +43,18 @@ export function pendingIn({ modules, queue, migrations }: MigrationState): reado
     ...modules.flatMap(({ name, pending }) => (pending === "" ? [] : [`the module ${name}: a start ${pending}`])),
     ...(queue.length > 0 && !isNewTasks ? [`the queue of tasks: a start runs ${queue.join(", ")}`] : []),
     ...missing.map((name) => `the migration ${name} of the application`),
+  ];
+}
+
+/** What a start warns about, as its log has it. */
+export function warningsIn({ modules, migrations }: MigrationState): readonly string[] {
+  const newer = migrations.filter(({ isNewer }) => isNewer).map(({ name }) => name);
+  const newest = modules
+    .flatMap(({ version }) => version ?? [])
+    .sort(compareVersions)
+    .at(-1);
+  return [
+    ...(newest !== undefined && compareVersions(newest, VERSION) > 0 ? [newerModules(newest)] : []),
+    ...(newer.length > 0 ? [newerMigrations(newer)] : []),
   ];
 }

@@ -72,7 +72,7 @@ export type OpenedDatabase = {
 const DATABASE = "content";
 /** The oldest supported version of PostgreSQL. */
 const OLDEST = 15;
-const UNCOMMITTED = `db/migrations/current.sql is not committed, and a start does not run it: ${COMMAND} migrate apply does, ${COMMAND} migrate commit commits it`;
+export const UNCOMMITTED = `db/migrations/current.sql is not committed, and a start does not run it: ${COMMAND} migrate apply does, ${COMMAND} migrate commit commits it`;
 
 /** Starts the embedded server if no other is configured, then migrates, provisions and seeds the database. */
 export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase> {

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import type { Pool, PoolClient } from "pg";
+import type { ClientBase, Pool, PoolClient } from "pg";
 import type { Logger } from "pino";
 
 /**
@@ -184,6 +184,14 @@ const NOT_ANNOUNCED =
 const TRIGGER = `create function public.announce_ddl() returns event_trigger language plpgsql as $$ begin notify pgrst, 'reload schema'; end $$;
 create event trigger announce_ddl on ddl_command_end execute function public.announce_ddl();`;
 
+/** Why the service does not notice DDL, and what a superuser can run; null if it does. */
+export async function whyNotAnnounced(
+  pool: Pick<Pool | ClientBase, "query">,
+): Promise<{ readonly fault: string; readonly fix: string } | null> {
+  const { rows } = await pool.query<{ isAnnounced: boolean }>(IS_ANNOUNCED);
+  return rows[0]!.isAnnounced ? null : { fault: NOT_ANNOUNCED, fix: TRIGGER };
+}
+
 /** Says when the service cannot notice DDL, and what a DBA can do about it. */
 export class SchemaAnnouncement {
   /** For `/health`; null if changes are announced. */
@@ -198,9 +206,8 @@ export class SchemaAnnouncement {
 
   /** Checks it again, at start and after a reload of the schema. */
   async check(): Promise<void> {
-    const { rows } = await this.#pool.query<{ isAnnounced: boolean }>(IS_ANNOUNCED);
-    const fault = rows[0]!.isAnnounced ? null : NOT_ANNOUNCED;
-    if (fault !== null && this.fault === null) this.#log.warn({ fix: TRIGGER }, fault);
+    const { fault, fix } = (await whyNotAnnounced(this.#pool)) ?? { fault: null, fix: null };
+    if (fault !== null && this.fault === null) this.#log.warn({ fix }, fault);
     this.fault = fault;
   }
 }

@@ -242,3 +242,8 @@ function millisecondsOf(setting: string): number {
   const [, amount, unit] = /^\s*(.*?)\s*([a-z]*)\s*$/.exec(setting)!;
   return Math.round(Number(amount) * UNITS[unit!]!);
 }
+
+/** The settings in the database that have no effect. */
+export async function ignoredInDatabase(config: Config, url: string): Promise<readonly string[]> {
+  return config.dbConfig ? withDatabaseSettings(config, await readSettings(url, config)).ignored : [];
+}

@@ -68,8 +68,12 @@ function describeError(error: unknown): unknown {
 export const migrationLog = (log: Logger) => (level: string, message: string) =>
   log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
 
+/** Settings of PostgREST, of the environment and of the database. */
+export const IGNORED = "these settings of PostgREST have no effect";
+export const IGNORED_IN_DATABASE = "these settings in the database have no effect";
+
 /** The log of settings in the database. */
 export const settingsLog = (log: Logger): LiveSettingsOptions["log"] => ({
-  onIgnored: (settings) => log.warn({ settings }, "these settings in the database have no effect"),
+  onIgnored: (settings) => log.warn({ settings }, IGNORED_IN_DATABASE),
   onFailed: (err) => log.error({ err }, "the settings in the database cannot be used: the previous ones stay in use"),
 });

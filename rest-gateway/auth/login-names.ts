@@ -94,6 +94,14 @@ export const isOfOneScript = (text: string): boolean => READABLE.test(text);
 
 type Row = { readonly id: string; readonly login: string };
 
+const LOOKALIKES = "accounts have a username or e-mail that looks like another's";
+
+/** What the log of a start says of accounts that look like others, and how many there are; null if there are none. */
+export async function lookalikesIn(client: pg.Client): Promise<string | null> {
+  const { rowCount } = await client.query(WITHOUT_SKELETON);
+  return rowCount === 0 ? null : `${LOOKALIKES}: ${rowCount}`;
+}
+
 // An ASCII e-mail needs none.
 const WITHOUT_SKELETON = `
   select user_id::text as id, username as login from auth_private.accounts
@@ -123,9 +131,5 @@ export async function fillSkeletons(client: pg.Client, log: Logger): Promise<voi
     const refused = await client.query<Pick<Row, "id">>(STORE, [batch.map(({ id }) => id), logins, skeletons]);
     users.push(...refused.rows.map(({ id }) => id));
   }
-  if (users.length > 0)
-    log.warn(
-      { users: users.slice(0, 100), count: users.length },
-      "accounts have a username or e-mail that looks like another's",
-    );
+  if (users.length > 0) log.warn({ users: users.slice(0, 100), count: users.length }, LOOKALIKES);
 }

@@ -63,9 +63,7 @@ type Row = { readonly id: string; readonly secret: Buffer };
 
 /** Encrypts second factors with the current key, so that the previous one can be removed from the settings. */
 export async function resealFactors(client: pg.Client, box: SecretBox, log: Logger): Promise<void> {
-  const { rows } = await client.query<Row>(
-    "select user_id::text as id, secret from auth_private.factors where secret is not null",
-  );
+  const rows = await readFactors(client);
   const read = rows.map(({ id, secret }) => ({ id, secret, sealed: box.reseal(secret, id) }));
   const changed = read.filter(({ secret, sealed }) => sealed !== null && sealed !== secret);
   // A factor that was removed or replaced in the meantime is not touched.
@@ -77,6 +75,17 @@ export async function resealFactors(client: pg.Client, box: SecretBox, log: Logg
   );
   log.info({ factors: rowCount }, "second factors were encrypted with the current key");
   const unreadable = read.filter(({ sealed }) => sealed === null).length;
-  if (unreadable > 0)
-    log.warn({ factors: unreadable }, "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY");
+  if (unreadable > 0) log.warn({ factors: unreadable }, UNREADABLE);
+}
+
+const UNREADABLE = "second factors cannot be decrypted with MFA_KEY or MFA_PREVIOUS_KEY";
+
+const readFactors = async (client: pg.Client): Promise<readonly Row[]> =>
+  (await client.query<Row>("select user_id::text as id, secret from auth_private.factors where secret is not null"))
+    .rows;
+
+/** What the log of a start says of factors that cannot be decrypted, and how many there are; null if there are none. */
+export async function unreadableIn(client: pg.Client, box: SecretBox): Promise<string | null> {
+  const unreadable = (await readFactors(client)).filter(({ id, secret }) => box.open(secret, id) === null).length;
+  return unreadable === 0 ? null : `${UNREADABLE}: ${unreadable}`;
 }

@@ -6,6 +6,9 @@ import { type Db, dbOf } from "../../db/queries.ts";
 import { NO_REQUEST } from "../../db/transaction/identity.ts";
 
 /** Work of an application that no client waits for. SQL adds it with `tasks.run('digest', '{"user": 7}')`. */
+/** What the log of a start says of an application with tasks without the module `tasks`. */
+export const TASKS_NOT_RUN = "the tasks of the application are not run: they need the module tasks";
+
 export type OwnTask<Payload = any> = {
   /** Letters, digits, `-` and `_`. */
   readonly name: string;
