@@ -124,7 +124,6 @@ export function readConfig(
     dbConfig: parsed.dbConfig === "" ? parsed.migrate === "off" : parsed.dbConfig,
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
     mailUrl: parsed.mailUrl || (embedded ? "keep" : ""),
-    usersEmail: parsed.usersEmail || (embedded ? "public" : "private"),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
     isDbMaxRowsSet:
       parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||

@@ -384,9 +384,9 @@ export const SETTINGS = {
     "required: users who sign up, or change their e-mail, sign in after they have confirmed it with the link of an e-mail. It needs MAIL_URL.",
   ),
   USERS_EMAIL: setting(
-    orUnset(oneOf("private", "public")),
-    "",
-    "Who may read the e-mails of users. private: the user and administrators. public: everyone who may read the user. When unset, public with the embedded database, otherwise private.",
+    oneOf("private", "public"),
+    "private",
+    "Who may read the e-mails of users. private: the user and administrators. public: everyone who may read the user; this is the value of the demo.",
   ),
   AUTH_PAGES: setting(
     authPages,

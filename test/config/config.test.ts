@@ -205,7 +205,7 @@ test("without settings the service uses an embedded database with demo data and 
     wsMaxBufferedBytes: 1_048_576,
     corsOrigins: ["*"],
     trustProxy: [],
-    usersEmail: "public",
+    usersEmail: "private",
     logLevel: "info",
     drainTimeout: 10_000,
     drainDelay: 0,

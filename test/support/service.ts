@@ -87,8 +87,6 @@ export async function startTestService(
     // Only few tests are about them.
     ADVISOR: "off",
     TASK_CONCURRENCY: "0",
-    // As the contract shows it; only few tests are about the other value.
-    USERS_EMAIL: "public",
     ...settings,
   };
   const config = readTestConfig(environment, definition);
