@@ -69,35 +69,35 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     arguments: ["login", "email"],
     run: onAccount(async (accounts, { id, username }, [email]) => {
       refuseFault("email", loginEmailFault(email!));
-      await accounts.setEmail(id, email!);
+      await accounts.change(id, { email: email! });
       return `user ${username} has the e-mail ${email}\n`;
     }),
   },
   password: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }, _more, { input }) => {
-      await accounts.setPassword(id, await newPasswordHash(input()));
+      await accounts.change(id, {}, await newPasswordHash(input()));
       return `password of user ${username} changed, all sign-ins ended\n`;
     }),
   },
   disable: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
-      await accounts.disable(id);
+      await accounts.change(id, { isBanned: true });
       return `user ${username} is disabled\n`;
     }),
   },
   enable: {
     arguments: ["login"],
     run: onAccount(async (accounts, { id, username }) => {
-      await accounts.enable(id);
+      await accounts.change(id, { isBanned: false });
       return `user ${username} is enabled\n`;
     }),
   },
   role: {
     arguments: ["login", "role"],
     run: onAccount(async (accounts, { id, username }, [role]) => {
-      await accounts.setRole(id, role!);
+      await accounts.change(id, { role: role! });
       return `user ${username} has the role ${role}\n`;
     }),
   },

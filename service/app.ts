@@ -199,9 +199,10 @@ function createContext(
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
   const forAuth = { settings: config, database: database.auth, tokens, verifier, secret, notifications };
+  const serviceDatabase = database.forRole("service_role");
   const forMail = { url, mailFolder: application.mailFolder, hasTasks: opened.tasksUrl !== null };
   const auth = config.hasAuth
-    ? createAuth({ ...forAuth, ...forMail, addressOf, clock, hashPassword, onLimit, log })
+    ? createAuth({ ...forAuth, ...forMail, serviceDatabase, addressOf, clock, hashPassword, onLimit, log })
     : null;
   const callers =
     auth?.callers ?? new CallerResolver({ tokens: verifier, anonymousRole, store: null, showsCredentials, addressOf });

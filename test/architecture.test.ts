@@ -174,7 +174,7 @@ const containing = (pattern: RegExp) => sources.filter((file) => pattern.test(re
 test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {
   expect(containing(/escapeIdentifier|replace(All)?\((["'`]"["'`]|\/"\/g), *["'`]""["'`]\)/)).toEqual([
     "db/sql.ts",
-    "rest-gateway/table/write/result.ts",
+    "rest-gateway/conventions/csv.ts",
   ]);
 });
 

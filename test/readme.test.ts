@@ -134,6 +134,8 @@ test("the examples of docs/accounts.md run", async () => {
   expect(everything).toContain('"username":"bob","email":"bob@example.com"');
   expect(everything).toContain('"device":"curl"');
   expect(everything).toContain("signed out everywhere else");
+  expect(everything).toMatch(/"name":"Grace".*"role":"admin".*"disabled":true/s);
+  expect(everything).toContain("account_deleted,");
 });
 
 test("the examples of docs/authentication.md run", async () => {

@@ -32,6 +32,7 @@ export const MODULES: readonly Module[] = [
       "act_as",
       "use_hook",
       "use_users",
+      "remove_user",
       "has_recent_sign_in",
       "require_recent_sign_in",
     ],

@@ -118,6 +118,12 @@ export const ACCOUNTS = {
   "expired refresh token": [401, "TOKEN_EXPIRED", "the refresh token has expired: sign in again"],
   /** Does not give the reason, because the token may be stolen. */
   "revoked refresh token": [401, "VERIFICATION_FAILED", "the refresh token has been revoked: sign in again"],
+  "no such account": [404, "RESOURCE_NOT_FOUND", "no user with this id has an account"],
+  "own account": [
+    409,
+    "RESOURCE_CONFLICT",
+    "you cannot disable, demote or delete your own account: ask another administrator",
+  ],
   "no such session": [404, "RESOURCE_NOT_FOUND", "there is no session with this id"],
   "no such key": [404, "RESOURCE_NOT_FOUND", "there is no key with this id"],
   "too many keys": [409, "RESOURCE_CONFLICT", "the user has {max} keys already: delete one first"],

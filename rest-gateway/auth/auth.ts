@@ -13,6 +13,7 @@ import { CsrfTokens } from "../../identity/credentials.ts";
 import { KeyUses } from "../../identity/keys.ts";
 import type { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
+import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
 import { AuthFunctions } from "./functions.ts";
@@ -33,7 +34,6 @@ import { SessionRepository } from "./session-repository.ts";
 import { IDLE_SECONDS, Sessions } from "./sessions.ts";
 import { SignIn } from "./sign-in.ts";
 import { Throttle } from "./throttle.ts";
-import { AdminUsers } from "./v1/admin-repository.ts";
 import { PublicUsers } from "./v1/repository.ts";
 
 export type AuthSettings = FactorSettings &
@@ -72,6 +72,7 @@ export type AuthOptions = {
   readonly settings: AuthSettings;
   /** The pool whose login role may call `auth_api`. */
   readonly database: Transactions;
+  readonly serviceDatabase: Transactions;
   readonly tokens: Tokens;
   /** Finds the callers of tokens, those of trusted issuers too. */
   readonly verifier: Verifier;
@@ -141,6 +142,7 @@ export type Auth = {
 export function createAuth({
   settings,
   database,
+  serviceDatabase,
   tokens,
   verifier,
   secret,
@@ -240,7 +242,7 @@ export function createAuth({
     backupCodes: factorSecrets.backupCodes,
     sessionRows,
     publicUsers: new PublicUsers(functions),
-    adminUsers: new AdminUsers(functions),
+    adminUsers: new AdminUsers(functions, serviceDatabase),
     sessions,
     csrf,
     sameOrigin,

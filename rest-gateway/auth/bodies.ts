@@ -265,21 +265,24 @@ export function parse<Body>(schema: z.ZodType<Body>, body: unknown): Body {
   const result = schema.safeParse(body);
   if (result.success) return result.data;
   const { issues } = result.error;
-  const faults = new Map(issues.flatMap(faultsOf).map((fault) => [fault.field, fault]));
+  const known = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  const faults = new Map(issues.flatMap((issue) => faultsOf(issue, known)).map((fault) => [fault.field, fault]));
   const fields = body as Record<PropertyKey, unknown>;
   const missing = new Set(issues.map(({ path: [name] }) => name).filter((name) => name && fields[name] === undefined));
   const withCode = (fault: Fault): Fault => (missing.has(fault.field) ? { ...fault, code: "MISSING_FIELD" } : fault);
   throw badFields([...faults.values()].map(withCode), missing.size > 0);
 }
 
+const AND = new Intl.ListFormat("en-GB");
+
 /** One fault for each unknown field or failed check: `{ field: "name", message: "name is required" }`. */
-export function faultsOf(issue: z.core.$ZodIssue): readonly Fault[] {
+export function faultsOf(issue: z.core.$ZodIssue, known: readonly string[] = []): readonly Fault[] {
   if (issue.code !== "unrecognized_keys") {
     const name = String(issue.path[0]);
     return [{ field: name, message: `${name} ${issue.message}` }];
   }
   return issue.keys.slice(0, 10).map((key) => {
     const name = key.slice(0, 50);
-    return { field: name, message: `there is no field ${name}: use name, expiresIn, password, code and passkey` };
+    return { field: name, message: `there is no field ${name}: use ${AND.format(known)}` };
   });
 }

@@ -16,10 +16,18 @@ const GATEWAY: Pick<Identity, "caller"> = { caller: anonymous("none") };
 export class AuthFunctions {
   readonly #database: Transactions;
   readonly #clock: Clock;
+  readonly #operator: string | undefined;
 
-  constructor(database: Transactions, clock: Clock) {
+  /** `operator` acts, instead of the user whose account it is. */
+  constructor(database: Transactions, clock: Clock, operator?: string) {
     this.#database = database;
     this.#clock = clock;
+    this.#operator = operator;
+  }
+
+  /** The same functions, whose security events name the operator: `user 3`, `role service_role`. */
+  by(operator: string): AuthFunctions {
+    return new AuthFunctions(this.#database, this.#clock, operator);
   }
 
   async call<T>(call: string, values: Call["values"]): Promise<T> {
@@ -30,7 +38,12 @@ export class AuthFunctions {
   async run(...calls: readonly Call[]): Promise<unknown[]> {
     const statements = calls.map(({ call, values }) => ({ text: `select to_json(auth_api.${call})`, values }));
     const recipient = recipientOfSender();
-    const request = { ...NO_REQUEST, ...tracedRequest(), ...(recipient && { recipient }) };
+    const request = {
+      ...NO_REQUEST,
+      ...tracedRequest(),
+      ...(recipient && { recipient }),
+      ...(this.#operator && { operator: this.#operator }),
+    };
     try {
       const results = await this.#database.run({ ...GATEWAY, request }, statements);
       return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));

@@ -52,6 +52,7 @@ const PATH_NAMES: Readonly<Record<string, string>> = {
   sessionId: "The id of the session.",
   identityId: "The id of the identity.",
   passkeyId: "The id of the passkey.",
+  user: "The id of the user.",
 };
 
 const pathParameter = (name: string): Parameter => ({

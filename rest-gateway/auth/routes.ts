@@ -1,4 +1,5 @@
 import { queryParameter } from "../openapi/schema-parts.ts";
+import { ADMIN_ROUTES } from "./admin/routes.ts";
 import {
   accepted,
   BackupCodesAnswer,
@@ -259,6 +260,7 @@ export const ROUTES: Routes = {
     answer: ok("A set of JSON Web Keys.", JwksAnswer),
     handle: sendPublicKeys,
   }),
+  ...ADMIN_ROUTES,
   ...MAIL_ROUTES,
   ...PASSKEY_ROUTES,
   ...FEDERATED_ROUTES,

@@ -60,43 +60,48 @@ comment on function auth_api.find_public_user(uuid) is
   'For administrators: {id, user} of the user whom /auth/v1 names so; null if there is none.';
 
 create or replace function auth_api.create_user(
-  fields jsonb, email_skeleton text, password_hash text, changes jsonb, address inet)
+  fields jsonb, email_skeleton text, username text, username_skeleton text, password_hash text, changes jsonb,
+  address inet)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare new_id auth.user_id;
 begin
-  perform set_config('request.operator', 'role service_role', true);
+  perform set_config('request.address', coalesce(host(create_user.address), ''), true);
   new_id := auth_private.sign_up(
-    create_user.fields, create_user.email_skeleton, null, null, create_user.password_hash);
+    create_user.fields,
+    create_user.email_skeleton,
+    create_user.username,
+    create_user.username_skeleton,
+    create_user.password_hash);
   perform auth_private.administrate(new_id, changes, null, null);
-  perform auth_api.note_event('registered', new_id, address, null, now());
-  return auth_api.public_user(new_id);
+  perform auth_api.note_event('registered', new_id, address, '{"by": "operator"}', now());
+  return json_build_object('id', new_id::text, 'user', auth_api.public_user(new_id));
 end $$;
 
-comment on function auth_api.create_user(jsonb, text, text, jsonb, inet) is
-  'For the service key: creates a user with an account, with or without a password, and returns the user.';
+comment on function auth_api.create_user(jsonb, text, text, text, text, jsonb, inet) is $$
+For operators, here and below: creates a user with an account, with or without a password, and returns {id, user}. The
+setting request.operator says who acts, unless it is a login of the database.
+$$;
 
 create or replace function auth_api.change_user(
   user_id auth.user_id, changes jsonb, email_skeleton text, password_hash text, address inet)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  perform set_config('request.operator', 'role service_role', true),
-    set_config('request.address', coalesce(host(change_user.address), ''), true);
+  perform set_config('request.address', coalesce(host(change_user.address), ''), true);
   perform auth_private.administrate(
     change_user.user_id, change_user.changes, change_user.email_skeleton, change_user.password_hash);
   return auth_api.public_user(change_user.user_id);
 end $$;
 
 comment on function auth_api.change_user(auth.user_id, jsonb, text, text, inet) is
-  'For the service key: changes an account, as administrate does, and returns the user.';
+  'Changes an account, as administrate does, and returns the user.';
 
 create or replace function auth_api.add_token(
   kind text, user_id auth.user_id, data jsonb, token_hash bytea, code_hash bytea, expires_at timestamptz, address inet)
 returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  perform set_config('request.operator', 'role service_role', true);
   insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, code_hash, expires_at)
   values (
     add_token.token_hash,
@@ -124,7 +129,6 @@ create or replace function auth_api.invite_user(
 returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  perform set_config('request.operator', 'role service_role', true);
   perform auth_private.add_mail(
     'invitation', invite_user.user_id, invite_user.email, invite_user.data, invite_user.now);
   perform auth_api.note_event(
@@ -134,29 +138,215 @@ end $$;
 comment on function auth_api.invite_user(auth.user_id, text, jsonb, inet, timestamptz) is
   'For the service key: adds an e-mail with a link that signs in a user who exists.';
 
-create or replace function auth_api.delete_account(user_id auth.user_id, address inet) returns void
+create or replace function auth_api.delete_account(user_id auth.user_id, address inet) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  perform set_config('request.operator', 'role service_role', true);
+  perform set_config('request.address', coalesce(host(delete_account.address), ''), true);
   delete from auth_private.accounts as a
   where a.user_id = delete_account.user_id;
-  if found then
-    perform auth_api.note_event('account_deleted', delete_account.user_id, address, null, now());
-  end if;
+  return found;
 end $$;
 
-comment on function auth_api.delete_account(auth.user_id, inet) is
-  'For the service key: deletes an account with all that belongs to it. The user of the application stays.';
+comment on function auth_api.delete_account(auth.user_id, inet) is $$
+Deletes an account with all that belongs to it; false if there is none. The user of the application stays.
+$$;
 
-create or replace function auth_api.reset_factor(user_id auth.user_id, id uuid, address inet) returns void
+create or replace function auth_private.note_deleted_account() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  insert into auth_private.security_events (event, user_id, address, detail)
+  values (
+    'account_deleted',
+    old.user_id,
+    nullif(current_setting('request.address', true), '')::inet,
+    jsonb_strip_nulls(jsonb_build_object(
+      'email', auth_private.email_of(old.user_id),
+      'handedOverTo', nullif(current_setting('request.successor', true), ''))));
+  return old;
+end $$;
+
+comment on function auth_private.note_deleted_account() is
+  'Records that an account is deleted, also with the row of its user.';
+
+-- Before: its e-mail is deleted with it.
+create or replace trigger _600_deleted before delete on auth_private.accounts
+  for each row execute function auth_private.note_deleted_account();
+
+create or replace function auth_api.reset_factor(user_id auth.user_id, id uuid, address inet) returns boolean
 language plpgsql volatile security definer set search_path = '' as $$
 begin
-  perform set_config('request.operator', 'role service_role', true),
-    set_config('request.address', coalesce(host(reset_factor.address), ''), true);
-  if auth_private.reset_factor(reset_factor.user_id, reset_factor.id) then
-    perform auth_api.note_event('mfa_disabled', reset_factor.user_id, address, null, now());
-  end if;
+  perform set_config('request.address', coalesce(host(reset_factor.address), ''), true);
+  if not auth_private.reset_factor(reset_factor.user_id, reset_factor.id) then return false; end if;
+  perform auth_api.note_event('mfa_disabled', reset_factor.user_id, address, '{"by": "operator"}', now());
+  return true;
 end $$;
 
-comment on function auth_api.reset_factor(auth.user_id, uuid, inet) is
-  'For the service key: removes a second factor of a user, and ends all sign-ins if it was enabled.';
+comment on function auth_api.reset_factor(auth.user_id, uuid, inet) is $$
+Removes a second factor of a user, or all of them if the id is null, and ends all sign-ins if it was enabled; otherwise
+false.
+$$;
+
+create or replace function auth_api.end_sign_ins(user_id auth.user_id, address inet) returns void
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  perform auth_private.end_other_sign_ins(end_sign_ins.user_id, null, now());
+  perform auth_api.note_event(
+    'logout', end_sign_ins.user_id, address, '{"by": "operator", "scope": "global"}', now());
+end $$;
+
+comment on function auth_api.end_sign_ins(auth.user_id, inet) is
+  'Ends all tokens and sessions of a user. API keys remain valid.';
+
+create or replace function auth_private.email_of(user_id auth.user_id) returns text
+language sql stable set search_path = ''
+return (
+  select e.email
+  from auth_private.login_emails as e
+  where e.user_id = email_of.user_id
+    and e.released_at is null);
+
+comment on function auth_private.email_of(auth.user_id) is
+  'The e-mail that an account signs in with; null without one.';
+
+create or replace function auth_private.described_account(account auth_private.accounts) returns json
+language sql stable set search_path = ''
+return json_build_object(
+  'id', account.user_id,
+  'name', account.name,
+  'username', account.username,
+  'email', auth_private.email_of(account.user_id),
+  'emailConfirmed', account.email_confirmed_at is not null,
+  'role', account.role,
+  'permissions', account.permissions,
+  'disabled', account.disabled_at is not null,
+  'mfaEnabled', auth_private.has_factor(account.user_id),
+  'hasPassword', account.password_hash is not null,
+  'createdAt', account.created_at,
+  'lastSignInAt', (select max(s.started_at) from auth_private.sessions as s where s.user_id = account.user_id));
+
+comment on function auth_private.described_account(auth_private.accounts) is 'An account as an operator sees it.';
+
+create or replace function auth_api.find_described_account(id text) returns json
+language plpgsql stable security definer set search_path = '' as $$
+declare
+  wanted auth.user_id;
+  described json;
+begin
+  begin
+    wanted := find_described_account.id;
+  exception when data_exception then
+    return null;
+  end;
+  select auth_private.described_account(a)
+  into described
+  from auth_private.accounts as a
+  where a.user_id = wanted;
+  return described;
+end $$;
+
+comment on function auth_api.find_described_account(text) is
+  'The account of a user, as an operator sees it; null if there is none, also for a text that is no id.';
+
+create or replace function auth_api.list_accounts(search text, first bigint, total integer) returns json
+language sql stable security definer set search_path = '' as $$
+  with matching as materialized (
+    select a.user_id, a.created_at
+    from auth_private.accounts as a
+    left join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+    where search is null
+      or position(lower(search) in lower(e.email)) > 0
+      or position(lower(search) in lower(a.name)) > 0
+      or position(lower(search) in lower(a.username)) > 0
+      or a.user_id::text = search
+  )
+  select json_build_object(
+    'total', (select count(*) from matching),
+    'users', (
+      select coalesce(json_agg(auth_private.described_account(a) order by a.created_at desc, a.user_id), '[]')
+      from (
+        select m.user_id
+        from matching as m
+        order by m.created_at desc, m.user_id
+        offset list_accounts.first
+        limit list_accounts.total
+      ) as page
+      join auth_private.accounts as a on a.user_id = page.user_id
+    ))
+$$;
+
+comment on function auth_api.list_accounts(text, bigint, integer) is $$
+{total, users}: the accounts whose e-mail, name or username contains a text, or whose id it is, newest first, as an
+operator sees them.
+$$;
+
+create or replace function auth.remove_user(id auth.user_id, successor auth.user_id default null) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  users regclass;
+  key name;
+  refers record;
+begin
+  select c.confrelid, a.attname
+  into users, key
+  from pg_constraint as c
+  join pg_attribute as a on a.attrelid = c.confrelid and a.attnum = c.confkey[1]
+  join pg_namespace as n on n.oid = c.connamespace
+  where c.conname = 'accounts_user_id_fkey'
+    and n.nspname = 'auth_private';
+  if not found then
+    raise object_not_in_prerequisite_state using
+      message = 'accounts do not belong to rows of a table: delete the account alone',
+      hint = 'select auth.use_users(…) in a migration.';
+  end if;
+  -- Read by note_deleted_account.
+  perform set_config('request.successor', coalesce(successor::text, ''), true);
+
+  for refers in
+    select
+      c.conrelid::regclass as relation,
+      a.attname as name,
+      c.confdeltype in ('r', 'a') as is_kept,
+      -- One row for each user, such as a profile: the successor has one.
+      exists (
+        select from pg_index as i
+        where i.indrelid = c.conrelid
+          and i.indisunique
+          and i.indpred is null
+          and i.indkey::text = c.conkey[1]::text) as is_one
+    from pg_constraint as c
+    join pg_namespace as n on n.oid = c.connamespace
+    join pg_attribute as a on a.attrelid = c.conrelid and a.attnum = c.conkey[1]
+    where c.contype = 'f'
+      and c.confrelid = users
+      and cardinality(c.conkey) = 1
+      and c.conparentid = 0
+      and n.nspname <> 'auth_private'
+    order by c.conrelid, a.attnum
+  loop
+    if successor is not null and not refers.is_one then
+      if not has_column_privilege(refers.relation, refers.name, 'update') then
+        raise insufficient_privilege using
+          message = format('%s may not update %s of %s', current_user, refers.name, refers.relation),
+          hint = format('grant update (%I) on %s to %I;', refers.name, refers.relation, current_user);
+      end if;
+      execute format('update %s set %I = $2 where %2$I = $1', refers.relation, refers.name) using id, successor;
+    elsif refers.is_kept then
+      if not has_table_privilege(refers.relation, 'delete') then
+        raise insufficient_privilege using
+          message = format('%s may not delete rows of %s', current_user, refers.relation),
+          hint = format('grant delete on %s to %I;', refers.relation, current_user);
+      end if;
+      execute format('delete from %s where %I = $1', refers.relation, refers.name) using id;
+    end if;
+  end loop;
+  execute format('delete from %s where %I = $1', users, key) using id;
+  perform set_config('request.successor', '', true);
+end $$;
+
+comment on function auth.remove_user(auth.user_id, auth.user_id) is $$
+For operators, with the rights of the caller: deletes a user with the account, and with the rows of all tables that
+refer to the user. With a successor, these rows refer to the successor instead, except those of which each user has one.
+$$;
+
+revoke all on function auth.remove_user(auth.user_id, auth.user_id) from public;
+grant execute on function auth.remove_user(auth.user_id, auth.user_id) to service_role;

@@ -51,3 +51,41 @@ comment on function auth_api.note_login(auth.user_id, integer, inet, jsonb, time
 Records a login that was issued a token or a session, unless the account has changed since it was found. `detail` is
 {by, provider, passkey}.
 $$;
+
+create or replace function auth_api.list_events(filters jsonb, total integer) returns json
+language plpgsql stable security definer set search_path = '' as $$
+declare
+  wanted_user auth.user_id;
+  events json;
+begin
+  begin
+    wanted_user := filters ->> 'user';
+  exception when data_exception then
+    return '[]';
+  end;
+  select coalesce(json_agg(json_build_object(
+      'id', e.id,
+      'at', e.at,
+      'event', e.event,
+      'userId', e.user_id,
+      'address', host(e.address),
+      'detail', e.detail,
+      'operator', e.operator) order by e.id desc), '[]')
+  into events
+  from (
+    select s.*
+    from auth_private.security_events as s
+    where (filters ->> 'event' is null or s.event = filters ->> 'event')
+      and (wanted_user is null or s.user_id = wanted_user)
+      and (filters ->> 'operator' is null or s.operator = filters ->> 'operator')
+      and (filters ->> 'from' is null or s.at >= (filters ->> 'from')::timestamptz)
+      and (filters ->> 'to' is null or s.at < (filters ->> 'to')::timestamptz)
+      and (filters ->> 'before' is null or s.id < (filters ->> 'before')::bigint)
+    order by s.id desc
+    limit total
+  ) as e;
+  return events;
+end $$;
+
+comment on function auth_api.list_events(jsonb, integer) is
+  'Security events, newest first, of a filter {event, user, operator, from, to, before}, each of which may be null.';

@@ -56,7 +56,7 @@ function read(form: URLSearchParams): z.infer<typeof Input> & { readonly passwor
   const { data, error } = Input.safeParse(fields);
   const ofPassword = password === undefined ? ["password is required"] : passwordFaults(password);
   const faults = [
-    ...(error?.issues ?? []).flatMap(faultsOf),
+    ...(error?.issues ?? []).flatMap((issue) => faultsOf(issue)),
     ...ofPassword.map((message) => ({ field: "password", message })),
   ];
   if (faults.length > 0) throw badFields(faults);

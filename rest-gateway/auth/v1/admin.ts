@@ -1,9 +1,9 @@
 import { problem } from "../../../db/problems/problem.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { isUuid } from "../../conventions/parameters.ts";
+import type { AccountChanges, Found } from "../admin-users.ts";
 import { emailSkeleton } from "../login-names.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
-import type { AccountChanges, Found } from "./admin-repository.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { invalid, refuseUser } from "./problem.ts";
@@ -45,10 +45,9 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
   if (!sent.email) throw invalid("Cannot create a user without an email");
   const email = requireEmail(sent.email);
   const fields = { name: nameOf(email, sent.user_metadata ?? {}), email };
-  const hash = await passwordHashOf(call, sent.password);
-  const changes = changesOf(sent);
-  const creating = auth.adminUsers.create(fields, emailSkeleton(email), hash, changes, client.address);
-  return shownUser(auth, await creating.catch(refuseAdminUser));
+  const passwordHash = await passwordHashOf(call, sent.password);
+  const creating = adminUsersOf(call).create({ fields, passwordHash, changes: changesOf(sent) }, client.address);
+  return shownUser(auth, (await creating.catch(refuseAdminUser)).user);
 }
 
 /** `GET /admin/users/{id}` */
@@ -62,7 +61,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const email = sent.email ? requireEmail(sent.email) : user.email;
   const changes = { ...changesOf(sent), ...(email !== user.email && { email }) };
   const hash = await passwordHashOf(call, sent.password);
-  const changing = auth.adminUsers.change(id, changes, emailSkeleton(email), hash, client.address);
+  const changing = adminUsersOf(call).change(id, changes, emailSkeleton(email), hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
   auth.forget(id);
   return shownUser(auth, changed);
@@ -74,7 +73,7 @@ export async function deleteUser(call: AuthCall): Promise<object> {
   const { id } = await found(call);
   const { should_soft_delete: isSoft } = await readAuthBody(request, auth.limits, Deletion);
   if (isSoft) throw invalid("Soft deletion is not supported: ban the user instead");
-  await auth.adminUsers.deleteAccount(id, client.address);
+  await adminUsersOf(call).deleteAccount(id, client.address);
   auth.forget(id);
   return {};
 }
@@ -89,10 +88,13 @@ export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
   const { id, user } = await found(call);
   const factor = (user.factors ?? []).find((each) => each.id === String(request.params.factorId).toLowerCase());
   if (factor === undefined) throw problem("no such factor");
-  await auth.adminUsers.resetFactor(id, factor.id, client.address);
+  await adminUsersOf(call).resetFactor(id, factor.id, client.address);
   auth.forget(id);
   return factor;
 }
+
+/** As the operator that requireServiceKey has let in. */
+export const adminUsersOf = ({ auth }: AuthCall) => auth.adminUsers.by("role service_role");
 
 /** Rejects with Problem for every other caller. */
 export async function requireServiceKey({ request }: AuthCall): Promise<void> {

@@ -1,10 +1,9 @@
 import { randomInt } from "node:crypto";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import { emailSkeleton } from "../login-names.ts";
+import type { AccountChanges } from "../admin-users.ts";
 import { LINK_PATH } from "../mail/mail.ts";
-import { passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
-import type { AccountChanges } from "./admin-repository.ts";
+import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
 import { returnToIn } from "./email.ts";
@@ -36,7 +35,7 @@ export async function generateLink(call: AuthCall): Promise<object> {
   const returnTo = returnToIn(call);
   const seconds = type === "invite" ? INVITATION_SECONDS : auth.settings.mailLinkTtl;
   const verified = isNew && type === "magiclink" ? "signup" : type;
-  await auth.adminUsers.addToken(
+  await adminUsersOf(call).addToken(
     { kind: KINDS[verified], userId: id, returnTo },
     { tokenHash: hashOf(token), codeHash: auth.mail.hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
     client.address,
@@ -58,7 +57,7 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   const email = requireEmail(sent.email ?? "");
   const { user, id } = await userFor(call, "invite", email, sent);
   const returnTo = returnToIn(call);
-  await auth.adminUsers.invite(id, email, returnTo, client.address);
+  await adminUsersOf(call).invite(id, email, returnTo, client.address);
   return shownUser(auth, user);
 }
 
@@ -83,7 +82,7 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   const mustConfirm = auth.settings.emailConfirm === "required";
   const changes: AccountChanges = { userMetadata: metadata, mustConfirm };
   const fields = { name: nameOf(email, metadata), email };
-  const creating = auth.adminUsers.create(fields, emailSkeleton(email), hash, changes, client.address);
+  const creating = adminUsersOf(call).create({ fields, passwordHash: hash, changes }, client.address);
   await creating.catch(refuseAdminUser);
   const created = (await auth.repository.findAccount(email))!;
   return { user: (await auth.publicUsers.find(created.id))!, id: created.id, isNew: true };

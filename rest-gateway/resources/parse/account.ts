@@ -39,7 +39,7 @@ export function readAccount(body: unknown, isRequired: boolean): AccountRead {
     return username === null ? NO_ACCOUNT : { ...NO_ACCOUNT, faults: [PASSWORD_REQUIRED] };
   }
   const { data, error } = AccountBody.safeParse({ password, username });
-  const found = error?.issues.flatMap(faultsOf) ?? [];
+  const found = error?.issues.flatMap((issue) => faultsOf(issue)) ?? [];
   const missing = (fault: Fault): Fault =>
     fault.field === "password" && password === undefined ? { ...fault, code: "MISSING_FIELD" } : fault;
   const faults = [...found.map(missing), ...faultsOfEmail(email)];

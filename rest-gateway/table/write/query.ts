@@ -1,9 +1,10 @@
 import { finish, type Sql, sql } from "../../../db/sql.ts";
+import { csvLine } from "../../conventions/csv.ts";
 import type { Count, Plan, ReadPlan, RowsPlan } from "../plan.ts";
 import type { Query, StreamQuery } from "../query.ts";
 import { isCounted, writeCall, writeCallRows } from "./call.ts";
 import { writeChange } from "./changes.ts";
-import { csvHeader, SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
+import { SNAPSHOT, writeBody, writeGuardedCount, writeResult, writeStreamedRow } from "./result.ts";
 import { namesOf, writeLimit, writeRows, writeWhere } from "./rows.ts";
 import { Aliases, type From, tableAs } from "./scope.ts";
 
@@ -28,7 +29,7 @@ function writeStream(plan: Plan): StreamQuery | null {
   return {
     rows: finish(plan.kind === "read" ? writeReadRows(plan) : writeCallRows(plan, plan.rows)),
     head: finish(head),
-    start: format.kind === "csv" ? csvHeader(namesOf(plan.rows)) : "",
+    start: format.kind === "csv" ? csvLine(namesOf(plan.rows)) : "",
   };
 }
 

@@ -1,5 +1,6 @@
 import type { MediaHandler } from "../../../db/catalog/catalog.ts";
 import { type Sql, sql } from "../../../db/sql.ts";
+import { csvLine } from "../../conventions/csv.ts";
 import { type Format, isPut, type Plan, type RowsPlan } from "../plan.ts";
 import { REFUSED, UPDATED_SETTING } from "../query.ts";
 import { namesOf } from "./rows.ts";
@@ -98,9 +99,7 @@ export const stripped = ({ stripsNulls }: Format, json: Sql) => (stripsNulls ? s
  * format, with brackets around it and doubled backslashes.
  */
 export const writeCsv = (names: readonly string[]): Sql =>
-  sql`${sql.constant(csvHeader(names))}::text || coalesce(E'\\n' || string_agg(${CSV_LINE}, E'\\n'), '')`;
-
-export const csvHeader = (names: readonly string[]) => names.map(quoteCsv).join(",");
+  sql`${sql.constant(csvLine(names))}::text || coalesce(E'\\n' || string_agg(${CSV_LINE}, E'\\n'), '')`;
 
 const CSV_LINE = sql`replace(substr(r.*::text, 2, length(r.*::text) - 2), '\\\\', '\\')`;
 
@@ -111,5 +110,3 @@ export const writeJsonLine = (value: Sql): Sql =>
 /** One row `r` as text, with the line break before it in CSV. `value` is what JSON contains of it. */
 export const writeStreamedRow = ({ kind }: Format, value: Sql): Sql =>
   kind === "csv" ? sql`E'\\n' || ${CSV_LINE}` : writeJsonLine(value);
-
-const quoteCsv = (text: string) => (/[",\n\r]/.test(text) || text === "" ? `"${text.replaceAll('"', '""')}"` : text);

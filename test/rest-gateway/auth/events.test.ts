@@ -94,7 +94,8 @@ test("events are kept when their user is deleted", async () => {
   const email = "gone@test.example";
   const { user } = await post("/auth/register", { name: "Gone", email, password: PASSWORD });
   await client.sql("delete from users where id = $1", user.id);
-  expect(await read(`select=event&user_id=eq.${user.id}`)).toEqual([{ event: "registered" }]);
+  const events = await read(`select=event&user_id=eq.${user.id}&order=id`);
+  expect(events).toEqual([{ event: "registered" }, { event: "account_deleted" }]);
 });
 
 test("events older than AUDIT_RETENTION are deleted, and so are expired attempts and tokens", async () => {

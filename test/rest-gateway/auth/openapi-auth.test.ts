@@ -6,6 +6,7 @@ import { openApiFaults, withTags } from "../../support/openapi-rules.ts";
 import { type ApiReply, type ApiSent, useResources } from "../../support/resource-client.ts";
 import { appCode } from "../../support/totp.ts";
 import { documented, Seen } from "../resources/openapi-responses.ts";
+import { useAdministration } from "./admin-openapi-requests.ts";
 import { startProviders } from "./federated/openapi-requests.ts";
 import { startMails } from "./mail/openapi-requests.ts";
 
@@ -44,7 +45,11 @@ const ROUTES: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
 );
 
 /** `/auth/keys/{keyId}` → the path of a key that does not exist */
-const example = (template: string) => template.replace(/\{\w+Id\}/, UNKNOWN).replace("{provider}", "unknown");
+const example = (template: string) =>
+  template
+    .replace(/\{\w+Id\}/, UNKNOWN)
+    .replace("{provider}", "unknown")
+    .replace("{user}", "0");
 
 test("the OpenAPI documents of both versions are valid, and include the routes of authentication", () => {
   for (const document of Object.values(documents)) {
@@ -148,6 +153,9 @@ test("every response matches its description, and every described response occur
   await sendBadCredentials(ask);
   await mails.use(ask);
   await usePasskeys(ask);
+  await useAdministration(ask);
+  for (const request of ["POST /auth/admin/users", "PATCH /auth/admin/users/2"])
+    await sendBadBody(ask, request, bearer(client.service().token("admin")));
   await useSecondFactor(ask);
   const newcomer = { name: "Ina", email: "ina@test.example", password: PASSWORD };
   await asker(confirming, seen)("POST /auth/register", { body: newcomer });

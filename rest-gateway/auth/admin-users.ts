@@ -1,0 +1,158 @@
+import type { z } from "zod";
+import type { DatabaseErrorLike } from "../../db/errors.ts";
+import { NO_REQUEST } from "../../db/transaction/identity.ts";
+import type { Transactions } from "../../db/transaction/transaction.ts";
+import type { EventFilters } from "./admin/events.ts";
+import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
+import { type AuthFunctions, bytes, time } from "./functions.ts";
+import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
+import type { PublicUser } from "./v1/repository.ts";
+
+/** `id` is that of the application, as text. */
+export type Found = { readonly id: string; readonly user: PublicUser };
+
+/** A link that the application sends itself. */
+export type LinkToken = {
+  readonly kind: "confirm" | "sign-in" | "reset";
+  readonly userId: string;
+  readonly returnTo: string | null;
+};
+
+/** What an administrator changes; what is missing stays. */
+export type AccountChanges = {
+  readonly email?: string;
+  readonly emailConfirmed?: boolean;
+  readonly role?: string;
+  readonly isBanned?: boolean;
+  /** Whether EMAIL_CONFIRM=required keeps the account from signing in before its e-mail is confirmed. */
+  readonly mustConfirm?: boolean;
+  /** A key that is null is deleted. */
+  readonly userMetadata?: Readonly<Record<string, unknown>>;
+  readonly appMetadata?: Readonly<Record<string, unknown>>;
+};
+
+/** An account as an operator sees it. */
+export type DescribedAccount = z.infer<typeof AdminUserAnswer>;
+
+export type NewAccount = {
+  readonly fields: { readonly name: string; readonly email: string };
+  readonly username?: string | null | undefined;
+  /** Null: the user sets a password by e-mail, or signs in with a provider. */
+  readonly passwordHash: string | null;
+  readonly changes: AccountChanges;
+};
+
+/** Accounts as operators manage them. Security events name the operator. */
+export class AdminUsers {
+  readonly #functions: AuthFunctions;
+  readonly #serviceDatabase: Transactions;
+  readonly #operator: string | undefined;
+
+  /** `serviceDatabase` is the pool of the service key, which may change the rows of all users. */
+  constructor(functions: AuthFunctions, serviceDatabase: Transactions, operator?: string) {
+    this.#functions = functions;
+    this.#serviceDatabase = serviceDatabase;
+    this.#operator = operator;
+  }
+
+  /** The same for this operator: `user 3`, `role service_role`. */
+  by(operator: string): AdminUsers {
+    return new AdminUsers(this.#functions.by(operator), this.#serviceDatabase, operator);
+  }
+
+  /** Security events, newest first. */
+  events(filters: EventFilters, total: number): Promise<readonly z.infer<typeof EventAnswer>[]> {
+    return this.#functions.call("list_events($1::jsonb, $2::integer)", [JSON.stringify(filters), String(total)]);
+  }
+
+  /**
+   * Deletes a user with the rows that refer to the user, or gives these rows to the successor. Without a table of users, only the account is
+   * deleted. Rejects with the errors of the database.
+   */
+  async remove(id: string, successor: string | null, address: string): Promise<void> {
+    const caller = { role: "service_role", claims: { role: "service_role" }, expiresAt: null, refused: null };
+    const settings = { fixed: [], given: [["request.address", address]] as const };
+    const request = { ...NO_REQUEST, ...(this.#operator && { operator: this.#operator }) };
+    const remove = { text: "select auth.remove_user($1, $2)", values: [id, successor] };
+    try {
+      await this.#serviceDatabase.run({ caller, request, settings }, [remove]);
+    } catch (error) {
+      const hasNoTable = (error as DatabaseErrorLike).code === "55000" && successor === null;
+      if (!hasNoTable) throw error;
+      await this.deleteAccount(id, address);
+    }
+  }
+
+  /** Those whose e-mail, name or username contains the text, newest first. */
+  search(text: string | null, first: number, total: number): Promise<{ total: number; users: DescribedAccount[] }> {
+    const values = [text, String(first), String(total)];
+    return this.#functions.call("list_accounts($1, $2::bigint, $3::integer)", values);
+  }
+
+  /** By the id of the application, which may be any text. */
+  describe(id: string): Promise<DescribedAccount | null> {
+    return this.#functions.call("find_described_account($1)", [id]);
+  }
+
+  list(first: number, total: number): Promise<{ readonly total: number; readonly users: readonly PublicUser[] }> {
+    return this.#functions.call("list_users($1::integer, $2::integer)", [String(first), String(total)]);
+  }
+
+  find(publicId: string): Promise<Found | null> {
+    return this.#functions.call("find_public_user($1::uuid)", [publicId]);
+  }
+
+  /** Rejects with the errors of the database. */
+  create({ fields, username = null, passwordHash, changes }: NewAccount, address: string): Promise<Found> {
+    const looks = [emailSkeleton(fields.email), username, username && usernameSkeleton(username)];
+    const values = [JSON.stringify(fields), ...looks, passwordHash, JSON.stringify(changes), address || null];
+    return this.#functions.call("create_user($1::jsonb, $2, $3, $4, $5, $6::jsonb, $7::inet)", values);
+  }
+
+  /** Rejects with the errors of the database. */
+  change(
+    id: string,
+    changes: AccountChanges,
+    skeleton: string | null,
+    passwordHash: string | null,
+    address: string,
+  ): Promise<PublicUser> {
+    const values = [id, JSON.stringify(changes), skeleton, passwordHash, address || null];
+    return this.#functions.call("change_user($1, $2::jsonb, $3, $4, $5::inet)", values);
+  }
+
+  /** Stores the token of a link, with its code. */
+  async addToken(
+    { kind, userId, returnTo }: LinkToken,
+    {
+      tokenHash,
+      codeHash,
+      expiresAt,
+    }: { readonly tokenHash: Buffer; readonly codeHash: Buffer; readonly expiresAt: number },
+    address: string,
+  ): Promise<void> {
+    const hashes = [bytes(tokenHash), bytes(codeHash)];
+    const values = [kind, userId, JSON.stringify({ returnTo }), ...hashes, time(expiresAt), address || null];
+    const types = "$1, $2, $3::jsonb, $4::bytea, $5::bytea, $6::timestamptz, $7::inet";
+    await this.#functions.call(`add_token(${types})`, values);
+  }
+
+  /** Adds an invitation of a user who exists. */
+  async invite(userId: string, email: string, returnTo: string | null, address: string): Promise<void> {
+    const values = [userId, email, JSON.stringify({ returnTo }), address || null, this.#functions.now()];
+    await this.#functions.call("invite_user($1, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
+  }
+
+  async deleteAccount(id: string, address: string): Promise<void> {
+    await this.#functions.call("delete_account($1, $2::inet)", [id, address || null]);
+  }
+
+  /** Without `factorId`, all of them. Returns false if none was enabled. */
+  resetFactor(id: string, factorId: string | null, address: string): Promise<boolean> {
+    return this.#functions.call("reset_factor($1, $2::uuid, $3::inet)", [id, factorId, address || null]);
+  }
+
+  async endSignIns(id: string, address: string): Promise<void> {
+    await this.#functions.call("end_sign_ins($1, $2::inet)", [id, address || null]);
+  }
+}

@@ -1,0 +1,153 @@
+import type { z } from "zod";
+import type { DatabaseErrorLike } from "../../../db/errors.ts";
+import { problem } from "../../../db/problems/problem.ts";
+import { parsePaging } from "../../conventions/paging.ts";
+import { Parameters } from "../../conventions/parameters.ts";
+import { badParameter } from "../../conventions/problem.ts";
+import type { AdminUsers, DescribedAccount } from "../admin-users.ts";
+import { isRecent } from "../confirmation.ts";
+import { emailSkeleton } from "../login-names.ts";
+import { badFields, emailRefused, refuseRaised } from "../problem.ts";
+import type { Call } from "../route.ts";
+import type { NewUserBody, UserChangeBody } from "./schemas.ts";
+
+// `/auth/admin/users`, for administrators and the service key.
+
+type AdminCall<Body = unknown> = Call<"operator", Body>;
+
+const PAGE_SIZE = 20;
+const MAX_SEARCH = 200;
+
+/** The query parameters of a request. Throws Problem for others. */
+export function parametersOf({ request }: Pick<AdminCall, "request">, names: readonly string[]): Parameters {
+  const parameters = new Parameters(new URL(request.originalUrl, "http://service").search);
+  parameters.refuseMalformed();
+  parameters.allowOnly(names);
+  return parameters;
+}
+
+/** `GET /auth/admin/users?q=ada&page=2&limit=50` */
+export async function listUsers(call: AdminCall) {
+  const parameters = parametersOf(call, ["q", "page", "limit"]);
+  const paging = parsePaging(parameters, {
+    usual: "envelope",
+    pageSize: PAGE_SIZE,
+    hasVariants: false,
+    wrapsSkip: false,
+  });
+  const { offset, limit } = paging;
+  const page = "page" in paging ? paging.page : 1;
+  const search = parameters.get("q") || null;
+  if (search !== null && search.length > MAX_SEARCH)
+    throw badParameter("q", `q must have at most ${MAX_SEARCH} characters`);
+  const { users: data, total } = await call.auth.adminUsers.search(search, offset, limit!);
+  return { data, pagination: { page, limit: limit!, total, totalPages: Math.ceil(total / limit!) } };
+}
+
+/** `GET /auth/admin/users/{user}` */
+export const readUser = (call: AdminCall): Promise<DescribedAccount> => accountIn(call);
+
+/** `POST /auth/admin/users`: no e-mail is sent. */
+export async function createUser(call: AdminCall<z.infer<typeof NewUserBody>>): Promise<DescribedAccount> {
+  const { auth, response, client, body } = call;
+  const { name, email, username, password, role, emailConfirmed } = body;
+  const users = usersAs(call);
+  const { hashing } = auth;
+  const passwordHash = password === undefined ? null : await hashing.inPlace(() => hashing.hash(password));
+  const account = { fields: { name, email }, username, passwordHash, changes: { role, emailConfirmed } };
+  const { id } = await users.create(account, client.address).catch(refuseAccount);
+  response.location(`/auth/admin/users/${encodeURIComponent(id)}`);
+  return (await users.describe(id))!;
+}
+
+/** `PATCH /auth/admin/users/{user}` */
+export async function changeUser(call: AdminCall<z.infer<typeof UserChangeBody>>): Promise<DescribedAccount> {
+  const { auth, client, body } = call;
+  const { disabled: isBanned, ...changes } = body;
+  if (Object.keys(body).length === 0)
+    throw badFields(
+      [{ field: "role", message: "send at least one of email, role, disabled and emailConfirmed" }],
+      true,
+    );
+  const users = usersAs(call);
+  const account = await accountIn(call);
+  if (isBanned || (body.role !== undefined && body.role !== account.role)) refuseOwn(call, account);
+  const id = String(account.id);
+  const given = { ...changes, ...(isBanned !== undefined && { isBanned }) };
+  const skeleton = body.email === undefined ? null : emailSkeleton(body.email);
+  await users.change(id, given, skeleton, null, client.address).catch(refuseAccount);
+  auth.forget(id);
+  return accountIn(call);
+}
+
+/** `DELETE /auth/admin/users/{user}/factors`: for a user who has lost the app and the backup codes. */
+export const deleteFactors = change((users, id, address) => users.resetFactor(id, null, address));
+
+/** `DELETE /auth/admin/users/{user}/sessions`: signs a user out everywhere. */
+export const deleteSessions = change((users, id, address) => users.endSignIns(id, address));
+
+function change(work: (users: AdminUsers, id: string, address: string) => Promise<unknown>) {
+  return async (call: AdminCall): Promise<void> => {
+    const users = usersAs(call);
+    const id = String((await accountIn(call)).id);
+    await work(users, id, call.client.address);
+    call.auth.forget(id);
+  };
+}
+
+/** `DELETE /auth/admin/users/{user}?handOverTo=7`: deletes a user with their data, or gives the data to another user. */
+export async function deleteUser(call: AdminCall): Promise<void> {
+  const { auth, client } = call;
+  const parameters = parametersOf(call, ["handOverTo"]);
+  const users = usersAs(call);
+  const account = await accountIn(call);
+  refuseOwn(call, account);
+  const id = String(account.id);
+  const successor = await successorOf(call, account, parameters.get("handOverTo"));
+  await users.remove(id, successor, client.address).catch(refuseRaised);
+  auth.forget(id);
+}
+
+async function successorOf({ auth }: AdminCall, { id }: DescribedAccount, text: string | null): Promise<string | null> {
+  if (text === null) return null;
+  const found = await auth.adminUsers.describe(text);
+  if (found === null || found.id === id)
+    throw badParameter("handOverTo", "handOverTo must be the id of another user who has an account");
+  return String(found.id);
+}
+
+/** The account of the user in the path. Rejects with Problem if there is none. */
+async function accountIn({ auth, request }: AdminCall): Promise<DescribedAccount> {
+  const account = await auth.adminUsers.describe(String(request.params.user));
+  if (account === null) throw problem("no such account");
+  return account;
+}
+
+const usersAs = (call: AdminCall): AdminUsers => call.auth.adminUsers.by(operatorOf(call));
+
+/**
+ * Who acts, for security events: `user 3`, `role service_role`. Throws Problem for an administrator with an API key, or whose sign-in
+ * is not recent.
+ */
+function operatorOf({ auth, signedIn: caller }: AdminCall): string {
+  if (caller.role === "service_role") return "role service_role";
+  const { sub } = caller.claims;
+  if (caller.credential?.kind === "key") throw problem("signed in by key");
+  if (!isRecent(auth, { id: String(sub), caller }))
+    throw problem("recent sign-in required", { seconds: auth.settings.recentSignIn });
+  return `user ${sub}`;
+}
+
+/** Throws Problem for the constraints of accounts, and for errors that a trigger or a hook of the DBA has raised. */
+function refuseAccount(raised: unknown): never {
+  const { code, constraint = "" } = raised as DatabaseErrorLike;
+  if (code === "23505" && constraint.includes("username"))
+    throw badFields([{ field: "username", message: "username already taken" }]);
+  if (code === "23505" && constraint.includes("email")) throw emailRefused("taken");
+  if (code === "23514" && constraint.includes("email")) throw emailRefused("malformed");
+  return refuseRaised(raised);
+}
+
+function refuseOwn({ signedIn: { claims } }: AdminCall, { id }: DescribedAccount): void {
+  if (claims.sub === String(id)) throw problem("own account");
+}
