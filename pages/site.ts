@@ -3,6 +3,7 @@ import { type RequestHandler, Router } from "express";
 import type { Config } from "../config/config.ts";
 import type { ServiceState } from "../http/operations/health.ts";
 import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "../http/pages/html.ts";
+import { type LinkSettings, linksOf } from "../http/pages/links.ts";
 import { byMethod } from "../http/pipeline/express.ts";
 import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../http/pipeline/response.ts";
@@ -11,7 +12,7 @@ import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { docsPages, listDocs, schemaIn } from "./docs.ts";
 
-type SiteSettings = Pick<Config, "docs" | "graphiql" | "graphqlMaxTables" | "hasAuth" | "openapi">;
+type SiteSettings = LinkSettings & Pick<Config, "openapi">;
 
 type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly settings: SiteSettings;
@@ -40,20 +41,6 @@ export function createSite(options: SiteOptions): AlwaysOnInterface {
   ];
   const pages = new ExpressInterface({ routers, onInternalError });
   return { isAlwaysOn: true, reject: pages.reject, handle: (destination) => pages.handle(destination) };
-}
-
-/** The links of the header. */
-export function linksOf({ docs, graphiql, graphqlMaxTables }: SiteSettings, hasConsole: boolean): readonly Link[] {
-  const explorer = graphiql && graphqlMaxTables > 0 ? [{ path: "/graphiql", name: "GraphiQL" }] : [];
-  const reference = docs
-    ? [
-        { path: "/docs/readme", name: "Documentation" },
-        { path: "/docs", name: "API reference" },
-        { path: "/docs/live", name: "Live changes" },
-      ]
-    : [];
-  const console = hasConsole ? [{ path: CONSOLE, name: "Console" }] : [];
-  return [{ path: "/", name: "Start" }, ...reference, ...explorer, ...console];
 }
 
 function offersOf({ settings, application, hasConsole }: SiteOptions, url: string): readonly Offer[] {
@@ -92,6 +79,7 @@ function aboutResources({ resources, routes }: SiteOptions["application"], hasAc
 }
 
 const ASSETS = {
+  "header.css": "text/css; charset=utf-8",
   "style.css": "text/css; charset=utf-8",
   "console-live.js": "text/javascript; charset=utf-8",
 } as const;

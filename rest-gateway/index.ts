@@ -9,6 +9,7 @@ import type { Notifications } from "../db/follow/notifications.ts";
 import { problem } from "../db/problems/problem.ts";
 import { Rights } from "../db/rights/rights.ts";
 import type { SlowStreams } from "../http/limits/slow-streams.ts";
+import type { Link } from "../http/pages/html.ts";
 import type { EventStreams } from "../http/pipeline/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { AddressReader } from "../http/pipeline/request.ts";
@@ -95,6 +96,8 @@ type RestOptions = {
   readonly slowStreams: SlowStreams;
   /** The URL of the service. */
   readonly baseUrl: string;
+  /** The links of the header of pages. */
+  readonly links: readonly Link[];
   onInternalError(error: unknown, requestId: string): void;
   readonly log: Logger;
 };
@@ -158,7 +161,9 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources: ofResources?.resources ?? null,
-    reference: settings.docs ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null })] : [],
+    reference: settings.docs
+      ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null, links: options.links })]
+      : [],
     auth: [
       ...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : []),
       auth ? authV1Router(auth) : supabaseAuthRouter(),

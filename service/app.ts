@@ -16,6 +16,8 @@ import { LiveSettings, settingsInDatabase } from "../db/transaction/live-setting
 import { DeferredGraphQL } from "../graphql/deferred.ts";
 import { OperationMetrics } from "../graphql/execute/operation-metrics.ts";
 import { SlowStreams } from "../http/limits/slow-streams.ts";
+import type { Link } from "../http/pages/html.ts";
+import { linksOf } from "../http/pages/links.ts";
 import { EventStreams } from "../http/pipeline/event-stream.ts";
 import { migrationLog, settingsLog } from "../http/pipeline/log.ts";
 import type { addressReader } from "../http/pipeline/request.ts";
@@ -68,7 +70,9 @@ export async function createApp(options: AppOptions) {
     await notifications.start();
     await auth?.start();
     const { application } = options;
-    const rest = await createRest({ ...context, settings: config, application, baseUrl: url, log, onInternalError });
+    const links = linksOf(config, config.console && config.adminPort === 0);
+    const forRest = { ...context, settings: config, application, baseUrl: url, links, log, onInternalError };
+    const rest = await createRest(forRest);
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
     const announcement = new SchemaAnnouncement(context.database.catalog, log);
@@ -93,7 +97,7 @@ export async function createApp(options: AppOptions) {
     const { plugins } = application;
     const graphql =
       config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, plugins, metrics: operations, tracer });
-    const explorer = graphql && config.graphiql ? [await createExplorer(graphql, config)] : [];
+    const explorer = graphql && config.graphiql ? [await createExplorer(graphql, config, links)] : [];
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
@@ -141,13 +145,13 @@ export async function createApp(options: AppOptions) {
 }
 
 /** Loaded only where it is served. */
-async function createExplorer(graphql: DeferredGraphQL, { hasAuth: hasAccounts }: Config) {
+async function createExplorer(graphql: DeferredGraphQL, { hasAuth: hasAccounts }: Config, links: readonly Link[]) {
   const { explorerRouter } = await import("../graphql/transport/explorer.ts").catch((cause) => {
     throw new Error("GRAPHIQL=on: the npm package ruru is not installed. The container image does not have it", {
       cause,
     });
   });
-  return explorerRouter({ example: () => graphql.example(), hasAccounts });
+  return explorerRouter({ example: () => graphql.example(), hasAccounts, links });
 }
 
 /** Database, identity and tasks. Nothing is started yet. */

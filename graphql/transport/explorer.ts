@@ -3,6 +3,7 @@ import { type RequestHandler, Router } from "express";
 import { type RuruClientConfig, ruruHTML } from "ruru/server";
 import { serveStatic } from "ruru/static";
 import { SIGNED_IN } from "../../http/operations/sign-in.ts";
+import { headerOf, type Link } from "../../http/pages/html.ts";
 import { byMethod } from "../../http/pipeline/express.ts";
 
 const STATIC_PATH = "/graphiql/static/";
@@ -26,10 +27,12 @@ export type ExplorerOptions = {
   example(): Promise<string>;
   /** Whether users can sign in here. Otherwise they need a token from another issuer. */
   readonly hasAccounts: boolean;
+  /** The links of the header. */
+  readonly links: readonly Link[];
 };
 
 /** `/graphiql`: Ruru, served from its npm package and not from a CDN, with a form to sign in. */
-export function explorerRouter({ example, hasAccounts }: ExplorerOptions): Router {
+export function explorerRouter({ example, hasAccounts, links }: ExplorerOptions): Router {
   const signIn = SIGN_IN.replace("HAS_ACCOUNTS", String(hasAccounts)).replace("SIGNED_IN", () => SIGNED_IN);
   const html: RequestHandler = async (_request, response) => {
     const page = ruruHTML({
@@ -38,8 +41,10 @@ export function explorerRouter({ example, hasAccounts }: ExplorerOptions): Route
       subscriptionEndpoint: "/graphql",
       clientConfig: { defaultQuery: await example() } as RuruClientConfig,
       htmlParts: {
-        titleTag: "<title>GraphQL</title>",
-        bodyContent: (content) => signIn + content,
+        metaTags: (content) => `${content}<meta name="viewport" content="width=device-width, initial-scale=1">`,
+        titleTag:
+          '<title>GraphiQL – Content Service</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="/assets/header.css">',
+        bodyContent: (content) => headerOf(links, "/graphiql").text + signIn + content,
       },
     });
     response

@@ -45,7 +45,13 @@ export type Frame = {
 };
 
 /** A complete document with the style sheet of the service. Its pages differ only in the body. */
-export const frameOf = ({ title, head = null, body, base = "" }: Frame): string =>
+export const frameOf = ({ head = null, base = "", ...frame }: Frame): string => {
+  const sheets = ["header", "style"].map((name) => html`<link rel="stylesheet" href="${base}/assets/${name}.css">\n`);
+  return bareFrameOf({ ...frame, head: html`${sheets}${head}` });
+};
+
+/** The same without the style sheets, for a page that has a style of its own. */
+export const bareFrameOf = ({ title, head = null, body }: Frame): string =>
   html`<!doctype html>
 <html lang="en">
 <head>
@@ -54,7 +60,6 @@ export const frameOf = ({ title, head = null, body, base = "" }: Frame): string 
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="${base}/assets/style.css">
 ${head}
 </head>
 ${body}
@@ -82,10 +87,7 @@ export const documentOf = ({ title, path, aside, main, script }: Page, links: re
     head: script ? html`<script type="module" src="${script}"></script>` : null,
     body: html`<body>
 <a class="skip" href="#main">Skip to the content</a>
-<header>
-<a class="brand" href="/">Content Service</a>
-<nav aria-label="Pages"><ul>${links.map((link) => html`<li><a href="${link.path}"${current(link.path, path)}>${link.name}</a></li>`)}</ul></nav>
-</header>
+${headerOf(links, path)}
 <div class="columns${aside ? " with-aside" : ""}">
 ${aside ?? null}
 <main id="main" tabindex="-1">
@@ -94,6 +96,12 @@ ${main}
 </div>
 </body>`,
   });
+
+/** The header of every page. Its style is in header.css, which pages with a style of their own load too. */
+export const headerOf = (links: readonly Link[], path: string): Html => html`<header class="site">
+<a class="brand" href="/">Content Service</a>
+<nav aria-label="Pages"><ul>${links.map((link) => html`<li><a href="${link.path}"${current(link.path, path)}>${link.name}</a></li>`)}</ul></nav>
+</header>`;
 
 export const current = (link: string, path: string): Html => new Html(link === path ? ' aria-current="page"' : "");
 

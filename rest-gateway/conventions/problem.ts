@@ -3,6 +3,7 @@ import { type Fault, isRefusal, type More, type Problem, problem } from "../../d
 import type { RestCode } from "../../db/problems/reasons.ts";
 import { type Destination, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import { RETRY_SECONDS } from "../../http/pipeline/response.ts";
+import { isOpened, PROBLEM_PAGE_HEADERS, problemPage } from "./problem-page.ts";
 
 /** An error in one of several records: in a field, `[3].email`, or in the record as a whole, `[3]`. */
 export const faultOfRecord = (index: number, message: string, field: string | null, code?: RestCode): Fault => ({
@@ -57,13 +58,16 @@ export function problemHeaders({ status, headers = {} }: RestProblem): string[] 
   ];
 }
 
-/** Sends a problem in the envelope of the general REST convention. The common headers are already set. */
+/** Sends a problem in the envelope of the general REST convention, or as a page to a person. The common headers are already set. */
 export function sendProblem(response: ServerResponse, problem: RestProblem, { requestId, notes }: Head): void {
   notes.code = problem.code;
   const headers = problemHeaders(problem);
   for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i]!, headers[i + 1]!);
   response.statusCode = problem.status;
-  response.end(problemBody(problem, requestId));
+  if (!isOpened(response.req)) return void response.end(problemBody(problem, requestId));
+  for (const [name, value] of Object.entries(PROBLEM_PAGE_HEADERS)) response.setHeader(name, value);
+  response.appendHeader("Vary", "Accept");
+  response.end(problemPage(problem, requestId, DOCUMENTATION));
 }
 
 /** Responds to a request that is rejected before its interface receives it. */

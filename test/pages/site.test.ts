@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -8,7 +9,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService({ DOCS: "on" });
+  service = await startTestService({ DOCS: "on", GRAPHIQL: "on", CONSOLE: "on" });
 });
 afterAll(() => service.stop());
 
@@ -126,6 +127,40 @@ describe("/docs/…", () => {
     expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
     expect(await text("/docs/tables")).not.toMatch(/<script(?! type="module" src="\/assets\/)|<style| style=/);
     expect((await get("/assets/style.css")).headers.get("content-type")).toBe("text/css; charset=utf-8");
+  });
+
+  test("an error is a page for a person, and JSON for programs and scripts", async () => {
+    // Not with fetch, which says in Sec-Fetch-Mode that a script has sent the request.
+    const [page] = (await once(request(`${service.url}/nothing`, { headers: HTML }).end(), "response")) as [
+      IncomingMessage,
+    ];
+    expect([page.statusCode, page.headers["content-type"], page.headers.vary]).toEqual([
+      404,
+      "text/html; charset=utf-8",
+      expect.stringContaining("Accept"),
+    ]);
+    const shown = (await page.toArray()).join("");
+    expect(shown).toContain("<h1>There is nothing here</h1>");
+    expect(shown).toContain(`<code>${page.headers["x-request-id"]}</code>`);
+    for (const headers of [{ accept: "*/*" }, { ...HTML, "sec-fetch-mode": "cors" }]) {
+      const { status, headers: sent } = await get("/nothing", headers);
+      expect([status, sent.get("content-type")]).toEqual([404, "application/json; charset=utf-8"]);
+    }
+    const posted = await fetch(`${service.url}/nothing`, { method: "POST", headers: HTML });
+    expect(posted.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  });
+
+  test("every page has the same header, which marks the page", async () => {
+    const pages = ["/", "/docs/readme", "/docs", "/docs/live", "/graphiql", "/console/sign-in"];
+    for (const path of pages) {
+      const shown = await text(path);
+      expect([path, shown]).toEqual([path, expect.stringContaining('<header class="site">')]);
+      expect([path, shown.match(/href="[^"]+" aria-current="page"/g)?.[0]]).toEqual([
+        path,
+        `href="${path.replace("/sign-in", "")}" aria-current="page"`,
+      ]);
+      expect([path, shown]).toEqual([path, expect.stringContaining('href="/assets/header.css"')]);
+    }
   });
 
   test("an unknown document is 404", async () => {

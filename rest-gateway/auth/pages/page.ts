@@ -41,7 +41,7 @@ export function sendPage({ auth, response }: Recipient, page: SentPage): void {
     head: html`<meta name="robots" content="noindex">\n${head}`,
     base: pathOf(auth, ""),
     body: html`<body class="account">
-<header><p class="brand">${service}</p>${aside}</header>
+<header class="plain"><p class="brand">${service}</p>${aside}</header>
 <main class="card${isWide ? " list" : ""}">
 <h1>${title}</h1>
 ${main}

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { RequestHandler } from "express";
 import { SIGNED_IN } from "../../../http/operations/sign-in.ts";
+import { documentOf, Html, html, type Link, PAGE_POLICY } from "../../../http/pages/html.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 
 /** Joins a channel with the binding of the form, and shows each change as it arrives. */
@@ -58,53 +59,30 @@ function show({ type, commit_timestamp, record, old_record }) {
 }
 `;
 
-const STYLE = `
-body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; color-scheme: light dark; }
-form { display: flex; flex-wrap: wrap; gap: 1rem; align-items: end; }
-label { display: grid; } input, button { font: inherit; padding: .3rem .6rem; }
-output { display: block; margin: 1rem 0; } table { width: 100%; border-collapse: collapse; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .6rem; border-bottom: 1px solid #8886; }
-td:last-child { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
-`;
+const SCRIPT_HASH = createHash("sha256").update(SCRIPT).digest("base64");
 
-const hashOf = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+const CONTENT_SECURITY_POLICY = PAGE_POLICY.replace("script-src 'self'", `script-src 'sha256-${SCRIPT_HASH}'`);
 
-const CONTENT_SECURITY_POLICY = [
-  "default-src 'none'",
-  `script-src ${hashOf(SCRIPT)}`,
-  `style-src ${hashOf(STYLE)}`,
-  "img-src data:",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+type LiveOptions = {
+  /** Public; null if no key is needed. */
+  readonly anonKey: string | null;
+  readonly links: readonly Link[];
+};
 
-/** `/docs/live`: the changes of a table as they are committed. `anonKey` is public; null if no key is needed. */
-export function livePage(anonKey: string | null): RequestHandler {
-  const text = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Live changes</title>
-<link rel="icon" href="data:,">
-<style>${STYLE}</style>
-</head>
-<body>
-<h1>Live changes</h1>
-<form data-key="${anonKey ?? ""}">
+/** `/docs/live`: the changes of a table as they are committed. */
+export function livePage({ anonKey, links }: LiveOptions): RequestHandler {
+  const main = html`<h1>Live changes</h1>
+<p class="muted">The changes of a table as they are committed, with the rights of the anonymous role or of a user.</p>
+<form data-key="${anonKey ?? ""}" class="row live">
 <label>Table <input name="table" placeholder="posts" required></label>
 <label>Filter <input name="filter" placeholder="status=eq.DRAFT"></label>
 <label>Access token <input name="token" type="password" autocomplete="off" placeholder="for the rights of a user"></label>
 <button>Subscribe</button>
 </form>
-<output>not connected</output>
-<table><thead><tr><th>Time</th><th>Change</th><th>Row</th></tr></thead><tbody></tbody></table>
-<script type="module">${SCRIPT}</script>
-</body>
-</html>
-`;
+<output class="notice">not connected</output>
+<div class="scroll" tabindex="0"><table class="changes"><thead><tr><th scope="col">Time</th><th scope="col">Change</th><th scope="col">Row</th></tr></thead><tbody></tbody></table></div>
+<script type="module">${new Html(SCRIPT)}</script>`;
+  const text = documentOf({ title: "Live changes", path: "/docs/live", main }, links);
   return contentHandler({
     type: "text/html; charset=utf-8",
     text,

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
 import { SIGNED_IN } from "../../../http/operations/sign-in.ts";
+import { bareFrameOf, Html, headerOf, html, type Link } from "../../../http/pages/html.ts";
 import { byMethod } from "../../../http/pipeline/express.ts";
-import { escapeMarkup } from "../../../http/pipeline/response.ts";
 import { contentHandler } from "../../conventions/conditional.ts";
 import { livePage } from "./live.ts";
 
@@ -18,13 +18,15 @@ export type DocsOptions = {
   readonly versions: readonly number[];
   /** Whether users sign in here. */
   readonly hasAccounts: boolean;
+  /** The links of the header. */
+  readonly links: readonly Link[];
 };
 
 /** `/docs`: the reference of the resources and tables, rendered by Scalar. Everything is loaded from this service. */
 export function docsRouter(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
   router.all("/docs", byMethod({ GET: pageHandler(options) }));
-  router.all("/docs/live", byMethod({ GET: livePage(options.anonKey) }));
+  router.all("/docs/live", byMethod({ GET: livePage(options) }));
   router.all(BUNDLE_PATH, byMethod({ GET: bundleHandler() }));
   return router;
 }
@@ -40,10 +42,11 @@ const form = document.getElementById("sign-in");
 const status = form.querySelector("[role=status]");
 const postJson = (path, body, headers = {}) =>
   fetch(path, { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) });
-// Scalar keeps its sidebar below the form, which stays in view.
+// Scalar keeps its sidebar below the header and the form, which stay in view.
+const header = form.parentElement;
 new ResizeObserver(() => {
-  document.documentElement.style.setProperty("--scalar-custom-header-height", form.offsetHeight + "px");
-}).observe(form);
+  document.documentElement.style.setProperty("--scalar-custom-header-height", header.offsetHeight + "px");
+}).observe(header);
 form.classList.toggle("signed-in", token !== null);
 if (token) status.textContent = "Signed in as " + signedIn.name() + ": this page shows what you may do.";
 // The reason why the page was loaded again.
@@ -157,7 +160,8 @@ const resources = versions.split(" ").filter(Boolean).map((version) => ({
   headers: {},
   authentication: bearer && { preferredSecurityScheme: "bearer", securitySchemes: { bearer } },
 }));
-const sources = await Promise.all([...resources, tables].map(async ({ title, base, path, headers, authentication }) => {
+// Tables come first: most clients use them.
+const sources = await Promise.all([tables, ...resources].map(async ({ title, base, path, headers, authentication }) => {
   const response = await fetchDescription(path, headers);
   const content = await response.json();
   content.servers = [{ url: location.origin + base }];
@@ -176,7 +180,7 @@ function disable(parameter) {
 }
 const served = sources.filter(({ isServed }) => isServed);
 if (served.length === 0) {
-  reference.textContent = sources.at(-1).message ?? "This service has no interface to describe.";
+  reference.textContent = sources[0].message ?? "This service has no interface to describe.";
   throw new Error(reference.textContent);
 }
 Scalar.createApiReference(reference, served.map(({ title, slug, content, authentication }) => ({
@@ -198,7 +202,7 @@ Scalar.createApiReference(reference, served.map(({ title, slug, content, authent
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   `script-src 'self' 'sha256-${createHash("sha256").update(SCRIPT).digest("base64")}'`,
-  "style-src 'unsafe-inline'",
+  "style-src 'self' 'unsafe-inline'",
   "img-src 'self' data:",
   "font-src 'self' data:",
   "connect-src 'self'",
@@ -209,13 +213,10 @@ const CONTENT_SECURITY_POLICY = [
 
 /** Fields of the second factor are hidden until they are needed. */
 const STYLE = `
-#sign-in { position: sticky; top: 0; z-index: 100; display: flex; flex-wrap: wrap; gap: 0.5rem; align-items: center; padding: 0.4rem 1rem; font: 14px system-ui, sans-serif;
-  background: #f3f4f6; color: #1f2328; border-bottom: 1px solid #d0d7de; }
-#sign-in label, #sign-in button { white-space: nowrap; }
-#sign-in input { font: inherit; width: 11rem; padding: 0.15rem 0.4rem; }
 #sign-in .code, #sign-in.signed-in label, #sign-in .out, #sign-in.signed-in .in, #sign-in.confirmed label:not(.code),
 #sign-in.confirmed > .in { display: none; }
 #sign-in.needs-code .code, #sign-in.signed-in .out { display: inline; }
+#sign-in input { width: 11rem; }
 `;
 
 const ACCOUNT = `<label>Username <input name="username" autocomplete="username"></label>
@@ -224,30 +225,24 @@ const ACCOUNT = `<label>Username <input name="username" autocomplete="username">
 <span class="in">or</span>
 `;
 
-const formOf = (hasAccounts: boolean) => `<form id="sign-in" aria-label="Sign in">
+const formOf = (hasAccounts: boolean) => `<form id="sign-in" class="signing" aria-label="Sign in">
 ${hasAccounts ? ACCOUNT : ""}<label>Access token <input name="token" type="password" autocomplete="off"></label>
 <button><span class="in">Sign in</span><span class="out">Sign out</span></button>
 <span role="status"></span>
 </form>`;
 
-function pageHandler({ anonKey, versions, hasAccounts }: DocsOptions): RequestHandler {
-  const text = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Reference</title>
-<link rel="icon" href="data:,">
-<style>${STYLE}</style>
-</head>
-<body>
-${formOf(hasAccounts)}
-<div id="reference" data-key="${escapeMarkup(anonKey ?? "")}" data-versions="${versions.join(" ")}"></div>
+function pageHandler({ anonKey, versions, hasAccounts, links }: DocsOptions): RequestHandler {
+  const body = html`<body>
+<div class="top">
+${headerOf(links, "/docs")}
+${new Html(formOf(hasAccounts))}
+</div>
+<div id="reference" data-key="${anonKey ?? ""}" data-versions="${versions.join(" ")}"></div>
 <script src="${BUNDLE_PATH}"></script>
-<script type="module">${SCRIPT}</script>
-</body>
-</html>
-`;
+<script type="module">${new Html(SCRIPT)}</script>
+</body>`;
+  const head = html`<link rel="stylesheet" href="/assets/header.css">\n<style>${new Html(STYLE)}</style>`;
+  const text = bareFrameOf({ title: "API reference – Content Service", head, body });
   return contentHandler({
     type: "text/html; charset=utf-8",
     text,
