@@ -36,13 +36,13 @@ async function readBlocks(file: string): Promise<Block[]> {
   }));
 }
 
+/** Blocks in other languages are not run. */
+const LANGUAGES = new Set(["sh", "js", "sql"]);
+
 /**
  * The steps of a reader, in order. Adjacent blocks of a language are one script, and every script of the shell starts with the first
  * block.
  */
-/** Blocks in other languages are not run. */
-const LANGUAGES = new Set(["sh", "js", "sql"]);
-
 async function readSteps(file: string): Promise<Block[]> {
   const all = (await readBlocks(file)).filter(({ code }) => !code.startsWith("npm ci"));
   const [prelude, ...blocks] = all.filter(({ language }) => LANGUAGES.has(language));
