@@ -27,11 +27,12 @@ const TYPES: Readonly<Record<string, string>> = { "@types/node": "22.20.5" };
 /** What package.json has only for the repository. */
 const OF_REPOSITORY = ["private", "devDependencies", "scripts", "allowScripts", "overrides"];
 
-/** An application is no part of the package. */
+/** An application is no part of the package, except its pages. */
 const DEMO = "demo";
+const PAGES = "demo/pages";
 
-/** Applications get its TypeScript as it is. */
-const TEMPLATE = "template";
+/** Users get the TypeScript of these folders as it is. */
+const COPIED = ["template", PAGES];
 
 /** Files that npm always packs. */
 const ALWAYS = ["README.md", "LICENSE"];
@@ -46,7 +47,7 @@ type Manifest = {
 
 function stage(target: string): void {
   const manifest: Manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const files = manifest.files.filter((file) => file !== DEMO);
+  const files = manifest.files.map((file) => (file === DEMO ? PAGES : file));
   mkdirSync(target, { recursive: true });
   compile(files, target);
   keepDeclarations(Object.values(manifest.exports), target);
@@ -65,7 +66,9 @@ function compile(files: readonly string[], target: string): void {
     declaration: true,
     rewriteRelativeImportExtensions: true,
   };
-  const include = files.filter((file) => !file.endsWith(".md") && file !== TEMPLATE).map((file) => join(ROOT, file));
+  const include = files
+    .filter((file) => !file.endsWith(".md") && !COPIED.includes(file))
+    .map((file) => join(ROOT, file));
   writeFileSync(config, JSON.stringify({ extends: join(ROOT, "tsconfig.json"), compilerOptions, include }));
   try {
     execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "--project", config]);
@@ -89,7 +92,8 @@ function keepDeclarations(entries: readonly string[], target: string): void {
 
 /** Copies what is not compiled. npm does not pack links. */
 function copy(file: string, target: string): void {
-  const isPacked = (from: string) => (!from.endsWith(".ts") || file === TEMPLATE) && !lstatSync(from).isSymbolicLink();
+  const isPacked = (from: string) =>
+    (!from.endsWith(".ts") || COPIED.includes(file)) && !lstatSync(from).isSymbolicLink();
   cpSync(join(ROOT, file), join(target, file), { recursive: true, filter: isPacked });
 }
 

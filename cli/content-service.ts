@@ -53,6 +53,10 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     about: "make an application, with --database <url> for a database that you have",
     load: async () => (await import("./init.ts")).init,
   },
+  example: {
+    about: "copy an example page, with React or without",
+    load: async () => (await import("./example.ts")).example,
+  },
   migrate: {
     about: "migrations: apply, commit, uncommit, check or status",
     load: async () => (await import("./migration.ts")).migrationCommand,

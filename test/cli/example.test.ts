@@ -1,0 +1,55 @@
+import { execFile } from "node:child_process";
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { build } from "vite";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { example } from "../../cli/example.ts";
+
+const run = promisify(execFile);
+const readJson = (file: string) => JSON.parse(readFileSync(file, "utf8"));
+const NAMES = globSync("*/package.template.json", { cwd: "demo/pages" }).map(dirname).sort();
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "example-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+test("without a name it lists the examples, each with what it shows", async () => {
+  const help = await example([]);
+  expect(NAMES.length).toBeGreaterThan(3);
+  for (const name of NAMES)
+    expect(help).toMatch(
+      new RegExp(`^  ${name} +${readJson(`demo/pages/${name}/package.template.json`).description}$`, "m"),
+    );
+});
+
+test.each(NAMES)("%s is copied with all that it needs: its types are right, and Vite builds it", async (name) => {
+  const output = await example([name, folder]);
+  expect(output).toContain(`  ${name}/index.html\n`);
+  await symlink(resolve("node_modules"), join(folder, "node_modules"));
+  await run(process.execPath, [resolve("node_modules/typescript/bin/tsc"), "--noEmit"], { cwd: folder });
+  await build({ root: folder, logLevel: "error" });
+  expect(existsSync(join(folder, "dist", name, "index.html"))).toBe(true);
+});
+
+test.each(NAMES)("%s has the versions of its packages with which it is tested", (name) => {
+  const { dependencies, devDependencies } = readJson("package.json");
+  const manifest = readJson(`demo/pages/${name}/package.template.json`);
+  const named = { ...manifest.dependencies, ...manifest.devDependencies };
+  const tested = { ...dependencies, ...devDependencies };
+  expect(named).toEqual(Object.fromEntries(Object.keys(named).map((each) => [each, tested[each]])));
+});
+
+test("an unknown example, a missing folder and a file that exists are refused, and nothing is written", async () => {
+  await expect(example(["vue", folder])).rejects.toThrow(/there is no example vue; there are apollo, cookie/);
+  await expect(example(["plain"])).rejects.toThrow(/name a folder: .* example plain my-page/);
+  await writeFile(join(folder, "tsconfig.json"), "{}");
+  await expect(example(["plain", folder])).rejects.toThrow(
+    /has these files already, and nothing was written: tsconfig.json/,
+  );
+  expect(globSync("*", { cwd: folder })).toEqual(["tsconfig.json"]);
+});
