@@ -379,9 +379,9 @@ export const SETTINGS = {
     "on: with SIGNUP=open, clients of /auth/v1 may create users without an e-mail (signInAnonymously), who may add one later. Their tokens have the claim is_anonymous.",
   ),
   EMAIL_CONFIRM: setting(
-    oneOf("off", "required"),
+    oneOf("off", "claim", "required"),
     "off",
-    "required: users who sign up, or change their e-mail, sign in after they have confirmed it with the link of an e-mail. It needs MAIL_URL.",
+    "Whether users who sign up confirm their e-mail with the link of an e-mail. required: they sign in after that. claim: they sign in before, and their tokens have the claim email_confirmed. With both, another e-mail replaces the previous one after its link was used. They need MAIL_URL.",
   ),
   USERS_EMAIL: setting(
     oneOf("private", "public"),

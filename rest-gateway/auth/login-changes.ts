@@ -12,14 +12,30 @@ import { sessionCookie } from "./sessions.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
 import { startTokens } from "./tokens.ts";
 
-/** `POST /auth/email`: changes the e-mail that the user signs in with, and the e-mail of the user. */
-export async function changeEmail({ auth, client, signedIn, body }: Call<"account", z.infer<typeof EmailBody>>) {
+/** `POST /auth/email`: 202 if the link that the new address receives changes the e-mail; also for an address that is taken. */
+export async function changeEmail(call: Call<"account", EmailChange>) {
+  const { email } = call.body;
+  if ((await replaceEmail(call)) === "changed")
+    return { email, message: "you sign in with the new e-mail from now on" };
+  call.response.status(202).json({ message: "an e-mail is on its way to this address: its link changes the e-mail" });
+  return;
+}
+
+type EmailChange = z.infer<typeof EmailBody>;
+
+/** Changes the e-mail that the user signs in with, and the e-mail of the user; "pending" unless EMAIL_CONFIRM=off. */
+export async function replaceEmail({
+  auth,
+  client,
+  signedIn,
+  body,
+}: Pick<Call<"account", EmailChange>, "auth" | "client" | "signedIn" | "body">): Promise<"changed" | "pending"> {
   const { email, ...confirmation } = body;
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const outcome = await auth.repository.changeEmail(signedIn.id, email, client.address).catch(refuseRaised);
-  if (outcome !== "changed") throw emailRefused(outcome);
+  if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
   auth.forget(signedIn.id);
-  return { email, message: "you sign in with the new e-mail from now on" };
+  return outcome;
 }
 
 /** `POST /auth/password`: a new password ends all tokens and sessions of the user, and the caller gets a new one. */

@@ -20,7 +20,8 @@ const EMAIL_REFUSALS = {
   "too often": "email changed too often",
 } as const;
 
-export function emailRefused(outcome: keyof typeof EMAIL_REFUSALS): Problem {
+export function emailRefused(outcome: keyof typeof EMAIL_REFUSALS | "too many"): Problem {
+  if (outcome === "too many") return problem("too many mails", { retryAfter: 3600 });
   const { reason, message } = problem(EMAIL_REFUSALS[outcome]);
   return new Problem(reason, { faults: [{ field: "email", message }] });
 }

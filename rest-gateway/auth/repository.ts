@@ -15,8 +15,8 @@ import type {
   Reservation,
 } from "./throttle.ts";
 
-/** What came of a change of an e-mail; nothing has changed unless it is "changed". */
-export type EmailOutcome = "changed" | "taken" | "malformed" | "too often";
+/** What came of a change of an e-mail; nothing has changed unless it is "changed". "pending": the link of an e-mail changes it. */
+export type EmailOutcome = "changed" | "pending" | "taken" | "malformed" | "too often" | "too many";
 
 /**
  * An attempt whose credentials are right, and the IP address of the client. `factor` is the second factor, unless it was a code.

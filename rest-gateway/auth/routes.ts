@@ -121,12 +121,13 @@ export const ROUTES: Routes = {
     operationId: "changeEmail",
     summary: "Change the e-mail",
     description:
-      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for `EMAIL_RESERVATION` seconds. Not allowed with an API key.",
+      "Changes the e-mail that the user signs in with, and the e-mail of the user. The previous one stays reserved for the account for `EMAIL_RESERVATION` seconds. Unless `EMAIL_CONFIRM` is off, the link that the new address receives changes it, and the response is 202 for every address. Not allowed with an API key.",
     credential: "account",
     body: EmailBody,
     answer: ok("The e-mail is changed.", EmailAnswer),
+    otherAnswer: accepted("An e-mail whose link changes the e-mail is on its way.", MessageAnswer),
     problems: [409],
-    handle: changeEmail,
+    handle: async (call) => (await changeEmail(call)) as { email: string; message: string },
   }),
   "POST /auth/password": route({
     operationId: "changePassword",

@@ -262,7 +262,8 @@ create or replace function auth_api.register(
 returns auth.user_id
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  confirms constant boolean := not by_operator and auth_api.setting('email_confirm') = 'required';
+  sends constant boolean := not by_operator and auth_api.setting('email_confirm') <> 'off';
+  confirms constant boolean := sends and auth_api.setting('email_confirm') = 'required';
   email constant text := register.fields ->> 'email';
   new_id auth.user_id;
 begin
@@ -296,15 +297,16 @@ begin
     update auth_private.accounts as a
     set must_confirm = true
     where a.user_id = new_id;
-    perform auth_private.add_limited_mail('confirm', new_id, email, register.mail);
   end if;
+  if sends then perform auth_private.add_limited_mail('confirm', new_id, email, register.mail); end if;
   return new_id;
 end $$;
 
 comment on function auth_api.register(jsonb, text, text, text, text, jsonb, boolean, jsonb) is $$
 Creates a user with an account that has a password, as auth_private.sign_up does, and returns the id. Raises CS403
-unless SIGNUP=open or an operator adds the user. With EMAIL_CONFIRM=required, an e-mail to confirm the address is added;
-if the address is taken, its owner hears of that, and the result is null. `mail` is the data of these e-mails.
+unless SIGNUP=open or an operator adds the user. Unless EMAIL_CONFIRM=off, an e-mail to confirm the address is added;
+with EMAIL_CONFIRM=required, if the address is taken, its owner hears of that, and the result is null. `mail` is
+the data of these e-mails.
 $$;
 
 create or replace function auth_api.register_anonymous(

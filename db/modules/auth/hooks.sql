@@ -214,7 +214,14 @@ create or replace function auth_private.claims_of(account auth_private.accounts)
 language plpgsql stable set search_path = '' as $$
 declare
   hook constant text := auth_private.hook('claims');
-  own constant jsonb := case when account.is_anonymous then '{"is_anonymous": true}' end;
+  -- Null without any.
+  own constant jsonb := nullif(
+    jsonb_strip_nulls(jsonb_build_object(
+      'is_anonymous', case when account.is_anonymous then true end,
+      'email_confirmed', case
+        when auth_api.setting('email_confirm') = 'claim' then account.email_confirmed_at is not null
+      end)),
+    '{}');
   added jsonb;
 begin
   if hook is null then return own; end if;
@@ -233,7 +240,10 @@ begin
 end $$;
 
 comment on function auth_private.claims_of(auth_private.accounts) is
-  'The claims that an account has besides those of the service: of the hook claims, and is_anonymous; null for none.';
+$$
+The claims that an account has besides those of the service: of the hook claims, is_anonymous, and with
+EMAIL_CONFIRM=claim email_confirmed; null for none.
+$$;
 
 create or replace function auth.use_users(users regclass) returns void
 language plpgsql volatile set search_path = '' as $$

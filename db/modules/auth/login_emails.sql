@@ -83,12 +83,6 @@ begin
     perform auth_private.add_notice(
       'email-changed', set_login_email.user_id, previous, jsonb_build_object('newEmail', set_login_email.email));
   end if;
-  if set_login_email.by = 'owner' and auth_api.setting('email_confirm') = 'required' then
-    update auth_private.accounts as a
-    set must_confirm = true
-    where a.user_id = set_login_email.user_id;
-    perform auth_private.add_limited_mail('confirm', set_login_email.user_id, set_login_email.email, '{}');
-  end if;
   perform pg_notify('accounts', json_build_object('user', set_login_email.user_id)::text);
 end $$;
 
@@ -118,14 +112,19 @@ begin
 
   -- An e-mail with other characters needs the skeleton that the service computes for POST /auth/email.
   if id = auth.uid() and auth.has_recent_sign_in() and email ~ '^[[:ascii:]]+$' then
-    perform auth_private.set_login_email(id, email, null, 'owner');
+    if auth_api.setting('email_confirm') = 'off' then
+      perform auth_private.set_login_email(id, email, null, 'owner');
+    elsif auth_api.has_account(id) then
+      perform auth_private.request_email(id, email, null);
+    end if;
   end if;
   return null;
 end $$;
 
 comment on function auth_api.follow_email() is $$
 Records each change of the e-mail of a user as a security event. If the user has made it with a recent sign-in, the user
-also signs in with the new e-mail; after a change by an API key, an admin or anyone else the user signs in as before.
+also signs in with the new e-mail, unless EMAIL_CONFIRM=off after it is confirmed; after a change by an API key, an
+admin or anyone else the user signs in as before.
 The arguments are the columns of the id and the e-mail.
 $$;
 
@@ -208,26 +207,55 @@ end $$;
 comment on function auth_private.change_email(auth.user_id, text, text, text) is
   'Changes the e-mail that an account signs in with, or adds the first one; the hook new_email does so for its user.';
 
-create or replace function auth_private.request_first_email(user_id auth.user_id, email text, skeleton text)
-returns text
+create or replace function auth_private.request_email(user_id auth.user_id, email text, skeleton text) returns text
 language plpgsql volatile set search_path = '' as $$
+declare
+  current constant text := (
+    select e.email
+    from auth_private.login_emails as e
+    where e.user_id = request_email.user_id
+      and e.released_at is null);
+  reservation json;
 begin
-  if not auth.is_email(request_first_email.email) then return 'malformed'; end if;
-  if auth_private.is_taken(request_first_email.email, request_first_email.skeleton) then
-    perform auth_private.add_limited_mail('account-exists', null, request_first_email.email, '{}');
+  if request_email.email = current then return 'changed'; end if;
+  if not auth.is_email(request_email.email) then return 'malformed'; end if;
+  if 20 <= (
+    select count(*)
+    from auth_private.login_emails as e
+    where e.user_id = request_email.user_id
+      and e.released_at is not null)
+  then return 'too often'; end if;
+  reservation := auth_api.reserve_attempt(
+    array[auth_private.attempt_key('change of e-mail', request_email.user_id::text)],
+    array[auth_api.setting('mails_per_recipient')::integer],
+    now(),
+    interval '1 hour');
+  if reservation is null or reservation ->> 'retryAfter' is not null then return 'too many'; end if;
+  perform auth_api.settle_attempt(array(select json_array_elements_text(reservation -> 'ids')::bigint), true);
+
+  if exists (
+    select from auth_private.login_emails as e
+    where e.user_id <> request_email.user_id
+      and (
+        lower(e.email) = lower(request_email.email)
+        or coalesce(e.skeleton, lower(e.email)) = coalesce(request_email.skeleton, lower(request_email.email))))
+  then
+    perform auth_private.add_limited_mail('account-exists', null, request_email.email, '{}');
   else
     perform auth_private.add_limited_mail(
       'confirm',
-      request_first_email.user_id,
-      request_first_email.email,
-      jsonb_strip_nulls(jsonb_build_object('skeleton', request_first_email.skeleton)));
+      request_email.user_id,
+      request_email.email,
+      jsonb_strip_nulls(jsonb_build_object('skeleton', request_email.skeleton, 'from', current)));
   end if;
-  return 'changed';
+  return 'pending';
 end $$;
 
-comment on function auth_private.request_first_email(auth.user_id, text, text) is $$
-With EMAIL_CONFIRM=required, an account gets its first e-mail by the link in an e-mail. The answer is the same for an
-address that is taken, whose owner hears of that.
+comment on function auth_private.request_email(auth.user_id, text, text) is $$
+Unless EMAIL_CONFIRM=off, an account signs in with another e-mail after the link that it has received was used:
+"pending".
+The answer is the same for an address that is taken, whose owner hears of that. "too many": beyond MAILS_PER_RECIPIENT
+requests of one account in an hour. Otherwise as auth_api.change_email.
 $$;
 
 create or replace function auth_private.act_for(user_id auth.user_id) returns void
@@ -246,9 +274,8 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.address', coalesce(host(change_email.address), ''), true);
   perform auth_private.act_for(change_email.user_id);
-  if auth_api.setting('email_confirm') = 'required' and not auth_private.has_email(change_email.user_id) then
-    return auth_private.request_first_email(
-      change_email.user_id, change_email.email, change_email.skeleton);
+  if auth_api.setting('email_confirm') <> 'off' then
+    return auth_private.request_email(change_email.user_id, change_email.email, change_email.skeleton);
   end if;
   perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
   return 'changed';
@@ -260,5 +287,6 @@ end $$;
 
 comment on function auth_api.change_email(auth.user_id, text, text, inet) is $$
 Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
-"taken" or reserved for another account, "malformed", or "too often": the account has 20 reserved e-mails.
+"pending" or "too many", as request_email, "taken" or reserved for another account, "malformed", or "too often":
+the account has 20 reserved e-mails.
 $$;

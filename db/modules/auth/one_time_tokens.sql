@@ -1,4 +1,14 @@
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
+create or replace function auth_private.signs_in_with(user_id auth.user_id, email text) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.login_emails as e
+  where e.user_id = signs_in_with.user_id
+    and e.email = signs_in_with.email
+    and e.released_at is null);
+
+comment on function auth_private.signs_in_with(auth.user_id, text) is 'Whether this is the e-mail of an account.';
+
 create or replace function auth_private.account_of_token(token auth_private.one_time_tokens) returns auth.user_id
 language sql stable set search_path = ''
 return (
@@ -8,6 +18,7 @@ return (
   where a.user_id = token.user_id
     and a.disabled_at is null
     and case
+      when token.data ? 'from' then auth_private.signs_in_with(a.user_id, token.data ->> 'from')
       when e.email is null then token.kind = 'confirm' and a.is_anonymous
       -- Only the previous e-mail of an account undoes a change.
       else (e.released_at is not null) = (token.kind = 'email-changed')
@@ -126,7 +137,7 @@ declare
   token constant auth_private.one_time_tokens := auth_private.take_token(
     confirm_email.token_hash, 'confirm', confirm_email.now);
 begin
-  if token.user_id is not null and not auth_private.has_email(token.user_id) then
+  if token.data ? 'from' or token.user_id is not null and not auth_private.has_email(token.user_id) then
     perform set_config('request.address', coalesce(host(confirm_email.address), ''), true);
     perform auth_private.act_for(token.user_id);
     perform auth_private.change_email(token.user_id, token.email, token.data ->> 'skeleton', 'owner');
@@ -140,12 +151,15 @@ begin
   end if;
   return token.user_id;
 exception
-  -- Another account has got the address in the meantime.
-  when unique_violation then return null;
+  -- Another account has got the address in the meantime, or this one has 20 others that are reserved.
+  when unique_violation or program_limit_exceeded then return null;
 end $$;
 
 comment on function auth_api.confirm_email(bytea, inet, timestamptz) is
-  'Takes the token of a confirmation: the e-mail of the account is confirmed. Null if the token is not valid.';
+$$
+Takes the token of a confirmation: the e-mail of the account is confirmed, and replaces the previous one if the user has
+asked for that. Null if the token is not valid.
+$$;
 
 create or replace function auth_private.admit_by_mail(token auth_private.one_time_tokens, address inet, now timestamptz)
 returns json

@@ -66,8 +66,10 @@ export class MailService {
     this.settings = settings;
     this.repository = new MailRepository(functions);
     this.isOn = hasTasks && settings.mailUrl !== "";
-    if (settings.emailConfirm === "required" && !this.isOn)
-      throw new ConfigError("EMAIL_CONFIRM=required requires MAIL_URL and the module tasks, which send the e-mails");
+    if (settings.emailConfirm !== "off" && !this.isOn)
+      throw new ConfigError(
+        `EMAIL_CONFIRM=${settings.emailConfirm} requires MAIL_URL and the module tasks, which send the e-mails`,
+      );
     this.#url = url;
     this.#log = log;
     this.#templates = new Templates(folder);

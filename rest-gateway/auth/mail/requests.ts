@@ -4,7 +4,7 @@ import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { proofIn, requireAccepted } from "../confirmation.ts";
 import { passwordFaults } from "../passwords.ts";
-import { badFields } from "../problem.ts";
+import { badFields, refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { FactorProof } from "../second-factor.ts";
 import type { Client, CodeLimits } from "../throttle.ts";
@@ -67,7 +67,7 @@ export async function linkOf({ mail }: Auth, token: string): Promise<Link> {
 
 /** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
 export async function confirmEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
-  const user = await auth.mail.repository.confirmEmail(hashOf(body.token), client.address);
+  const user = await auth.mail.repository.confirmEmail(hashOf(body.token), client.address).catch(refuseRaised);
   if (user === null) throw problem("invalid link");
   auth.forget(String(user));
   return { message: "the e-mail is confirmed" };

@@ -1,6 +1,6 @@
 import { html } from "../../../http/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../bodies.ts";
-import { changeEmail, changePassword } from "../login-changes.ts";
+import { changePassword, replaceEmail } from "../login-changes.ts";
 import { confirmationOf, currentPassword, sendAccountForm } from "./account-form.ts";
 import { CODE_FIELD, EMAIL, type FormState, fieldsIn, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
 import { ACCOUNT_PATH, EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH, pathOf } from "./paths.ts";
@@ -40,8 +40,12 @@ export const showEmail = async (visit: AccountVisit) => sendEmail(visit, NEW_FOR
 
 export async function changeEmailOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    const { email } = await changeEmail({ ...visit, body: parse(EmailBody, fieldsIn(form)) });
-    continueAt(visit, ACCOUNT_PATH, { notice: `You sign in with ${email} from now on.` });
+    const body = parse(EmailBody, fieldsIn(form));
+    const isPending = (await replaceEmail({ ...visit, body })) === "pending";
+    const notice = isPending
+      ? `An e-mail is on its way to ${body.email}. Its link changes your e-mail.`
+      : `You sign in with ${body.email} from now on.`;
+    continueAt(visit, ACCOUNT_PATH, { notice });
   } catch (error) {
     sendEmail(visit, stateAfter(error, form));
   }

@@ -77,7 +77,7 @@ export function issueSession(auth: Auth, issued: Issued): SessionAnswer {
 
 /** While e-mails need no confirmation, clients see each as confirmed at sign-up. */
 export function shownUser({ settings }: Pick<Auth, "settings">, user: PublicUser): PublicUser {
-  if (settings.emailConfirm === "required") return user;
+  if (settings.emailConfirm !== "off") return user;
   const confirmed = user.email_confirmed_at ?? (user.email === "" ? undefined : user.created_at);
   return confirmed === undefined ? user : { ...user, email_confirmed_at: confirmed, confirmed_at: confirmed };
 }

@@ -28,9 +28,11 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   if (signedIn.user.is_anonymous) {
     if (sent.password && !changesEmail) throw problem("password without e-mail");
   } else if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);
+  let isPending = false;
   if (changesEmail) {
     const outcome = await auth.repository.changeEmail(signedIn.userId, email, client.address).catch(refuseRaised);
-    if (outcome !== "changed") throw emailRefused(outcome);
+    if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
+    isPending = outcome === "pending" && !signedIn.user.is_anonymous;
   }
   if (sent.password) await changePassword(call, signedIn, sent.password);
   if (sent.data) {
@@ -39,7 +41,10 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     if (!(await merge.catch(refuseRaised))) throw tooLarge(max);
   }
   auth.forget(signedIn.userId);
-  return shownUser(auth, (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user);
+  const changed = shownUser(auth, (await auth.publicUsers.find(signedIn.userId)) ?? signedIn.user);
+  return isPending
+    ? { ...changed, new_email: email, email_change_sent_at: new Date(auth.clock()).toISOString() }
+    : changed;
 }
 
 /** A password alone changes nothing of an account with a second factor. Throws Problem. */

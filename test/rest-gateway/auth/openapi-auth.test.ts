@@ -159,6 +159,7 @@ test("every response matches its description, and every described response occur
   await useSecondFactor(ask);
   const newcomer = { name: "Ina", email: "ina@test.example", password: PASSWORD };
   await asker(confirming, seen)("POST /auth/register", { body: newcomer });
+  await asker(confirming, seen)("POST /auth/email", { as: "ada", body: { email: "ada2@test.example" } });
   await asker(closed, seen)("POST /auth/register", { body: newcomer });
   const acceptance = { token: "t", name: "Ina", password: PASSWORD };
   await asker(closed, seen)("POST /auth/invitations/accept", { body: acceptance });

@@ -1,4 +1,5 @@
 import { createClient } from "@supabase/supabase-js";
+import jwt from "jsonwebtoken";
 import { describe, expect, test, vi } from "vitest";
 import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
 import { useService } from "../../../support/http-client.ts";
@@ -123,13 +124,138 @@ describe("with EMAIL_CONFIRM=required", () => {
     expect(await login("ida7@test.example")).toEqual([200, null]);
   });
 
-  test("a changed e-mail must be confirmed before the next sign-in", async () => {
-    const headers = { authorization: `Bearer ${client.token("bob")}` };
-    expect((await sendJson(client, "/auth/email", { email: "robert@test.example" }, headers)).status).toBe(200);
-    expect(await login("robert@test.example")).toEqual(UNCONFIRMED);
-    const { token } = linkIn(await server.next("robert@test.example", /^Confirm/));
+  const bob = () => ({ authorization: `Bearer ${client.token("bob")}` });
+  const change = (email: string) => sendJson(client, "/auth/email", { email }, bob());
+
+  test("another e-mail replaces the previous one after the link that it has received was used, and the previous one undoes it", async () => {
+    const answers = [await change("robert@test.example"), await change("ADA@example.com"), await change("x@y")];
+    expect(answers.map(({ status, text }) => [status, status === 202 ? text : "…"])).toEqual([
+      [202, answers[0]!.text],
+      [202, answers[0]!.text],
+      [400, "…"],
+    ]);
+    // The owner of an address that is taken hears of it.
+    expect((await server.next("ada@example.com")).subject).toBe("You have an account already");
+    const { url, token } = linkIn(await server.next("robert@test.example", /^Confirm/));
+    expect([await login("bob@example.com"), (await login("robert@test.example"))[0]]).toEqual([[200, null], 401]);
+    await client.send(url.slice(client.service().url.length), { headers: { accept: "text/html" } });
+    expect(await login("bob@example.com")).toEqual([200, null]);
+    const statuses = (await Promise.all([1, 2].map(() => sendJson(client, "/auth/confirm", { token })))).map(
+      ({ status }) => status,
+    );
+    expect(statuses.sort()).toEqual([200, 401]);
+    expect([(await login("bob@example.com"))[0], await login("robert@test.example")]).toEqual([401, [200, null]]);
+    const me = await client.send("/auth/me", { headers: bob() });
+    expect(me.json).toMatchObject({ email: "robert@test.example", emailConfirmed: true });
+    expect((await client.sql("select email from users where id = 2"))[0]!.email).toBe("robert@test.example");
+    const undo = linkIn(await server.next("bob@example.com", /has changed$/)).token;
+    expect((await sendJson(client, "/auth/email/undo", { token: undo })).status).toBe(200);
+    await client.sql(
+      "update auth_private.accounts set password_hash = (select password_hash from auth_private.accounts where user_id = 3) where user_id = 2",
+    );
+    expect(await login("bob@example.com")).toEqual([200, null]);
+  });
+
+  test("a link of a change is not valid after another change, or after the address was taken", async () => {
+    const newUser = async (name: string) => {
+      const email = `${name}@test.example`;
+      const headers = { authorization: `Bearer ${client.token("admin")}` };
+      const { json } = await sendJson(client, "/users", user(email), headers);
+      const pair = await sendJson(client, "/auth/login", { username: email, password: PASSWORD });
+      return { id: json.id, headers: { authorization: `Bearer ${pair.json.accessToken}` } };
+    };
+    const [jon, kim] = [await newUser("jon"), await newUser("kim")];
+    const tokenFor = async ({ headers }: typeof jon, email: string) => {
+      expect((await sendJson(client, "/auth/email", { email }, headers)).status).toBe(202);
+      return linkIn(await server.next(email, /^Confirm/)).token;
+    };
+    const [first, second] = [await tokenFor(jon, "jon2@test.example"), await tokenFor(jon, "jon3@test.example")];
+    const same = await tokenFor(kim, "jon2@test.example");
+    expect((await sendJson(client, "/auth/confirm", { token: first })).status).toBe(200);
+    expect((await sendJson(client, "/auth/confirm", { token: second })).status).toBe(401);
+    expect((await sendJson(client, "/auth/confirm", { token: same })).status).toBe(401);
+  });
+
+  test("a user requests at most 5 changes in an hour", async () => {
+    const headers = { authorization: `Bearer ${client.token("admin")}` };
+    const statuses = [];
+    for (let i = 0; i < 6; i++)
+      statuses.push((await sendJson(client, "/auth/email", { email: `victim${i}@test.example` }, headers)).status);
+    expect(statuses).toEqual([202, 202, 202, 202, 202, 429]);
+  });
+
+  test("a changed e-mail of the user replaces the login e-mail in the same way", async () => {
+    const { json: pair } = await sendJson(client, "/auth/login", { username: "bob@example.com", password: PASSWORD });
+    const { status } = await client.send("/users/2", {
+      method: "PATCH",
+      headers: { "content-type": "application/json", authorization: `Bearer ${pair.accessToken}` },
+      body: '{"email": "rob@test.example"}',
+    });
+    expect([status, (await login("rob@test.example"))[0], await login("bob@example.com")]).toEqual([
+      200,
+      401,
+      [200, null],
+    ]);
+    const { token } = linkIn(await server.next("rob@test.example", /^Confirm/));
     expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
-    expect(await login("robert@test.example")).toEqual([200, null]);
+    expect(await login("rob@test.example")).toEqual([200, null]);
+  });
+
+  test("supabase.auth.updateUser returns the address that waits", async () => {
+    const { url, service } = client.service();
+    const { auth } = createClient(url, service.tokens.issueKey("anon"), { auth: { persistSession: false } });
+    await auth.signInWithPassword({ email: "ada@example.com", password: PASSWORD });
+    const { data, error } = await auth.updateUser({ email: "lovelace@test.example" });
+    expect([error, data.user?.email, data.user?.new_email]).toEqual([null, "ada@example.com", "lovelace@test.example"]);
+    const { token } = linkIn(await server.next("lovelace@test.example", /^Confirm/));
+    expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
+    expect((await auth.getUser()).data.user?.email).toBe("lovelace@test.example");
+  });
+});
+
+describe("with EMAIL_CONFIRM=claim", () => {
+  const claiming = useService({ ...server.settings, EMAIL_CONFIRM: "claim" });
+  const claimOf = (token: string) => (jwt.decode(token) as jwt.JwtPayload).email_confirmed;
+
+  test("users sign in before, and tokens and policies have the claim email_confirmed", async () => {
+    await claiming.sql(`
+      create function public.is_confirmed() returns text language sql stable return auth.claims() ->> 'email_confirmed';
+      grant execute on function public.is_confirmed() to authenticated;`);
+    const email = "lea@test.example";
+    const { status, json } = await register(email, {}, claiming);
+    expect([status, claimOf(json.accessToken), json.user.email]).toEqual([201, false, email]);
+    const asked = async (headers: Record<string, string>) =>
+      (
+        await claiming.send("/rest/v1/rpc/is_confirmed", {
+          headers: { apikey: claiming.service().service.tokens.issueKey("anon"), ...headers },
+        })
+      ).json;
+    const basic = { authorization: `Basic ${btoa(`${email}:${PASSWORD}`)}` };
+    const key = await sendJson(
+      claiming,
+      "/auth/keys",
+      { name: "mine" },
+      { authorization: `Bearer ${json.accessToken}` },
+    );
+    const keyed = { "x-api-key": key.json.key };
+    await expect.poll(() => asked(basic)).toBe("false");
+    expect([await asked({ authorization: `Bearer ${json.accessToken}` }), await asked(keyed)]).toEqual([
+      "false",
+      "false",
+    ]);
+    expect((await register(email, {}, claiming)).status).toBe(409);
+    const { token } = linkIn(await server.next(email, /^Confirm/));
+    expect((await sendJson(claiming, "/auth/confirm", { token })).status).toBe(200);
+    await expect.poll(() => asked(keyed)).toBe("true");
+    expect(await asked(basic)).toBe("true");
+    const next = await sendJson(claiming, "/auth/refresh", { refreshToken: json.refreshToken });
+    expect(claimOf(next.json.accessToken)).toBe(true);
+  });
+
+  test("another e-mail waits for its link", async () => {
+    const headers = { authorization: `Bearer ${claiming.token("ada")}` };
+    expect((await sendJson(claiming, "/auth/email", { email: "ada3@test.example" }, headers)).status).toBe(202);
+    expect((await claiming.send("/auth/me", { headers })).json.email).toBe("ada@example.com");
   });
 });
 
