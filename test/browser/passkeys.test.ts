@@ -10,6 +10,7 @@ const installed = hasBrowser("passkeys");
 
 const LOGIN = { username: "ada", password: "Correct-Horse-7!" };
 const [, EXAMPLE] = /^```js browser\n([\s\S]*?)^```$/m.exec(readFileSync("docs/passkeys.md", "utf8"))!;
+const SUPABASE = readFileSync("node_modules/@supabase/supabase-js/dist/umd/supabase.js", "utf8");
 const LIBRARY = readFileSync("node_modules/@simplewebauthn/browser/dist/bundle/index.umd.min.js", "utf8");
 
 let service: TestService;
@@ -112,5 +113,69 @@ describe.skipIf(!installed)("in Chromium with a virtual authenticator", () => {
       return post("/auth/login", { passkey: await navigator.credentials.get({ publicKey }) });
     })()`);
     expect(signedIn).toMatchObject({ accessToken: expect.any(String), user: { username: "ada" } });
+  });
+
+  /** A client of the released supabase-js, as `client`. Returns what the script returns. */
+  const runSupabase = (script: string): Promise<any> =>
+    page.evaluate(`(async () => {
+      const client = supabase.createClient(location.origin, ${JSON.stringify(service.service.tokens.issueKey("anon"))});
+      const done = ({ data, error }) => { if (error) throw error; return data; };
+      const claims = () => client.auth.getSession().then(({ data }) => JSON.parse(atob(data.session.access_token.split(".")[1])));
+      ${script}
+    })()`);
+  const ADA = `{ email: "ada@example.com", password: ${JSON.stringify(LOGIN.password)} }`;
+
+  test("supabase.auth.mfa.webauthn registers a passkey as a factor, and authenticates with it", async () => {
+    // The client asks for a security key unless the page says otherwise.
+    await open({ transport: "usb" });
+    await page.evaluate(SUPABASE);
+    const registered = await runSupabase(`
+      done(await client.auth.signInWithPassword(${ADA}));
+      done(await client.auth.mfa.webauthn.register({ friendlyName: "Laptop" }));
+      const { aal, amr } = await claims();
+      const taken = await client.auth.mfa.webauthn.register({ friendlyName: "Laptop" });
+      return { aal, method: amr[0].method, taken: taken.error.code, factors: done(await client.auth.mfa.listFactors()) };`);
+    const factor = { factor_type: "webauthn", friendly_name: "Laptop", status: "verified" };
+    expect(registered).toMatchObject({ aal: "aal2", method: "mfa/webauthn", taken: "mfa_factor_name_conflict" });
+    expect(registered.factors.webauthn).toMatchObject([factor]);
+
+    const authenticated = await runSupabase(`
+      await client.auth.signOut();
+      done(await client.auth.signInWithPassword(${ADA}));
+      const before = await claims();
+      const [factor] = done(await client.auth.mfa.listFactors()).webauthn;
+      done(await client.auth.mfa.webauthn.authenticate({ factorId: factor.id }));
+      const after = await claims();
+      return { before: [before.aal, before.role], after: [after.aal, after.role, after.amr[0].method], id: factor.id };`);
+    expect(authenticated).toMatchObject({
+      before: ["aal1", "anon"],
+      after: ["aal2", "authenticated", "mfa/webauthn"],
+    });
+    const removed = await runSupabase(`
+      done(await client.auth.mfa.unenroll({ factorId: "${authenticated.id}" }));
+      return done(await client.auth.mfa.listFactors()).all;`);
+    expect(removed).toEqual([]);
+  });
+
+  test("supabase.auth.registerPasskey adds a passkey, and signInWithPasskey signs in with aal2", async () => {
+    await page.evaluate(SUPABASE);
+    const added = await runSupabase(`
+      done(await client.auth.signInWithPassword(${ADA}));
+      const passkey = done(await client.auth.registerPasskey());
+      done(await client.auth.passkey.update({ passkeyId: passkey.id, friendlyName: "Phone" }));
+      await client.auth.signOut();
+      const { user } = done(await client.auth.signInWithPasskey());
+      const { aal, role, amr } = await claims();
+      return { email: user.email, aal, role, method: amr[0].method, list: done(await client.auth.passkey.list()), id: passkey.id };`);
+    expect(added).toMatchObject({ email: "ada@example.com", aal: "aal2", role: "authenticated", method: "passkey" });
+    expect(added.list).toEqual([
+      { id: added.id, friendly_name: "Phone", created_at: expect.any(String), last_used_at: expect.any(String) },
+    ]);
+    const left = await runSupabase(`
+      await client.auth.signInWithPasskey();
+      done(await client.auth.passkey.delete({ passkeyId: "${added.id}" }));
+      const refused = await client.auth.signInWithPasskey();
+      return { list: done(await client.auth.passkey.list()), refused: refused.error.code };`);
+    expect(left).toEqual({ list: [], refused: "mfa_verification_failed" });
   });
 });

@@ -30,7 +30,7 @@ export class Authenticator {
   readonly #publicKey: Buffer;
   readonly id = randomBytes(16);
   readonly #isSynced: boolean;
-  #user = "";
+  #user: string | null = null;
   counter = 0;
 
   constructor(origin: string, { isSynced = false } = {}) {

@@ -289,7 +289,7 @@ the session has proved a factor.
 $$;
 
 create or replace function auth_api.raise_session(
-  user_id auth.user_id, session uuid, token_hash bytea, now timestamptz, expires_at timestamptz)
+  user_id auth.user_id, session uuid, method text, token_hash bytea, now timestamptz, expires_at timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare raised auth_private.sessions;
@@ -297,7 +297,7 @@ begin
   if not auth_private.lock_sign_in(raise_session.user_id, raise_session.session) then return null; end if;
   update auth_private.sessions as s
   set methods = case
-      when s.aal = 1 then auth_private.methods_at('{totp}', raise_session.now) || s.methods
+      when s.aal = 1 then auth_private.methods_at(array[method], raise_session.now) || s.methods
       else s.methods
     end,
     aal = 2,
@@ -321,9 +321,9 @@ begin
     'startedAt', raised.started_at);
 end $$;
 
-comment on function auth_api.raise_session(auth.user_id, uuid, bytea, timestamptz, timestamptz) is $$
-Records that a session has proved the second factor, and replaces its refresh token: {account, user, methods, aal,
-startedAt}. Null if it has ended.
+comment on function auth_api.raise_session(auth.user_id, uuid, text, bytea, timestamptz, timestamptz) is $$
+Records that a session has proved a second factor by this method, and replaces its refresh token: {account, user,
+methods, aal, startedAt}. Null if it has ended.
 $$;
 
 create or replace function auth_private.reset_factor(user_id auth.user_id, id uuid default null) returns boolean

@@ -65,8 +65,9 @@ begin
   is_first := not auth_private.has_factor(add_passkey.user_id);
 
   insert into auth_private.passkeys as p (
-    user_id, name, credential_id, public_key, counter, transports, is_synced, created_at)
+    id, user_id, name, credential_id, public_key, counter, transports, is_synced, created_at)
   values (
+    coalesce((passkey ->> 'id')::uuid, gen_random_uuid()),
     add_passkey.user_id,
     passkey ->> 'name',
     decode(passkey ->> 'credentialId', 'hex'),
@@ -75,7 +76,7 @@ begin
     array(select jsonb_array_elements_text(passkey -> 'transports')),
     (passkey ->> 'isSynced')::boolean,
     add_passkey.now)
-  on conflict (credential_id) do nothing
+  on conflict do nothing
   returning p.id into new_id;
   if new_id is null then return json_build_object('outcome', 'taken'); end if;
 

@@ -83,15 +83,22 @@ language sql stable security definer set search_path = '' as $$
         select jsonb_build_object('factors', jsonb_agg(
           jsonb_build_object(
             'id', f.id,
-            'friendly_name', f.friendly_name,
-            'factor_type', 'totp',
+            'friendly_name', f.name,
+            'factor_type', f.type,
             'status', case when f.enabled_at is null then 'unverified' else 'verified' end,
             'created_at', f.created_at,
             'updated_at', coalesce(f.enabled_at, f.created_at))
           order by f.created_at, f.id))
-        from auth_private.factors as f
-        where f.user_id = a.user_id
-          and (f.enabled_at is not null or f.pending_until > now())
+        from (
+          select f.id, 'totp' as type, f.friendly_name as name, f.enabled_at, f.created_at
+          from auth_private.factors as f
+          where f.user_id = a.user_id
+            and (f.enabled_at is not null or f.pending_until > now())
+          union all
+          select p.id, 'webauthn', p.name, p.created_at, p.created_at
+          from auth_private.passkeys as p
+          where p.user_id = a.user_id
+        ) as f
         having count(*) > 0
       ),
       '{}'))

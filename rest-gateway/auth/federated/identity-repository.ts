@@ -105,10 +105,20 @@ export class IdentityRepository {
  * - link: what a browser shall begin at a provider for a user of /auth/v1
  * - logout: a sign-out at a provider, until the provider responds
  * - challenge: a challenge of a second factor at /auth/v1, until its code is sent
+ * - passkey: the enrolment of a passkey at /auth/v1, until it is added
  * - assertion: a SAML assertion, which is kept and never taken
  * - id token: an ID token that a client of /auth/v1 has sent, which is kept and never taken
  */
-type OneTimeKind = "sign-in" | "code" | "return" | "link" | "logout" | "challenge" | "assertion" | "id token";
+type OneTimeKind =
+  | "sign-in"
+  | "code"
+  | "return"
+  | "link"
+  | "logout"
+  | "challenge"
+  | "passkey"
+  | "assertion"
+  | "id token";
 
 /** Values that are kept until they are taken, each in one statement. */
 export class OneTimeValues {

@@ -30,19 +30,26 @@ export class PasskeyChallenges {
     return Buffer.concat([begun, this.#macOf(begun, purpose)]);
   }
 
-  /** The id of a challenge, in base64url. Null if it was issued for another purpose, or has expired. */
+  /** The id of a challenge in base64url. Null if it was issued for another purpose, or has expired. */
   idOf(challenge: string, purpose: string): string | null {
     const bytes = Buffer.from(challenge, "base64url");
     if (bytes.length !== ID_BYTES + TIME_BYTES + MAC_BYTES) return null;
     const begun = bytes.subarray(0, -MAC_BYTES);
     if (!timingSafeEqual(bytes.subarray(-MAC_BYTES), this.#macOf(begun, purpose))) return null;
-    if (begun.readUIntBE(ID_BYTES, TIME_BYTES) <= this.#clock()) return null;
-    return begun.toString("hex", 0, ID_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+    const { id, expiresAt } = readChallenge(challenge);
+    return expiresAt <= this.#clock() ? null : id;
   }
 
   #macOf(begun: Buffer, purpose: string): Buffer {
     return createHmac("sha256", this.#key).update(begun).update(purpose).digest().subarray(0, MAC_BYTES);
   }
+}
+
+/** The id of a challenge and when it expires, in milliseconds since 1970, without a check. */
+export function readChallenge(challenge: string): { readonly id: string; readonly expiresAt: number } {
+  const bytes = Buffer.from(challenge, "base64url");
+  const id = bytes.toString("hex", 0, ID_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+  return { id, expiresAt: bytes.readUIntBE(ID_BYTES, TIME_BYTES) };
 }
 
 /** What a passkey signs to sign in, and to confirm a change. */

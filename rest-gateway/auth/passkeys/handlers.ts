@@ -20,9 +20,6 @@ import type { CodeLimits } from "../throttle.ts";
 import { type NewPasskeyBody, type PasskeyChallengeBody, type PasskeyNameBody, RecentBody } from "./bodies.ts";
 import type { PasskeyDescription, PasskeyRow } from "./repository.ts";
 
-/** Passkeys that one account may have. */
-const MAX_PASSKEYS = 20;
-
 /** `POST /auth/passkeys/options` */
 export async function beginPasskey(call: Call<"account">): Promise<PublicKeyCredentialCreationOptionsJSON> {
   const { auth, request, client, signedIn } = call;
@@ -39,20 +36,12 @@ export async function addPasskey(call: Call<"account", z.infer<typeof NewPasskey
   const name = body.name ?? deviceOf(request, client.address).name ?? "Passkey";
   const passkey = await auth.passkeys.verifyNew(body.credential, signIn, name);
   const { codes, hashes } = auth.backupCodes.make(signIn.id);
-  const added = await auth.passkeys.repository.add(signIn, passkey, hashes, MAX_PASSKEYS, client.address);
-  if (added.outcome !== "added") throw REFUSALS[added.outcome]();
+  const added = await auth.passkeys.add(signIn, passkey, hashes, client.address);
   auth.forget(signIn.id);
   response.location(`/auth/passkeys/${added.id}`);
   const row = (await auth.passkeys.repository.list(signIn.id)).find(({ id }) => id === added.id)!;
   return { ...describe(row), backupCodes: added.isFirst ? codes : null };
 }
-
-const REFUSALS = {
-  ended: () => problem("revoked token"),
-  spent: () => problem("passkey not valid", { why: "its challenge was used before: start again" }),
-  full: () => problem("too many passkeys", { max: MAX_PASSKEYS }),
-  taken: () => problem("passkey taken"),
-};
 
 /** `GET /auth/passkeys` */
 export const listPasskeys = async ({ auth, signedIn }: Call<"account">) => ({

@@ -48,6 +48,9 @@ type PasskeysOptions = {
 /** Milliseconds for which a browser waits for the user. */
 const TIMEOUT = 5 * 60_000;
 
+/** Passkeys that one account may have. */
+const MAX_PASSKEYS = 20;
+
 /** EdDSA, ES256 and RS256, one of which every authenticator has. */
 const ALGORITHMS = [-8, -7, -257];
 
@@ -60,6 +63,11 @@ export class Passkeys {
 
   constructor(options: PasskeysOptions) {
     this.#options = options;
+  }
+
+  /** Whether browsers allow passkeys here. */
+  get isOn(): boolean {
+    return this.#options.relyingParty.isOn;
   }
 
   get repository(): PasskeyRepository {
@@ -136,6 +144,18 @@ export class Passkeys {
     };
   }
 
+  /** Rejects with Problem if the passkey is known, or the user has too many. `codes` are backup codes by their hashes. */
+  async add(
+    signIn: CurrentSignIn,
+    passkey: NewPasskey,
+    codes: readonly Buffer[],
+    address: string,
+  ): Promise<{ readonly id: string; readonly isFirst: boolean }> {
+    const added = await this.repository.add(signIn, passkey, codes, MAX_PASSKEYS, address);
+    if (added.outcome !== "added") throw REFUSALS[added.outcome]();
+    return added;
+  }
+
   /** Returns null for a signature that is not valid. Rejects with Problem for a page that may not use passkeys. */
   async verify(signature: PasskeySignature): Promise<Signed | null> {
     const { relyingParty, challenges, repository } = this.#options;
@@ -178,6 +198,13 @@ export class Passkeys {
     return clientData;
   }
 }
+
+const REFUSALS = {
+  ended: () => problem("revoked token"),
+  spent: () => problem("passkey not valid", { why: "its challenge was used before: start again" }),
+  full: () => problem("too many passkeys", { max: MAX_PASSKEYS }),
+  taken: () => problem("passkey taken"),
+};
 
 /** Loaded only here: it takes 27 MB. */
 const webauthn = () => import("@simplewebauthn/server");

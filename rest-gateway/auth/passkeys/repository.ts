@@ -29,6 +29,8 @@ export type KnownPasskey = {
 
 /** A passkey whose registration was verified, and the id of its challenge. */
 export type NewPasskey = {
+  /** Unless the database chooses it. */
+  readonly id?: string;
   readonly name: string;
   readonly credentialId: Buffer;
   readonly publicKey: Buffer;

@@ -68,7 +68,13 @@ export const LinkRequest = z.object({ type: text(30), email, password, data: met
 export const InvitedUser = z.object({ email, data: metadata });
 export const Deletion = z.object({ should_soft_delete: z.boolean().nullish() });
 export const FactorChange = z.object({ factor_type: text(20), friendly_name: text(100) });
-export const FactorCode = z.object({ challenge_id: text(100), code: text(20) });
+export const FactorCode = z.object({
+  challenge_id: text(100),
+  code: text(20),
+  webauthn: z.object({ credential_response: z.unknown() }).nullish(),
+});
+export const PasskeyAnswer = z.object({ challenge_id: text(100), credential: z.unknown() });
+export const PasskeyChange = z.object({ friendly_name: text(100) });
 
 /** Rejects with Problem. An empty body counts as `{}`. */
 export async function readAuthBody<Body>(

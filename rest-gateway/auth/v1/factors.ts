@@ -4,28 +4,31 @@ import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
 import { isUuid } from "../../conventions/parameters.ts";
+import type { Method } from "../session-repository.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import type { PublicFactor } from "./repository.ts";
 import { issueSession, type SessionAnswer } from "./session.ts";
 import { requireRecent } from "./user.ts";
 
-// `/auth/v1/factors`: the second factors of a user, each an authenticator app with a name.
+// `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.
 
 /** Seconds in which the code of a challenge must be sent. */
 const CHALLENGE_SECONDS = 300;
 
-/** `POST /factors`: a secret for an authenticator app, which waits for its first code. */
+/** `POST /factors`: a secret for an authenticator app, which waits for its first code, or a passkey that is to be created. */
 export async function enrollFactor(call: AuthCall): Promise<object> {
   const { auth, request } = call;
   const signedIn = await signedInOf(call);
   const { factor_type: type, friendly_name: name } = await readAuthBody(request, auth.limits, FactorChange);
-  if (type !== "totp") throw invalid("factor_type needs to be totp");
+  if (type !== "totp" && type !== "webauthn") throw invalid("factor_type needs to be totp or webauthn");
   if (signedIn.user.is_anonymous) throw problem("anonymous user");
   if (signedIn.account.hasFactor && signedIn.aal === 1) throw problem("factor needs the other");
   // Otherwise a thief could lock the owner out with a factor of their own.
   requireRecent(auth, signedIn);
+  if (type === "webauthn") return enrollPasskey(call, signedIn, name ?? "");
   const { id, secret, uri } = await auth.enrolment.begin(signedIn.account, name ?? "");
   // Loaded only here: it takes 7 MB.
   const { default: qrcode } = await import("qrcode");
@@ -38,6 +41,7 @@ export async function challengeFactor(call: AuthCall): Promise<object> {
   const { auth } = call;
   const signedIn = await signedInOf(call);
   const factor = await factorOf(call, signedIn);
+  if (factor.factor_type === "webauthn") return challengePasskeyFactor(call, signedIn, factor);
   const id = randomUUID();
   const expiresAt = auth.clock() + CHALLENGE_SECONDS * 1000;
   await auth.federated.once.keep("challenge", challengeKey(call, id, factor, signedIn), { expiresAt }, expiresAt);
@@ -49,8 +53,12 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request } = call;
   const signedIn = await signedInOf(call);
   const factor = await factorOf(call, signedIn);
-  const { challenge_id: challenge, code } = await readAuthBody(request, auth.limits, FactorCode);
+  const { challenge_id: challenge, code, webauthn } = await readAuthBody(request, auth.limits, FactorCode);
   if (!challenge || !isUuid(challenge)) throw invalid("challenge_id must be a UUID");
+  if (factor.factor_type === "webauthn") {
+    await provePasskey(call, signedIn, factor, { challenge, credential: webauthn?.credential_response });
+    return raise(call, signedIn, "mfa/webauthn");
+  }
   const key = challengeKey(call, challenge, factor, signedIn);
   const kept = await auth.federated.once.take<{ readonly expiresAt: number }>("challenge", key);
   if (kept === null) throw problem("factor challenge expired");
@@ -59,15 +67,15 @@ export async function verifyFactor(call: AuthCall): Promise<SessionAnswer> {
     await auth.federated.once.keep("challenge", key, kept, kept.expiresAt);
     throw problem("factor code wrong");
   }
+  return raise(call, signedIn, "totp");
+}
+
+/** New tokens of the session, with `aal2`. */
+async function raise({ auth }: AuthCall, signedIn: SignedIn, method: Method): Promise<SessionAnswer> {
   auth.forget(signedIn.userId);
   const refreshToken = auth.tokens.issueRefresh(signedIn.userId);
   const expiresAt = auth.clock() + REFRESH_SECONDS * 1000;
-  const raised = await auth.publicUsers.raiseSession(
-    signedIn.userId,
-    signedIn.session,
-    hashOf(refreshToken),
-    expiresAt,
-  );
+  const raised = await auth.publicUsers.raiseSession(signedIn, method, hashOf(refreshToken), expiresAt);
   if (raised === null) throw problem("session ended");
   const signedInAt = Date.parse(raised.startedAt);
   return issueSession(auth, { ...raised, session: signedIn.session, signedInAt, refreshToken });
@@ -91,15 +99,19 @@ export async function unenrollFactor(call: AuthCall): Promise<object> {
     if (signedIn.aal === 1) throw problem("factor removal needs a code");
     requireRecent(auth, signedIn);
   }
+  if (factor.factor_type === "webauthn" && factor.status === "unverified") {
+    await forgetPasskey(call, signedIn, factor.id);
+  }
   await auth.publicUsers.removeFactor(signedIn, factor.id, client.address);
   auth.forget(signedIn.userId);
   return { id: factor.id };
 }
 
 /** The factor in the path. Rejects with Problem if it is not one of the user. */
-async function factorOf(call: AuthCall, { user }: SignedIn): Promise<PublicFactor> {
-  const id = String(call.request.params.factorId);
-  const found = (user.factors ?? []).find((each) => each.id === id.toLowerCase());
+async function factorOf(call: AuthCall, signedIn: SignedIn): Promise<PublicFactor> {
+  const id = String(call.request.params.factorId).toLowerCase();
+  const known = (signedIn.user.factors ?? []).find((each) => each.id === id);
+  const found = known ?? (await pendingPasskey(call, signedIn, id));
   if (found === undefined) throw problem("no such factor");
   return found;
 }

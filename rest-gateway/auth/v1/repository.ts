@@ -1,6 +1,6 @@
 import type { Account } from "../../../identity/account.ts";
 import { type AuthFunctions, bytes, type Call, time } from "../functions.ts";
-import type { UsedMethod } from "../session-repository.ts";
+import type { Method, UsedMethod } from "../session-repository.ts";
 
 /** A user as the wire shows it. */
 export type PublicUser = {
@@ -15,7 +15,12 @@ export type PublicUser = {
   readonly [field: string]: unknown;
 };
 
-export type PublicFactor = { readonly id: string; readonly status: "verified" | "unverified" };
+export type PublicFactor = {
+  readonly id: string;
+  readonly friendly_name: string;
+  readonly factor_type: "totp" | "webauthn";
+  readonly status: "verified" | "unverified";
+};
 
 /** A session that has proved the second factor. */
 export type RaisedSession = Pick<SignedInUser, "user" | "account" | "aal" | "startedAt"> & {
@@ -53,10 +58,15 @@ export class PublicUsers {
     return this.#functions.call("signed_in_user($1, $2::uuid)", [userId, session]);
   }
 
-  /** Records that a session has proved the second factor, and replaces its refresh token. Returns null if it has ended. */
-  raiseSession(userId: string, session: string, tokenHash: Buffer, expiresAt: number): Promise<RaisedSession | null> {
-    const values = [userId, session, bytes(tokenHash), this.#functions.now(), time(expiresAt)];
-    return this.#functions.call("raise_session($1, $2::uuid, $3::bytea, $4::timestamptz, $5::timestamptz)", values);
+  /** Records that a session has proved a second factor, and replaces its refresh token. Returns null if it has ended. */
+  raiseSession(
+    { userId, session }: { readonly userId: string; readonly session: string },
+    method: Method,
+    tokenHash: Buffer,
+    expiresAt: number,
+  ): Promise<RaisedSession | null> {
+    const values = [userId, session, method, bytes(tokenHash), this.#functions.now(), time(expiresAt)];
+    return this.#functions.call("raise_session($1, $2::uuid, $3, $4::bytea, $5::timestamptz, $6::timestamptz)", values);
   }
 
   async removeFactor(

@@ -8,6 +8,15 @@ import type { AuthCall } from "./call.ts";
 import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { generateLink, inviteUser } from "./links.ts";
+import {
+  addPasskey,
+  beginPasskey,
+  challengePasskey,
+  deletePasskey,
+  listPasskeys,
+  renamePasskey,
+  signInWithPasskey,
+} from "./passkeys.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
 import { authorize, authorizeLink, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
@@ -36,6 +45,13 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /factors/{factorId}/challenge": challengeFactor,
   "POST /factors/{factorId}/verify": verifyFactor,
   "DELETE /factors/{factorId}": unenrollFactor,
+  "POST /passkeys/registration/options": beginPasskey,
+  "POST /passkeys/registration/verify": addPasskey,
+  "POST /passkeys/authentication/options": challengePasskey,
+  "POST /passkeys/authentication/verify": signInWithPasskey,
+  "GET /passkeys": listPasskeys,
+  "PATCH /passkeys/{passkeyId}": renamePasskey,
+  "DELETE /passkeys/{passkeyId}": deletePasskey,
   "POST /invite": inviteUser,
   "POST /admin/generate_link": generateLink,
   "GET /admin/users": listUsers,
@@ -77,7 +93,7 @@ function readSettings({ auth }: AuthCall): object {
     phone_autoconfirm: false,
     sms_provider: "",
     saml_enabled: false,
-    passkeys_enabled: false,
+    passkeys_enabled: auth.passkeys.isOn,
   };
 }
 

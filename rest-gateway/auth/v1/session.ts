@@ -49,7 +49,9 @@ export async function startAuthSession(
   if (started === null) throw problem("wrong password");
   const [id, user] = started as readonly [string, PublicUser];
   const methods = [{ method, timestamp: Math.floor(startedAt / 1000) }];
-  return issueSession(auth, { account, user, session: id, signedInAt: startedAt, methods, aal: 1, refreshToken });
+  // A passkey is two factors.
+  const aal = method === "passkey" ? 2 : 1;
+  return issueSession(auth, { account, user, session: id, signedInAt: startedAt, methods, aal, refreshToken });
 }
 
 /** The tokens of a session. Until the code of an enabled second factor is right, they open only `/auth/v1`. */
