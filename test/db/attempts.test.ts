@@ -55,16 +55,17 @@ test("an attempt that is pending for a minute no longer counts", () =>
 test("begin_factor deletes the attempts at codes of the user, unless a factor is enabled", () =>
   inTransaction(async (db) => {
     const reserveCode = () => db.owner.call("auth_api.reserve_code", 1, 1, at(0), "15 minutes");
-    const begin = () => db.owner.call("auth_api.begin_factor", 1, Buffer.from("sealed"), at(10));
+    const begin = () => db.owner.call("auth_api.begin_factor", 1, Buffer.from("sealed"), at(10), at(0));
     const { ids } = await reserveCode();
     await db.owner.call("auth_api.settle_attempt", ids, true);
     expect(await reserveCode()).toEqual({ retryAfter: 900, place: 1 });
-    expect(await begin()).toBe(true);
+    expect(await begin()).toMatchObject({ outcome: "begun" });
     const again = await reserveCode();
     expect(again.ids).toHaveLength(1);
     await db.owner.call("auth_api.settle_attempt", again.ids, true);
-    await db.owner.call("auth_api.enable_factor", 1, null, Buffer.from("sealed"), 1, [], null, at(1));
-    expect(await begin()).toBe(false);
+    const sealed = Buffer.from("sealed");
+    await db.owner.call("auth_api.enable_factor", 1, null, sealed, sealed, 1, [], null, at(1));
+    expect(await begin()).toMatchObject({ outcome: "enabled" });
     expect(await reserveCode()).toEqual({ retryAfter: 900, place: 1 });
   }));
 
