@@ -52,11 +52,13 @@ async function sectionOf(owner: pg.Client, table: Table, callers: readonly Named
     const cells = cellsOf(access, { table, privileges, all: rows.length }).join(" | ");
     names.set(cells, [...(names.get(cells) ?? []), name]);
   }
-  const counted = total === 1 ? "1 row" : `${total} rows`;
+  const counted = total === 0 ? `no rows\n\n${EMPTY}` : total === 1 ? "1 row" : `${total} rows`;
   const lines = [...names].map(([cells, same]) => `| ${same.map(escaped).join(", ")} | ${cells} |\n`);
   return `## ${table.schema}.${table.name}: ${counted}\n\n${HEADER}${lines.join("")}`;
 }
 
+const EMPTY =
+  "Without rows little more than the grants is known. Add rows to db/seed.sql, and the policies are tried on them.";
 const HEADER = "| Caller | select | insert | update | delete |\n|---|---|---|---|---|\n";
 
 type Described = { readonly table: Table; readonly privileges: Privileges; readonly all: number };
@@ -87,10 +89,10 @@ function cellOf(reach: Reach | null, all: number, columns: string): string {
   if (reach === null) return "denied";
   const { labels, others, errors } = reach;
   const listed = labels.length === 0 ? [] : [labels.length === all ? "all" : listOf(labels)];
-  const further = others === 0 ? [] : [others === 1 ? "1 other" : `${others} others`];
+  const further = others === 0 ? [] : [all === 0 ? "a row of defaults" : others === 1 ? "1 other" : `${others} others`];
   const failed = errors.map((code) => `error ${code}`);
   const rows = [...listed, ...further, ...failed].join("; ");
-  return `${rows || "none"}${columns}`;
+  return `${rows || (all === 0 ? "granted" : "none")}${columns}`;
 }
 
 /** Ranges beyond these are counted. */

@@ -34,6 +34,25 @@ test("the matrix is that of the tests of the application", async () => {
   expect(original).toBe(await readFile("test/applications/tested/test/access.md", "utf8"));
 });
 
+test("a table without rows shows the grants, and says how to try the policies", async () => {
+  const matrix = await matrixAfter(`create table ideas (id integer primary key default 1, text text);
+    alter table ideas enable row level security;
+    grant select, insert (text) on ideas to authenticated;
+    grant all on ideas to service_role`);
+  const [section] = matrix.split(/^## /m).filter((each) => each.startsWith("public.ideas"));
+  expect(section!.trim().split("\n")).toEqual([
+    "public.ideas: no rows",
+    "",
+    "Without rows little more than the grants is known. Add rows to db/seed.sql, and the policies are tried on them.",
+    "",
+    "| Caller | select | insert | update | delete |",
+    "|---|---|---|---|---|",
+    "| anon | denied | denied | denied | denied |",
+    expect.stringMatching(/^\| ada, .*bob.* \| granted \| granted \(text\) \| denied \| denied \|$/),
+    "| service_role | granted | a row of defaults | granted | granted |",
+  ]);
+});
+
 describe("every change of rights changes the matrix", () => {
   const own = "author_id = (select auth.uid())";
   test.each([

@@ -80,7 +80,7 @@ export async function trackitIn(app: InstalledApplication): Promise<Application>
     deployment: parseEnv(await readFile(app.path(".env"), "utf8")) as Settings,
     parent: { row: "task", id: "uuid", one: "00000000-0000-4000-d000-000000000001" },
     tests: 2,
-    access: "## public.projects: 0 rows",
+    access: "## public.projects: no rows",
     findings: 4,
     open: {
       path: "/rest/v1/plans?select=code&order=code",

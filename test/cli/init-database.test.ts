@@ -49,7 +49,7 @@ const APPLICATIONS = {
     files: ["applications/forum.sql"],
     found: [/^schema auth +auth: of something else$/m, /^ +create role content_api login noinherit password '…';$/m],
     settings: { MIGRATE: "off", DB_SCHEMAS: "public", DB_ANON_ROLE: "Forum_Guest" },
-    access: "| anonymous, Forum_Member, Forum_Moderator | none | denied",
+    access: "| anonymous, Forum_Member, Forum_Moderator | granted | denied",
     reads: "members?select=username&limit=1",
   },
 } as const;
