@@ -43,6 +43,7 @@ Tries and commits migrations. db/migrations/current.sql is the migration that yo
                                             the same although it breaks clients; CHANGELOG.md gets the reason
   ${COMMAND} migrate uncommit                  move the latest migration back to current.sql
   ${COMMAND} migrate check                     check that db/schema/ and the migrations create the same database
+  ${COMMAND} migrate check --current           the same, with current.sql as a migration
   ${COMMAND} migrate check --database          check that the database is what its migrations have made, object by object
   ${COMMAND} migrate check --database --json   the same as JSON
   ${COMMAND} migrate status                    show what the database has, and what a start would run
@@ -174,16 +175,18 @@ export const appliedText = (left: number): string =>
 async function check(args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   if (args.includes("--database"))
     return (await import("./migration-drift.ts")).checkDatabase(args, { startScratch, ...options });
-  if (args.length > 0) throw new CommandError(2, `${args[0]} is no option of check; see ${COMMAND} migrate --help`);
+  const withCurrent = args.includes("--current");
+  const other = args.find((arg) => arg !== "--current");
+  if (other !== undefined) throw new CommandError(2, `${other} is no option of check; see ${COMMAND} migrate --help`);
   const installation = await installationOf(options);
   const { folder } = installation;
   const { differences, notIncluded, objects, findings } = await inScratchCluster(startScratch, (cluster) =>
-    compareSchema(cluster, { withCurrent: false, ...installation }),
+    compareSchema(cluster, { withCurrent, ...installation }),
   );
   const different = differences.map((line) => line.replaceAll("\n", "\n    "));
   const faults = [...fixForNotIncluded(notIncluded), ...(different.length > 0 ? [DIFFERENT, ...different, FIX] : [])];
   const notes = findings.map((finding) => `${finding.level}: ${sentenceOf(finding)} (${finding.rule})`);
-  if (await hasCurrent(folder)) notes.push(UNCOMMITTED);
+  if (await hasCurrent(folder)) notes.push(withCurrent ? UNCOMMITTED : LEFT_OUT);
   if (faults.length > 0 || findings.some(({ level }) => level === "error"))
     throw new CommandError(1, [...faults, ...notes].join("\n"));
   return [...notes, `schema/ and migrations/ create the same database (${objects} objects)\n`].join("\n");
@@ -210,7 +213,9 @@ const DIFFERENT = "schema/ and migrations/ create different databases (- only in
 const FIX = `Write to db/migrations/current.sql the statements that change the database of migrations/ into that of schema/, or
 --!include the files of db/schema/ that changed. Then run:
 ${COMMAND} migrate commit "what the migration does"`;
-const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. Commit it with ${COMMAND} migrate commit`;
+const COMMIT = `Commit it with ${COMMAND} migrate commit`;
+const UNCOMMITTED = `warning: db/migrations/current.sql is not committed: no start runs it. ${COMMIT}`;
+const LEFT_OUT = `warning: db/migrations/current.sql is not committed: no start runs it, and this check leaves it out. ${COMMIT}`;
 
 async function uncommit(_args: string[], { startScratch, ...options }: MigrationOptions): Promise<string> {
   const { environment } = options;

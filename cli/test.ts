@@ -5,16 +5,17 @@ import { join } from "node:path";
 import { MIGRATIONS } from "../app/application.ts";
 import { CONFIG_FILE, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
-import { folderIn } from "../config/config.ts";
+import { folderIn, variablesOf } from "../config/config.ts";
 import { CommandError, programOf } from "./command.ts";
 import { migrationCommand } from "./migration.ts";
 
 const HELP = `\
-Checks an application: its types, if it has a tsconfig.json, its migrations, and its tests, which vitest runs.
+Checks an application: its types, if it has a tsconfig.json, its migrations, and its tests, which vitest runs. A migration in current.sql
+counts, unless CI is set, as in continuous integration.
 
   ${COMMAND} test                  run everything
   ${COMMAND} test access api       run the test files whose names contain one of these
-  ${COMMAND} test -u               options of vitest: this one updates snapshots
+  ${COMMAND} test -u               options of vitest: this one writes snapshots, such as test/access.md, again
   ${COMMAND} test --help           show this help
 
 The tests need no running service and no database: they start an embedded one.
@@ -29,14 +30,19 @@ export async function testCommand(args: string[]): Promise<string> {
   const vitest = programOf(folder, "vitest", "vitest.mjs");
   if (existsSync(join(folder, "tsconfig.json")))
     await run(folder, programOf(folder, "typescript", "bin/tsc"), ["--noEmit"]);
-  if (existsSync(join(folder, MIGRATIONS))) process.stdout.write(await migrationCommand(["check"]));
-  await run(folder, vitest, ["run", ...args]);
+  if (existsSync(join(folder, MIGRATIONS))) {
+    const isIntegration = Boolean(variablesOf(["CI"]).CI);
+    process.stdout.write(await migrationCommand(["check", ...(isIntegration ? [] : ["--current"])]));
+  }
+  await run(folder, vitest, ["run", ...args], SNAPSHOTS);
   return "";
 }
 
+const SNAPSHOTS = `. If a snapshot mismatches, such as test/access.md: lines with - are what it was, and lines with + what it is now. To accept them all, run ${COMMAND} test -u`;
+
 /** Runs a program of Node in the folder, with the terminal of this process. It says itself why it fails. */
-async function run(folder: string, program: string, args: readonly string[]): Promise<void> {
+async function run(folder: string, program: string, args: readonly string[], hint = ""): Promise<void> {
   const child = spawn(process.execPath, [program, ...args], { cwd: folder, stdio: "inherit" });
   const [code] = await once(child, "exit");
-  if (code !== 0) throw new CommandError(1, `${COMMAND} test: failed`);
+  if (code !== 0) throw new CommandError(1, `${COMMAND} test: failed${hint}`);
 }

@@ -31,15 +31,17 @@ beforeEach(async () => {
 type Outcome = { readonly code: number; readonly stdout: string; readonly stderr: string };
 
 /** `content-service test`, as a developer runs it. */
-const run = (...args: string[]): Promise<Outcome> =>
+const run = (...args: string[]): Promise<Outcome> => runWith({ CI: "true" }, ...args);
+
+const runWith = (settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> =>
   promisify(execFile)(process.execPath, [join(PROJECT, "cli/content-service.ts"), "test", ...args], {
     cwd: home,
     // With the cache of the project for what Node has compiled.
     env: {
       NODE_COMPILE_CACHE: join(PROJECT, "node_modules/.cache/compiled"),
       PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-      CI: "true",
       NO_COLOR: "1",
+      ...settings,
     },
   }).then(
     (output) => ({ code: 0, ...output }),
@@ -65,6 +67,22 @@ test("a policy of current.sql that lets others read fails the tests, with exit c
   expect(stdout).toMatch(/current\.sql is not committed[\s\S]*Tests +2 failed \| 1 passed/);
   expect(stderr).toContain("- | bob | 2-5 |");
   expect(stderr).toContain("+ | bob | all |");
+  expect(stderr).toMatch(/lines with - are what it was.* run npx content-service test -u\n$/);
+});
+
+test("a migration that is not committed counts, and fails in continuous integration", async () => {
+  await writeFile(join(home, "db/schema/added.sql"), "comment on table public.notes is 'Texts.';\n");
+  await appendFile(join(home, "db/schema/schema.sql"), "--!include added.sql\n");
+  await writeFile(join(home, "db/migrations/current.sql"), "--!include added.sql\n");
+  await rm(join(home, "tsconfig.json"));
+  expect(await runWith({}, "access")).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/current\.sql is not committed[\s\S]*create the same database[\s\S]*Tests +3 passed/),
+  });
+  expect(await run("access")).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/create different databases[\s\S]*current\.sql is not committed/),
+  });
 });
 
 test("db/base has what the database had before the application: tests, migrate check and commit begin with it", async () => {
