@@ -11,6 +11,7 @@ import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
 import { docsPages, listDocs, schemaIn } from "./docs.ts";
+import { type FirstRequests, firstRequestsOf } from "./first-requests.ts";
 
 type SiteSettings = LinkSettings & Pick<Config, "openapi">;
 
@@ -26,16 +27,18 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly hasConsole: boolean;
   /** The URL of the service. */
   url(): string;
+  /** Null until the service is ready. */
+  firstRequests(): Promise<FirstRequests | null>;
   state(): ServiceState;
 };
 
 /** The pages for people: `/`, `/docs/…`, and their style. They are served while the service starts and stops too. */
 export function createSite(options: SiteOptions): AlwaysOnInterface {
-  const { settings, application, hasConsole, url, state, onInternalError } = options;
+  const { settings, application, hasConsole, url, state, firstRequests, onInternalError } = options;
   const links = linksOf(settings, hasConsole);
   const docs = listDocs().filter(({ path }) => settings.docs || path === DOCUMENTATION);
   const routers = [
-    startPage({ offers: () => offersOf(options, url()), docs, links, state }),
+    startPage({ url, offers: () => offersOf(options, url()), docs, links, state, firstRequests }),
     docsPages({ docs, schema: settings.docs ? schemaIn(application.folder) : null, links }),
     assets(),
   ];
@@ -102,7 +105,7 @@ const VERSION: string = JSON.parse(readFileSync(new URL("../package.json", impor
 /** Something that the service offers. `url` is complete, because clients copy it. */
 type Offer = { readonly name: string; readonly url: string; readonly about: string };
 
-type StartOptions = {
+type StartOptions = Pick<SiteOptions, "url" | "firstRequests"> & {
   offers(): readonly Offer[];
   /** The documentation. */
   readonly docs: readonly Link[];
@@ -113,12 +116,12 @@ type StartOptions = {
 /** `/`: what the service offers, for people and for programs; while the service starts or stops, with status 503. */
 export function startPage(options: StartOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  const handler: RequestHandler = (request, response, next) => {
+  const handler: RequestHandler = async (request, response, next) => {
     response.vary("Accept");
     const isBrowser = request.accepts(["application/json", "text/html"]) === "text/html";
     const headers = { "Cache-Control": "no-cache" };
     const content = isBrowser
-      ? { type: "text/html; charset=utf-8", text: pageOf(options), headers: { ...headers, ...PAGE_HEADERS } }
+      ? { type: "text/html; charset=utf-8", text: await pageOf(options), headers: { ...headers, ...PAGE_HEADERS } }
       : { type: "application/json; charset=utf-8", text: jsonOf(options), headers };
     if (options.state() === "ready") {
       contentHandler(content)(request, response, next);
@@ -139,28 +142,30 @@ const jsonOf = ({ offers, docs, state }: StartOptions): string => {
   return `${JSON.stringify({ name: "Content Service", version: VERSION, state: state(), interfaces, documentation }, null, 2)}\n`;
 };
 
+/** Whether a browser shows something at a URL. The others are for clients, with a key or a query. */
+const isPage = (url: string) => !url.startsWith("ws") && !/\/(graphql|rest\/v1\/)$/.test(url);
+
 const STATES: Readonly<Record<ServiceState, string>> = {
   starting: "is starting",
   ready: "is running",
   draining: "is stopping",
 };
 
-const pageOf = ({ offers, docs, links, state }: StartOptions): string => {
+const pageOf = async ({ url, offers, docs, links, state, firstRequests }: StartOptions): Promise<string> => {
+  const first = await firstRequests();
   const isReady = state() === "ready";
   const main = html`
 <h1>Content Service</h1>
 <p>Version ${VERSION} <strong class="${isReady ? "good" : "warn"}">${STATES[state()]}</strong>. It turns a PostgreSQL database into an API.</p>
+${first && html`<h2>First requests</h2>\n${firstRequestsOf(url(), first)}`}
 <h2>Interfaces</h2>
-<div class="scroll" tabindex="0"><table>
-<thead><tr><th scope="col">Interface</th><th scope="col">URL</th><th scope="col">What it is</th></tr></thead>
-<tbody>
+<ul class="offers">
 ${offers().map(
   ({ name, url, about }) =>
-    html`<tr><th scope="row">${name}</th><td>${url.startsWith("ws") ? html`<code>${url}</code>` : html`<a href="${url}">${url}</a>`}</td><td>${about}</td></tr>\n`,
-)}</tbody>
-</table></div>
+    html`<li><strong>${isPage(url) ? html`<a href="${url}">${name}</a>` : name}</strong><p>${about}</p><code>${url}</code></li>\n`,
+)}</ul>
 <h2>Documentation</h2>
-<ul>${docs.map(({ name, path }) => html`<li><a href="${path}">${name}</a></li>\n`)}</ul>
+<ul class="documents">${docs.map(({ name, path }) => html`<li><a href="${path}">${name}</a></li>\n`)}</ul>
 `;
   return documentOf({ title: "Start", path: "/", main }, links);
 };

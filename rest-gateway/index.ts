@@ -104,6 +104,8 @@ type RestOptions = {
 
 type RestInterface = {
   readonly catalog: LiveCatalog;
+  /** The key for anonymous requests, which pages may show; null if none is needed. */
+  readonly anonKey: string | null;
   /** Who sees which changes. */
   readonly rights: Rights;
   readonly tables: HttpInterface;
@@ -147,6 +149,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   const versions = ofResources ? lifecycle.supported : [];
   return {
     catalog,
+    anonKey,
     rights,
     tables: {
       sendsData: tables.sendsData,

@@ -39,6 +39,7 @@ import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
 import { createConsole } from "./console.ts";
+import { firstRequestsOf } from "./first-requests.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { httpRoutes, refuseClashes, socketRoutes } from "./routes.ts";
@@ -113,11 +114,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
   if (options.ownsProcess) addProcess(metrics);
   const tracer = config.tracing ? await createTracer(log) : null;
   const admin = config.adminPort === 0 ? null : new AdminServer({ config, log, health });
-  const siteOf = (hasConsole: boolean) =>
-    createSite({
-      ...{ settings: config, application, hasConsole, url: () => url, state: () => pipeline.state },
-      onInternalError,
-    });
+  const firstRequests = async () => (app === null || pipeline.state !== "ready" ? null : firstRequestsOf(app));
+  const forSite = { settings: config, application, url: () => url, state: () => pipeline.state, firstRequests };
+  const siteOf = (hasConsole: boolean) => createSite({ ...forSite, hasConsole, onInternalError });
   const site = siteOf(config.console && !admin);
   const patience = new Patience({ running: Math.max(2, Math.floor(config.dbPoolShort / 2)) });
   const turns = new Turns({ time: config.maxQueueTime, patience, onPause: () => app?.database.sendReads() });

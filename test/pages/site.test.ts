@@ -17,6 +17,8 @@ const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(service.url + path, { headers });
 const text = async (path: string) => (await get(path, HTML)).text();
 
+const forStart = { url: () => "", firstRequests: async () => null, offers: () => [], docs: [], links: [] };
+
 describe("/", () => {
   test("lists the interfaces with their URLs, state and version as JSON for programs", async () => {
     const response = await get("/");
@@ -38,11 +40,25 @@ describe("/", () => {
     const response = await get("/", HTML);
     expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(response.headers.get("vary")).toContain("Accept");
-    expect(await response.text()).toContain(`<a href="${service.url}/rest/v1/">`);
+    const page = await response.text();
+    expect(page).toContain(`<code>${service.url}/rest/v1/</code>`);
+    expect(page).toContain(`<a href="${service.url}/health">`);
+  });
+
+  test("has first requests with the anon key, which work as they are", async () => {
+    const page = await text("/");
+    const [, command = ""] = /<code>(curl [\s\S]*?)<\/code>/.exec(page)!;
+    const [, url = "", key = ""] = /curl &#34;([^&]+)&#34; \\\s+-H &#34;apikey: ([^&]+)&#34;/.exec(command)!;
+    const rows = await fetch(url, { headers: { apikey: key } });
+    expect([rows.status, ((await rows.json()) as unknown[]).length]).toEqual([200, 3]);
+    const [, query = ""] = /const query = `([^`]+)`/.exec(page)!;
+    const headers = { "content-type": "application/json" };
+    const sent = await fetch(`${service.url}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });
+    expect(((await sent.json()) as any).errors).toBeUndefined();
   });
 
   test.each(["starting", "draining"] as const)("is 503 while the service is %s, with what it offers", async (state) => {
-    const app = express().use(startPage({ offers: () => [], docs: [], links: [], state: () => state }));
+    const app = express().use(startPage({ ...forStart, state: () => state }));
     const server = app.listen(0, "127.0.0.1");
     await once(server, "listening");
     try {
