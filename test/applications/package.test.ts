@@ -16,8 +16,11 @@ const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"
 /** Milliseconds, also on a machine that is busy: it compiles the package, and installs 360 others. */
 const INSTALLATION_LIMIT = 600_000;
 
-/** Megabytes of packages, without Node and the embedded server. */
-const MAX_SIZE = 376;
+/**
+ * Megabytes of packages, without Node and the embedded server. The package alone has 120 of GraphiQL, which the page does not read: its
+ * bundle is in ruru. The overrides of an application leave them out, and npm ignores those of a package.
+ */
+const MAX_SIZE = { application: 376, package: 384 };
 
 let app: InstalledApplication;
 let bare: InstalledApplication | undefined;
@@ -40,10 +43,11 @@ test("the package has no sources, no application and no development dependencies
 });
 
 test(
-  "an application installs at most 376 MB besides Node and the embedded server, and so does the package alone",
+  "an application installs at most 376 MB besides Node and the embedded server, and the package alone at most 384",
   async () => {
     bare = await app.installBeside("for a database");
-    expect(Math.max(await app.size(), await bare.size())).toBeLessThanOrEqual(MAX_SIZE);
+    expect(await app.size()).toBeLessThanOrEqual(MAX_SIZE.application);
+    expect(await bare.size()).toBeLessThanOrEqual(MAX_SIZE.package);
   },
   INSTALLATION_LIMIT,
 );

@@ -45,7 +45,8 @@ export class InstalledApplication {
   /** A new folder with the package of this application, and without an application: `npm install content-service` */
   async installBeside(name: string): Promise<InstalledApplication> {
     const application = new InstalledApplication(this.#home, name);
-    await mkdir(application.folder);
+    // Without it, npm 11.19 fails: Tracker "idealTree" already exists.
+    await application.write({ "package.json": '{ "private": true }\n' });
     await application.npm("install", application.#tarball(VERSION));
     return application;
   }
