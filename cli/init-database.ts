@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import pg from "pg";
+import { COMMAND } from "../config/command.ts";
 import { ConfigError, parseValue, postgresUrl } from "../config/setting-types.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import type { Choice } from "../db/existing/choice.ts";
@@ -127,14 +128,19 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
 }
 
 const NO_RIGHTS =
-  "Grant callers rights on your tables; the end of db/schema/sign-in.sql shows how. Until then the service has no GraphQL schema, and is not ready.";
+  "Grant callers rights on your tables, as the end of db/schema/sign-in.sql shows: write the statements into a new file, db/schema/rights.sql, add the line --!include rights.sql to db/schema/schema.sql and to db/migrations/current.sql, and run npx content-service migrate commit rights. Until then the service has no GraphQL schema, and is not ready.";
 
 function aboutSignIn({ unknown }: SignIn, { users, migrate }: Choice): string {
   const runs =
     migrate === "on"
       ? "a start runs it as a migration."
       : "put it into a migration of your tool; tests run it, and a start does not.";
-  if (unknown.length > 0) return `it needs an answer (${unknown.join(", ")} of a new user), and ${runs}`;
+  if (unknown.length > 0) {
+    const question = `it needs an answer (${unknown.join(", ")} of a new user)`;
+    return migrate === "on"
+      ? `${question}. Write it, add the line --!include sign-in.sql to db/migrations/current.sql, and run ${COMMAND} migrate commit sign-in.`
+      : `${question}, and ${runs}`;
+  }
   return `it ${users === null ? "has the rights of callers" : `makes rows of ${users.table.sql} for new users`}; ${runs}`;
 }
 
