@@ -211,8 +211,8 @@ export const ConfirmationBody = named("Confirmation", {
   ...PROOF_IF_ENABLED,
 });
 
-/** The body of `POST /api/mfa/enable`, which a recent sign-in need not send. */
-export const EnrolmentBody = named("Enrolment", { password: PASSWORD_IF_OLD });
+/** Confirms a new second factor, which a recent sign-in need not do. */
+export const EnrolmentBody = named("Enrolment", { password: PASSWORD_IF_OLD, ...PROOF_IF_ENABLED });
 
 /** The first code of a second factor, which has no backup codes yet. */
 export const CodeBody = named("FactorCode", {

@@ -45,7 +45,7 @@ const shownOnce = (title: string, about: string, secrets: readonly string[]): Ht
 
 function profileOf(visit: AccountVisit): Html {
   const { auth, account } = visit;
-  const { name, username, email, emailConfirmedAt, passwordHash, hasFactor } = account;
+  const { name, username, email, emailConfirmedAt, passwordHash, hasFactor, factorKinds } = account;
   const link = (path: string, text: string) => html`<a href="${pathOf(auth, path)}">${text}</a>`;
   const confirm =
     emailConfirmedAt === null && auth.mail.isOn
@@ -57,7 +57,7 @@ function profileOf(visit: AccountVisit): Html {
 <div><dt>Password</dt><dd>${passwordHash === null ? "None: you sign in with a provider or an e-mail" : "••••••••••••"}</dd><dd class="act">${link(PASSWORD_PATH, passwordHash === null ? "Set" : "Change")}</dd></div>
 <div><dt>Second factor</dt><dd>${hasFactor ? badge("on", "good") : badge("off", "muted")}</dd><dd class="act">${
     hasFactor
-      ? html`${link(BACKUP_CODES_PATH, "New backup codes")} ${link(FACTOR_PATH, "Turn off")}`
+      ? html`${link(BACKUP_CODES_PATH, "New backup codes")} ${link(FACTOR_PATH, factorKinds.includes("totp") ? "Turn off" : "Set up an app")}`
       : link(FACTOR_PATH, "Set up")
   }</dd></div>
 </dl>`;

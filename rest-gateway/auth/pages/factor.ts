@@ -14,7 +14,7 @@ export const showFactor = async (visit: AccountVisit) => sendFactor(visit, NEW_F
 export async function changeFactorOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
     const fields = fieldsIn(form);
-    if (visit.account.hasFactor) {
+    if (hasApp(visit)) {
       const { message } = await disableFactor({ ...visit, body: parse(ConfirmationBody, fields) });
       return continueAt(visit, ACCOUNT_PATH, { notice: sentence(message) });
     }
@@ -25,8 +25,11 @@ export async function changeFactorOnPage(visit: AccountVisit, form: URLSearchPar
   }
 }
 
+/** Passkeys are second factors too. */
+const hasApp = ({ account }: AccountVisit) => account.factorKinds.includes("totp");
+
 function sendFactor(visit: AccountVisit, state: FormState): void {
-  const isOn = visit.account.hasFactor;
+  const isOn = hasApp(visit);
   const form = isOn
     ? {
         title: "Turn off the second factor",

@@ -1,9 +1,6 @@
-import { CHALLENGE, NAME, PASSWORD_IF_OLD, PROOF_IF_ENABLED } from "../bodies.ts";
+import { CHALLENGE, NAME } from "../bodies.ts";
 import { named } from "../schemas.ts";
 import { CredentialBody } from "./credentials.ts";
-
-/** Confirms a new passkey unless the sign-in is recent. */
-export const RecentBody = named("PasskeyConfirmation", { password: PASSWORD_IF_OLD, ...PROOF_IF_ENABLED });
 
 export const NewPasskeyBody = named("NewPasskey", {
   credential: CredentialBody,

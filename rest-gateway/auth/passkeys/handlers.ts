@@ -5,7 +5,7 @@ import type {
 import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
 import type { ConfirmationBody } from "../bodies.ts";
-import { readOptional } from "../bodies.ts";
+import { EnrolmentBody, readOptional } from "../bodies.ts";
 import {
   accountOf,
   confirm,
@@ -17,14 +17,14 @@ import {
 import { deviceOf } from "../device.ts";
 import { type Call, currentSignInOf } from "../route.ts";
 import type { CodeLimits } from "../throttle.ts";
-import { type NewPasskeyBody, type PasskeyChallengeBody, type PasskeyNameBody, RecentBody } from "./bodies.ts";
+import type { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody } from "./bodies.ts";
 import type { PasskeyDescription, PasskeyRow } from "./repository.ts";
 
 /** `POST /auth/passkeys/options` */
 export async function beginPasskey(call: Call<"account">): Promise<PublicKeyCredentialCreationOptionsJSON> {
   const { auth, request, client, signedIn } = call;
   // Otherwise a thief could stay signed in with a passkey of their own.
-  const confirmation = isRecent(auth, signedIn) ? {} : await readOptional(auth.limits, request, RecentBody);
+  const confirmation = isRecent(auth, signedIn) ? {} : await readOptional(auth.limits, request, EnrolmentBody);
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   return auth.passkeys.creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));
 }

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { created, noContent, ok, text, time, timeOrNull, uuid } from "../answers.ts";
-import { ConfirmationBody } from "../bodies.ts";
+import { ConfirmationBody, EnrolmentBody } from "../bodies.ts";
 import { type Routes, route } from "../route.ts";
 import { named } from "../schemas.ts";
-import { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody, RecentBody } from "./bodies.ts";
+import { NewPasskeyBody, PasskeyChallengeBody, PasskeyNameBody } from "./bodies.ts";
 import { addPasskey, beginPasskey, challengePasskey, deletePasskey, listPasskeys, renamePasskey } from "./handlers.ts";
 
 const PasskeyAnswer = named("Passkey", {
@@ -34,7 +34,7 @@ export const PASSKEY_ROUTES: Routes = {
     description:
       "Returns the options for `navigator.credentials.create`, valid for 5 minutes. If the sign-in is older than `RECENT_SIGN_IN`, the response is 401 `PASSWORD_REQUIRED` unless the password is sent, and the second factor if one is enabled; otherwise the body is ignored. Not allowed with an API key.",
     credential: "account",
-    handlerBody: [RecentBody],
+    handlerBody: [EnrolmentBody],
     isBodyOptional: true,
     answer: ok("The options, as `PublicKeyCredential.parseCreationOptionsFromJSON` takes them.", CreationOptionsAnswer),
     handle: beginPasskey,

@@ -118,8 +118,12 @@ test("an authenticator app and a passkey are both second factors, and share the 
   expect((await login("ada")).json.factors).toEqual(["passkey"]);
 });
 
-test("an app can be enabled beside a passkey", async () => {
-  await add("ada");
+test("an app can be enabled beside a passkey, which confirms it if the sign-in is old", async () => {
+  const { key } = await add("ada");
+  pass(11 * MINUTE);
+  const body = { password: PASSWORD, passkey: await signatureOf(key) };
+  expect((await api("POST /api/mfa/enable", { as: "ada", body })).status).toBe(200);
+  pass(-11 * MINUTE);
   const { backupCodes } = await enrol("ada");
   expect(backupCodes).toHaveLength(10);
 });
