@@ -8,8 +8,9 @@ import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
 import { addToEnvironment, ConfigError, folderIn } from "./config/config.ts";
 import { helpText } from "./config/help.ts";
+import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
-import { createLog, IGNORED } from "./http/pipeline/log.ts";
+import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
 import { failAsWorker, type RunningWorkers, serveAsWorker, startWorkers } from "./http/process/workers.ts";
 import { secretOf } from "./identity/keys.ts";
@@ -54,7 +55,7 @@ async function main(): Promise<void> {
       (open) => startService(config, log, { application, open, listensLast, reread, ownsProcess: true }),
       log,
     );
-  if (config.ignored.length > 0) log.warn({ settings: config.ignored }, IGNORED);
+  if (config.ignored.length > 0) log.warn({ settings: config.ignored }, WITHOUT_EFFECT);
   let hasStarted = false;
   const onStarted = () => {
     hasStarted = true;

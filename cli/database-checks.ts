@@ -2,9 +2,11 @@ import type pg from "pg";
 import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
 import type { Config } from "../config/config.ts";
+import { WITHOUT_EFFECT, WITHOUT_EFFECT_IN_DATABASE } from "../config/postgrest-names.ts";
 import { sentenceOf, setupOf } from "../db/advisor/finding.ts";
 import { findChanges, prepareChanges, warningOf } from "../db/changes/mode.ts";
-import { noChangesOf, planReplicaIdentities, type TableState, tablesQuery } from "../db/changes/publication-plan.ts";
+import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-plan.ts";
+import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
@@ -14,7 +16,6 @@ import { whyNoServiceKey } from "../db/cluster/service-key.ts";
 import { whyNotAnnounced } from "../db/follow/notifications.ts";
 import { ignoredInDatabase } from "../db/transaction/live-settings.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
-import { IGNORED, IGNORED_IN_DATABASE } from "../http/pipeline/log.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
 import { lookalikesIn } from "../rest-gateway/auth/login-names.ts";
 import { factorKeys } from "../rest-gateway/auth/second-factor.ts";
@@ -206,8 +207,8 @@ async function* checkSettings(client: pg.Client, url: string, { config, applicat
   );
   const inDatabase = await ignoredInDatabase(config, url);
   const warnings = [
-    ...(config.ignored.length > 0 ? [`${IGNORED}: ${config.ignored.join(", ")}`] : []),
-    ...(inDatabase.length > 0 ? [`${IGNORED_IN_DATABASE}: ${inDatabase.join(", ")}`] : []),
+    ...(config.ignored.length > 0 ? [`${WITHOUT_EFFECT}: ${config.ignored.join(", ")}`] : []),
+    ...(inDatabase.length > 0 ? [`${WITHOUT_EFFECT_IN_DATABASE}: ${inDatabase.join(", ")}`] : []),
     ...(application.tasks.length > 0 && !config.hasTasks ? [TASKS_NOT_RUN] : []),
   ];
   if (config.dbPool > rows[0].max)

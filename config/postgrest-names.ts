@@ -130,6 +130,10 @@ const DEFAULTS: Readonly<Record<string, string>> = {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A value for one of our settings, and the name under which it was set. */
+/** What the log and `doctor` say of settings of PostgREST, of the environment and of the database. */
+export const WITHOUT_EFFECT = "these settings of PostgREST have no effect";
+export const WITHOUT_EFFECT_IN_DATABASE = "these settings in the database have no effect";
+
 export type Translated = { readonly from: string; readonly name: string; readonly text: string };
 
 /** The settings of PostgREST, translated to ours. */

@@ -1,7 +1,7 @@
 import type { Catalog, Table } from "../catalog/catalog.ts";
 import type { Change, ChangedTable, Image } from "../changes/change.ts";
 import { parseRow } from "../changes/json.ts";
-import type { TableState } from "../changes/publication-plan.ts";
+import type { TableState } from "../changes/publication-state.ts";
 
 /** A change that a subscriber may receive. TRUNCATE has no row. */
 export const EVENTS = ["INSERT", "UPDATE", "DELETE"] as const;

@@ -1,12 +1,7 @@
 import type { ClientBase, Pool } from "pg";
 import { quoteIfNeeded, type Table } from "../catalog/catalog.ts";
-import {
-  creationOf,
-  obstacleOf,
-  type PublicationState,
-  serverVersion,
-  type TableState,
-} from "../changes/publication-plan.ts";
+import { creationOf, obstacleOf } from "../changes/publication-plan.ts";
+import { type PublicationState, serverVersion, type TableState } from "../changes/publication-state.ts";
 import type { Obstacle } from "../rights/row-access.ts";
 import { type AskedEvent, stateOf } from "./asked-change.ts";
 import { inWords, readPublished, statementsOf } from "./changes.ts";

@@ -1,16 +1,14 @@
 import type { ClientBase, Pool } from "pg";
 import { quoteIfNeeded } from "../catalog/catalog.ts";
 import { lossOf } from "../changes/lost-changes.ts";
+import { creationOf, type Obstacle, obstacleOf } from "../changes/publication-plan.ts";
 import {
-  creationOf,
-  type Obstacle,
-  obstacleOf,
   type PublicationState,
   publicationQuery,
   serverVersion,
   type TableState,
   tablesQuery,
-} from "../changes/publication-plan.ts";
+} from "../changes/publication-state.ts";
 import type { Commented, Level } from "./finding.ts";
 
 type Options = {

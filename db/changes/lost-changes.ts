@@ -1,5 +1,6 @@
 import { quoteIfNeeded } from "../catalog/catalog.ts";
-import { type Obstacle, type PublicationState, publishGenerated, type TableState } from "./publication-plan.ts";
+import { type Obstacle, publishGenerated } from "./publication-plan.ts";
+import type { PublicationState, TableState } from "./publication-state.ts";
 
 /** What a subscriber who may read rows of a table does not receive. Both are sentences that say why, and what prevents it. */
 export type LostChanges = {

@@ -8,7 +8,8 @@ import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
-import { creationOf, serverVersion, type TableState, tablesQuery } from "./publication-plan.ts";
+import { creationOf } from "./publication-plan.ts";
+import { serverVersion, type TableState, tablesQuery } from "./publication-state.ts";
 import { slotOf } from "./replication-slot.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
 

@@ -2,16 +2,8 @@ import type pg from "pg";
 import { quoteIfNeeded, quoteName, type TableName } from "../catalog/catalog.ts";
 import { Debounced } from "../follow/debounced.ts";
 import { type LostChanges, lostChangesOf, NOTHING_LOST } from "./lost-changes.ts";
-import {
-  failureOf,
-  noChangesOf,
-  type PublicationState,
-  planReplicaIdentities,
-  publicationQuery,
-  type TableState,
-  tablesQuery,
-  WHOLE,
-} from "./publication-plan.ts";
+import { failureOf, noChangesOf, planReplicaIdentities, WHOLE } from "./publication-plan.ts";
+import { type PublicationState, publicationQuery, type TableState, tablesQuery } from "./publication-state.ts";
 import type { LoggedTable } from "./types.ts";
 
 /**

@@ -2,6 +2,7 @@ import { createRequire } from "node:module";
 import type { DestinationStream, Logger } from "pino";
 import pino from "pino";
 import type Pretty from "pino-pretty";
+import { WITHOUT_EFFECT_IN_DATABASE } from "../../config/postgrest-names.ts";
 import type { LiveSettingsOptions } from "../../db/transaction/live-settings.ts";
 
 /**
@@ -68,12 +69,8 @@ function describeError(error: unknown): unknown {
 export const migrationLog = (log: Logger) => (level: string, message: string) =>
   log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
 
-/** Settings of PostgREST, of the environment and of the database. */
-export const IGNORED = "these settings of PostgREST have no effect";
-export const IGNORED_IN_DATABASE = "these settings in the database have no effect";
-
 /** The log of settings in the database. */
 export const settingsLog = (log: Logger): LiveSettingsOptions["log"] => ({
-  onIgnored: (settings) => log.warn({ settings }, IGNORED_IN_DATABASE),
+  onIgnored: (settings) => log.warn({ settings }, WITHOUT_EFFECT_IN_DATABASE),
   onFailed: (err) => log.error({ err }, "the settings in the database cannot be used: the previous ones stay in use"),
 });

@@ -2,13 +2,8 @@ import pg from "pg";
 import { beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { changesPool } from "../../../db/changes/mode.ts";
 import { Publication, type PublicationManager } from "../../../db/changes/publication.ts";
-import {
-  failureOf,
-  planReplicaIdentities,
-  type Relation,
-  tablesQuery,
-  WHOLE,
-} from "../../../db/changes/publication-plan.ts";
+import { failureOf, planReplicaIdentities, WHOLE } from "../../../db/changes/publication-plan.ts";
+import { type Relation, tablesQuery } from "../../../db/changes/publication-state.ts";
 import { NO_REQUEST } from "../../../db/transaction/identity.ts";
 import { rowOf, startFeed, subscribe } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
