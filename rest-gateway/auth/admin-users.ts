@@ -24,6 +24,8 @@ export type AccountChanges = {
   readonly emailConfirmed?: boolean;
   readonly role?: string;
   readonly isBanned?: boolean;
+  /** In ISO 8601; null, or missing, for a ban without an end. */
+  readonly bannedUntil?: string | null;
   /** Whether EMAIL_CONFIRM=required keeps the account from signing in before its e-mail is confirmed. */
   readonly mustConfirm?: boolean;
   /** A key that is null is deleted. */

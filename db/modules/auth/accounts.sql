@@ -67,6 +67,18 @@ JSON value of its type. The e-mail is the one that the account signs in with, ""
 has no other. The claims are those that the application adds; null without the hook.
 $$;
 
+create or replace function auth_private.lift_bans(user_id auth.user_id, now timestamptz) returns void
+language sql volatile set search_path = '' as $$
+  update auth_private.accounts as a
+  set disabled_at = null,
+    disabled_until = null
+  where a.disabled_until <= lift_bans.now
+    and (lift_bans.user_id is null or a.user_id = lift_bans.user_id)
+$$;
+
+comment on function auth_private.lift_bans(auth.user_id, timestamptz) is
+  'Enables a user whose ban has ended, or all such users.';
+
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
   -- A username has no @, and an e-mail has one. Old usernames were not normalized, and two of them may have the same

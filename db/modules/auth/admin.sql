@@ -20,14 +20,19 @@ begin
       when false then null
       else a.disabled_at
     end,
+    disabled_until = case (changes ->> 'isBanned')::boolean
+      when true then (changes ->> 'bannedUntil')::timestamptz
+      when false then null
+      else a.disabled_until
+    end,
     user_metadata = auth_private.merged(a.user_metadata, changes -> 'userMetadata'),
     app_metadata = auth_private.merged(a.app_metadata, changes -> 'appMetadata')
   where a.user_id = administrate.user_id;
 end $$;
 
 comment on function auth_private.administrate(auth.user_id, jsonb, text, text) is $$
-Changes an account for an administrator: {email, emailConfirmed, mustConfirm, role, isBanned, userMetadata,
-appMetadata}. What is missing stays.
+Changes an account for an administrator: {email, emailConfirmed, mustConfirm, role, isBanned,
+bannedUntil, userMetadata, appMetadata}. What is missing stays.
 $$;
 
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.

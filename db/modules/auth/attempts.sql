@@ -116,13 +116,17 @@ create or replace function auth_api.begin_login(
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  account constant json := case
+  account json := case
     when begin_login.user_id is null then auth_api.find_account(login)
     else auth_api.account_of(begin_login.user_id)
   end;
   found_id constant auth.user_id := coalesce(begin_login.user_id, (account ->> 'id')::auth.user_id);
   reservation json;
 begin
+  if (account ->> 'isDisabled')::boolean then
+    perform auth_private.lift_bans(found_id, begin_login.now);
+    account := auth_api.account_of(found_id);
+  end if;
   reservation := auth_api.reserve_attempt(
     array(
       -- With the network, so that attempts from one network cannot lock out the user in another one.
@@ -291,6 +295,8 @@ create or replace function auth_api.purge(
   now timestamptz, attempt_span interval, event_retention interval, email_reservation interval)
 returns void
 language sql volatile security definer set search_path = '' as $$
+  select auth_private.lift_bans(null, purge.now);
+
   delete from auth_private.attempts as a
   where a.at < purge.now - attempt_span;
 

@@ -82,6 +82,11 @@ create or replace function auth_api.use_identity(
   issuer text, subject text, provider text, email text, sign_in bytea, now timestamptz)
 returns json
 language sql volatile security definer set search_path = '' as $$
+  select auth_private.lift_bans(i.user_id, use_identity.now)
+  from auth_private.identities as i
+  where i.issuer = use_identity.issuer
+    and i.subject = use_identity.subject;
+
   with used as (
     update auth_private.identities as i
     set provider = use_identity.provider,

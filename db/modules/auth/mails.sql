@@ -94,6 +94,8 @@ begin
   mail.kind := case
     when mail.kind = 'invitation' and account.user_id is null then 'invitation'
     when mail.kind = 'invitation' then 'account-exists'
+    -- The code makes the user: the e-mail is the same as for one who exists.
+    when account.user_id is null and mail.data ? 'newUser' and auth_api.setting('signup') = 'open' then mail.kind
     when account.user_id is null then 'no-account'
     when account.disabled_at is not null then 'account-disabled'
     when mail.kind = 'confirm' and account.email_confirmed_at is not null then 'already-confirmed'

@@ -161,10 +161,37 @@ Takes the token of a confirmation: the e-mail of the account is confirmed, and r
 asked for that. Null if the token is not valid.
 $$;
 
+create or replace function auth_private.user_of_mail(
+  token auth_private.one_time_tokens, address inet, now timestamptz)
+returns auth.user_id
+language plpgsql volatile set search_path = '' as $$
+declare
+  fields constant jsonb := token.data -> 'newUser';
+  id auth.user_id := token.user_id;
+begin
+  if id is not null or fields is null then return id; end if;
+  -- The address may have got an account since the e-mail.
+  id := (auth_api.find_account(token.email) ->> 'id')::auth.user_id;
+  if id is not null then return id; end if;
+  perform auth_private.require_open_sign_up();
+  id := auth_private.sign_up(
+    jsonb_build_object('name', fields ->> 'name', 'email', token.email), fields ->> 'skeleton', null, null, null);
+  update auth_private.accounts as a
+  set user_metadata = fields -> 'metadata',
+    email_confirmed_at = user_of_mail.now
+  where a.user_id = id;
+  perform auth_api.note_event('registered', id, user_of_mail.address, '{"by": "e-mail"}', user_of_mail.now);
+  return id;
+end $$;
+
+comment on function auth_private.user_of_mail(auth_private.one_time_tokens, inet, timestamptz) is
+  'The user of a token that was taken, who is created if the e-mail was to sign up. Raises CS403 unless SIGNUP=open.';
+
 create or replace function auth_private.admit_by_mail(token auth_private.one_time_tokens, address inet, now timestamptz)
 returns json
 language plpgsql volatile set search_path = '' as $$
 begin
+  token.user_id := auth_private.user_of_mail(token, admit_by_mail.address, admit_by_mail.now);
   if token.user_id is null then return null; end if;
   -- The password of an account whose e-mail was never confirmed may be that of another person, as its keys may be.
   perform set_config('request.address', coalesce(host(admit_by_mail.address), ''), true);
@@ -226,10 +253,13 @@ returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare found_token auth_private.one_time_tokens;
 begin
-  -- Codes that are sent for one account at the same time are counted one by one.
+  -- Codes that are sent for one account, or for one address, at the same time are counted one by one.
   perform from auth_private.accounts as a
   where a.user_id = (auth_private.find_code(take_mail_code.email, take_mail_code.now)).user_id
   for no key update;
+  perform from auth_private.one_time_tokens as t
+  where t.token_hash = (auth_private.find_code(take_mail_code.email, take_mail_code.now)).token_hash
+  for update;
   found_token := auth_private.find_code(take_mail_code.email, take_mail_code.now);
 
   if found_token.code_hash = take_mail_code.code_hash then

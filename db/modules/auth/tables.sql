@@ -48,6 +48,7 @@ create table auth_private.accounts (
   app_metadata  jsonb not null default '{}', -- what the service key says about the user
   updated_at    timestamptz not null default now(),
   must_confirm  boolean not null default false, -- whether EMAIL_CONFIRM=required keeps it from signing in before that
+  disabled_until timestamptz, -- null for an end that only an operator brings
   is_anonymous  boolean not null default false, -- whether the user has only tokens: no e-mail, and no identity yet
   import_key    uuid, -- the first half of the SHA-256 of the row that it was imported from: each is imported once
 
@@ -56,6 +57,7 @@ create table auth_private.accounts (
   constraint accounts_role_known check (role in ('authenticated', 'admin')),
   constraint accounts_password_hash_format check (
     password_hash ~ '^\$(argon2id?|2[aby]|scrypt|fbscrypt|pbkdf2-sha(1|256|512))\$'),
+  constraint accounts_disabled_until_known check (disabled_until is null or disabled_at is not null),
   constraint accounts_name_length check (name ~ '\S' and char_length(name) <= 200),
   constraint accounts_metadata_objects check (
     jsonb_typeof(user_metadata) = 'object' and jsonb_typeof(app_metadata) = 'object')

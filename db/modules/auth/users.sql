@@ -62,7 +62,9 @@ language sql stable security definer set search_path = '' as $$
       'confirmed_at', a.email_confirmed_at,
       'last_sign_in_at', (
         select max(s.started_at) from auth_private.sessions as s where s.user_id = public_user.user_id),
-      'banned_until', case when a.disabled_at is not null then 'infinity'::timestamptz end,
+      'banned_until', case
+        when a.disabled_at is not null then coalesce(a.disabled_until, 'infinity')
+      end,
       'is_anonymous', a.is_anonymous,
       'created_at', a.created_at,
       'updated_at', a.updated_at))

@@ -15,6 +15,8 @@ export type MailData = {
   /** Where the user continues; a URL of an allowed origin. */
   readonly returnTo?: string | null;
   readonly languages?: readonly string[];
+  /** The user whom the code creates if the address has no account. */
+  readonly newUser?: { readonly name: string; readonly skeleton: string | null; readonly metadata: object } | undefined;
 };
 
 export type DueMail = { readonly kind: MailKind; readonly email: string; readonly data: MailData };

@@ -43,10 +43,11 @@ export async function requestMailFor(
   kind: RequestedKind,
   email: string,
   returnTo: string | null,
+  newUser?: MailData["newUser"],
 ): Promise<void> {
   const { mail } = auth;
   if (!mail.isOn) throw problem("no mail");
-  const data = mailDataOf({ request }, returnTo);
+  const data = { ...mailDataOf({ request }, returnTo), newUser };
   const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
   if (refused === null) return;
   auth.onLimit(refused.limit);

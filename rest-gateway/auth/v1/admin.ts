@@ -46,7 +46,10 @@ export async function createUser(call: AuthCall): Promise<PublicUser> {
   const email = requireEmail(sent.email);
   const fields = { name: nameOf(email, sent.user_metadata ?? {}), email };
   const passwordHash = await passwordHashOf(call, sent.password);
-  const creating = adminUsersOf(call).create({ fields, passwordHash, changes: changesOf(sent) }, client.address);
+  const creating = adminUsersOf(call).create(
+    { fields, passwordHash, changes: changesOf(sent, auth.clock()) },
+    client.address,
+  );
   return shownUser(auth, (await creating.catch(refuseAdminUser)).user);
 }
 
@@ -59,7 +62,7 @@ export async function replaceUser(call: AuthCall): Promise<PublicUser> {
   const { id, user } = await found(call);
   const sent = await readAuthBody(request, auth.limits, AdminUser);
   const email = sent.email ? requireEmail(sent.email) : user.email;
-  const changes = { ...changesOf(sent), ...(email !== user.email && { email }) };
+  const changes = { ...changesOf(sent, auth.clock()), ...(email !== user.email && { email }) };
   const hash = await passwordHashOf(call, sent.password);
   const changing = adminUsersOf(call).change(id, changes, emailSkeleton(email), hash, client.address);
   const changed = await changing.catch(refuseAdminUser);
@@ -114,37 +117,38 @@ async function found(call: AuthCall): Promise<Found> {
 
 type Sent = Awaited<ReturnType<typeof readAuthBody<(typeof AdminUser)["_output"]>>>;
 
-function changesOf({
-  email_confirm,
-  role,
-  ban_duration,
-  user_metadata,
-  app_metadata,
-  phone,
-  id,
-}: Sent): AccountChanges {
+function changesOf(
+  { email_confirm, role, ban_duration, user_metadata, app_metadata, phone, id }: Sent,
+  now: number,
+): AccountChanges {
   if (phone) throw problem("phones off");
   if (id) throw invalid("The id of a user cannot be chosen");
   return {
     ...(email_confirm && { emailConfirmed: true }),
     // "" is the role of a new user, as the client sends it.
     ...(role && { role }),
-    ...(ban_duration && { isBanned: isBan(ban_duration) }),
+    ...(ban_duration && banOf(ban_duration, now)),
     ...(user_metadata && { userMetadata: user_metadata }),
     ...(app_metadata && { appMetadata: app_metadata }),
   };
 }
 
-/** Hours from which a ban counts as one without an end, which is the only one that there is: ten years. */
+/** Hours from which a ban has no end: ten years. */
 const FOREVER = 87_600;
 
-/** `"none"` → false, `"876000h"` → true. Throws Problem for a ban that would end. */
-function isBan(duration: string): boolean {
-  if (duration === "none") return false;
-  const [, hours] = /^(\d{1,9})h$/.exec(duration) ?? [];
-  if (hours !== undefined && Number(hours) >= FOREVER) return true;
-  throw invalid(`ban_duration must be none, or at least ${FOREVER}h: bans have no end here`);
+/** `"none"` ends a ban, `"24h"` begins one that ends, `"876000h"` one without an end. Throws Problem. */
+function banOf(duration: string, now: number): Pick<AccountChanges, "isBanned" | "bannedUntil"> {
+  if (duration === "none") return { isBanned: false };
+  const parts = [...duration.matchAll(/(\d{1,9})(h|m|s)/g)];
+  const hours = parts.reduce((sum, [, count, unit]) => sum + Number(count) / UNITS[unit as keyof typeof UNITS], 0);
+  if (hours === 0 || parts.map(([part]) => part).join("") !== duration)
+    throw invalid("ban_duration must be none, or a duration such as 24h or 1h30m");
+  const until = hours >= FOREVER ? null : new Date(now + hours * 3_600_000).toISOString();
+  return { isBanned: true, bannedUntil: until };
 }
+
+/** Per hour. */
+const UNITS = { h: 1, m: 60, s: 3600 };
 
 /** Without the rules for passwords. Rejects with Problem for one that is too long. */
 export async function passwordHashOf({ auth }: AuthCall, password: string | null | undefined): Promise<string | null> {

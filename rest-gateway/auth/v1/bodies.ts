@@ -45,7 +45,13 @@ export const IdTokenGrant = z.object({
   nonce: text(MAX_EMAIL),
   link_identity: z.boolean().nullish(),
 });
-export const MailRequest = z.object({ email, phone: text(MAX_EMAIL), type: text(20) });
+export const MailRequest = z.object({
+  email,
+  phone: text(MAX_EMAIL),
+  type: text(20),
+  data: metadata,
+  create_user: z.boolean().nullish(),
+});
 export const Verification = z.object({
   email,
   phone: text(MAX_EMAIL),

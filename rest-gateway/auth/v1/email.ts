@@ -1,23 +1,34 @@
 import { problem } from "../../../db/problems/problem.ts";
 import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
+import { emailSkeleton } from "../login-names.ts";
 import type { RequestedKind } from "../mail/kinds.ts";
-import type { SignInKind } from "../mail/repository.ts";
+import type { MailData, SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { takeMailCode } from "../mail/sign-in.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
-import { invalid } from "./problem.ts";
+import { invalid, refuseUser } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
-import { requireEmail } from "./sign-in.ts";
+import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
 
 // Sign-in by e-mail, and what else e-mails are requested for. The answers are the same for every address.
 
-/** `POST /otp`: an e-mail with a link and a code that sign in. It makes no user. */
+/**
+ * `POST /otp`: an e-mail with a link and a code that sign in. With SIGNUP=open, they create the user if there is none, so that the
+ * answer and the e-mail are the same for every address.
+ */
 export async function requestCode(call: AuthCall): Promise<object> {
-  const { phone, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
+  const { settings, limits } = call.auth;
+  const { phone, email, data, create_user: creates } = await readAuthBody(call.request, limits, MailRequest);
   if (phone) throw problem("phones off");
-  return send(call, "sign-in", email);
+  if (creates === false || settings.signup !== "open") return send(call, "sign-in", email);
+  const metadata = data ?? {};
+  requireSmall(metadata, settings.userMetadataBytes);
+  const address = requireEmail(email ?? "");
+  return send(call, "sign-in", address, {
+    ...{ name: nameOf(address, metadata), skeleton: emailSkeleton(address), metadata },
+  });
 }
 
 /** `POST /recover`: an e-mail whose link opens the page that sets a password. */
@@ -33,8 +44,13 @@ export async function resendMail(call: AuthCall): Promise<object> {
   return send(call, "confirm", email);
 }
 
-async function send(call: AuthCall, kind: RequestedKind, email: string | null | undefined): Promise<object> {
-  await requestMailFor(call, kind, requireEmail(email ?? ""), returnToIn(call));
+async function send(
+  call: AuthCall,
+  kind: RequestedKind,
+  email: string | null | undefined,
+  newUser?: MailData["newUser"],
+): Promise<object> {
+  await requestMailFor(call, kind, requireEmail(email ?? ""), returnToIn(call), newUser);
   return {};
 }
 
@@ -61,9 +77,8 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   const kinds = Object.hasOwn(TYPES, type ?? "") ? TYPES[type!]! : null;
   if (kinds === null) throw invalid(`type must be ${Object.keys(TYPES).join(", ")}`);
   if (!link && !(email && token)) throw invalid("Either token_hash, or email and token are required");
-  const account = link
-    ? await takeLink(call, link, kinds)
-    : await takeMailCode(call, requireEmail(email!), token!, kinds);
+  const taking = link ? takeLink(call, link, kinds) : takeMailCode(call, requireEmail(email!), token!, kinds);
+  const account = await taking.catch(refuseUser);
   if (account === null) throw problem("mail token invalid");
   auth.forget(account.id);
   return startAuthSession(call, account, "otp", { attempt: [], address: client.address });

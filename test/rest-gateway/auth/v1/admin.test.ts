@@ -54,7 +54,7 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.admin", (
     ["a phone", { email: "phone@test.example", phone: "+4912345" }, [400, "phone_provider_disabled"]],
     ["an unknown role", { email: "role@test.example", role: "postgres" }, [400, "validation_failed"]],
     ["an id", { email: "id@test.example", id: UNKNOWN }, [400, "validation_failed"]],
-    ["a ban that ends", { email: "ban@test.example", ban_duration: "24h" }, [400, "validation_failed"]],
+    ["a ban of no duration", { email: "ban@test.example", ban_duration: "soon" }, [400, "validation_failed"]],
   ])("does not create a user with %s", async (_what, attributes, failure) => {
     expect(failureOf(await admin().createUser(attributes))).toEqual(failure);
   });
@@ -96,6 +96,18 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth.admin", (
     expect(failureOf(await signIn())).toEqual([400, "user_banned"]);
     await admin().updateUserById(id, { ban_duration: "none" });
     expect((await signIn()).error).toBeNull();
+  });
+
+  test("bans a user for a time, after which the password signs in again", async () => {
+    const { id, email } = await newUser();
+    const { data } = await admin().updateUserById(id, { ban_duration: "1h30m" });
+    const until = Date.parse((data.user as any).banned_until);
+    expect(Math.abs(until - Date.now() - 5_400_000)).toBeLessThan(60_000);
+    const signIn = () => client().auth.signInWithPassword({ email, password: PASSWORD });
+    expect(failureOf(await signIn())).toEqual([400, "user_banned"]);
+    await sql("update auth_private.accounts set disabled_until = now() where disabled_until is not null");
+    expect((await signIn()).error).toBeNull();
+    expect((await admin().getUserById(id)).data.user).not.toHaveProperty("banned_until");
   });
 
   test("lists users by page, newest first", async () => {

@@ -67,9 +67,44 @@ describe("supabase.auth by e-mail", () => {
     expect(claimsOf(signedIn.data.session!.access_token)).toMatchObject({ aal: "aal1", role: "anon" });
   });
 
-  test("answers the same for an unknown address, and makes no user", async () => {
+  test("creates a user with the first code of an unknown address, and not before", async () => {
+    const email = "first@test.example";
+    const options = { data: { name: "Ida", theme: "dark" } };
+    const { email: known } = await newUser();
+    const answers = [];
+    for (const each of [email, known]) answers.push(await client().auth.signInWithOtp({ email: each, options }));
+    expect(answers[0]).toEqual(answers[1]);
+    // The e-mails are the same, too.
+    const [mail, other] = [await server.next(email), await server.next(known)];
+    expect(mail.subject).toBe(other.subject);
+    const rowsOf = () => sql("select email_confirmed_at from auth_private.accounts where name = 'Ida'");
+    expect(await rowsOf()).toEqual([]);
+    const [code = ""] = /^\d{6}$/m.exec(mail.text) ?? [];
+    const verify = (token: string) => client().auth.verifyOtp({ email, token, type: "email" });
+    expect(failureOf(await verify(wrong(code)))).toEqual([403, "otp_expired"]);
+    const { data } = await verify(code);
+    expect(data.user).toMatchObject({ email, user_metadata: options.data });
+    expect(await rowsOf()).toEqual([{ email_confirmed_at: expect.any(Date) }]);
+    expect(failureOf(await verify(code))).toEqual([403, "otp_expired"]);
+    await client().auth.signInWithOtp({ email });
+    expect((await verify((await received(email)).code)).data.user!.id).toBe(data.user!.id);
+  });
+
+  test("a code to sign up signs in to the account that the address has got meanwhile", async () => {
+    const email = "meanwhile@test.example";
+    const { code } = await codeFor(email);
+    const { data } = await client().auth.signUp({ email, password: PASSWORD });
+    const signedIn = await client().auth.verifyOtp({ email, token: code, type: "email" });
+    expect(signedIn.data.user!.id).toBe(data.user!.id);
+    // The password is of whoever has signed up without the mailbox.
+    const byPassword = await client().auth.signInWithPassword({ email, password: PASSWORD });
+    expect(failureOf(byPassword)).toEqual([400, "invalid_credentials"]);
+  });
+
+  test("answers the same for an unknown address, and makes no user with shouldCreateUser: false", async () => {
     const email = "unknown@test.example";
-    expect(await client().auth.signInWithOtp({ email })).toMatchObject({ error: null, data: { user: null } });
+    const sent = { email, options: { shouldCreateUser: false } };
+    expect(await client().auth.signInWithOtp(sent)).toMatchObject({ error: null, data: { user: null } });
     expect((await server.next(email)).text).not.toMatch(/^\d{6}$/m);
     expect(await client().auth.resetPasswordForEmail(email)).toEqual({ data: {}, error: null });
     expect(await sql("select from auth_private.login_emails where email = $1", email)).toEqual([]);

@@ -123,6 +123,8 @@ describe("supabase.auth.admin.inviteUserByEmail", () => {
     expect((await own.auth.updateUser({ password: PASSWORD })).error).toBeNull();
     expect((await client().auth.signInWithPassword({ email, password: PASSWORD })).error).toBeNull();
     expect(failureOf(await admin.inviteUserByEmail(email))).toEqual([422, "email_exists"]);
+    await client().auth.signInWithOtp({ email: "closed@test.example" });
+    expect((await server.next("closed@test.example")).text).not.toMatch(/^\d{6}$/m);
     await expect(newUser()).rejects.toMatchObject({ code: "signup_disabled" });
   });
 });
