@@ -35,7 +35,7 @@ test("the package has no sources, no application and no development dependencies
   const installed = app.path("node_modules/content-service");
   const files = (await readdir(installed, { recursive: true })).filter(
     // The example pages are what `content-service example` copies.
-    (file) => !/^(node_modules\/|demo\/pages(\/|$))/.test(file),
+    (file) => !/^(node_modules\/|demo$|demo\/pages(\/|$))/.test(file),
   );
   expect(files).toEqual(expect.arrayContaining(["server.js", "app/index.d.ts", "docs/tables.md", "CHANGELOG.md"]));
   expect(files.filter((file) => /^(?!template\/).*(?<!\.d)\.ts$|^(demo|test)/.test(file))).toEqual([]);
