@@ -85,10 +85,14 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     await send({ "New e-mail": "gina@test" }, "Change the e-mail");
     expect(await page.locator("#email-fault").innerText()).toBe("New e-mail must be a valid address.");
     await send({ "New e-mail": `new${email}` }, "Change the e-mail");
-    expect(await page.getByRole("status").innerText()).toBe(`You sign in with new${email} from now on.`);
+    const status = await page.getByRole("status").innerText();
+    expect(status).toBe(`An e-mail is on its way to new${email}. Its link changes your e-mail.`);
     // Shown once.
     await page.reload();
     expect(await page.getByRole("status").count()).toBe(0);
+    await openLink(`new${email}`, /^Confirm/);
+    await send({}, "Confirm");
+    expect(await title()).toBe("Your e-mail is confirmed");
 
     await page.goto(`${base}/auth/account/password`);
     await send({ "Current password": "wrong", "New password": OTHER }, "Change your password");
