@@ -192,7 +192,8 @@ export const EXECUTORS = `
     )
     and n.nspname not in ('graphile_worker', 'changes', 'auth_private')
     and (n.nspname, p.proname) not in (
-      ('internal', 'field_errors'), ('internal', 'add_user'), ('auth', 'use_hook'), ('auth', 'use_users'))
+      ('internal', 'field_errors'), ('internal', 'add_user'), ('auth', 'use_hook'), ('auth', 'use_users'),
+      ('auth', 'remove_user'))
     and not exists (
       select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
     )
