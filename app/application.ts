@@ -7,7 +7,7 @@ import { ConfigError, parseValue } from "../config/setting-types.ts";
 import type { Description, Dialect } from "../rest-gateway/resources/description.ts";
 import type { Route } from "../rest-gateway/routes/route.ts";
 import { faultOf, type OwnTask } from "../rest-gateway/tasks/own-task.ts";
-import type { Config, Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
+import type { Config, ConsoleLink, Deployment, EnvironmentTypes, Resource, Values } from "./index.ts";
 import type { Definition } from "./load.ts";
 import { lineIn, originOf } from "./origin.ts";
 
@@ -27,9 +27,14 @@ export type Application = {
   readonly mailFolder: string | null;
   /** The accounts of db/seed.sql, as a text for people. */
   readonly seedAccounts: string | null;
+  /** In the navigation of the console. */
+  readonly consoleLinks: readonly PageLink[];
   /** Loads its plugins of PostGraphile. */
   plugins(): Promise<readonly GraphileConfig.Plugin[]>;
 };
+
+/** `path` is a path of the service, or a URL. */
+type PageLink = { readonly name: string; readonly path: string };
 
 /** The values that a description may leave out. */
 const DEFAULTS = {
@@ -95,8 +100,38 @@ export function applicationOf(
     dialects: chosen(config.dialects ?? []),
     routes: chosen(config.routes ?? []),
     tasks,
+    consoleLinks: linksOf(chosen(config.console ?? {}).links ?? [], placeOf(config, folder)),
     plugins: async () => (graphql ? loadPlugins(() => graphql(environment), folder) : []),
   };
+}
+
+/** Characters of the name of a link. */
+const MAX_NAME = 100;
+
+/** Only what a browser opens as a page: a `javascript:` URL would run in the console. */
+function linksOf(links: readonly ConsoleLink[], place: string): readonly PageLink[] {
+  if (!Array.isArray(links)) throw new ConfigError(`${place}: console.links must be a list`);
+  return links.map((link: ConsoleLink | null, i) => {
+    const { name, url } = { name: link?.name, url: link?.url };
+    const refuse = (reason: string): never => {
+      throw new ConfigError(`${place}: console.links[${i}]: ${reason}`);
+    };
+    if (typeof name !== "string" || !/\S/.test(name) || name.length > MAX_NAME || /\p{Cc}/u.test(name))
+      return refuse(`name must be a text of 1 to ${MAX_NAME} characters on one line (is ${JSON.stringify(name)})`);
+    if (typeof url !== "string" || !isPageUrl(url))
+      return refuse(
+        `url must be a path, such as /reports, or an http or https URL without a password (is ${JSON.stringify(url)})`,
+      );
+    return { name, path: url };
+  });
+}
+
+/** A path of this site, or an http(s) URL. `//host` and `/\host` are URLs of another site. */
+function isPageUrl(url: string): boolean {
+  if (/[\s\p{Cc}]/u.test(url)) return false;
+  if (url.startsWith("/")) return !/^\/[/\\]/.test(url);
+  const parsed = URL.parse(url);
+  return parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.username + parsed.password === "";
 }
 
 /** Rejects with ConfigError, which names the line. */

@@ -33,6 +33,9 @@ type OfEnvironment<T, Types extends EnvironmentTypes> = T | ((environment: Value
 /** A REST resource: its table, its fields, and what clients may do with them. */
 export type Resource = Pick<Description, "name" | "singular" | "about" | "table" | "fields"> & Partial<Description>;
 
+/** A link in the navigation of the console: `{ name: "Reports", url: "/reports" }`. `url` is a path of the service, or an http(s) URL. */
+export type ConsoleLink = { readonly name: string; readonly url: string };
+
 /** An application: what `content-service.config.ts` exports. Tables, policies and functions are not here: they are SQL. */
 export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
   /** Settings of the service for every deployment. The environment and SETTINGS_FILE come first. Secrets are refused. */
@@ -53,6 +56,8 @@ export type Config<Types extends EnvironmentTypes = EnvironmentTypes> = {
    *   graphql: () => import("./plugins/index.ts")  // export const plugins = [WordCountPlugin];
    */
   readonly graphql?: (environment: Values<Types>) => Promise<{ readonly plugins: readonly GraphileConfig.Plugin[] }>;
+  /** What operators see in the console, after its pages. A page of your own is a route. */
+  readonly console?: OfEnvironment<{ readonly links?: readonly ConsoleLink[] }, Types>;
 };
 
 export const defineConfig = <const Types extends EnvironmentTypes = EnvironmentTypes>(config: Config<Types>) =>

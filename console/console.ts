@@ -31,6 +31,8 @@ export type ConsoleOptions = {
   readonly views: readonly View[];
   /** The links of the header. */
   readonly links: readonly Link[];
+  /** Links of the application, for operators. */
+  readonly applicationLinks: readonly Link[];
 };
 
 const SIGN_IN = `${CONSOLE}/sign-in`;
@@ -95,13 +97,13 @@ const REFUSED =
   "This is neither a service key nor the access token of an administrator, or it is no longer valid. Copy it again, without spaces.";
 
 async function sendView(view: View, options: ConsoleOptions, request: Request, response: Response): Promise<void> {
-  const { sessions, views, links } = options;
+  const { sessions, views, links, applicationLinks } = options;
   const operator = await sessions.operatorOf(request);
   if (operator === null) return response.redirect(303, `${SIGN_IN}?next=${encodeURIComponent(view.path)}`);
   const form = request.method === "POST" ? await formOf(request, sessions) : null;
   const query = new URL(request.url, "http://console").searchParams;
   const main = await view.render({ operator, query, form, request });
-  const aside = asideOf(views, view, operator);
+  const aside = asideOf(views, view, applicationLinks, operator);
   const { name: title, script } = view;
   send(
     response,
@@ -135,10 +137,16 @@ ${nextField}
   send(response, documentOf({ title: "Sign in – Console", path: CONSOLE, main }, links));
 }
 
-const asideOf = (views: readonly View[], view: View, { name, csrf }: Operator): Html => html`<aside>
+const asideOf = (
+  views: readonly View[],
+  view: View,
+  links: readonly Link[],
+  { name, csrf }: Operator,
+): Html => html`<aside>
 <nav aria-label="Console"><ul>${views.map(
   (each) => html`<li><a href="${each.path}"${current(each.path, view.path)}>${each.name}</a></li>`,
 )}</ul></nav>
+${links.length > 0 ? html`<nav aria-label="Application"><ul>${links.map(({ path, name: text }) => html`<li><a href="${path}" rel="noopener">${text}</a></li>`)}</ul></nav>` : null}
 <form method="post" action="${SIGN_OUT}"><p class="muted">Signed in as ${name}.</p>${csrfField(csrf)}<button>Sign out</button></form>
 </aside>`;
 

@@ -99,6 +99,7 @@ export function createConsole({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
     views: [access, trial, why, live, ...(auth?.mail.isOn && config.mailUrl === "keep" ? [mailView(auth.mail)] : [])],
     links: linksOf(config, true),
+    applicationLinks: app.application.consoleLinks,
   });
   return new ExpressInterface({ routers: [router], onInternalError });
 }

@@ -170,3 +170,45 @@ describe("content-service.config.ts", () => {
     expect(await application.plugins()).toEqual([]);
   });
 });
+
+describe("links in the console", () => {
+  test("are paths of the service, or http and https URLs", () => {
+    const links = [
+      { name: "Reports", url: "/reports?of=today#top" },
+      { name: "Grafana", url: "https://grafana.example.com/d/1" },
+      { name: "Wiki", url: "http://wiki.internal" },
+    ];
+    const { consoleLinks } = made({ console: { links } });
+    expect(consoleLinks).toEqual(links.map(({ name, url }) => ({ name, path: url })));
+    const ofEnvironment = defineConfig({
+      environment: { APP_WIKI: z.url() },
+      console: ({ APP_WIKI }) => ({ links: [{ name: "Wiki", url: APP_WIKI }] }),
+    });
+    expect(made(ofEnvironment, { APP_WIKI: "https://wiki.example" }).consoleLinks).toEqual([
+      { name: "Wiki", path: "https://wiki.example" },
+    ]);
+    expect(made({}).consoleLinks).toEqual([]);
+  });
+
+  test.each([
+    ...[
+      "javascript:alert(1)",
+      "JavaScript:alert(1)",
+      "data:text/html,x",
+      "//other.example",
+      "/\\\\other.example",
+      "reports",
+    ],
+    ...["", "https://user:secret@example.com", "/a b", "java\nscript:alert(1)", "ftp://example.com", 7, null],
+  ])("with the url %j are refused", (url) => {
+    expect(() => made({ console: { links: [{ name: "Reports", url: url as string }] } })).toThrow(
+      /: console\.links\[0\]: url must be a path, such as \/reports, or an http or https URL/,
+    );
+  });
+
+  test.each(["", "  ", "a\nb", "x".repeat(101), 7])("with the name %j are refused", (name) => {
+    expect(() => made({ console: { links: [{ name: name as string, url: "/" }] } })).toThrow(
+      /: console\.links\[0\]: name must be a text of 1 to 100 characters on one line/,
+    );
+  });
+});

@@ -5,6 +5,7 @@ import { callerRoles } from "../../db/catalog/exposure.ts";
 import { parseMetrics } from "../../telemetry/metrics.ts";
 import { type ConsoleClient, consoleClient, FORM, signIn, textOf } from "../support/console-client.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { DEMO } from "../support/demo.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const SCHEMA = `
@@ -38,7 +39,12 @@ beforeAll(async () => {
   const database = await createTestDatabase();
   await database.owner.query(SCHEMA);
   const log = pino({ level: "info" }, { write: (line) => logged.push(JSON.parse(line)) });
-  service = await startTestService({ CONSOLE: "on", ADVISOR: "on" }, database, log);
+  const links = [
+    { name: "Reports <now>", url: "/reports?a=1&b=2" },
+    { name: "Grafana", url: "https://grafana.example.com/" },
+  ];
+  const definition = { ...DEMO, config: { ...DEMO.config, console: { links } } };
+  service = await startTestService({ CONSOLE: "on", ADVISOR: "on" }, database, log, undefined, { definition });
   key = service.service.tokens.issueKey("service_role");
   operator = await consoleClient(service, key);
   admin = await consoleClient(service, service.token("admin"));
@@ -64,6 +70,16 @@ describe("/console", () => {
       200,
       expect.stringContaining(' name="next" value="/console/access"'),
     ]);
+  });
+
+  test("shows operators the links of the application after its pages, and no one else", async () => {
+    const text = await operator.page("/access");
+    expect(text).toContain(
+      '<nav aria-label="Application"><ul><li><a href="/reports?a=1&#38;b=2" rel="noopener">Reports &#60;now&#62;</a></li>' +
+        '<li><a href="https://grafana.example.com/" rel="noopener">Grafana</a></li></ul></nav>',
+    );
+    expect(text.indexOf('aria-label="Console"')).toBeLessThan(text.indexOf('aria-label="Application"'));
+    expect(await (await open("/console/sign-in")).text()).not.toContain("grafana.example.com");
   });
 
   test("is for the service key and for administrators", async () => {
