@@ -28,6 +28,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   // As in the script `start`.
   process.env.NODE_COMPILE_CACHE = "node_modules/.cache/compiled";
   await makeTemplate(cluster.url("postgres"), cluster.url(TEMPLATE));
+  // A test that removes modules would drop a role of callers while no database has a login for it.
+  await withClient(cluster.url("postgres"), (owner) => owner.query("create role keeper; grant admin to keeper"));
   project.provide("clusterUrl", cluster.url("postgres"));
   return () => cluster.remove();
 }
