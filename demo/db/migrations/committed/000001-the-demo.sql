@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:f5cca4f92f29eb8082b0f4efd66eeeb20d1c5484
+--! Hash: sha1:880c38f5ecdf35fbb056bcbb4235571a1fd74c5c
 --! Message: the demo
 
 --! Included roles.sql
@@ -203,6 +203,8 @@ create or replace trigger _600_email after update on internal.private_emails
 create or replace function internal.show_emails(are_public boolean) returns void
 language plpgsql volatile set search_path = '' as $$
 begin
+  if are_public and not exists (select from internal.private_emails) then return; end if;
+
   perform set_config('internal.shows_emails', 'on', true);
   if are_public then
     update public.users as u

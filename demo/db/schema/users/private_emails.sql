@@ -66,6 +66,8 @@ create or replace trigger _600_email after update on internal.private_emails
 create or replace function internal.show_emails(are_public boolean) returns void
 language plpgsql volatile set search_path = '' as $$
 begin
+  if are_public and not exists (select from internal.private_emails) then return; end if;
+
   perform set_config('internal.shows_emails', 'on', true);
   if are_public then
     update public.users as u
