@@ -31,7 +31,7 @@ export class AdminServer {
   /** Rejects when the port is in use. */
   listen(): Promise<void> {
     const { adminHost: host, adminPort: port, takeover } = this.#config;
-    return this.#server.listen({ host, port, isShared: takeover !== "" });
+    return this.#server.listen({ host, port, isShared: takeover !== "", setting: "ADMIN_PORT" });
   }
 
   open(routes: Routes<HttpInterface>, callers: CallerResolver): void {

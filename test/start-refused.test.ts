@@ -23,7 +23,7 @@ describe("a start that fails", () => {
     const port = await findFreePort();
     const other = createServer().listen(port, "127.0.0.1");
     onTestFinished(() => void other.close());
-    const message = `listen EADDRINUSE: address already in use 127.0.0.1:${port}`;
+    const message = `another program listens on port ${port} of 127.0.0.1: set PORT to another port, or stop that program, which ss -ltnp 'sport = :${port}' names`;
     await expect(attempt({ PORT: String(port), DATA_DIR: dataDir })).rejects.toMatchObject({ message });
     expect(processesNamed(dataDir)).toEqual([]);
   });

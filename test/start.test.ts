@@ -97,6 +97,15 @@ describe("the first npm start", () => {
     for (const path of ["/health", "/live", "/graphiql", "/docs"]) expect((await fetch(url + path)).status).toBe(200);
   });
 
+  test("logs which modules and migrations it has run", () => {
+    expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual(
+      expect.arrayContaining([
+        ["info", "modules of the service installed or brought up to date: caller, auth, tasks, feed, channels"],
+        ["info", "migrations of the application run: 000001.sql"],
+      ]),
+    );
+  });
+
   test("stores its secrets so that only their owner can read them", async () => {
     for (const file of ["secret", "postgres-password"])
       expect((await stat(join(dataDir, file))).mode & 0o777).toBe(0o600);

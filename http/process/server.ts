@@ -17,7 +17,15 @@ export type Endpoint = {
   readonly port: number;
   /** Whether other processes may listen on the port too. The port of workers is always shared. */
   readonly isShared?: boolean;
+  /** The setting that has the port. */
+  readonly setting?: "PORT" | "ADMIN_PORT";
 };
+
+/** Where another program listens, and what to do. */
+function inUse(host: string, port: number, setting: string): string {
+  const named = process.platform === "linux" ? `ss -ltnp 'sport = :${port}'` : `lsof -nP -iTCP:${port} -sTCP:LISTEN`;
+  return `another program listens on port ${port} of ${host}: set ${setting} to another port, or stop that program, which ${named} names`;
+}
 
 /** Milliseconds for which a connection may be idle. Responses announce it, and clients close theirs earlier. */
 export const KEEP_ALIVE = 65_000;
@@ -68,12 +76,14 @@ export class HttpServer {
   }
 
   /** Rejects when the port is in use by a process that does not share it. */
-  listen({ host, port, isShared = false }: Endpoint): Promise<void> {
+  listen({ host, port, isShared = false, setting = "PORT" }: Endpoint): Promise<void> {
     const reusePort = (isShared || cluster.isWorker) && canShare;
     return new Promise((resolve, reject) => {
-      this.node.once("error", reject);
+      const refuse = (error: NodeJS.ErrnoException) =>
+        reject(error.code === "EADDRINUSE" ? new Error(inUse(host, port, setting), { cause: error }) : error);
+      this.node.once("error", refuse);
       this.node.listen({ host, port, reusePort }, () => {
-        this.node.off("error", reject);
+        this.node.off("error", refuse);
         this.#idleCheck = setInterval(() => this.closeIdle(), this.node.keepAliveTimeout).unref();
         resolve();
       });

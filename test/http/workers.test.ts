@@ -204,7 +204,11 @@ test("a port in use is one clear line and exit code 1, and no process is left", 
   const command = start({ settings: { PORT: String(port) } });
   expect(await command.exited()).toBe(1);
   expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual([
-    ["fatal", `the service cannot start: listen EADDRINUSE: address already in use 127.0.0.1:${port}`],
+    [
+      "fatal",
+      `the service cannot start: another program listens on port ${port} of 127.0.0.1: set PORT to another port, or stop that program, ` +
+        `which ss -ltnp 'sport = :${port}' names`,
+    ],
   ]);
   expect(workersOf(command)).toEqual([]);
   expect(processesNamed(dataDir)).toEqual([]);
