@@ -48,7 +48,7 @@ export function followDeveloper(make: () => Promise<Application>, limit: number)
 
 const passed = (tests: number | string) => new RegExp(`create the same database[\\s\\S]*Tests +${tests} passed`);
 
-/** What is off with a database of one's own. */
+/** What is off with `DATABASE_URL`. */
 const PAGES = { DOCS: "on", GRAPHIQL: "on", CONSOLE: "on" };
 
 function testService(given: () => Application): void {

@@ -48,7 +48,7 @@ export const signedInUser = async ({ auth, request }: Visit): Promise<Account | 
   (await auth.sessions.of(identityOf(request).credentials))?.account ?? null;
 
 /**
- * The visit of a signed-in user, whose session continues. Null if nobody is signed in: then the browser continues at the sign-in, and
+ * The visit of a signed-in user, whose session continues. Null if no user is signed in: then the browser continues at the sign-in, and
  * returns. `form` is what the user has sent; a form that is not from a page of this session is refused with Problem.
  */
 export async function accountVisitOf(visit: Visit, form: URLSearchParams | null): Promise<AccountVisit | null> {

@@ -38,7 +38,7 @@ export async function linkingOf(call: AuthCall): Promise<Linking> {
 }
 
 /**
- * What the ticket in the URL stands for, once. Somebody could send their own URL to another person, whose identity would then be
+ * What the ticket in the URL stands for, once. An attacker could send their own URL to another person, whose identity would then be
  * linked to the account of the sender. With PKCE the code would be useless in the browser of that person. Without it, the
  * browser must come from the page to which it returns. Rejects with Problem.
  */
