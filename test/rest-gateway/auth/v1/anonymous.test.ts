@@ -84,7 +84,7 @@ describe("an anonymous user", () => {
   let now = Date.now();
   const { client, sql } = useAuth("bigint", { ...ON, REGISTRATIONS_PER_ADDRESS: "3" }, () => now);
 
-  test("counts as a registration of its network, and hooks see it with an e-mail of nobody", async () => {
+  test("counts as a registration of its network, and hooks see it with an address without a mailbox", async () => {
     const outcomes = [];
     for (let i = 0; i < 4; i++) outcomes.push(failureOf(await client().auth.signInAnonymously())[1]);
     expect(outcomes).toEqual([undefined, undefined, undefined, "over_request_rate_limit"]);

@@ -96,7 +96,7 @@ describe("supabase.auth by e-mail", () => {
     const { data } = await client().auth.signUp({ email, password: PASSWORD });
     const signedIn = await client().auth.verifyOtp({ email, token: code, type: "email" });
     expect(signedIn.data.user!.id).toBe(data.user!.id);
-    // The password is of whoever has signed up without the mailbox.
+    // The person who signed up without the mailbox has chosen the password.
     const byPassword = await client().auth.signInWithPassword({ email, password: PASSWORD });
     expect(failureOf(byPassword)).toEqual([400, "invalid_credentials"]);
   });

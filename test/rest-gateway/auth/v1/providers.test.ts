@@ -229,7 +229,7 @@ describe("supabase.auth.linkIdentity", () => {
     expect((await ended.auth.exchangeCodeForSession(code)).error!.name).toBe("AuthSessionMissingError");
   });
 
-  test("makes an anonymous user one like any other, with the e-mail of the identity if nobody has it", async () => {
+  test("makes an anonymous user one like any other, with the e-mail of the identity if no other user has it", async () => {
     for (const [login, email] of [
       ["guest", "guest@example.com"],
       ["same", ""],
