@@ -17,7 +17,8 @@ const { rest, rows, sql, service } = useRest(
      select n, repeat('x', 200), case when n = 1 then E'{\\n"a": 1}'::json end, date '2024-02-29' from generate_series(1, 30000) as n;
    create table public.notes (id int primary key, entry int references public.entries, text text);
    insert into public.notes values (1, 1, 'a, "b"'), (2, 1, E'c\\nd'), (3, 2, null);
-   create view public.broken as select id, text, 1 / (id - 20000) as quotient from public.entries order by id;
+   create view public.broken as
+     select id, repeat('x', 200) as text, 1 / (id - 20000) as quotient from generate_series(1, 30000) as id;
    create view public.wide as select id, repeat('x', case when id = 3 then 2000000 else 10 end) as text from public.notes;
    create view public.growing as select id, repeat('x', case when id > 5000 then 20000 else 10 end) as text
      from public.entries where id <= 5200 order by id;
