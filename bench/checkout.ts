@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileOf } from "./servers.ts";
@@ -16,6 +16,8 @@ export type Checkout = Disposable & { readonly root: string };
 
 export function checkOut(commit: string): Checkout {
   const folder = mkdtempSync(join(tmpdir(), "bench-checkout-"));
+  // A service that root has started runs as another user, who must be able to read it.
+  chmodSync(folder, 0o755);
   const root = join(folder, "service");
   git("worktree", "add", "--quiet", "--detach", root, commit);
   const lockOf = (folder: string) => readFileSync(join(folder, "package-lock.json"), "utf8");
