@@ -77,7 +77,8 @@ create or replace function auth_private.claim_account(user_id auth.user_id, addr
 language plpgsql volatile set search_path = '' as $$
 begin
   update auth_private.accounts as a
-  set email_confirmed_at = claim_account.now
+  set email_confirmed_at = claim_account.now,
+    epoch = a.epoch + 1
   where a.user_id = claim_account.user_id
     and a.email_confirmed_at is null;
   if not found then return; end if;
@@ -90,12 +91,16 @@ begin
 
   delete from auth_private.identities as i
   where i.user_id = claim_account.user_id;
+
+  -- One of them may be a change to another e-mail, which the previous password does not end if there was none.
+  delete from auth_private.one_time_tokens as t
+  where t.user_id = claim_account.user_id;
 end $$;
 
 comment on function auth_private.claim_account(auth.user_id, inet, timestamptz) is $$
 Confirms the e-mail of an account whose mailbox the user has shown to be theirs, without its password. If it was not
-confirmed before, the account may be one that another person has registered for this address: its API keys and
-identities end, as its sign-ins do.
+confirmed before, the account may be one that another person has registered for this address: its sign-ins, API keys,
+identities and other links end.
 $$;
 
 create or replace function auth_api.reset_password(
