@@ -227,7 +227,13 @@ return json_build_object(
   'mfaEnabled', auth_private.has_factor(account.user_id),
   'hasPassword', account.password_hash is not null,
   'createdAt', account.created_at,
-  'lastSignInAt', (select max(s.started_at) from auth_private.sessions as s where s.user_id = account.user_id));
+  'lastSignInAt', (
+    select max(s.started_at)
+    from auth_private.sessions as s
+    where s.user_id = account.user_id
+      and s.epoch = account.epoch
+      and s.revoked_at is null
+      and s.expires_at > now()));
 
 comment on function auth_private.described_account(auth_private.accounts) is 'An account as an operator sees it.';
 

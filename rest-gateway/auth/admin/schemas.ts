@@ -70,7 +70,7 @@ export const AdminUserAnswer = named("AdminUser", {
   lastSignInAt: z
     .string()
     .nullable()
-    .meta({ description: "When the last of the present sessions began; null without one.", format: "date-time" }),
+    .meta({ description: "When the latest session that has not ended began; null without one.", format: "date-time" }),
 });
 
 export const UserListAnswer = named("AdminUserList", {

@@ -111,6 +111,7 @@ describe("an administrator", () => {
     const { accessToken } = (await login("dora@admin.example")).json;
     expect((await api(`DELETE ${USERS}/${id}/sessions`)).status).toBe(204);
     expect((await api("GET /auth/me", undefined, { authorization: `Bearer ${accessToken}` })).status).toBe(401);
+    expect((await api(`GET ${USERS}/${id}`)).json.lastSignInAt).toBeNull();
     const events = await eventsOf(id);
     expect(events).toContain("mfa_disabled by user 3");
     expect(events).toContain("logout by user 3");
