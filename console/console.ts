@@ -15,9 +15,14 @@ export type View = Link & {
   /** The path of the module that it runs. */
   readonly script?: string;
   /** `form` is what the operator has sent; null when the page is opened. */
-  render(input: ViewInput): Html | Promise<Html>;
+  render(input: ViewInput): Rendered | Promise<Rendered>;
   readonly hasForm?: boolean;
 };
+
+/** What a view leads to: its page, another page after a form, or a file. */
+export type Rendered = Html | { readonly location: string } | ConsoleFile;
+
+export type ConsoleFile = { readonly file: string; readonly type: string; readonly body: Buffer };
 
 export type ViewInput = {
   readonly operator: Operator;
@@ -33,9 +38,11 @@ export type ConsoleOptions = {
   readonly links: readonly Link[];
   /** Links of the application, for operators. */
   readonly applicationLinks: readonly Link[];
+  /** The path at which administrators sign in to the service in this browser; null if there is none. */
+  readonly accountSignIn: string | null;
 };
 
-const SIGN_IN = `${CONSOLE}/sign-in`;
+export const SIGN_IN = `${CONSOLE}/sign-in`;
 const SIGN_OUT = `${CONSOLE}/sign-out`;
 
 /** Bytes of a form. */
@@ -103,6 +110,8 @@ async function sendView(view: View, options: ConsoleOptions, request: Request, r
   const form = request.method === "POST" ? await formOf(request, sessions) : null;
   const query = new URL(request.url, "http://console").searchParams;
   const main = await view.render({ operator, query, form, request });
+  if ("location" in main) return response.redirect(303, main.location);
+  if ("file" in main) return sendFile(response, main);
   const aside = asideOf(views, view, applicationLinks, operator);
   const { name: title, script } = view;
   send(
@@ -112,15 +121,17 @@ async function sendView(view: View, options: ConsoleOptions, request: Request, r
 }
 
 async function sendSignIn(
-  { sessions, views, links }: ConsoleOptions,
+  { sessions, views, links, accountSignIn }: ConsoleOptions,
   request: Request,
   response: Response,
   fault: string | null = null,
 ): Promise<void> {
   const session = exchangeOf(request).identity.credentials.session;
   const isAdmin = session !== null && (await sessions.start({ session }, request)) !== null;
-  const next = new URL(request.url, "http://console").searchParams.get("next");
-  const nextField = html`<input type="hidden" name="next" value="${views.find(({ path }) => path === next)?.path ?? ""}">`;
+  const asked = new URL(request.url, "http://console").searchParams.get("next");
+  const next = views.find(({ path }) => path === asked)?.path ?? "";
+  const nextField = html`<input type="hidden" name="next" value="${next}">`;
+  const back = new URLSearchParams({ return_to: `${SIGN_IN}?${new URLSearchParams({ next })}` });
   const main = html`
 <h1>Console</h1>
 <p>For operators and DBAs: what is exposed to which role, requests as any caller, why a row is hidden, and what the service does now.</p>
@@ -132,7 +143,8 @@ ${nextField}
 <input id="credential" name="credential" type="password" autocomplete="off" required maxlength="8192">
 <p class="muted">With the embedded database, <code>${COMMAND} start</code> prints the service key. An administrator gets an access token from <code>POST /auth/login</code>.</p>
 <button>Sign in</button>
-</form>`;
+</form>
+${accountSignIn && html`<p>An administrator can also <a href="${accountSignIn}?${back.toString()}">sign in to the service</a> in this browser, and then continue here.</p>`}`;
   response.status(fault === null ? 200 : 401);
   send(response, documentOf({ title: "Sign in – Console", path: CONSOLE, main }, links));
 }
@@ -161,6 +173,12 @@ function send(response: Response, text: string): void {
   });
   response.type("html").send(text);
 }
+
+const sendFile = (response: Response, { file, type, body }: ConsoleFile): void =>
+  void response
+    .set({ "Content-Disposition": `attachment; filename="${file}"`, "Cache-Control": "no-store" })
+    .type(type)
+    .send(body);
 
 /** The form that a page of this operator has sent. */
 async function formOf(request: IncomingMessage, sessions: ConsoleSessions): Promise<URLSearchParams> {

@@ -1,4 +1,4 @@
-import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
+import { CONSOLE, type Html, html, stampOf, table } from "../http/pages/html.ts";
 import type { MailService } from "../rest-gateway/auth/mail/mail.ts";
 import type { View } from "./console.ts";
 
@@ -19,13 +19,13 @@ export function mailView(mails: Pick<MailService, "kept">): View {
 <h1>Mail</h1>
 <p>E-mails are kept here and not sent. To send them, set <code>MAIL_URL</code>.</p>
 ${chosen && mailOf(chosen)}
-${kept.length === 0 ? html`<p>There is no e-mail yet.</p>` : table(["Sent", "To", "Subject"], kept.map(rowOf))}`;
+${kept.length === 0 ? html`<p>There is no e-mail yet.</p>` : table(["Sent (UTC)", "To", "Subject"], kept.map(rowOf))}`;
     },
   };
 }
 
 const rowOf = ({ id, sentAt, to, subject }: Kept): Html =>
-  html`<tr><td>${sentAt.slice(0, 19).replace("T", " ")}</td><td>${to}</td><td><a href="${CONSOLE}/mail?id=${id}">${subject}</a></td></tr>`;
+  html`<tr><td>${stampOf(sentAt)}</td><td>${to}</td><td><a href="${CONSOLE}/mail?id=${id}">${subject}</a></td></tr>`;
 
 function mailOf({ to, subject, text }: Kept): Html {
   const parts = text.split(/(https?:\/\/\S+)/);

@@ -15,6 +15,8 @@ export type Operator = {
   readonly id: string;
   /** Every form of the console has it. */
   readonly csrf: string;
+  /** The credential, as requests of the operator to the interfaces send it. */
+  readonly headers: Readonly<Record<string, string>>;
 };
 
 export type ConsoleSessionsOptions = {
@@ -66,7 +68,15 @@ export class ConsoleSessions {
     if (!cookie || !text) return null;
     const { credential, until } = JSON.parse(text) as { credential: KeptCredential; until: number };
     const caller = until > Date.now() ? await this.#callerOf(credential, request) : null;
-    return caller && { caller, name: nameOf(caller), id: idOf(caller), csrf: this.#csrf.of(cookie) };
+    const headers = this.#headersOf(credential);
+    return caller && { caller, name: nameOf(caller), id: idOf(caller), csrf: this.#csrf.of(cookie), headers };
+  }
+
+  /** The console has verified that its form was sent, so it sends the CSRF token of the session itself. */
+  #headersOf(credential: KeptCredential): Operator["headers"] {
+    if ("bearer" in credential) return { authorization: `Bearer ${credential.bearer}` };
+    const { session } = credential;
+    return { cookie: `SESSION=${session}`, "x-csrf-token": this.#csrf.of(session) };
   }
 
   /** Whether a form comes from a page of this operator. */

@@ -1,12 +1,15 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { accessView } from "../console/access.ts";
+import type { SendRequest } from "../console/admin-api.ts";
 import type { AsOptions } from "../console/caller-form.ts";
 import { consolePages } from "../console/console.ts";
+import { eventsView } from "../console/events.ts";
 import { liveView } from "../console/live.ts";
 import { mailView } from "../console/mail.ts";
 import { ConsoleSessions } from "../console/session.ts";
 import { type Tried, tryView } from "../console/try.ts";
+import { usersView } from "../console/users.ts";
 import { whyView } from "../console/why.ts";
 import { readChangesSetup } from "../db/advisor/change-setup.ts";
 import { MissingChangeCheck } from "../db/advisor/missing-change.ts";
@@ -22,6 +25,7 @@ import { operatorAccess } from "../http/operations/operator.ts";
 import { linksOf } from "../http/pages/links.ts";
 import { type InProcessRequest, sendInProcess } from "../http/pipeline/in-process.ts";
 import { type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
+import { SIGN_IN_PATH } from "../rest-gateway/auth/pages/paths.ts";
 import type { AuthRepository } from "../rest-gateway/auth/repository.ts";
 import { ExpressInterface, type ExpressInterfaceOptions, REST } from "../rest-gateway/express-interface.ts";
 import { Phases } from "../telemetry/span.ts";
@@ -94,12 +98,17 @@ export function createConsole({
     slow: () => database.slow.all,
     waitingTasks: async () => tasks?.countWaiting() ?? null,
   });
+  const send = adminSender({ app, log, onInternalError });
+  const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
+  const keptMails = auth?.mail.isOn && config.mailUrl === "keep" ? [mailView(auth.mail)] : [];
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [access, trial, why, live, ...(auth?.mail.isOn && config.mailUrl === "keep" ? [mailView(auth.mail)] : [])],
+    views: [access, trial, why, live, ...ofAccounts, ...keptMails],
     links: linksOf(config, true),
     applicationLinks: app.application.consoleLinks,
+    // ADMIN_PORT does not serve the page.
+    accountSignIn: config.hasAuth && config.authPages === "on" && config.adminPort === 0 ? SIGN_IN_PATH : null,
   });
   return new ExpressInterface({ routers: [router], onInternalError });
 }
@@ -108,7 +117,7 @@ export function createConsole({
 const accountFinder = (repository: AuthRepository) => async (login: string) =>
   (await repository.findAccount(login)) ?? (/^[1-9]\d{0,17}$/.test(login) ? repository.accountOf(login) : null);
 
-type TrialOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
+type SenderOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
   readonly app: Awaited<ReturnType<typeof createApp>>;
   readonly log: Logger;
 };
@@ -116,8 +125,34 @@ type TrialOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
 /** The response that the console shows, and the time that it may take. */
 const LIMITS = { size: 1_048_576, timeout: 30_000 };
 
+/** The same for an export of security events. */
+const EXPORT_LIMITS = { ...LIMITS, size: 16_777_216 };
+
+/** A pipeline for requests of the console itself, which are neither limited nor measured. */
+const ownPipeline = (log: Logger, tracer: Phases | null) =>
+  new Pipeline({
+    log,
+    corsOrigins: [],
+    rateLimit: null,
+    turns: null,
+    metrics: null,
+    tracer,
+    starting: httpRoutes<HttpEnvelope>({}, REST),
+  });
+
+/** Sends requests of an operator to the routes of authentication. Null where users do not sign in at the service. */
+function adminSender({ app, log, onInternalError }: SenderOptions): SendRequest | null {
+  const { auth, pages, callers } = app;
+  if (auth === null) return null;
+  const nothing = new ExpressInterface({ routers: [], onInternalError });
+  const pipeline = ownPipeline(log, null);
+  pipeline.open(httpRoutes<HttpInterface>({ auth: pages.auth }, nothing), { callers });
+  return (request, from) =>
+    sendInProcess(pipeline.listener, { ...request, address: auth.addressOf(from) }, EXPORT_LIMITS);
+}
+
 /** Sends requests of the console through a pipeline that has the interfaces of the service, and the chosen caller. */
-function trialSender({ app, log, onInternalError }: TrialOptions) {
+function trialSender({ app, log, onInternalError }: SenderOptions) {
   const { application, rest, graphql, callers } = app;
   const nothing = new ExpressInterface({ routers: [], onInternalError });
   const { tables, resources } = rest;
@@ -126,15 +161,7 @@ function trialSender({ app, log, onInternalError }: TrialOptions) {
   return async (request: InProcessRequest, caller: Caller, operator: string, keepsChanges: boolean): Promise<Tried> => {
     const trial = new Trial(operator, keepsChanges);
     const phases = new Phases();
-    const pipeline = new Pipeline({
-      log,
-      corsOrigins: [],
-      rateLimit: null,
-      turns: null,
-      metrics: null,
-      tracer: phases,
-      starting: httpRoutes<HttpEnvelope>({}, REST),
-    });
+    const pipeline = ownPipeline(log, phases);
     pipeline.open(routes, {
       callers: { identify: (sent) => callers.identifyAs(sent, { caller, trial }) },
     });

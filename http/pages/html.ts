@@ -112,3 +112,16 @@ export const table = (heads: readonly string[], rows: readonly Html[]): Html =>
 <tbody>
 ${rows.map((row) => html`${row}\n`)}</tbody>
 </table></div>`;
+
+/** A word about the state of something. */
+export const badge = (text: string, tone: "good" | "bad" | "warn" | "muted"): Html =>
+  html`<span class="badge ${tone}">${text}</span>`;
+
+const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
+
+/** `2026-11-24T08:00:00Z` → `24 Nov 2026, 08:00 UTC` */
+export const timeOf = (time: string): Html => html`<time datetime="${time}">${TIME.format(new Date(time))} UTC</time>`;
+
+/** `2026-11-24T08:00:00+01:00` → `2026-11-24 07:00:00`, for a column whose head says that it is in UTC. */
+export const stampOf = (time: string): Html =>
+  html`<time datetime="${time}">${new Date(time).toISOString().slice(0, 19).replace("T", " ")}</time>`;

@@ -8,6 +8,8 @@ export type InProcessRequest = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The IP address of the client for whom it is sent. */
+  readonly address?: string;
 };
 
 export type InProcessResponse = {
@@ -28,11 +30,12 @@ export type InProcessLimits = {
 /** Sends a request to a listener over HTTP, without a port. Null if the response takes longer than the timeout. */
 export async function sendInProcess(
   listener: RequestListener,
-  { method, path, headers, body }: InProcessRequest,
+  { method, path, headers, body, address }: InProcessRequest,
   { size, timeout }: InProcessLimits,
 ): Promise<InProcessResponse | null> {
   const server = createServer(listener);
   const [ofClient, ofServer] = duplexPair();
+  if (address !== undefined) Object.assign(ofServer, { remoteAddress: address });
   server.emit("connection", ofServer);
   const length = body === "" ? {} : { "content-length": Buffer.byteLength(body) };
   const sent = request({

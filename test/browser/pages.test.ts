@@ -103,6 +103,23 @@ describe.skipIf(!installed)("the console", () => {
       await page.getByRole("heading", { name: "receives of this UPDATE" }).waitFor();
     },
     "/console/live": async () => {},
+    "/console/users": async (page) => {
+      await page.getByText("Create a user").click();
+      await page.getByLabel("Name", { exact: true }).fill("Ada");
+      await page.getByLabel("E-mail", { exact: true }).fill("ada@example.com");
+      await page.keyboard.press("Enter");
+      await page.getByText("Email already registered.").waitFor();
+    },
+    "/console/users?id=2": async (page) => {
+      await page.getByRole("button", { name: "Sign out everywhere" }).press("Enter");
+      await page.getByText("The user is signed out everywhere.").waitFor();
+    },
+    "/console/events": async (page) => {
+      await page.getByLabel("User id").fill("2");
+      await page.keyboard.press("Enter");
+      await page.waitForURL("**/console/events?*user=2*");
+      await page.getByRole("link", { name: "logout", exact: true }).waitFor();
+    },
   };
 
   test("every page, and what its form leads to, is accessible, light and dark, fits on a phone, and violates no policy", async () => {
@@ -138,6 +155,48 @@ describe.skipIf(!installed)("the console", () => {
     await page.waitForURL("**/console/sign-in");
     await page.goto(`${service.url}/console/access`);
     expect(await page.getByLabel("Service key").isVisible()).toBe(true);
+    await page.close();
+  });
+
+  test("an administrator signs in with the account, and continues at the page of the console that was opened", async () => {
+    const page = await browser.newPage();
+    // Browsers accept the cookie of the session, which is Secure, from localhost without TLS.
+    await page.goto(`${service.url.replace("127.0.0.1", "localhost")}/console/events`);
+    await page.getByRole("link", { name: "sign in to the service" }).click();
+    await page.getByLabel("E-mail or username").fill("admin");
+    await page.getByLabel("Password").fill("Correct-Horse-7!");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Continue" }).click();
+    await page.waitForURL("**/console/events");
+    await page.getByText("Signed in as Administrator.").waitFor();
+    await page.getByRole("link", { name: "Users" }).click();
+    await page.getByRole("link", { name: "Carol Shaw" }).click();
+    await page.getByRole("button", { name: "Sign out everywhere" }).click();
+    await page.getByText("The user is signed out everywhere.").waitFor();
+    await page.context().close();
+  });
+
+  test("finds a user, disables the account, reads the events of it, and deletes the user, with the keyboard alone", async () => {
+    await fetch(`${service.url}/auth/admin/users`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        authorization: `Bearer ${service.service.tokens.issueKey("service_role")}`,
+      },
+      body: JSON.stringify({ name: "Wanda <b>", email: "wanda@test.example" }),
+    });
+    const { page } = await signedIn("/console/users");
+    await page.getByLabel("Name, username, e-mail or id").fill("WANDA");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: "Wanda <b>" }).press("Enter");
+    await page.getByRole("button", { name: "Disable the account" }).press("Enter");
+    expect(await page.getByRole("status").innerText()).toBe("The account is disabled, and signed out everywhere.");
+    await page.getByRole("link", { name: "Security events of this user" }).press("Enter");
+    await page.getByRole("link", { name: "account_disabled" }).waitFor();
+    await page.goBack();
+    await page.getByLabel("Delete this user").press("Space");
+    await page.getByRole("button", { name: "Delete the user" }).press("Enter");
+    expect(await page.getByRole("status").innerText()).toBe("The user is deleted.");
     await page.close();
   });
 

@@ -1,4 +1,4 @@
-import { type Html, html } from "../../../http/pages/html.ts";
+import { badge, type Html, html, timeOf } from "../../../http/pages/html.ts";
 import { describeProvider, listIdentities } from "../federated/identities.ts";
 import { listKeys } from "../keys.ts";
 import { listSessions } from "../own-sessions.ts";
@@ -63,8 +63,6 @@ function profileOf(visit: AccountVisit): Html {
 </dl>`;
 }
 
-const badge = (text: string, tone: "good" | "warn" | "muted"): Html => html`<span class="badge ${tone}">${text}</span>`;
-
 type Sessions = Awaited<ReturnType<typeof listSessions>>["data"];
 
 function sessionsOf(visit: AccountVisit, sessions: Sessions): Html {
@@ -120,8 +118,3 @@ ${items.length === 0 ? null : html`<ul class="items">${items}</ul>`}
 <p><a class="button quiet" href="${pathOf(visit.auth, KEYS_PATH)}">Create a key</a></p>
 </section>`;
 }
-
-const TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short", timeZone: "UTC" });
-
-/** `2026-11-24T08:00:00Z` → `24 Nov 2026, 08:00 UTC` */
-const timeOf = (time: string): Html => html`<time datetime="${time}">${TIME.format(new Date(time))} UTC</time>`;
