@@ -99,6 +99,7 @@ begin
     when account.user_id is null then 'no-account'
     when account.disabled_at is not null then 'account-disabled'
     when mail.kind = 'confirm' and account.email_confirmed_at is not null then 'already-confirmed'
+    when mail.kind in ('reset', 'sign-in') and not auth_private.may_claim(account.user_id) then 'recently-changed'
     else mail.kind
   end;
   return mail;

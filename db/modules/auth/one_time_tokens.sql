@@ -9,6 +9,30 @@ return exists (
 
 comment on function auth_private.signs_in_with(auth.user_id, text) is 'Whether this is the e-mail of an account.';
 
+create or replace function auth_private.may_claim(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.accounts as a
+  where a.user_id = may_claim.user_id
+    and (
+      a.email_confirmed_at is not null
+      or not exists (
+        select from auth_private.one_time_tokens as t
+        where t.user_id = a.user_id
+          and t.kind = 'email-changed'
+          and t.expires_at > now())
+      and not exists (
+        select from auth_private.mails as m
+        where m.user_id = a.user_id
+          and m.kind = 'email-changed'
+          and m.prepared_at is null)));
+
+comment on function auth_private.may_claim(auth.user_id) is $$
+Whether the e-mail of an account signs in by itself and resets the password. Not while the previous e-mail can undo the
+change to one that was not confirmed: the account may belong to the previous one, which would get all that the new one
+has done.
+$$;
+
 create or replace function auth_private.account_of_token(token auth_private.one_time_tokens) returns auth.user_id
 language sql stable set search_path = ''
 return (
@@ -17,6 +41,7 @@ return (
   left join auth_private.login_emails as e on e.user_id = a.user_id and e.email = token.email
   where a.user_id = token.user_id
     and a.disabled_at is null
+    and (token.kind not in ('reset', 'sign-in') or auth_private.may_claim(a.user_id))
     and case
       when token.data ? 'from' then auth_private.signs_in_with(a.user_id, token.data ->> 'from')
       when e.email is null then token.kind = 'confirm' and a.is_anonymous
@@ -177,7 +202,7 @@ begin
   if id is not null or fields is null then return id; end if;
   -- The address may have got an account since the e-mail.
   id := (auth_api.find_account(token.email) ->> 'id')::auth.user_id;
-  if id is not null then return id; end if;
+  if id is not null then return case when auth_private.may_claim(id) then id end; end if;
   perform auth_private.require_open_sign_up();
   id := auth_private.sign_up(
     jsonb_build_object('name', fields ->> 'name', 'email', token.email), fields ->> 'skeleton', null, null, null);

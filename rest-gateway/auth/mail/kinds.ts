@@ -7,6 +7,7 @@ export const KINDS = [
     "sign-in",
     "no-account",
     "account-disabled",
+    "recently-changed",
     "account-exists",
     "invitation",
   ] as const),

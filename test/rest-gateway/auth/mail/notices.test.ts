@@ -168,6 +168,39 @@ describe("a change of the e-mail", () => {
     expect([status, text]).toEqual([200, expect.stringContaining("The change is undone")]);
   });
 
+  test("keeps links that the new address receives from signing in and from a reset, until it cannot be undone any more", async () => {
+    const user = await newUser();
+    const { newEmail, token } = await change(user);
+    const requested = async (path: string) => {
+      expect((await post(path, { email: newEmail })).status).toBe(202);
+      return server.next(newEmail);
+    };
+    for (const path of ["/auth/forgot", "/auth/login/mail"]) {
+      const { subject, text } = await requested(path);
+      expect([subject, text]).toEqual([
+        "The e-mail of this account has changed recently",
+        expect.not.stringMatching(/token=|^\d{6}$/m),
+      ]);
+    }
+    expect(await login(newEmail)).toBe(200);
+    await client.sql("update auth_private.one_time_tokens set expires_at = now() where user_id = $1", user.id);
+    const reset = linkIn(await requested("/auth/forgot")).token;
+    expect((await post("/auth/reset", { token: reset, password: NEW })).status).toBe(200);
+    expect((await post("/auth/email/undo", { token })).status).toBe(401);
+  });
+
+  test("keeps a link from signing in that the address has received before", async () => {
+    const user = await newUser();
+    await post("/auth/login/mail", { email: user.email });
+    const { token } = linkIn(await server.next(user.email));
+    const { newEmail } = await change(user);
+    expect((await post("/auth/email", { email: user.email }, user.headers)).status).toBe(200);
+    await server.next(newEmail);
+    expect((await post("/auth/login/link", { token })).status).toBe(401);
+    await client.sql("update auth_private.accounts set email_confirmed_at = now() where user_id = $1", user.id);
+    expect((await post("/auth/login/link", { token })).status).toBe(200);
+  });
+
   test("by an operator sends no link to the previous address", async () => {
     const { email, id } = await newUser();
     await client.sql("select auth_private.change_email($1, $2, null, 'operator')", id, `moved-${email}`);
