@@ -152,7 +152,10 @@ export const LIMITS = {
     ({ loginAttempts }) => 20 * loginAttempts,
     "Failed logins allowed per IP address within LOGIN_WINDOW, for all users together.",
   ),
-  MAILS_PER_RECIPIENT: limit(5, "E-mails to one address per hour that requests without a sign-in cause."),
+  MAILS_PER_RECIPIENT: limit(
+    5,
+    "E-mails to one address per hour that requests without a sign-in cause, and notices of one kind.",
+  ),
   MAILS_PER_ADDRESS: limit(30, "E-mails per hour that requests without a sign-in from one IP address cause."),
   MAILS_PER_HOUR: limit(1000, "E-mails per hour that all requests without a sign-in cause."),
   REGISTRATIONS_PER_ADDRESS: limit(60, "Accounts that may be created per IP address within LOGIN_WINDOW."),

@@ -44,7 +44,8 @@ const MAX_PROGRAM = 50;
 export function deviceName(userAgent: string): string | null {
   if (!userAgent.startsWith("Mozilla/")) {
     const [program = ""] = /^[\w.+ -]+/.exec(userAgent) ?? [];
-    return program.trim().slice(0, MAX_PROGRAM) || null;
+    // Programs of e-mail make links of domain names, and the program may be that of an attacker.
+    return program.replaceAll(".", " ").trim().slice(0, MAX_PROGRAM) || null;
   }
   const browser = findIn(BROWSERS, (name) => userAgent.includes(`${name}/`)) ?? "Browser";
   const system = findIn(SYSTEMS, (name) => userAgent.includes(name));

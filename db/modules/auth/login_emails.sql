@@ -215,7 +215,6 @@ declare
     from auth_private.login_emails as e
     where e.user_id = request_email.user_id
       and e.released_at is null);
-  reservation json;
 begin
   if request_email.email = current then return 'changed'; end if;
   if not auth.is_email(request_email.email) then return 'malformed'; end if;
@@ -225,13 +224,7 @@ begin
     where e.user_id = request_email.user_id
       and e.released_at is not null)
   then return 'too often'; end if;
-  reservation := auth_api.reserve_attempt(
-    array[auth_private.attempt_key('change of e-mail', request_email.user_id::text)],
-    array[auth_api.setting('mails_per_recipient')::integer],
-    now(),
-    interval '1 hour');
-  if reservation is null or reservation ->> 'retryAfter' is not null then return 'too many'; end if;
-  perform auth_api.settle_attempt(array(select json_array_elements_text(reservation -> 'ids')::bigint), true);
+  if not auth_private.count_mail('change of e-mail', request_email.user_id::text) then return 'too many'; end if;
 
   if exists (
     select from auth_private.login_emails as e

@@ -50,18 +50,28 @@ reserve_attempt does: that of the recipient, of a network, or of all. It does no
 nothing depends on whether there is one: begin_mail does, later.
 $$;
 
-create or replace function auth_private.add_limited_mail(kind text, user_id auth.user_id, email text, data jsonb)
-returns void
+create or replace function auth_private.count_mail(variadic parts text[]) returns boolean
 language plpgsql volatile set search_path = '' as $$
 declare
   reservation constant json := auth_api.reserve_attempt(
-    array[auth_private.attempt_key('mail to', auth_private.mail_key(add_limited_mail.email))],
+    array[auth_private.attempt_key(variadic parts)],
     array[auth_api.setting('mails_per_recipient')::integer],
     now(),
     interval '1 hour');
 begin
-  if reservation ->> 'retryAfter' is not null then return; end if;
+  if reservation is null or reservation ->> 'retryAfter' is not null then return false; end if;
   perform auth_api.settle_attempt(array(select json_array_elements_text(reservation -> 'ids')::bigint), true);
+  return true;
+end $$;
+
+comment on function auth_private.count_mail(text[]) is
+  'Counts an e-mail for this key; false beyond MAILS_PER_RECIPIENT in an hour.';
+
+create or replace function auth_private.add_limited_mail(kind text, user_id auth.user_id, email text, data jsonb)
+returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  if not auth_private.count_mail('mail to', auth_private.mail_key(add_limited_mail.email)) then return; end if;
   perform auth_private.add_mail(
     add_limited_mail.kind, add_limited_mail.user_id, add_limited_mail.email, add_limited_mail.data, now());
 end $$;

@@ -34,6 +34,8 @@ declare
     ));
 begin
   if recipient is null or auth_api.setting('mail') is distinct from 'on' then return; end if;
+  -- The address may be that of another person. Each kind counts alone: one cannot use up the limit of another.
+  if not auth_private.count_mail('notice', kind, auth_private.mail_key(recipient)) then return; end if;
   perform auth_private.add_mail(
     kind,
     user_id,
@@ -44,7 +46,7 @@ end $$;
 
 comment on function auth_private.add_notice(text, auth.user_id, text, jsonb) is $$
 Adds an e-mail about what has happened to an account, to this address, or to the one that the account signs in with.
-Nothing if the service sends no e-mails.
+Nothing if the service sends no e-mails, and beyond MAILS_PER_RECIPIENT of this kind in an hour.
 $$;
 
 create or replace function auth_private.notify_password() returns trigger

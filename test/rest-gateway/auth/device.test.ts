@@ -20,6 +20,7 @@ test.each([
   ["curl/8.5.0", "curl"],
   ["python-requests/2.32", "python-requests"],
   [`${"x".repeat(1000)}/1`, "x".repeat(50)],
+  ["www.evil.example/1", "www evil example"],
   ["<script>", null],
   ["", null],
 ])("the device of %j is %j", (agent, device) => {

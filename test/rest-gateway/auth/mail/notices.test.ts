@@ -100,6 +100,15 @@ describe("a notice", () => {
     expect(await subjectsTo(email)).toEqual([]);
   });
 
+  test("of one kind is sent to a mailbox at most MAILS_PER_RECIPIENT times in an hour, whoever signs in", async () => {
+    const { email, headers } = await newUser();
+    for (let i = 0; i < 7; i++) expect(await login(email, PASSWORD, { "user-agent": `robot${i}` })).toBe(200);
+    expect(await subjectsTo(email)).toEqual(Array(5).fill("A sign-in with a new device"));
+    server.mails.length = 0;
+    await post("/auth/password", { oldPassword: PASSWORD, newPassword: NEW }, headers);
+    expect(await subjectsTo(email)).toEqual(["Your password has changed"]);
+  });
+
   test("is not added without MAIL_URL", async () => {
     const { json } = await sendJson(silent, "/auth/register", {
       name: "Hugo",
