@@ -1,6 +1,6 @@
 import type pg from "pg";
 import type { Account } from "../identity/account.ts";
-import type { AccountChanges, DescribedAccount } from "../rest-gateway/auth/admin-users.ts";
+import { type AccountChanges, type DescribedAccount, isWithoutTable } from "../rest-gateway/auth/admin-users.ts";
 import { emailSkeleton, usernameSkeleton } from "../rest-gateway/auth/login-names.ts";
 
 /** An account as an operator sees it. */
@@ -59,9 +59,28 @@ export class AccountRepository {
     return (await this.#rows<{ removed: boolean }>(text, id))[0]!.removed;
   }
 
-  async list(): Promise<AccountRow[]> {
+  async endSignIns(id: string): Promise<void> {
+    await this.#rows("select auth_api.end_sign_ins($1, null)", id);
+  }
+
+  /** Deletes a user with the rows that refer to the user, or gives these rows to the successor. Rejects with the errors of the database. */
+  async remove(id: string, successor: string | null): Promise<void> {
+    const { client } = this;
+    await client.query("savepoint remove_user");
+    try {
+      await this.#rows("select auth.remove_user($1, $2)", id, successor);
+    } catch (error) {
+      if (!isWithoutTable(error, successor)) throw error;
+      await client.query("rollback to savepoint remove_user");
+      await this.#rows("select auth_api.delete_account($1, null)", id);
+    }
+  }
+
+  /** Those whose name, username or e-mail contains the text, or whose id it is; null for all. */
+  async list(text: string | null): Promise<AccountRow[]> {
     const [row] = await this.#rows<{ found: { readonly users: readonly DescribedAccount[] } }>(
-      "select auth_api.list_accounts(null, 0, null) as found",
+      "select auth_api.list_accounts($1, 0, null) as found",
+      text,
     );
     return row!.found.users.map(({ id, username, email, role, disabled, mfaEnabled }) => ({
       id: String(id),

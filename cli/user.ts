@@ -22,8 +22,12 @@ Manages user accounts. The service may be running: changes take effect within a 
   ${COMMAND} user disable <login>         disable the account and end all sign-ins
   ${COMMAND} user enable <login>          enable the account again
   ${COMMAND} user role <login> <role>     change the role: authenticated or admin
-  ${COMMAND} user reset-factor <login>    remove a lost second factor and end all sign-ins
-  ${COMMAND} user list                    list all accounts
+  ${COMMAND} user reset-factor <login>    remove all second factors and passkeys, and end all sign-ins
+  ${COMMAND} user sign-out <login>        end all sign-ins; API keys remain valid
+  ${COMMAND} user delete <login>          delete the user, with one of
+      --with-data                                  delete the rows of all tables that refer to the user
+      --hand-over-to <login>                       let these rows refer to this user instead
+  ${COMMAND} user list [<text>]           list all accounts, or those whose name, username or e-mail contains a text
   ${COMMAND} user import <file>           import users with the hashes of their passwords (docs/accounts.md); each
                                                    line of the file is a JSON object
       --dry-run                                    check every row, and change nothing
@@ -41,11 +45,15 @@ type Options = {
   readonly role: string;
   readonly isDryRun: boolean;
   readonly report: string | undefined;
+  /** The login of the user who gets the data of a deleted one; null if the data is deleted too. */
+  readonly successor: string | null;
   readonly input: () => Input;
 };
 type Action = {
   /** The arguments after the name of the action. */
   readonly arguments: readonly string[];
+  /** A further argument, which may be left out. */
+  readonly optional?: string;
   /** Whether the action begins and commits its transactions itself. */
   readonly commits?: true;
   run(accounts: AccountRepository, args: readonly string[], options: Options): Promise<string>;
@@ -56,12 +64,15 @@ const onAccount =
   (
     work: (accounts: AccountRepository, account: Account, more: readonly string[], options: Options) => Promise<string>,
   ): Action["run"] =>
-  async (accounts, [login, ...more], options) => {
-    const account = await accounts.find(login!);
-    if (account === null)
-      throw new CommandError(1, `no account has the login ${login}; list accounts with ${COMMAND} user list`);
-    return work(accounts, account, more, options);
-  };
+  async (accounts, [login, ...more], options) =>
+    work(accounts, await accountOf(accounts, login!), more, options);
+
+async function accountOf(accounts: AccountRepository, login: string): Promise<Account> {
+  const account = await accounts.find(login);
+  if (account === null)
+    throw new CommandError(1, `no account has the login ${login}; list accounts with ${COMMAND} user list`);
+  return account;
+}
 
 const ACTIONS: Readonly<Record<string, Action>> = {
   create: { arguments: ["name", "email"], run: create },
@@ -109,6 +120,14 @@ const ACTIONS: Readonly<Record<string, Action>> = {
         : `user ${username} has no second factor\n`,
     ),
   },
+  "sign-out": {
+    arguments: ["login"],
+    run: onAccount(async (accounts, { id, username }) => {
+      await accounts.endSignIns(id);
+      return `user ${username} is signed out everywhere\n`;
+    }),
+  },
+  delete: { arguments: ["login"], run: onAccount(deleteUser) },
   import: {
     arguments: ["file"],
     commits: true,
@@ -121,7 +140,9 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
   list: {
     arguments: [],
-    run: async (accounts) => inColumns(["id", "username", "email", "role", "state", "factor"], await accounts.list()),
+    optional: "text",
+    run: async (accounts, [text = null]) =>
+      inColumns(["id", "username", "email", "role", "state", "factor"], await accounts.list(text)),
   },
 };
 
@@ -136,17 +157,24 @@ export async function user(
   const [name = "", ...given] = positionals;
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name]! : null;
   if (action === null) throw usageError(name === "" ? "an action is required" : `unknown action ${name}`);
-  const needed = action.arguments.map((argument) => `<${argument}>`).join(" ");
-  if (given.length !== action.arguments.length)
-    throw usageError(needed === "" ? `${name} takes no arguments` : `${name} requires ${needed}`);
+  const { arguments: needed, optional } = action;
+  if (given.length < needed.length || given.length > needed.length + (optional ? 1 : 0)) {
+    const list = needed.map((argument) => `<${argument}>`).join(" ");
+    throw usageError(list === "" ? `${name} takes at most one argument` : `${name} requires ${list}`);
+  }
   const { username = null, role = "authenticated", "dry-run": isDryRun = false, report } = values;
+  const { "with-data": isWithData = false, "hand-over-to": successor = null } = values;
+  if (name === "delete" && isWithData === (successor !== null))
+    throw usageError("delete requires either --with-data or --hand-over-to <login>");
+  if (name !== "delete" && (isWithData || successor !== null))
+    throw usageError("--with-data and --hand-over-to are allowed only with delete");
   if (name !== "create" && (values.username ?? values.role) !== undefined)
     throw usageError("--username and --role are allowed only with create");
   if (name !== "import" && (values["dry-run"] ?? values.report) !== undefined)
     throw usageError("--dry-run and --report are allowed only with import");
   const newRole = name === "role" ? given[1]! : role;
   if (!ROLES.includes(newRole)) throw usageError(`role must be ${ROLES.join(" or ")}`);
-  const options = { username, role, isDryRun, report, input };
+  const options = { username, role, isDryRun, report, successor, input };
   return withOwner(await readSettings(environment), (client) => act(client, action, given, options));
 }
 
@@ -156,6 +184,8 @@ function readArguments(args: string[]) {
     username: { type: "string" },
     role: { type: "string" },
     "dry-run": { type: "boolean" },
+    "with-data": { type: "boolean" },
+    "hand-over-to": { type: "string" },
     report: { type: "string" },
   } as const;
   try {
@@ -200,6 +230,18 @@ async function create(
   const passwordHash = await newPasswordHash(input());
   const id = await accounts.create({ name: name!, email: email!, username, role, passwordHash });
   return `created user ${id} with the login ${username ?? email}\n`;
+}
+
+async function deleteUser(
+  accounts: AccountRepository,
+  { id, username }: Account,
+  _more: readonly string[],
+  { successor: login }: Options,
+): Promise<string> {
+  const successor = login === null ? null : await accountOf(accounts, login);
+  if (successor?.id === id) throw new CommandError(1, "the user who gets the data must be another one");
+  await accounts.remove(id, successor?.id ?? null);
+  return `user ${username} is deleted, ${successor === null ? "with" : `and user ${successor.username} has`} their data\n`;
 }
 
 function refuseFault(field: string, fault: string | null): void {

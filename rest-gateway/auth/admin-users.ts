@@ -44,6 +44,10 @@ export type NewAccount = {
   readonly changes: AccountChanges;
 };
 
+/** Whether `auth.remove_user` has no table of users, so that there is only an account to delete. */
+export const isWithoutTable = (error: unknown, successor: string | null): boolean =>
+  (error as DatabaseErrorLike).code === "55000" && successor === null;
+
 /** Accounts as operators manage them. Security events name the operator. */
 export class AdminUsers {
   readonly #functions: AuthFunctions;
@@ -79,8 +83,7 @@ export class AdminUsers {
     try {
       await this.#serviceDatabase.run({ caller, request, settings }, [remove]);
     } catch (error) {
-      const hasNoTable = (error as DatabaseErrorLike).code === "55000" && successor === null;
-      if (!hasNoTable) throw error;
+      if (!isWithoutTable(error, successor)) throw error;
       await this.deleteAccount(id, address);
     }
   }

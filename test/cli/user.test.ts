@@ -113,6 +113,59 @@ describe("npx content-service user", () => {
     });
   });
 
+  test("sign-out ends all sign-ins, and the password stays", async () => {
+    const headers = { authorization: `Bearer ${(await login("bob")).json.accessToken}` };
+    expect(await user(["sign-out", "bob"])).toMatchObject({
+      stdout: "user bob is signed out everywhere\n",
+      stderr: "",
+    });
+    await expect.poll(() => read(headers)).toBe(401);
+    expect((await login("bob")).status).toBe(200);
+    expect(await events("2")).toContain("logout");
+  });
+
+  test("delete deletes a user with the data, or lets another user have the data, and records both", async () => {
+    const { owner } = service.database;
+    const create = async (name: string) => {
+      const { stdout } = await user(["create", name, `${name}@delete.example`], `${NEW}\n`);
+      const id = /user (\d+)/.exec(stdout)![1]!;
+      await owner.query("insert into articles (author_id, title, content) values ($1, 'An article', 'x')", [id]);
+      return id;
+    };
+    const [one, other] = [await create("gone"), await create("heir")];
+    const articles = async (id: string) =>
+      (await owner.query("select from articles where author_id = $1", [id])).rows.length;
+    const headers = { authorization: `Bearer ${(await login("gone@delete.example", NEW)).json.accessToken}` };
+    expect(await user(["delete", "gone@delete.example", "--hand-over-to", "gone@delete.example"])).toMatchObject({
+      exitCode: 1,
+      stderr: "the user who gets the data must be another one\n",
+    });
+    expect(await user(["delete", "gone@delete.example", "--hand-over-to", "heir@delete.example"])).toEqual({
+      exitCode: 0,
+      stdout: "user gone@delete.example is deleted, and user heir@delete.example has their data\n",
+      stderr: "",
+    });
+    expect([await articles(one), await articles(other)]).toEqual([0, 2]);
+    await expect.poll(() => read(headers)).toBe(401);
+    expect(await user(["delete", "heir@delete.example", "--with-data"])).toMatchObject({
+      stdout: "user heir@delete.example is deleted, with their data\n",
+    });
+    expect(await articles(other)).toBe(0);
+    const { rows } = await owner.query(
+      "select detail, operator from security_events where user_id = $1 and event = 'account_deleted'",
+      [one],
+    );
+    const { rows: session } = await owner.query("select session_user as login");
+    const detail = { email: "gone@delete.example", handedOverTo: other };
+    expect(rows).toEqual([{ detail, operator: `login ${session[0].login}` }]);
+  });
+
+  test("list prints the accounts that a text finds", async () => {
+    const { stdout } = await user(["list", "BOB@"]);
+    expect(stdout.trimEnd().split("\n").slice(1)).toEqual([expect.stringMatching(/^2 +bob +bob@example.com /)]);
+    expect((await user(["list", "%"])).stdout.trimEnd().split("\n")).toHaveLength(1);
+  });
+
   test("list prints all accounts and no secrets", async () => {
     const { exitCode, stdout } = await user(["list"]);
     expect(exitCode).toBe(0);
@@ -143,7 +196,12 @@ describe("npx content-service user", () => {
 
   test.each<[string[], RegExp]>([
     [[], /^an action is required; see .*--help\n$/],
-    [["delete", "ada"], /^unknown action delete; /],
+    [["remove", "ada"], /^unknown action remove; /],
+    [["delete", "ada"], /^delete requires either --with-data or --hand-over-to <login>; /],
+    [["delete", "ada", "--with-data", "--hand-over-to", "bob"], /^delete requires either --with-data or /],
+    [["delete", "--with-data"], /^delete requires <login>; /],
+    [["disable", "ada", "--with-data"], /^--with-data and --hand-over-to are allowed only with delete; /],
+    [["list", "a", "b"], /^list takes at most one argument; /],
     [["disable"], /^disable requires <login>; /],
     [["password", "ada", PASSWORD], /^password requires <login>; /],
     [["role", "ada", "root"], /^role must be authenticated or admin; /],
@@ -200,7 +258,7 @@ describe("npx content-service user", () => {
   });
 
   test.each([
-    [2, ["delete", "ada"]],
+    [2, ["remove", "ada"]],
     [1, ["password", "ada"]],
   ])("the process exits with %d for the arguments %j and prints the same line", async (exitCode, args) => {
     expect(await runProcess("user", args)).toEqual({ ...(await user(args)), exitCode });
