@@ -4,7 +4,7 @@ import type { Finding } from "../db/advisor/finding.ts";
 import type { Catalog, DatabaseFunction, Role } from "../db/catalog/catalog.ts";
 import { exposureOf, type TableExposure } from "../db/catalog/exposure.ts";
 import { appliesTo, type Policy } from "../db/rights/policies.ts";
-import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
+import { CONSOLE, type Html, html, records, type Value } from "../http/pages/html.ts";
 import { selectField } from "./caller-form.ts";
 import type { View } from "./console.ts";
 
@@ -57,18 +57,18 @@ ${others.length > 0 ? html`<p>${role.name} also has the privileges of ${others.j
 ${role.bypassesRowSecurity ? html`<p class="warn">Row-level security does not apply to ${role.name}: it may use every row.</p>` : null}
 <h3>Tables</h3>
 ${list(shown, "table", (rows) =>
-  table(
+  records(
     ["Table", "Rows", "Read", "Insert", "Update", "Delete"],
     rows.map((each) => tableRow(each, role, applied)),
   ),
 )}
 <h3>Policies</h3>
-${list(applied, "policy", (rows) => table(["Table", "Policy", "For", "Rows that exist (using)", "Rows that are written (check)"], rows.map(policyRow)))}
+${list(applied, "policy", (rows) => records(["Policy", "For", "Rows that exist (using)", "Rows that are written (check)"], rows.map(policyRow)))}
 <h3>Functions</h3>
 ${list(
   functions.filter(({ name }) => matches(name)),
   "function",
-  (rows) => table(["Function", "Volatility"], rows.map(functionRow)),
+  (rows) => records(["Function", "Volatility"], rows.map(functionRow)),
 )}`;
 }
 
@@ -84,22 +84,43 @@ function tableRow(
   { table: { schema, name, rowSecurity, kind }, columns, isDeletable }: TableExposure,
   role: Role,
   policies: readonly Policy[],
-): Html {
+): readonly Value[] {
   const count = policies.filter((policy) => policy.schema === schema && policy.table === name).length;
   const isRestricted = rowSecurity.isEnabled && !role.bypassesRowSecurity;
   const rows = !isRestricted
     ? html`<span class="${rowSecurity.isEnabled || kind.includes("view") ? "muted" : "warn"}">all${kind === "table" ? "" : ` (${kind})`}</span>`
     : html`${count === 0 ? html`<span class="warn">none: no policy</span>` : `by ${count} ${count === 1 ? "policy" : "policies"}`}`;
-  const cell = (names: readonly string[] | "all") =>
-    html`<td>${names === "all" ? "all columns" : names.join(", ") || "–"}</td>`;
-  return html`<tr><th scope="row"><code>${schema}.${name}</code></th><td>${rows}</td>${cell(columns.select)}${cell(columns.insert)}${cell(columns.update)}<td>${isDeletable ? "yes" : "–"}</td></tr>`;
+  const cell = (names: readonly string[] | "all") => (names === "all" ? "all columns" : names.join(", "));
+  const { select, insert, update } = columns;
+  return [
+    html`<code>${schema}.${name}</code>`,
+    rows,
+    cell(select),
+    cell(insert),
+    cell(update),
+    isDeletable ? "yes" : "",
+  ];
 }
 
-const policyRow = ({ schema, table: name, name: policy, command, isPermissive, using, check }: Policy): Html =>
-  html`<tr><td><code>${schema}.${name}</code></td><th scope="row">${policy}${isPermissive ? null : html` <strong class="warn">restrictive</strong>`}</th><td>${command}</td><td>${using && html`<code>${using}</code>`}</td><td>${check && html`<code>${check}</code>`}</td></tr>`;
+const policyRow = ({
+  schema,
+  table: name,
+  name: policy,
+  command,
+  isPermissive,
+  using,
+  check,
+}: Policy): readonly Value[] => [
+  html`<code>${schema}.${name}</code><br>${policy}${isPermissive ? null : html` <strong class="warn">restrictive</strong>`}`,
+  command,
+  using && html`<code>${using}</code>`,
+  check && html`<code>${check}</code>`,
+];
 
-const functionRow = ({ schema, name, arguments: all, volatility }: DatabaseFunction): Html =>
-  html`<tr><th scope="row"><code>${schema}.${name}(${all.map((each) => `${each.name} ${each.type}`.trim()).join(", ")})</code></th><td>${volatility}</td></tr>`;
+const functionRow = ({ schema, name, arguments: all, volatility }: DatabaseFunction): readonly Value[] => [
+  html`<code>${schema}.${name}(${all.map((each) => `${each.name} ${each.type}`.trim()).join(", ")})</code>`,
+  volatility,
+];
 
 function findings(advice: Advice | null): Html {
   if (advice === null)

@@ -43,6 +43,7 @@ export type ConsoleOptions = {
 };
 
 export const SIGN_IN = `${CONSOLE}/sign-in`;
+const SHEET = "/assets/console.css";
 const SIGN_OUT = `${CONSOLE}/sign-out`;
 
 /** Bytes of a form. */
@@ -116,7 +117,10 @@ async function sendView(view: View, options: ConsoleOptions, request: Request, r
   const { name: title, script } = view;
   send(
     response,
-    documentOf({ title: `${title} – Console`, path: CONSOLE, aside, main, ...(script && { script }) }, links),
+    documentOf(
+      { title: `${title} – Console`, path: CONSOLE, aside, main, sheet: SHEET, ...(script && { script }) },
+      links,
+    ),
   );
 }
 
@@ -154,12 +158,12 @@ const asideOf = (
   view: View,
   links: readonly Link[],
   { name, csrf }: Operator,
-): Html => html`<aside>
+): Html => html`<aside class="console">
 <nav aria-label="Console"><ul>${views.map(
   (each) => html`<li><a href="${each.path}"${current(each.path, view.path)}>${each.name}</a></li>`,
 )}</ul></nav>
 ${links.length > 0 ? html`<nav aria-label="Application"><ul>${links.map(({ path, name: text }) => html`<li><a href="${path}" rel="noopener">${text}</a></li>`)}</ul></nav>` : null}
-<form method="post" action="${SIGN_OUT}"><p class="muted">Signed in as ${name}.</p>${csrfField(csrf)}<button>Sign out</button></form>
+<form method="post" action="${SIGN_OUT}"><p class="muted">Signed in as ${name}.</p>${csrfField(csrf)}<button class="quiet">Sign out</button></form>
 </aside>`;
 
 export const csrfField = (csrf: string): Html => html`<input type="hidden" name="csrf" value="${csrf}">`;

@@ -8,7 +8,7 @@ import { FilterError } from "../db/rights/filter.ts";
 import type { Obstacle } from "../db/rights/row-access.ts";
 import { type Html, html, table } from "../http/pages/html.ts";
 import { parseStreamFilter } from "../rest-gateway/table/stream/filter.ts";
-import { FormFault, nameOfCaller, selectField } from "./caller-form.ts";
+import { FormFault, inputField, nameOfCaller, selectField } from "./caller-form.ts";
 
 export type WhyChangeOptions = {
   readonly changes: MissingChangeCheck;
@@ -19,7 +19,7 @@ const NO_CHANGE = "none";
 const MAX_FILTER = 8192;
 
 /** The fields that describe a change. */
-export function changeFields(form: URLSearchParams | null): Html {
+export function changeFields(form: URLSearchParams | null, fault: FormFault | null): Html {
   const event = selectField({
     name: "event",
     label: "Change",
@@ -27,7 +27,7 @@ export function changeFields(form: URLSearchParams | null): Html {
     values: [NO_CHANGE, ...EVENTS],
   });
   const field = (name: string, label: string, placeholder: string) =>
-    html`<label for="${name}">${label}</label><input id="${name}" name="${name}" class="code" size="28" placeholder="${placeholder}" value="${form?.get(name) ?? ""}" maxlength="65536">`;
+    inputField({ name, label, placeholder, value: form?.get(name) ?? "", maxlength: 65_536 }, fault);
   return html`<fieldset><legend>Does a subscriber receive a change?</legend><div class="row">${event}
 ${field("old", "Old values", '{"status": "DRAFT"}')}${field("new", "New values", '{"status": "PUBLISHED"}')}
 ${field("filter", "Filter", "status=eq.DRAFT")}</div>
@@ -53,11 +53,12 @@ export async function changeExplanation(
 
 function filterIn(form: URLSearchParams, limits: PatternLimits) {
   const text = form.get("filter") ?? "";
-  if (text.length > MAX_FILTER) throw new FormFault(`The filter must not have more than ${MAX_FILTER} characters.`);
+  if (text.length > MAX_FILTER)
+    throw new FormFault(`The filter must not have more than ${MAX_FILTER} characters.`, "filter");
   try {
     return parseStreamFilter(text, limits);
   } catch (error) {
-    throw error instanceof FilterError ? new FormFault(`${error.message}.`) : error;
+    throw error instanceof FilterError ? new FormFault(`${error.message}.`, "filter") : error;
   }
 }
 

@@ -5,7 +5,18 @@ import { isTransient } from "../db/errors.ts";
 import type { Policy } from "../db/rights/policies.ts";
 import type { Evaluated, RowAccess, RowAccessCheck, Verdict } from "../db/rights/row-access.ts";
 import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
-import { type AsOptions, asFields, callerIn, FormFault, nameOfCaller, orFault } from "./caller-form.ts";
+import {
+  type AsOptions,
+  asFields,
+  askedIn,
+  callerIn,
+  FormFault,
+  formAndOutcome,
+  inputField,
+  NO_OUTCOME,
+  nameOfCaller,
+  outcomeOf,
+} from "./caller-form.ts";
 import { csrfField, type View } from "./console.ts";
 import type { Operator } from "./session.ts";
 import { changeExplanation, changeFields, eventIn, obstaclesList, type WhyChangeOptions } from "./why-change.ts";
@@ -27,34 +38,51 @@ export const whyView = (options: WhyOptions): View => ({
   name: "Why?",
   hasForm: true,
   async render({ form, operator }) {
+    const outcome = form ? await outcomeOf(() => explanation(form, operator, options)) : NO_OUTCOME;
     return html`
 <h1>Why is a row hidden, or a change missing?</h1>
-<p>Names the grant that a caller lacks, or the policy that is not true for a row, for reading and for writing. For a change, names every condition under which a subscriber receives it. Nothing is changed.</p>
-<form method="post" action="${CONSOLE}/why">
-${csrfField(operator.csrf)}
-<fieldset><legend>Row</legend><div class="row">
-<label for="table">Table</label><input id="table" name="table" class="code" list="tables" value="${form?.get("table") ?? ""}" required maxlength="130">
-<datalist id="tables">${tablesOf(options.catalog())
-      .slice(0, MAX_LISTED)
-      .map(({ schema, name }) => html`<option value="${schema}.${name}">`)}</datalist>
-<label for="key">Primary key</label><input id="key" name="key" class="code" value="${form?.get("key") ?? ""}" maxlength="${MAX_KEY}">
-</div><p class="muted">The values of a key with several columns are separated by commas.</p></fieldset>
-${asFields(form, operator, options)}
-${changeFields(form)}
-<button>Explain</button>
-</form>
-${form && (await orFault(() => explanation(form, operator, options)))}`;
+${outcome.shown === null ? html`<p>Names the grant that a caller lacks, or the policy that is not true for a row, for reading and for writing. For a change, names every condition under which a subscriber receives it. Nothing is changed.</p>` : null}
+${formAndOutcome(questionForm(form, operator, options, outcome.fault), askedBy(form), outcome)}`;
   },
 });
+
+/** `public.posts 7` */
+const askedBy = (form: URLSearchParams | null): string => `${form?.get("table") ?? ""} ${form?.get("key") ?? ""}`;
+
+function questionForm(
+  form: URLSearchParams | null,
+  operator: Operator,
+  options: WhyOptions,
+  fault: FormFault | null,
+): Html {
+  const value = (name: string) => form?.get(name) ?? "";
+  const [found, key] = [
+    { name: "table", label: "Table", value: value("table"), list: "tables", maxlength: 130, isRequired: true },
+    { name: "key", label: "Primary key", value: value("key"), maxlength: MAX_KEY },
+  ];
+  return html`<form method="post" action="${CONSOLE}/why#outcome">
+${csrfField(operator.csrf)}
+<fieldset><legend>Row</legend><div class="row">
+${inputField(found, fault)}
+<datalist id="tables">${tablesOf(options.catalog())
+    .slice(0, MAX_LISTED)
+    .map(({ schema, name }) => html`<option value="${schema}.${name}">`)}</datalist>
+${inputField(key, fault)}
+</div><p class="muted">The values of a key with several columns are separated by commas.</p></fieldset>
+${asFields(form, operator, options, fault)}
+${changeFields(form, fault)}
+<button>Explain</button>
+</form>`;
+}
 
 const tablesOf = ({ schemas }: Catalog): readonly Table[] =>
   [...schemas.values()].flatMap(({ tables }) => [...tables.values()]).filter(hasRows);
 
 async function explanation(form: URLSearchParams, operator: Operator, options: WhyOptions): Promise<Html> {
-  const found = askedTable(form.get("table") ?? "", options.catalog());
+  const found = askedIn("table", () => askedTable(form.get("table") ?? "", options.catalog()));
   const event = eventIn(form);
   const hasKey = event === null || form.get("key")?.trim();
-  const key = hasKey ? askedKey(form.get("key") ?? "", found) : null;
+  const key = hasKey ? askedIn("key", () => askedKey(form.get("key") ?? "", found)) : null;
   const caller = await callerIn(form, operator, options);
   const readRow = key && ((changes?: string) => rowFor(operator, found, key, options, changes));
   if (event !== null) return changeExplanation(form, event, { table: found, caller }, readRow, options);
@@ -82,6 +110,7 @@ async function rowFor(
     if (error.code?.startsWith("22"))
       throw new FormFault(
         `${changes === "{}" ? "This is not a key" : "These are not values"} of ${name}: ${error.message}.`,
+        changes === "{}" ? "key" : null,
       );
     if (isTransient(error)) throw error;
     throw new FormFault(`The row cannot be read: ${error.message}.`);

@@ -84,7 +84,9 @@ function aboutResources({ resources, routes }: SiteOptions["application"], hasAc
 const ASSETS = {
   "header.css": "text/css; charset=utf-8",
   "style.css": "text/css; charset=utf-8",
+  "console.css": "text/css; charset=utf-8",
   "console-live.js": "text/javascript; charset=utf-8",
+  "console-try.js": "text/javascript; charset=utf-8",
 } as const;
 
 function assets(): Router {

@@ -70,6 +70,7 @@ export function createConsole({
   };
   const trial = tryView({
     ...as,
+    catalog,
     hasGraphQL: graphql !== null,
     send: trialSender({ app, log, onInternalError }),
     onTried: (operator, caller, { method, path }, keepsChanges) =>

@@ -11,7 +11,7 @@ export class Html {
   }
 }
 
-type Value = Html | string | number | null | readonly Value[];
+export type Value = Html | string | number | null | readonly Value[];
 
 /**
  * Markup with values, which are escaped unless they are markup themselves. Lists are joined, and null is empty.
@@ -75,16 +75,18 @@ export type Page = {
   readonly main: Html;
   /** The path of the module that the page runs. */
   readonly script?: string;
+  /** The path of a style sheet for pages of this kind. */
+  readonly sheet?: string;
 };
 
 /** A link of the header. */
 export type Link = { readonly path: string; readonly name: string };
 
 /** A page of the service for developers and operators. `links` are the pages that are served. */
-export const documentOf = ({ title, path, aside, main, script }: Page, links: readonly Link[]): string =>
+export const documentOf = ({ title, path, aside, main, script, sheet }: Page, links: readonly Link[]): string =>
   frameOf({
     title: `${title} – Content Service`,
-    head: script ? html`<script type="module" src="${script}"></script>` : null,
+    head: html`${sheet ? html`<link rel="stylesheet" href="${sheet}">` : null}${script ? html`<script type="module" src="${script}"></script>` : null}`,
     body: html`<body>
 <a class="skip" href="#main">Skip to the content</a>
 ${headerOf(links, path)}
@@ -125,3 +127,19 @@ export const timeOf = (time: string): Html => html`<time datetime="${time}">${TI
 /** `2026-11-24T08:00:00+01:00` → `2026-11-24 07:00:00`, for a column whose head says that it is in UTC. */
 export const stampOf = (time: string): Html =>
   html`<time datetime="${time}">${new Date(time).toISOString().slice(0, 19).replace("T", " ")}</time>`;
+
+/**
+ * A table whose first cell of each row names it. Where the page is narrow, each row is a list of its values, with the heads beside them.
+ * Values that are null or "" are shown as a dash.
+ */
+export const records = (heads: readonly string[], rows: readonly (readonly Value[])[]): Html => {
+  const cell = (value: Value, i: number) =>
+    i === 0
+      ? html`<th scope="row">${value}</th>`
+      : html`<td data-head="${heads[i] ?? ""}">${value === null || value === "" ? "–" : value}</td>`;
+  return html`<div class="scroll" tabindex="0"><table class="records">
+<thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
+<tbody>
+${rows.map((row) => html`<tr>${row.map(cell)}</tr>\n`)}</tbody>
+</table></div>`;
+};

@@ -139,6 +139,81 @@ describe.skipIf(!installed)("the console", () => {
     await page.close();
   });
 
+  /** Sends a request at /console/try. */
+  async function tried(page: Page): Promise<void> {
+    await page.getByLabel("Path").fill("/rest/v1/articles?select=id,title&limit=20");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Response: 200" }).waitFor();
+  }
+
+  test("shows the response of a trial in the first window, with the form folded above it", async () => {
+    const { page } = await signedIn("/console/try");
+    for (const size of [
+      { width: 1280, height: 900 },
+      { width: 390, height: 844 },
+    ]) {
+      await page.setViewportSize(size);
+      await page.goto(`${service.url}/console/try`);
+      await tried(page);
+      const heading = await page.getByRole("heading", { name: "Response: 200" }).boundingBox();
+      expect(heading!.y).toBeGreaterThan(0);
+      expect(heading!.y).toBeLessThan(size.height / 2);
+      expect(await page.getByLabel("Path").isVisible()).toBe(false);
+    }
+    await page.getByText("GET /rest/v1/articles?select=id,title&limit=20").click();
+    await page.getByLabel("Path").fill("/rest/v1/users?select=name&id=eq.1");
+    await page.keyboard.press("Enter");
+    await page.getByRole("cell", { name: "Ada Lovelace" }).waitFor();
+    await page.close();
+  });
+
+  test("marks the field that is empty or wrong, and puts the focus into it", async () => {
+    const { page } = await signedIn("/console/try");
+    await page.getByLabel("a user").check();
+    await page.getByRole("button", { name: "Send" }).click();
+    const user = page.getByLabel("Username, e-mail or id");
+    await page.getByText("Enter the username, the e-mail or the id of a user.").waitFor();
+    expect(await user.getAttribute("aria-invalid")).toBe("true");
+    expect(await user.evaluate((field) => field === field.ownerDocument.activeElement)).toBe(true);
+    expect(await violationsOf(page)).toEqual([]);
+    await user.fill("ada");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Response" }).waitFor();
+    await page.close();
+  });
+
+  test("completes tables in the path, and after ? the columns of the table", async () => {
+    const { page } = await signedIn("/console/try");
+    const suggested = (typed: string) =>
+      page.evaluate((text) => {
+        const path = (globalThis as any).document.getElementById("path");
+        path.value = text;
+        path.dispatchEvent(new (globalThis as any).Event("input"));
+        return [...path.list.options].map((option: any) => option.value);
+      }, typed);
+    expect(await suggested("/rest/v1/a")).toContain("/rest/v1/articles");
+    expect(await suggested("/rest/v1/a")).toContain("/rest/v1/rpc/search");
+    expect(await suggested("/rest/v1/articles?ti")).toContain("/rest/v1/articles?title=eq.");
+    expect(await suggested("/rest/v1/articles?id=eq.1&select=id,ti")).toContain(
+      "/rest/v1/articles?id=eq.1&select=id,title",
+    );
+    await page.close();
+  });
+
+  test("shows every column of what a role may use at 1280 pixels, and with its name at 390", async () => {
+    const { page } = await signedIn("/console/access");
+    await page.setViewportSize({ width: 1280, height: 900 });
+    const hidden =
+      "[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth).length";
+    await page.goto(`${service.url}/console/access?role=authenticated`);
+    expect(await page.evaluate(hidden)).toBe(0);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await page.evaluate(hidden)).toBe(0);
+    const name = page.getByRole("rowheader", { name: "public.articles", exact: true });
+    expect((await name.boundingBox())!.height).toBeLessThan(40);
+    await page.close();
+  });
+
   test("shows what another role may use, and signs out", async () => {
     const { page } = await signedIn("/console/access");
     await page.getByLabel("Role").selectOption("authenticated");

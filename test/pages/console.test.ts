@@ -159,7 +159,7 @@ describe("/console/access", () => {
     const page = await admin.page("/access?role=anon&q=notes");
     expect(textOf(page)).toContain("public.notes by 2 policies id, body body – yes");
     expect(textOf(page)).toContain("public.notes notes are <public> select (body <> 'secret'::text)");
-    expect(textOf(page)).toContain("public.notes only short ones restrictive insert (length(body) < 9)");
+    expect(textOf(page)).toContain("public.notes only short ones restrictive insert – (length(body) < 9)");
     expect(page).not.toContain("notes are <public>");
     expect(page).not.toContain("public.articles<");
     expect(textOf(await admin.page("/access?role=authenticated"))).toContain("public.publish_article(id bigint)");
