@@ -26,16 +26,19 @@ create or replace function auth_api.request_mail(
   now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
-declare
+declare reservation json;
+begin
+  -- Such as "a"@example.com, which is the mailbox of a@example.com and would be counted as another one.
+  if not auth.is_email(request_mail.email) then return '"malformed"'; end if;
+
   -- Decided at once, so that it is never null: requests for one key wait for each other.
-  reservation constant json := auth_api.reserve_attempt(
+  reservation := auth_api.reserve_attempt(
     auth_private.attempt_key('mail to', auth_private.mail_key(request_mail.email))
       || auth_private.attempt_keys('mail from', networks)
       || auth_private.attempt_key('mail', 'all'),
     per_recipient || per_network || per_hour,
     request_mail.now,
     interval '1 hour');
-begin
   if reservation ->> 'retryAfter' is not null then return reservation; end if;
   perform auth_api.settle_attempt(array(select json_array_elements_text(reservation -> 'ids')::bigint), true);
   perform auth_private.add_mail(
@@ -46,8 +49,8 @@ end $$;
 comment on function
   auth_api.request_mail(text, text, jsonb, text[], integer, integer[], integer, timestamptz) is $$
 Adds an e-mail that a request without a sign-in causes. Returns {retryAfter, place} if a limit is reached, as
-reserve_attempt does: that of the recipient, of a network, or of all. It does not look for an account, so that
-nothing depends on whether there is one: begin_mail does, later.
+reserve_attempt does: that of the recipient, of a network, or of all; "malformed" for an address that no account can
+have. It does not look for an account, so that nothing depends on whether there is one: begin_mail does, later.
 $$;
 
 create or replace function auth_private.count_mail(variadic parts text[]) returns boolean

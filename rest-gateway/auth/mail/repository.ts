@@ -42,6 +42,9 @@ export type RefusedMail = {
   readonly retryAfter: number;
 };
 
+/** The place of the limit, and the seconds to wait. */
+type Limited = { readonly place: number; readonly retryAfter: number };
+
 export type AcceptedInvitation = {
   readonly tokenHash: Buffer;
   readonly name: string;
@@ -70,14 +73,14 @@ export class MailRepository {
     this.#functions = functions;
   }
 
-  /** Adds an e-mail to an address, whether it has an account or not. Null if it is added. */
+  /** Adds an e-mail to an address, whether it has an account or not. Null if it is added, "malformed" if no account can have the address. */
   async request(
     kind: RequestedKind,
     email: string,
     data: MailData,
     address: string,
     limits: MailLimits,
-  ): Promise<RefusedMail | null> {
+  ): Promise<RefusedMail | "malformed" | null> {
     const networks = countedNetworksOf(address);
     const values = [
       ...[kind, email, JSON.stringify(data), writeArray(networks.map(({ name }) => name))],
@@ -87,11 +90,8 @@ export class MailRepository {
     ];
     const call =
       "request_mail($1, $2, $3::jsonb, $4::text[], $5::integer, $6::integer[], $7::integer, $8::timestamptz)";
-    const refused = await this.#functions.call<{ readonly place: number; readonly retryAfter: number } | null>(
-      call,
-      values,
-    );
-    if (refused === null) return null;
+    const refused = await this.#functions.call<Limited | "malformed" | null>(call, values);
+    if (refused === null || refused === "malformed") return refused;
     const { place, retryAfter } = refused;
     const ofNetworks = place <= networks.length + 1 ? "MAILS_PER_ADDRESS" : "MAILS_PER_HOUR";
     return { limit: place === 1 ? "MAILS_PER_RECIPIENT" : ofNetworks, retryAfter };

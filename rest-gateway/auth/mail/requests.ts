@@ -4,7 +4,7 @@ import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { proofIn, requireAccepted } from "../confirmation.ts";
 import { passwordFaults } from "../passwords.ts";
-import { badFields, refuseRaised } from "../problem.ts";
+import { badFields, emailRefused, refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { FactorProof } from "../second-factor.ts";
 import type { Client, CodeLimits } from "../throttle.ts";
@@ -37,7 +37,7 @@ export const mailDataOf = ({ request }: Pick<Call, "request">, returnTo: string 
 
 type Requested = Pick<Call, "request" | "client"> & { readonly auth: Auth };
 
-/** Rejects with Problem "no mail" and "too many mails". */
+/** Rejects with Problem "no mail" and "too many mails", and for an address that no account can have. */
 export async function requestMailFor(
   { auth, request, client }: Requested,
   kind: RequestedKind,
@@ -50,6 +50,7 @@ export async function requestMailFor(
   const data = { ...mailDataOf({ request }, returnTo), newUser };
   const refused = await mail.repository.request(kind, email, data, client.address, mail.settings);
   if (refused === null) return;
+  if (refused === "malformed") throw emailRefused(refused);
   auth.onLimit(refused.limit);
   throw problem("too many mails", { retryAfter: refused.retryAfter });
 }

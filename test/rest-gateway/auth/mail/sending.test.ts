@@ -211,6 +211,20 @@ test("without MAIL_URL requests are refused, and the log says once why", async (
   expect(await mailsOf(service)).toEqual([]);
 });
 
+test("another spelling of a mailbox, which no account can have, gets no e-mail and counts for no limit", async () => {
+  const counted = async () => (await service.database.owner.query("select from auth_private.attempts")).rowCount;
+  const before = await counted();
+  for (const email of [
+    ...['"ada"@example.com', '"\\a"da@example.com', "<ada@example.com>", "ada@example.com.", "ada@[203.0.113.7]"],
+    ...["ada(1)@example.com", "ada,bob@example.com", "ada@example..com"],
+  ]) {
+    const response = await post(`${service.url}/auth/forgot`, { email });
+    expect([response.status, ((await response.json()) as any).error.details[0].field]).toEqual([400, "email"]);
+    expect((await post(`${service.url}/auth/v1/recover`, { email })).status).toBe(400);
+  }
+  expect(await counted()).toBe(before);
+});
+
 test("the limits of a recipient, of a network and of all count known and unknown addresses alike", async () => {
   const settings = { MAIL_URL: "keep", MAILS_PER_RECIPIENT: "2", MAILS_PER_ADDRESS: "3", MAILS_PER_HOUR: "4" };
   const service = await start({ ...settings, TRUST_PROXY: "127.0.0.1", METRICS: "on" });
