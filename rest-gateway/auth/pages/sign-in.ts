@@ -25,17 +25,17 @@ const FIELDS: readonly Field[] = [
 export async function showSignIn(visit: Visit): Promise<void> {
   const { auth, returnTo, query } = visit;
   const user = await signedInUser(visit);
-  const why = WHY[query.get("why") ?? ""];
+  const why = WHY.get(query.get("why") ?? "");
   const next = returnTo ?? pathOf(auth, ACCOUNT_PATH);
   const known = user && html`<p class="notice">You are signed in as ${user.name}. <a href="${next}">Continue</a></p>`;
   sendSignIn(visit, NEW_FORM, why === undefined ? known : alertOf(why));
 }
 
 /** Why a page of the account has led to the sign-in. */
-const WHY: Readonly<Record<string, string>> = {
-  ended: "Your session has ended. Sign in again.",
-  recent: "For this, your sign-in must be recent. Sign in again.",
-};
+const WHY = new Map([
+  ["ended", "Your session has ended. Sign in again."],
+  ["recent", "For this, your sign-in must be recent. Sign in again."],
+]);
 
 /** `POST /auth/sign-in` */
 export async function signInOnPage(visit: Visit, form: URLSearchParams): Promise<void> {

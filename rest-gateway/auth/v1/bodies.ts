@@ -14,6 +14,10 @@ const text = (max: number) =>
     .refine((value) => value.isWellFormed() && !value.includes("\0"))
     .nullish();
 
+/** Whether PostgreSQL stores a value as JSON: no text in it has a NUL or an unpaired surrogate, which JSON escapes. */
+const isStorableJson = (value: object) => !/\\u(0000|d[89a-f])/.test(JSON.stringify(value).replaceAll("\\\\", ""));
+const NOT_STORABLE = { error: "must not contain NUL or an unpaired surrogate" };
+
 /** Characters of an e-mail. */
 const MAX_EMAIL = 255;
 const MAX_PASSWORD = 1024;
@@ -22,7 +26,7 @@ const MAX_TOKEN = 4096;
 const MAX_ID_TOKEN = 32_768;
 const email = text(MAX_EMAIL);
 const password = text(MAX_PASSWORD);
-const metadata = z.record(z.string(), z.unknown()).nullish();
+const metadata = z.record(z.string(), z.unknown()).refine(isStorableJson, NOT_STORABLE).nullish();
 
 export const SignUp = z.object({ email, phone: text(MAX_EMAIL), password, data: metadata });
 export const PasswordGrant = z.object({ email, phone: text(MAX_EMAIL), password });

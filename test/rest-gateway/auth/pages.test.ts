@@ -54,6 +54,11 @@ async function signIn(username: string) {
   return { cookie, csrf: /name="csrf" value="([^"]+)"/.exec(text)![1]! };
 }
 
+test.each(["__proto__", "constructor", "<b>"])("the sign-in ignores an unknown reason: %s", async (why) => {
+  const { status, text } = await visit(client, `/auth/sign-in?why=${encodeURIComponent(why)}`);
+  expect([status, text.includes('role="alert"')]).toEqual([200, false]);
+});
+
 describe("the pages", () => {
   test.each([...PATHS, "/auth/done?of=reset"])(
     "%s runs no script, loads only the style sheet, and is not stored",

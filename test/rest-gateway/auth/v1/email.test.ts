@@ -90,6 +90,26 @@ describe("supabase.auth by e-mail", () => {
     expect((await verify((await received(email)).code)).data.user!.id).toBe(data.user!.id);
   });
 
+  test.each([{ a: "\0" }, { "\0": 1 }, { name: "\ud800" }, { a: [{ b: "\\\0" }] }])(
+    "refuses data that the database cannot store: %j",
+    async (data) => {
+      const email = "stored@test.example";
+      const requests = ["/otp", "/signup"].map((path) =>
+        send(`POST /auth/v1${path}`, { body: { email, password: PASSWORD, data } }),
+      );
+      for (const { status, json } of await Promise.all(requests))
+        expect([status, json.error_code]).toEqual([400, "validation_failed"]);
+    },
+  );
+
+  test("stores data with a backslash", async () => {
+    const { data } = await client().auth.signUp({
+      ...{ email: "backslash@test.example", password: PASSWORD },
+      options: { data: { path: "C:\\u0000" } },
+    });
+    expect(data.user!.user_metadata).toEqual({ path: "C:\\u0000" });
+  });
+
   test("a code to sign up signs in to the account that the address has got meanwhile", async () => {
     const email = "meanwhile@test.example";
     const { code } = await codeFor(email);
