@@ -11,6 +11,7 @@ import { changesPool, createFeed } from "../db/changes/mode.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import type { Editor } from "../db/cluster/provision.ts";
 import { Database } from "../db/database.ts";
+import { Instances } from "../db/follow/instances.ts";
 import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
 import { LiveSettings, settingsInDatabase } from "../db/transaction/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
@@ -192,7 +193,13 @@ function createContext(
     metrics,
     onLimit,
   });
-  const notifications = new Notifications({ pool: database.catalog, onError: onConnectionError });
+  const { instance: number, logsAdvice: logs } = opened;
+  const instances = new Instances({ number, logs, replacesAnother: config.takeover !== "", log });
+  const notifications = new Notifications({
+    pool: database.catalog,
+    onError: onConnectionError,
+    onCheck: (client) => instances.look(client),
+  });
   const publicationListeners: (() => void)[] = [];
   const onPublicationChange = () => {
     for (const listener of publicationListeners) listener();
@@ -257,6 +264,7 @@ function createContext(
     streams,
     slowStreams,
     notifications,
+    instances,
     tokens,
     auth,
     callers,

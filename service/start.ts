@@ -18,7 +18,6 @@ import { RateLimit } from "../http/limits/rate-limit.ts";
 import { Turns } from "../http/limits/turns.ts";
 import { UpgradeGate } from "../http/limits/upgrade-gate.ts";
 import { adminInterface } from "../http/operations/admin.ts";
-import { healthInterface, reportOf } from "../http/operations/health.ts";
 import { metricsText, RequestMetrics } from "../http/operations/metrics.ts";
 import { operatorAccess } from "../http/operations/operator.ts";
 import { allowsOrigin } from "../http/pipeline/cors.ts";
@@ -40,6 +39,7 @@ import { AdminServer } from "./admin.ts";
 import { createApp, openConfigured } from "./app.ts";
 import { createConsole } from "./console.ts";
 import { firstRequestsOf } from "./first-requests.ts";
+import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { httpRoutes, refuseClashes, socketRoutes } from "./routes.ts";
@@ -94,22 +94,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const rateLimit = new RateLimit({ limit: config.rateLimit, clients, addressOf, onLimit });
   const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
   const access = operatorAccess(config);
-  const health = healthInterface(
-    {
-      state: () => pipeline.state,
-      ping: () => app!.database.ping(),
-      fault: () => app!.graphql?.fault ?? null,
-      report: () =>
-        reportOf({
-          graphql: app!.graphql,
-          advice: app!.advisor?.advice ?? null,
-          changes: app!.changes.health,
-          schemaChanges: app!.announcement.fault,
-        }),
-      access,
-    },
-    REST.reject,
-  );
+  const health = serviceHealth({ state: () => pipeline.state, access, app: () => app! });
   const metrics = new Metrics();
   if (options.ownsProcess) addProcess(metrics);
   const tracer = config.tracing ? await createTracer(log) : null;
@@ -244,6 +229,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     pipeline.state = "draining";
     admin?.close();
     const isEmpty = server.handOver();
+    void app?.instances.leave();
     await sendAway(settings.current.drainSpread);
     // Frees the replication slot, if there is one, for the next process.
     void changes.close();

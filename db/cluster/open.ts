@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type pg from "pg";
@@ -67,6 +68,8 @@ export type OpenedDatabase = {
   readonly cluster: Cluster | null;
   /** Whether this process logs what the advisor finds. Of several worker processes, the first does. */
   readonly logsAdvice: boolean;
+  /** A random number, which is the same in all processes of the instance. */
+  readonly instance: number;
 };
 
 const DATABASE = "content";
@@ -79,7 +82,7 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
   const cluster = options.databaseUrl === "" ? await startEmbedded(options) : null;
   try {
     const url = cluster?.url(DATABASE) ?? options.databaseUrl;
-    return { ...(await prepare(url, options)), cluster, logsAdvice: true };
+    return { ...(await prepare(url, options)), cluster, logsAdvice: true, instance: randomInt(1, 2 ** 31 - 1) };
   } catch (error) {
     await cluster?.stop();
     throw error;
@@ -92,7 +95,9 @@ export function lossOf({ cluster }: OpenedDatabase, isStopping: () => boolean): 
   return cluster ? cluster.ended.then(() => (isStopping() ? never : undefined)) : never;
 }
 
-async function prepare(url: string, options: OpenOptions): Promise<Omit<OpenedDatabase, "cluster" | "logsAdvice">> {
+type Prepared = Omit<OpenedDatabase, "cluster" | "logsAdvice" | "instance">;
+
+async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   const directUrl = options.databaseDirectUrl || url;
   await withClient(directUrl, refuseOldServer);
   if (!options.isManaged) {

@@ -23,6 +23,8 @@ type NotificationsOptions = {
   /** Direct connections: LISTEN does not pass through a pooler in transaction mode. One is kept. */
   readonly pool: Pick<Pool, "connect">;
   readonly onError: (error: Error) => void;
+  /** Runs on the kept connection, once it is open and with each check of it. */
+  onCheck?(client: ClientBase): Promise<void>;
 };
 
 /**
@@ -56,6 +58,7 @@ export class Notifications {
       client.release(true);
       throw error;
     }
+    await this.#options.onCheck?.(client);
     // Closed while connecting.
     if (this.#closed) return client.release(true);
     this.#client = client;
@@ -135,7 +138,11 @@ export class Notifications {
       // The server would not respond to Terminate.
       (client as unknown as { connection: { stream: Socket } }).connection.stream.destroy();
     }, CHECK_MILLISECONDS);
-    await client.query("").catch(() => {});
+    const isAlive = await client.query("").then(
+      () => true,
+      () => false,
+    );
+    if (isAlive) await this.#options.onCheck?.(client);
     clearTimeout(late);
     if (!this.#closed && this.#client === client) this.#scheduleCheck(client);
   }

@@ -62,10 +62,18 @@ type Reported = {
   readonly changes: object;
   /** Why the service does not notice changes of the schema; null if it does. */
   readonly schemaChanges: string | null;
+  /** What other instances on the database do not share with this one; null without others. */
+  readonly instances: string | null;
 };
 
 /** The part of `/health` about GraphQL, the changes and the advisor. */
-export function reportOf({ graphql, advice, changes, schemaChanges }: Reported): ReturnType<Health["report"]> {
+export function reportOf({
+  graphql,
+  advice,
+  changes,
+  schemaChanges,
+  instances,
+}: Reported): ReturnType<Health["report"]> {
   const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
   const { findings = [] } = advice ?? {};
   const lists = graphql ? findings.filter(({ rule }) => rule === "foreign-key-without-index").map(sentenceOf) : [];
@@ -76,6 +84,7 @@ export function reportOf({ graphql, advice, changes, schemaChanges }: Reported):
       graphql: { ...schema, ...(leftOut.length > 0 && { omissions: leftOut }) },
       changes,
       ...(schemaChanges && { schemaChanges }),
+      ...(instances && { instances }),
       ...(advice && { advisor: { ...countsOf(findings), findings: findings.map(lineOf) } }),
     },
   };

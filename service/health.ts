@@ -1,0 +1,33 @@
+import { type Health, healthInterface, reportOf } from "../http/operations/health.ts";
+import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
+import { REST } from "../rest-gateway/express-interface.ts";
+import type { createApp } from "./app.ts";
+
+type App = Awaited<ReturnType<typeof createApp>>;
+
+export type ServiceHealthOptions = Pick<Health, "state" | "access"> & {
+  /** Called only when the service is ready. */
+  app(): App;
+};
+
+/** The probes of this service. */
+export function serviceHealth({ state, access, app }: ServiceHealthOptions): AlwaysOnInterface {
+  return healthInterface(
+    {
+      ...{ state, access },
+      ping: () => app().database.ping(),
+      fault: () => app().graphql?.fault ?? null,
+      report: () => {
+        const { graphql, advisor, changes, announcement, instances } = app();
+        return reportOf({
+          graphql,
+          advice: advisor?.advice ?? null,
+          changes: changes.health,
+          schemaChanges: announcement.fault,
+          instances: instances.fault,
+        });
+      },
+    },
+    REST.reject,
+  );
+}
