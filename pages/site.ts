@@ -87,6 +87,7 @@ const ASSETS = {
   "console.css": "text/css; charset=utf-8",
   "console-live.js": "text/javascript; charset=utf-8",
   "console-try.js": "text/javascript; charset=utf-8",
+  "passkeys.js": "text/javascript; charset=utf-8",
 } as const;
 
 function assets(): Router {

@@ -64,12 +64,12 @@ export const CHALLENGE = text(MAX_TOKEN, secret("The challenge from the 401 `MFA
 
 export const ChallengeBody = named("LoginWithChallenge", { challenge: CHALLENGE, code });
 
-const ChallengePasskeyBody = named("LoginWithChallengeAndPasskey", {
+export const ChallengePasskeyBody = named("LoginWithChallengeAndPasskey", {
   challenge: CHALLENGE,
   passkey: SignatureBody,
 });
 
-const PasskeyLoginBody = named("LoginWithPasskey", { passkey: SignatureBody });
+export const PasskeyLoginBody = named("LoginWithPasskey", { passkey: SignatureBody });
 
 /** The bodies of a login, of which each is one. */
 export const LOGIN_BODIES = [LoginBody, ChallengeBody, ChallengePasskeyBody, PasskeyLoginBody];

@@ -6,10 +6,11 @@ import type { Account } from "../../../identity/account.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import { CHALLENGE_SECONDS } from "../../../identity/tokens.ts";
 import type { Auth } from "../auth.ts";
-import { ChallengeBody, parse } from "../bodies.ts";
-import { sendCodeForm } from "../pages/code-form.ts";
+import { ChallengeBody, type ChallengeInput, ChallengePasskeyBody, parse } from "../bodies.ts";
+import { codeFormIn, sendCodeForm } from "../pages/code-form.ts";
 import { stateAfter } from "../pages/form.ts";
 import { type Recipient, sendContinuation } from "../pages/page.ts";
+import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { homeOf } from "../pages/paths.ts";
 import type { Call } from "../route.ts";
 import { startSession } from "../sessions.ts";
@@ -168,7 +169,8 @@ export async function signInBrowser(call: Call, login: AdmittedLogin, returnTo: 
   await sendSession(call, login, returnTo);
 }
 
-async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
+/** Sets the cookie of a session, for a sign-in that has proved the second factor if there is one. */
+export async function sendSession(call: Call, login: AdmittedLogin, returnTo: string | null): Promise<void> {
   await startSession(call, login);
   continueAt(call, returnTo ?? homeOf(call.auth));
 }
@@ -188,13 +190,15 @@ function continueAt({ auth, request, response, attempt }: Call, url: string): vo
 /** The sign-in at the provider, or by e-mail, replaces the password, but not the second factor of the account. */
 export async function askForCode(
   to: Recipient,
-  login: Pick<AdmittedLogin, "provider" | "byMail"> & { readonly account: Pick<Account, "id" | "epoch"> },
+  login: Pick<AdmittedLogin, "provider" | "byMail"> & {
+    readonly account: Pick<Account, "id" | "epoch" | "factorKinds">;
+  },
   returnTo: string | null,
 ): Promise<void> {
   const { tokens, federated, clock } = to.auth;
   const challenge = tokens.issueChallenge(login.account, login);
   await federated.once.keep("return", hashOf(challenge), { returnTo }, clock() + CHALLENGE_SECONDS * 1000);
-  sendCodeForm(to, challenge);
+  sendCodeForm(to, { challenge, kinds: login.account.factorKinds });
 }
 
 /** Completes a sign-in with the code of the second factor. After a wrong one, the form is sent again. */
@@ -202,19 +206,27 @@ export async function completeWithCode(call: Call): Promise<void> {
   const { auth, client } = call;
   const { federated } = auth;
   const form = await readForm(call.request);
-  const challenge = form.get("challenge") ?? "";
+  const codeForm = codeFormIn(form);
+  const { challenge } = codeForm;
   try {
-    const input = parse(ChallengeBody, { challenge, code: form.get("code") ?? undefined });
-    const login = await auth.signIn.admitChallenge(input, client);
+    const login = await auth.signIn.admitChallenge(proofOfChallenge(form), client);
     const kept = await federated.once.take<Pick<Start, "returnTo">>("return", hashOf(challenge));
     if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
     await sendSession(call, login, kept.returnTo);
   } catch (error) {
-    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code"))
-      return sendCodeForm(call, challenge, stateAfter(error, form));
+    if (error instanceof Problem && error.more.faults?.some(({ field }) => field === "code" || field === "passkey"))
+      return sendCodeForm(call, codeForm, stateAfter(error, form));
     const isOver = isRefusal(error) && /challenge$/.test(error.reason);
     throw isOver ? signInFailure("expired", error.reason) : error;
   }
+}
+
+/** The code, or the passkey, that completes a sign-in. */
+function proofOfChallenge(form: URLSearchParams): ChallengeInput {
+  const fields = fieldsWithPasskey(form);
+  if (fields.passkey === undefined) return parse(ChallengeBody, fields);
+  const { challenge, passkey } = parse(ChallengePasskeyBody, fields);
+  return { challenge, code: passkey };
 }
 
 /** Bytes of a form. A SAML response has at most 96 KiB, in base64 whose `+` and `=` are escaped. */

@@ -64,7 +64,9 @@ const SamlForm = named("SamlResponse", {
 
 const CodeForm = named("FederatedCode", {
   challenge: z.string().describe("The challenge in the page."),
-  code: z.string().describe("The code that the app shows, or a backup code."),
+  code: z.string().optional().describe("The code that the app shows, or a backup code."),
+  passkey: z.string().optional().describe("A passkey in place of the code: the JSON of its signature."),
+  kinds: z.string().optional().describe("What the page offers: `totp`, `passkey` or both."),
 });
 
 const startOf = (kind: "oidc" | "oauth2" | "saml", name: string, title: string): Routes => ({

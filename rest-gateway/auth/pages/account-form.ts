@@ -1,7 +1,9 @@
 import { type Html, html } from "../../../http/pages/html.ts";
+import type { Account } from "../../../identity/account.ts";
 import { isRecent } from "../confirmation.ts";
 import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "./form.ts";
 import { sendPage } from "./page.ts";
+import { passkeyButton } from "./passkey-button.ts";
 import { ACCOUNT_PATH, pathOf, SIGN_IN_PATH } from "./paths.ts";
 import type { AccountVisit } from "./visit.ts";
 
@@ -16,17 +18,21 @@ const PASSWORD: Field = {
 /** The password, as JSON bodies call it in a confirmation. */
 export const currentPassword = (name = PASSWORD.name, label = PASSWORD.label): Field => ({ ...PASSWORD, name, label });
 
+/** A passkey replaces the code: /assets/passkeys.js adds it. */
+export const codeFieldOf = ({ factorKinds }: Account): Field =>
+  factorKinds.includes("totp") ? CODE_FIELD : { ...CODE_FIELD, label: "A backup code" };
+
 /** What a user sends again to confirm a change: nothing after a recent sign-in, otherwise the password and the code. */
 export const confirmationOf = (visit: AccountVisit): readonly Field[] => {
   const { auth, account, signedIn } = visit;
   if (isRecent(auth, signedIn)) return [];
-  return account.hasFactor ? [PASSWORD, CODE_FIELD] : [PASSWORD];
+  return account.hasFactor ? [PASSWORD, codeFieldOf(account)] : [PASSWORD];
 };
 
 /** The same for a change that always needs them. */
 export const alwaysConfirmed = ({ account }: AccountVisit): readonly Field[] => [
   ...(account.passwordHash === null ? [] : [PASSWORD]),
-  ...(account.hasFactor ? [CODE_FIELD] : []),
+  ...(account.hasFactor ? [codeFieldOf(account)] : []),
 ];
 
 /** Whether the user can neither send a password nor has signed in recently: then a sign-in comes first. */
@@ -38,6 +44,7 @@ type AccountForm = Omit<Form, "action" | "hidden"> & {
   readonly path: string;
   readonly about: Html | string;
   readonly hidden?: Readonly<Record<string, string>>;
+  readonly hasPasskeyButton?: true;
 };
 
 /** A page with one change of the account. */
@@ -46,13 +53,17 @@ export function sendAccountForm(visit: AccountVisit, form: AccountForm, state: F
   const { title, path, about, hidden = {} } = form;
   const back = html`<ul class="links"><li><a href="${pathOf(auth, ACCOUNT_PATH)}">Back to your account</a></li></ul>`;
   const action = pathOf(auth, path);
+  const hasCode = form.fields.some(({ name }) => name === CODE_FIELD.name);
+  const usesPasskey = hasCode && account.factorKinds.includes("passkey");
+  const passkey = usesPasskey ? passkeyButton(auth, "Use a passkey instead of the code") : null;
   const username = form.fields.some(({ type }) => type === "password") ? account.username : null;
   const again = `${pathOf(auth, SIGN_IN_PATH)}?${new URLSearchParams({ return_to: action })}`;
   const content = mustSignIn(visit)
     ? html`<p>For this, your sign-in must be recent.</p><p><a class="button" href="${again}">Sign in again</a></p>`
-    : formOf({ isFocused: true, username, ...form, action, hidden: { csrf, ...hidden } }, state);
+    : formOf({ isFocused: true, username, after: passkey, ...form, action, hidden: { csrf, ...hidden } }, state);
   const main = html`${typeof about === "string" ? html`<p>${about}</p>` : about}
 ${content}
 ${back}`;
-  sendPage(visit, { title, status: state.status, main, namesOrigin: true });
+  const hasPasskeyButton = usesPasskey || form.hasPasskeyButton === true;
+  sendPage(visit, { title, status: state.status, main, namesOrigin: true, hasPasskeyButton });
 }

@@ -5,6 +5,7 @@ import { listSessions } from "../own-sessions.ts";
 import { endFlash } from "./flash.ts";
 import { actionOf, noticeOf } from "./form.ts";
 import { sendPage } from "./page.ts";
+import { passkeysOf } from "./passkeys.ts";
 import {
   ACCOUNT_CONFIRM_PATH,
   BACKUP_CODES_PATH,
@@ -24,11 +25,13 @@ import type { AccountVisit } from "./visit.ts";
 /** `GET /auth/account`: all that a user may see and change of the account. */
 export async function showAccount(visit: AccountVisit): Promise<void> {
   const { flash } = visit;
-  const [sessions, keys, identities] = await Promise.all([listSessions(visit), listKeys(visit), listIdentities(visit)]);
+  const lists = [listSessions(visit), listKeys(visit), listIdentities(visit), passkeysOf(visit)] as const;
+  const [sessions, keys, identities, passkeys] = await Promise.all(lists);
   const main = html`${flash.notice === undefined ? null : noticeOf(flash.notice)}
 ${flash.key === undefined ? null : shownOnce("Your new API key", "It is shown only now: copy it.", [flash.key])}
-${flash.codes === undefined ? null : shownOnce("Your backup codes", "They are shown only now: store them safely. Each replaces a code of the app once.", flash.codes)}
+${flash.codes === undefined ? null : shownOnce("Your backup codes", "They are shown only now: store them safely. Each replaces a code of the app, or a passkey, once.", flash.codes)}
 ${profileOf(visit)}
+${passkeys}
 ${sessionsOf(visit, sessions.data)}
 ${identitiesOf(visit, identities.data)}
 ${keysOf(visit, keys.data)}`;

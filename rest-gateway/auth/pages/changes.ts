@@ -43,7 +43,8 @@ export async function confirmEmailOnPage(visit: AccountVisit): Promise<void> {
   });
 }
 
-function idIn(form: URLSearchParams): string {
+/** The id of what the page is about. Throws Problem for a text that is not one. */
+export function idIn(form: URLSearchParams): string {
   const id = form.get("id") ?? "";
   if (isUuid(id)) return id.toLowerCase();
   throw invalidId(id, "id: it must be a UUID", { field: "id", message: "must be a UUID" });

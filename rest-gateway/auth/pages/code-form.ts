@@ -1,20 +1,42 @@
 import { html } from "../../../http/pages/html.ts";
+import type { Account } from "../../../identity/account.ts";
 import { CODE_FIELD, type FormState, formOf, NEW_FORM } from "./form.ts";
 import { type Recipient, sendPage } from "./page.ts";
+import { passkeyButton } from "./passkey-button.ts";
 import { CODE_PATH, pathOf } from "./paths.ts";
 
-/** Asks for the code of the second factor. The challenge says whose; its password, provider or e-mail has been verified. */
-export function sendCodeForm(to: Recipient, challenge: string, state: FormState = NEW_FORM): void {
+export type CodeForm = {
+  /** Says whose second factor it is; the password, the provider or the e-mail has been verified. */
+  readonly challenge: string;
+  readonly kinds: Account["factorKinds"];
+};
+
+/** The form of a browser that completes a sign-in. `kinds` only chooses what the page offers. */
+export const codeFormIn = (form: URLSearchParams): CodeForm => ({
+  challenge: form.get("challenge") ?? "",
+  kinds: KINDS.filter((kind) => form.get("kinds")?.split(" ").includes(kind)),
+});
+
+const KINDS = ["totp", "passkey"] as const;
+
+/** Asks for the code of the second factor, or for a passkey. */
+export function sendCodeForm(to: Recipient, { challenge, kinds }: CodeForm, state: FormState = NEW_FORM): void {
+  const passkey = kinds.includes("passkey") ? passkeyButton(to.auth, "Use a passkey") : null;
+  const hasApp = kinds.includes("totp");
   const form = formOf(
     {
       action: pathOf(to.auth, CODE_PATH),
-      fields: [{ ...CODE_FIELD, label: "Code" }],
-      hidden: { challenge },
+      fields: [{ ...CODE_FIELD, label: hasApp ? "Code" : "Backup code" }],
+      hidden: { challenge, kinds: kinds.join(" ") },
       button: "Sign in",
+      after: passkey,
       isFocused: true,
     },
     state,
   );
-  const main = html`<p>Enter the code that your authenticator app shows, or a backup code.</p>\n${form}`;
-  sendPage(to, { title: "One more step", status: state.status, main });
+  const about = hasApp
+    ? "Enter the code that your authenticator app shows, or a backup code."
+    : "Use your passkey. Without it, enter a backup code.";
+  const main = html`<p>${about}</p>\n${form}`;
+  sendPage(to, { title: "One more step", status: state.status, main, hasPasskeyButton: passkey !== null });
 }

@@ -4,6 +4,7 @@ import { beginFactor, disableFactor, renewBackupCodes } from "../mfa.ts";
 import { currentSignInOf } from "../route.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
 import { CODE_FIELD, type FormState, fieldsIn, NEW_FORM, sentence, stateAfter } from "./form.ts";
+import { fieldsWithPasskey } from "./passkey-button.ts";
 import { ACCOUNT_PATH, BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -13,7 +14,7 @@ export const showFactor = async (visit: AccountVisit) => sendFactor(visit, NEW_F
 /** Turns the factor off, or shows the secret of a new one. */
 export async function changeFactorOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    const fields = fieldsIn(form);
+    const fields = fieldsWithPasskey(form);
     if (hasApp(visit)) {
       const { message } = await disableFactor({ ...visit, body: parse(ConfirmationBody, fields) });
       return continueAt(visit, ACCOUNT_PATH, { notice: sentence(message) });
@@ -82,7 +83,10 @@ export const showBackupCodes = async (visit: AccountVisit) => sendBackupCodes(vi
 
 export async function renewBackupCodesOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    const { backupCodes: codes } = await renewBackupCodes({ ...visit, body: parse(ConfirmationBody, fieldsIn(form)) });
+    const { backupCodes: codes } = await renewBackupCodes({
+      ...visit,
+      body: parse(ConfirmationBody, fieldsWithPasskey(form)),
+    });
     continueAt(visit, ACCOUNT_PATH, { notice: "The old backup codes are no longer valid.", codes });
   } catch (error) {
     sendBackupCodes(visit, stateAfter(error, form));

@@ -40,14 +40,18 @@ export const NEW_FORM: FormState = { status: 200, values: null, faults: [], prob
 export function stateAfter(error: unknown, values: URLSearchParams): FormState {
   if (!(error instanceof Problem) || (error.status >= 500 && error.reason !== "busy")) throw error;
   const { status, reason, more } = error;
-  const { faults = [], retryAfter } = more;
-  return { status, values, faults, problem: faults.length > 0 ? null : (TEXTS[reason] ?? error.message), retryAfter };
+  const { retryAfter } = more;
+  const text = TEXTS[reason];
+  const faults = text === undefined ? (more.faults ?? []) : [];
+  return { status, values, faults, problem: faults.length > 0 ? null : (text ?? error.message), retryAfter };
 }
 
 /** What an error of a JSON route means on a page. */
 const TEXTS: Partial<Readonly<Record<Reason, string>>> = {
   "wrong password": "the username or the password is wrong",
   "second factor needed": "enter the code of your authenticator app too",
+  "passkey refused at login": "the passkey was not accepted: try again, or sign in in another way",
+  "passkey refused": "the passkey was not accepted: try again with one of your account",
   "e-mail not confirmed": "confirm your e-mail first, with the link that was sent to you",
 };
 
@@ -55,9 +59,12 @@ export type Form = {
   readonly action: string;
   readonly fields: readonly Field[];
   readonly hidden?: Readonly<Record<string, string | null>>;
-  readonly button: string;
+  /** Null if markup has the button. */
+  readonly button: string | null;
   /** Markup between the fields and the button. */
   readonly extra?: Html | null;
+  /** Markup after the button. */
+  readonly after?: Html | null;
   /** Whether the first field has the focus when the page is opened. */
   readonly isFocused?: boolean;
   /** The name of the account whose password the form has: password managers store it with the password. */
@@ -69,7 +76,7 @@ export type Form = {
 /** A form. After a mistake, the first field to correct has the focus. */
 export function formOf(form: Form, state: FormState = NEW_FORM): Html {
   const { action, fields, hidden = {}, button, extra = null, isFocused = false, isDanger = false } = form;
-  const { username = null } = form;
+  const { username = null, after = null } = form;
   const known = new Set(fields.map(({ name }) => name));
   const others = state.faults.filter(({ field }) => !known.has(field)).map(({ message }) => message);
   const problems = [...(state.problem === null ? [] : [state.problem]), ...new Set(others)];
@@ -84,7 +91,8 @@ ${
 `
 }${fields.map((field) => inputOf(field, state, field.name === focus))}
 ${extra}
-<button${new Html(isDanger ? ' class="danger"' : "")}>${button}</button>
+${button === null ? null : html`<button${new Html(isDanger ? ' class="danger"' : "")}>${button}</button>`}
+${after}
 </form>`;
 }
 

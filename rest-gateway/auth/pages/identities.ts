@@ -5,8 +5,9 @@ import { LinkBody, parse } from "../bodies.ts";
 import { describeProvider, linkIdentity } from "../federated/identities.ts";
 import { confirmationOf, sendAccountForm } from "./account-form.ts";
 import { setFlash } from "./flash.ts";
-import { type FormState, fieldsIn, NEW_FORM, stateAfter } from "./form.ts";
+import { type FormState, NEW_FORM, stateAfter } from "./form.ts";
 import { sendContinuation } from "./page.ts";
+import { fieldsWithPasskey } from "./passkey-button.ts";
 import { ACCOUNT_PATH, LINK_IDENTITY_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -15,7 +16,7 @@ export async function linkOnPage(visit: AccountVisit, form: URLSearchParams): Pr
   const signInCode = form.get("signInCode");
   if (signInCode === null) return beginLink(visit, form.get("provider") ?? "");
   try {
-    const body = parse(LinkBody, { ...fieldsIn(form), codeVerifier: visit.flash.verifier ?? "" });
+    const body = parse(LinkBody, { ...fieldsWithPasskey(form), codeVerifier: visit.flash.verifier ?? "" });
     await linkIdentity({ ...visit, body });
     visit.response.removeHeader("Location");
     continueAt(visit, ACCOUNT_PATH, { notice: "The identity is linked. You can sign in with it." });

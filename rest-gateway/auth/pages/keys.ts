@@ -2,7 +2,8 @@ import { html } from "../../../http/pages/html.ts";
 import { KeyBody, parse } from "../bodies.ts";
 import { createKey } from "../keys.ts";
 import { confirmationOf, sendAccountForm } from "./account-form.ts";
-import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "./form.ts";
+import { type Field, type FormState, NEW_FORM, stateAfter } from "./form.ts";
+import { fieldsWithPasskey } from "./passkey-button.ts";
 import { ACCOUNT_PATH, KEYS_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -20,9 +21,10 @@ export const showNewKey = async (visit: AccountVisit) => sendNewKey(visit, NEW_F
 
 export async function createKeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    const { name, period = "", password, code } = fieldsIn(form);
+    const { csrf: _csrf, period: _period, ...fields } = fieldsWithPasskey(form);
+    const period = form.get("period") ?? "";
     const expiresIn = Object.hasOwn(PERIODS, period) ? PERIODS[period as keyof typeof PERIODS] : PERIODS["30 days"];
-    const { key } = await createKey({ ...visit, body: parse(KeyBody, { name, expiresIn, password, code }) });
+    const { key } = await createKey({ ...visit, body: parse(KeyBody, { ...fields, expiresIn }) });
     visit.response.removeHeader("Location");
     continueAt(visit, ACCOUNT_PATH, { key });
   } catch (error) {

@@ -1,8 +1,9 @@
 import { html } from "../../../http/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../bodies.ts";
 import { changePassword, replaceEmail } from "../login-changes.ts";
-import { confirmationOf, currentPassword, sendAccountForm } from "./account-form.ts";
-import { CODE_FIELD, EMAIL, type FormState, fieldsIn, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
+import { codeFieldOf, confirmationOf, currentPassword, sendAccountForm } from "./account-form.ts";
+import { EMAIL, type FormState, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
+import { fieldsWithPasskey } from "./passkey-button.ts";
 import { ACCOUNT_PATH, EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH, pathOf } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
@@ -11,7 +12,7 @@ export const showPassword = async (visit: AccountVisit) => sendPassword(visit, N
 
 export async function changePasswordOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    await changePassword({ ...visit, body: parse(PasswordBody, fieldsIn(form)) });
+    await changePassword({ ...visit, body: parse(PasswordBody, fieldsWithPasskey(form)) });
     continueAt(visit, ACCOUNT_PATH, { notice: "The password is changed. All other sign-ins have ended." });
   } catch (error) {
     sendPassword(visit, stateAfter(error, form));
@@ -24,7 +25,7 @@ function sendPassword(visit: AccountVisit, state: FormState): void {
   const fields = [
     ...(passwordHash === null ? [] : [currentPassword("oldPassword", "Current password")]),
     { ...NEW_PASSWORD, name: "newPassword", label: "New password" },
-    ...(hasFactor ? [CODE_FIELD] : []),
+    ...(hasFactor ? [codeFieldOf(account)] : []),
   ];
   const title = passwordHash === null ? "Set a password" : "Change your password";
   const forgot =
@@ -40,7 +41,7 @@ export const showEmail = async (visit: AccountVisit) => sendEmail(visit, NEW_FOR
 
 export async function changeEmailOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
-    const body = parse(EmailBody, fieldsIn(form));
+    const body = parse(EmailBody, fieldsWithPasskey(form));
     const isPending = (await replaceEmail({ ...visit, body })) === "pending";
     const notice = isPending
       ? `An e-mail is on its way to ${body.email}. Its link changes your e-mail.`

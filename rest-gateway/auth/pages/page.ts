@@ -3,7 +3,8 @@ import { frameOf, type Html, html } from "../../../http/pages/html.ts";
 import type { Auth } from "../auth.ts";
 import { pathOf } from "./paths.ts";
 
-// The pages on which users sign in and manage their accounts. They run no script, load only the style sheet, and are not framed.
+// The pages on which users sign in and manage their accounts. They load only the style sheet, and the script for passkeys where a page has
+// a button for one, and are not framed.
 
 const POLICY = [
   "default-src 'none'",
@@ -13,6 +14,8 @@ const POLICY = [
   "base-uri 'none'",
   "frame-ancestors 'none'",
 ].join("; ");
+
+const WITH_SCRIPT = `${POLICY}; script-src 'self'; connect-src 'self'`;
 
 /** Where a page is sent. */
 export type Recipient = { readonly auth: Auth; readonly response: Response };
@@ -31,14 +34,18 @@ export type SentPage = {
    * whose URL has a token or a code.
    */
   readonly namesOrigin?: boolean;
+  /** Whether it has a button for passkeys. */
+  readonly hasPasskeyButton?: boolean;
 };
 
 export function sendPage({ auth, response }: Recipient, page: SentPage): void {
   const { title, main, status = 200, head = null, aside = null, isWide = false, namesOrigin = false } = page;
+  const { hasPasskeyButton = false } = page;
+  const script = html`<script type="module" src="${pathOf(auth, "/assets/passkeys.js")}"></script>\n`;
   const { mfaIssuer: service } = auth.settings;
   const text = frameOf({
     title: `${title} – ${service}`,
-    head: html`<meta name="robots" content="noindex">\n${head}`,
+    head: html`<meta name="robots" content="noindex">\n${hasPasskeyButton ? script : null}${head}`,
     base: pathOf(auth, ""),
     body: html`<body class="account">
 <header class="plain"><p class="brand">${service}</p>${aside}</header>
@@ -52,7 +59,7 @@ ${main}
     .status(status)
     .set({
       "Content-Type": "text/html; charset=utf-8",
-      "Content-Security-Policy": POLICY,
+      "Content-Security-Policy": hasPasskeyButton ? WITH_SCRIPT : POLICY,
       "Referrer-Policy": namesOrigin ? "same-origin" : "no-referrer",
     })
     .end(text);

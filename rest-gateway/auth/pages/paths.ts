@@ -6,6 +6,9 @@ export const SIGN_IN_PATH = "/auth/sign-in";
 /** Where a browser completes a sign-in with the code of the second factor. */
 export const CODE_PATH = `${SIGN_IN_PATH}/code`;
 export const MAIL_SIGN_IN_PATH = `${SIGN_IN_PATH}/e-mail`;
+/** Where a user enters the code of an e-mail. */
+export const MAIL_CODE_PATH = `${MAIL_SIGN_IN_PATH}/code`;
+export const PASSKEY_SIGN_IN_PATH = `${SIGN_IN_PATH}/passkey`;
 export const SIGN_UP_PATH = "/auth/sign-up";
 export const FORGOT_PATH = "/auth/forgot-password";
 export const CONFIRM_PATH = "/auth/confirm-e-mail";
@@ -21,6 +24,12 @@ export const FACTOR_PATH = `${ACCOUNT_PATH}/second-factor`;
 /** Enables the factor with its first code. */
 export const FACTOR_CODE_PATH = `${FACTOR_PATH}/code`;
 export const BACKUP_CODES_PATH = `${ACCOUNT_PATH}/backup-codes`;
+/** Begins to add a passkey. */
+export const PASSKEYS_PATH = `${ACCOUNT_PATH}/passkeys`;
+/** Adds the passkey that the browser has created. */
+export const CREATED_PASSKEY_PATH = `${PASSKEYS_PATH}/created`;
+export const PASSKEY_NAME_PATH = `${PASSKEYS_PATH}/name`;
+export const REMOVED_PASSKEY_PATH = `${PASSKEYS_PATH}/removed`;
 /** Ends a session, or all others. */
 export const SESSIONS_PATH = `${ACCOUNT_PATH}/sessions`;
 export const KEYS_PATH = `${ACCOUNT_PATH}/keys`;

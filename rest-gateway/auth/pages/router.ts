@@ -17,10 +17,20 @@ import { createKeyOnPage, showNewKey } from "./keys.ts";
 import { changeEmailOnPage, changePasswordOnPage, showEmail, showPassword } from "./login-changes.ts";
 import { requestOnPage, showRequest } from "./mails.ts";
 import {
+  addPasskeyOnPage,
+  beginPasskeyOnPage,
+  removePasskeyOnPage,
+  renamePasskeyOnPage,
+  showNewPasskey,
+  showPasskeyName,
+  showPasskeyRemoval,
+} from "./passkeys.ts";
+import {
   ACCOUNT_CONFIRM_PATH,
   ACCOUNT_PATH,
   BACKUP_CODES_PATH,
   CONFIRM_PATH,
+  CREATED_PASSKEY_PATH,
   EMAIL_PATH,
   FACTOR_CODE_PATH,
   FACTOR_PATH,
@@ -28,7 +38,11 @@ import {
   KEYS_PATH,
   LINK_IDENTITY_PATH,
   MAIL_SIGN_IN_PATH,
+  PASSKEY_NAME_PATH,
+  PASSKEY_SIGN_IN_PATH,
+  PASSKEYS_PATH,
   PASSWORD_PATH,
+  REMOVED_PASSKEY_PATH,
   REVOKED_PATH,
   SESSIONS_PATH,
   SIGN_IN_PATH,
@@ -36,7 +50,7 @@ import {
   SIGN_UP_PATH,
   UNLINK_PATH,
 } from "./paths.ts";
-import { showSignIn, signInOnPage } from "./sign-in.ts";
+import { showSignIn, signInOnPage, signInWithPasskeyOnPage } from "./sign-in.ts";
 import { showSignUp, signUpOnPage } from "./sign-up.ts";
 import { type AccountVisit, accountVisitOf, type Visit, visitOf } from "./visit.ts";
 
@@ -49,6 +63,7 @@ type Page<V> = { readonly show?: Show<V>; readonly submit?: Submit<V> };
 /** The pages for everyone. What they change at other places is what the JSON routes change: they call the same functions. */
 const PAGES: Readonly<Record<string, Page<Visit>>> = {
   [SIGN_IN_PATH]: { show: showSignIn, submit: signInOnPage },
+  [PASSKEY_SIGN_IN_PATH]: { submit: signInWithPasskeyOnPage },
   [MAIL_SIGN_IN_PATH]: { show: showRequest("sign-in"), submit: requestOnPage("sign-in") },
   [SIGN_UP_PATH]: { show: showSignUp, submit: signUpOnPage },
   [FORGOT_PATH]: { show: showRequest("reset"), submit: requestOnPage("reset") },
@@ -64,6 +79,10 @@ const ACCOUNT_PAGES: Readonly<Record<string, Page<AccountVisit>>> = {
   [FACTOR_PATH]: { show: showFactor, submit: changeFactorOnPage },
   [FACTOR_CODE_PATH]: { submit: enableFactorOnPage },
   [BACKUP_CODES_PATH]: { show: showBackupCodes, submit: renewBackupCodesOnPage },
+  [PASSKEYS_PATH]: { show: showNewPasskey, submit: beginPasskeyOnPage },
+  [CREATED_PASSKEY_PATH]: { submit: addPasskeyOnPage },
+  [PASSKEY_NAME_PATH]: { show: showPasskeyName, submit: renamePasskeyOnPage },
+  [REMOVED_PASSKEY_PATH]: { show: showPasskeyRemoval, submit: removePasskeyOnPage },
   [SESSIONS_PATH]: { submit: endSessionOnPage },
   [KEYS_PATH]: { show: showNewKey, submit: createKeyOnPage },
   [REVOKED_PATH]: { submit: revokeKeyOnPage },

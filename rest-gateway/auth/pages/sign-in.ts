@@ -1,14 +1,16 @@
 import { isRefusal } from "../../../db/problems/problem.ts";
 import { type Html, html } from "../../../http/pages/html.ts";
-import { LoginBody, parse } from "../bodies.ts";
-import { askForCode, signInBrowser } from "../federated/browser.ts";
+import { LoginBody, PasskeyLoginBody, parse } from "../bodies.ts";
+import { askForCode, sendSession, signInBrowser } from "../federated/browser.ts";
 import { alertOf, type Field, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
 import { sendPage } from "./page.ts";
+import { fieldsWithPasskey, passkeyButton } from "./passkey-button.ts";
 import {
   ACCOUNT_PATH,
   CONFIRM_PATH,
   FORGOT_PATH,
   MAIL_SIGN_IN_PATH,
+  PASSKEY_SIGN_IN_PATH,
   pathOf,
   SIGN_IN_PATH,
   SIGN_UP_PATH,
@@ -50,6 +52,17 @@ export async function signInOnPage(visit: Visit, form: URLSearchParams): Promise
   }
 }
 
+/** `POST /auth/sign-in/passkey` */
+export async function signInWithPasskeyOnPage(visit: Visit, form: URLSearchParams): Promise<void> {
+  const { auth, client, returnTo } = visit;
+  try {
+    const { passkey } = parse(PasskeyLoginBody, fieldsWithPasskey(form));
+    await sendSession(visit, await auth.signIn.admitPasskey(passkey, client), returnTo);
+  } catch (error) {
+    sendSignIn(visit, stateAfter(error, form), null);
+  }
+}
+
 function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
   const { auth } = visit;
   const link = (path: string, text: string) => html`<a href="${withReturnTo(visit, path)}">${text}</a>`;
@@ -66,9 +79,17 @@ function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
     hasMail ? link(MAIL_SIGN_IN_PATH, "Sign in without a password") : null,
     hasMail && auth.settings.emailConfirm === "required" ? link(CONFIRM_PATH, "Confirm your e-mail") : null,
   ].filter((each) => each !== null);
+  const passkey = passkeyButton(auth, "Sign in with a passkey");
   const main = html`${before}
 ${formOf(form, state)}
+${passkey && html`<form method="post" action="${withReturnTo(visit, PASSKEY_SIGN_IN_PATH)}">${passkey}</form>`}
 ${providersOf(visit)}
 ${others.length === 0 ? null : html`<ul class="links">${others.map((each) => html`<li>${each}</li>`)}</ul>`}`;
-  sendPage(visit, { title: "Sign in", status: state.status, main, namesOrigin: true });
+  sendPage(visit, {
+    title: "Sign in",
+    status: state.status,
+    main,
+    namesOrigin: true,
+    hasPasskeyButton: passkey !== null,
+  });
 }

@@ -8,6 +8,7 @@ import type { ConfirmationBody } from "../bodies.ts";
 import { EnrolmentBody, readOptional } from "../bodies.ts";
 import {
   accountOf,
+  type Confirmation,
   confirm,
   isRecent,
   requireAccepted,
@@ -22,9 +23,13 @@ import type { PasskeyDescription, PasskeyRow } from "./repository.ts";
 
 /** `POST /auth/passkeys/options` */
 export async function beginPasskey(call: Call<"account">): Promise<PublicKeyCredentialCreationOptionsJSON> {
-  const { auth, request, client, signedIn } = call;
+  const { auth, request, signedIn } = call;
+  const isSure = isRecent(auth, signedIn);
+  return beginPasskeyWith(call, isSure ? {} : await readOptional(auth.limits, request, EnrolmentBody));
+}
+
+export async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, confirmation: Confirmation) {
   // Otherwise a thief could stay signed in with a passkey of their own.
-  const confirmation = isRecent(auth, signedIn) ? {} : await readOptional(auth.limits, request, EnrolmentBody);
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   return auth.passkeys.creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));
 }

@@ -70,6 +70,11 @@ export class Passkeys {
     return this.#options.relyingParty.isOn;
   }
 
+  /** The domain that they belong to. Throws Problem if browsers allow no passkeys here. */
+  get domain(): string {
+    return this.#options.relyingParty.domain;
+  }
+
   get repository(): PasskeyRepository {
     return this.#options.repository;
   }

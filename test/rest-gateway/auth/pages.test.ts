@@ -61,15 +61,19 @@ test.each(["__proto__", "constructor", "<b>"])("the sign-in ignores an unknown r
 
 describe("the pages", () => {
   test.each([...PATHS, "/auth/done?of=reset"])(
-    "%s runs no script, loads only the style sheet, and is not stored",
+    "%s loads only the style sheet, and the script for passkeys where it has a button for one, and is not stored",
     async (path) => {
+      const hasScript = path === "/auth/sign-in";
       const { status, headers, text } = await visit(client, path);
       expect([status, headers.get("content-security-policy"), headers.get("cache-control")]).toEqual([
         200,
-        "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+        "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'" +
+          (hasScript ? "; script-src 'self'; connect-src 'self'" : ""),
         "no-store",
       ]);
-      expect(text).not.toMatch(/<script|<style| style=| on\w+=/);
+      const scripts = text.match(/<script[^>]*>/g) ?? [];
+      expect(scripts).toEqual(hasScript ? ['<script type="module" src="/assets/passkeys.js">'] : []);
+      expect(text).not.toMatch(/<style| style=| on\w+=/);
       expect(text).toContain('<html lang="en">');
     },
   );

@@ -1,0 +1,41 @@
+import { type Html, html } from "../../../http/pages/html.ts";
+import type { Auth } from "../auth.ts";
+import { fieldsIn } from "./form.ts";
+import { pathOf } from "./paths.ts";
+
+// The only script of the pages, /assets/passkeys.js, shows these buttons where the browser has passkeys.
+
+const CHALLENGE_PATH = "/auth/passkeys/challenge";
+
+/** A button that sends its form with a passkey of the user, in the field `passkey`. Null if browsers allow no passkeys here. */
+export const passkeyButton = (auth: Auth, text: string): Html | null =>
+  placeOf(auth, text, "passkey", html`data-passkey="get" data-url="${pathOf(auth, CHALLENGE_PATH)}"`);
+
+/** A button that sends its form with a new passkey, in the field `credential`. */
+export const newPasskeyButton = (auth: Auth, text: string, options: object): Html | null =>
+  placeOf(auth, text, "credential", html`data-passkey="create" data-options="${JSON.stringify(options)}"`);
+
+function placeOf({ passkeys }: Auth, text: string, name: string, use: Html): Html | null {
+  if (!passkeys.isOn) return null;
+  const look = name === "credential" ? null : html` class="quiet"`;
+  return html`<div class="passkey" ${use} data-domain="${passkeys.domain}" hidden><input type="hidden" name="${name}">
+<button type="button"${look}>${text}</button>
+<p class="fault" role="alert"></p></div>`;
+}
+
+/** The fields of a form, as a JSON body would have them: a passkey is an object. */
+export function fieldsWithPasskey(form: URLSearchParams): Readonly<Record<string, unknown>> {
+  const fields = Object.entries(fieldsIn(form));
+  return Object.fromEntries(fields.map(([name, value]) => [name, PASSKEYS.has(name) ? jsonIn(value!) : value]));
+}
+
+const PASSKEYS = new Set(["passkey", "credential"]);
+
+/** What is not JSON stays a text, which is refused as no credential. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,141 @@
+import { problem } from "../../../db/problems/problem.ts";
+import { badge, type Html, html, timeOf } from "../../../http/pages/html.ts";
+import { ConfirmationBody, EnrolmentBody, parse } from "../bodies.ts";
+import { deviceOf } from "../device.ts";
+import { NewPasskeyBody, PasskeyNameBody } from "../passkeys/bodies.ts";
+import { addPasskey, beginPasskeyWith, deletePasskey, listPasskeys, renamePasskey } from "../passkeys/handlers.ts";
+import type { PasskeyDescription } from "../passkeys/repository.ts";
+import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
+import { idIn } from "./changes.ts";
+import { type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "./form.ts";
+import { fieldsWithPasskey, newPasskeyButton } from "./passkey-button.ts";
+import {
+  ACCOUNT_PATH,
+  CREATED_PASSKEY_PATH,
+  PASSKEY_NAME_PATH,
+  PASSKEYS_PATH,
+  pathOf,
+  REMOVED_PASSKEY_PATH,
+} from "./paths.ts";
+import { type AccountVisit, continueAt } from "./visit.ts";
+
+const NAME: Field = { name: "name", label: "Name of the passkey", autocomplete: "off", maxlength: 100 };
+
+/** The section of the account page. Null if browsers allow no passkeys here, and the user has none. */
+export async function passkeysOf(visit: AccountVisit): Promise<Html | null> {
+  const { auth } = visit;
+  const { data } = await listPasskeys(visit);
+  if (!auth.passkeys.isOn && data.length === 0) return null;
+  const link = (path: string, id: string, text: string, name: string) =>
+    html`<a href="${pathOf(auth, path)}?${new URLSearchParams({ id }).toString()}" aria-label="${text} ${name}">${text}</a>`;
+  const items = data.map(
+    ({ id, name, isSynced, createdAt, lastUsedAt }) => html`<li>
+<div><strong>${name}</strong> ${isSynced ? badge("synced", "muted") : null}
+<p class="hint">Added ${timeOf(createdAt)}, ${lastUsedAt === null ? "never used" : html`last used ${timeOf(lastUsedAt)}`}</p></div>
+<p class="row">${link(PASSKEY_NAME_PATH, id, "Rename", name)} ${link(REMOVED_PASSKEY_PATH, id, "Remove", name)}</p>
+</li>\n`,
+  );
+  return html`<section>
+<h2>Passkeys</h2>
+<p class="muted">A passkey is on your device or in your password manager. It signs you in alone, and is a second factor.</p>
+${items.length === 0 ? null : html`<ul class="items">${items}</ul>`}
+${auth.passkeys.isOn ? html`<p><a class="button quiet" href="${pathOf(auth, PASSKEYS_PATH)}">Add a passkey</a></p>` : null}
+</section>`;
+}
+
+/** `GET /auth/account/passkeys` */
+export const showNewPasskey = async (visit: AccountVisit) => sendNewPasskey(visit, NEW_FORM);
+
+function sendNewPasskey(visit: AccountVisit, state: FormState): void {
+  const about = visit.account.hasFactor
+    ? "Your browser asks where to keep it."
+    : "Your browser asks where to keep it. From then on, your password alone no longer signs you in, and all other sign-ins of your account end. You get backup codes.";
+  const device = deviceOf(visit.request, visit.client.address).name;
+  const fields = [{ ...NAME, ...(device !== null && { value: device }) }, ...confirmationOf(visit)];
+  sendAccountForm(visit, { title: "Add a passkey", path: PASSKEYS_PATH, about, fields, button: "Continue" }, state);
+}
+
+/** `POST /auth/account/passkeys`: the page on which the browser creates the passkey. */
+export async function beginPasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  try {
+    const { name, ...confirmation } = fieldsWithPasskey(form);
+    const named = parse(PasskeyNameBody, { name });
+    const options = await beginPasskeyWith(visit, parse(EnrolmentBody, confirmation));
+    const button = newPasskeyButton(visit.auth, "Create the passkey", options);
+    const without = html`<p class="alert" data-without-passkeys>This browser creates no passkeys here: it needs JavaScript, and a version of 2025 or later.</p>`;
+    const page = {
+      ...{ title: "Create the passkey", path: CREATED_PASSKEY_PATH, about: "Your browser guides you through it." },
+      ...{
+        fields: [],
+        hidden: named,
+        extra: html`${button}${without}`,
+        button: null,
+        hasPasskeyButton: true as const,
+      },
+    };
+    sendAccountForm(visit, page, NEW_FORM);
+  } catch (error) {
+    sendNewPasskey(visit, stateAfter(error, form));
+  }
+}
+
+/** `POST /auth/account/passkeys/created` */
+export async function addPasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  try {
+    const { backupCodes } = await addPasskey({ ...visit, body: parse(NewPasskeyBody, fieldsWithPasskey(form)) });
+    visit.response.removeHeader("Location");
+    const notice = "The passkey is added. You can sign in with it.";
+    continueAt(visit, ACCOUNT_PATH, { notice, ...(backupCodes && { codes: backupCodes }) });
+  } catch (error) {
+    sendNewPasskey(visit, stateAfter(error, form));
+  }
+}
+
+/** `GET /auth/account/passkeys/name?id=…` */
+export const showPasskeyName = async (visit: AccountVisit) =>
+  sendName(visit, await passkeyIn(visit, visit.query), NEW_FORM);
+
+export async function renamePasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  const passkey = await passkeyIn(visit, form);
+  try {
+    await renamePasskey({ ...visit, id: passkey.id, body: parse(PasskeyNameBody, fieldsIn(form)) });
+    continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is renamed." });
+  } catch (error) {
+    sendName(visit, passkey, stateAfter(error, form));
+  }
+}
+
+function sendName(visit: AccountVisit, { id, name }: PasskeyDescription, state: FormState): void {
+  const form = { title: "Rename the passkey", path: PASSKEY_NAME_PATH, about: `It is called “${name}” now.` };
+  const fields = [{ ...NAME, value: name }];
+  sendAccountForm(visit, { ...form, fields, hidden: { id }, button: "Rename it" }, state);
+}
+
+/** `GET /auth/account/passkeys/removed?id=…` */
+export const showPasskeyRemoval = async (visit: AccountVisit) =>
+  sendRemoval(visit, await passkeyIn(visit, visit.query), NEW_FORM);
+
+export async function removePasskeyOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  const passkey = await passkeyIn(visit, form);
+  try {
+    const body = parse(ConfirmationBody, fieldsWithPasskey(form));
+    await deletePasskey({ ...visit, id: passkey.id, body });
+    continueAt(visit, ACCOUNT_PATH, { notice: "The passkey is removed." });
+  } catch (error) {
+    sendRemoval(visit, passkey, stateAfter(error, form));
+  }
+}
+
+function sendRemoval(visit: AccountVisit, { id, name }: PasskeyDescription, state: FormState): void {
+  const about = `“${name}” no longer signs you in. Delete it on your device too.`;
+  const form = { title: "Remove the passkey", path: REMOVED_PASSKEY_PATH, about, hidden: { id } };
+  sendAccountForm(visit, { ...form, fields: alwaysConfirmed(visit), button: "Remove it", isDanger: true }, state);
+}
+
+/** The passkey that the page, or its form, is about. Rejects with Problem if it is none of the user. */
+async function passkeyIn(visit: AccountVisit, sent: URLSearchParams): Promise<PasskeyDescription> {
+  const id = idIn(sent);
+  const found = (await listPasskeys(visit)).data.find((each) => each.id === id);
+  if (found === undefined) throw problem("no such passkey");
+  return found;
+}
