@@ -31,7 +31,8 @@ for (const place of document.querySelectorAll("[data-passkey]")) {
   place.hidden = false;
   for (const note of document.querySelectorAll("[data-without-passkeys]")) note.hidden = true;
   const button = place.querySelector("button");
-  const fault = place.querySelector("[role=alert]");
+  const fault = place.querySelector(".fault");
+  fault.setAttribute("role", "alert");
   button.addEventListener("click", async () => {
     const { form } = button;
     button.disabled = true;

@@ -20,7 +20,7 @@ function placeOf({ passkeys }: Auth, text: string, name: string, use: Html): Htm
   const look = name === "credential" ? null : html` class="quiet"`;
   return html`<div class="passkey" ${use} data-domain="${passkeys.domain}" hidden><input type="hidden" name="${name}">
 <button type="button"${look}>${text}</button>
-<p class="fault" role="alert"></p></div>`;
+<p class="fault"></p></div>`;
 }
 
 /** The fields of a form, as a JSON body would have them: a passkey is an object. */
