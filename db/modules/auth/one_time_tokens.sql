@@ -223,6 +223,8 @@ language plpgsql volatile set search_path = '' as $$
 begin
   token.user_id := auth_private.user_of_mail(token, admit_by_mail.address, admit_by_mail.now);
   if token.user_id is null then return null; end if;
+  -- Nothing ends before the code of the second factor, which the person who has registered the account knows.
+  if auth_private.has_factor(token.user_id) then return auth_api.account_of(token.user_id); end if;
   -- The password of an account whose e-mail was never confirmed may be that of another person, as its keys may be.
   perform set_config('request.address', coalesce(host(admit_by_mail.address), ''), true);
   update auth_private.accounts as a
@@ -235,7 +237,10 @@ begin
 end $$;
 
 comment on function auth_private.admit_by_mail(auth_private.one_time_tokens, inet, timestamptz) is
-  'The account that signs in with a token that was taken. It is claimed, without a password, if it was not confirmed.';
+$$
+The account that signs in with a token that was taken. It is claimed, without a password, if it was not confirmed and
+has no second factor.
+$$;
 
 create or replace function auth_api.take_mail_token(token_hash bytea, kinds text[], address inet, now timestamptz)
 returns json

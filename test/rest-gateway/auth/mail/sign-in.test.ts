@@ -101,6 +101,18 @@ describe("a link to sign in", () => {
     expect([done.status, done.headers.get("set-cookie")]).toEqual([303, expect.stringContaining("SESSION=")]);
   });
 
+  test("of an e-mail that was not confirmed ends nothing of an account whose second factor is not proved", async () => {
+    const { email, headers } = await newUser(false);
+    const [code] = await enableFactor(headers);
+    const key = await post("/auth/keys", { name: "nightly" }, headers);
+    const { token } = await received("/auth/login/mail", email);
+    const { status, json } = await post("/auth/login/link", { token });
+    expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
+    const ways: Record<string, string>[] = [headers, { "x-api-key": key.json.key }];
+    for (const headers of ways) expect((await client.send("/auth/me", { headers })).status).toBe(200);
+    expect((await post("/auth/login", { username: email, password: PASSWORD, code })).status).toBe(200);
+  });
+
   test("takes an account whose e-mail was not confirmed from the person who has registered it", async () => {
     const { email, id, headers } = await newUser(false);
     const key = await post("/auth/keys", { name: "hidden" }, headers);
