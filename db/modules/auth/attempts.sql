@@ -131,7 +131,9 @@ begin
     array(
       -- With the network, so that attempts from one network cannot lock out the user in another one.
       select case
-        when found_id is null then auth_private.attempt_key('name', lower(login), network)
+        -- Spellings that find_account takes for one account count together for an unknown login too.
+        when found_id is null then auth_private.attempt_key(
+          'name', lower(case when position('@' in login) > 0 then login else normalize(login, nfkc) end), network)
         else auth_private.attempt_key('user', found_id::text, network)
       end
       from unnest(networks) with ordinality as n (network, place)

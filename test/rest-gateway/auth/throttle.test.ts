@@ -47,6 +47,25 @@ describe("failed logins", () => {
     expect((await login(address, "bob", PASSWORD)).status).toBe(200);
   });
 
+  test("are counted together for spellings of an unknown name as for those of a user, so that they do not tell the two apart", async () => {
+    for (const [name, spelling] of [
+      ["ada", "\uff41da"],
+      ["nobody", "\uff4eobody"],
+    ] as const) {
+      const address = anAddress();
+      for (let i = 0; i < 5; i++) expect((await login(address, name, WRONG)).status).toBe(401);
+      expect((await login(address, spelling, WRONG)).status).toBe(429);
+    }
+    for (const [email, spelling] of [
+      ["ada@example.com", "\uff41da@example.com"],
+      ["nobody@example.com", "\uff4eobody@example.com"],
+    ] as const) {
+      const address = anAddress();
+      for (let i = 0; i < 5; i++) expect((await login(address, email, WRONG)).status).toBe(401);
+      expect((await login(address, spelling, WRONG)).status).toBe(401);
+    }
+  });
+
   test("are counted together for all names of a user, both login routes and Basic credentials", async () => {
     const address = anAddress();
     await login(address, "ada", WRONG);
