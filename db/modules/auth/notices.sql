@@ -118,14 +118,27 @@ begin
   values (new.user_id, coalesce(new.device, ''), new.started_at)
   on conflict on constraint known_devices_pkey do update
   set seen_at = excluded.seen_at;
-  if not (is_new and has_mail) then return null; end if;
+  if not is_new then return null; end if;
+  -- A program may name itself differently at each sign-in.
+  delete from auth_private.known_devices as d
+  where d.user_id = new.user_id
+    and d.device in (
+      select o.device
+      from auth_private.known_devices as o
+      where o.user_id = new.user_id
+      order by o.seen_at desc, o.device
+      offset 100);
+  if not has_mail then return null; end if;
   perform auth_private.add_notice(
     'new-device', new.user_id, null, jsonb_build_object('device', new.device, 'address', host(new.network)));
   return null;
 end $$;
 
 comment on function auth_private.notify_device() is
-  'Remembers the device of a sign-in, and tells the user of one that the user has not signed in with before.';
+$$
+Remembers the device of a sign-in, up to 100 for a user, and tells the user of one that the user has not signed in with
+before.
+$$;
 
 create or replace trigger _610_device after insert or update of started_at on auth_private.sessions
   for each row execute function auth_private.notify_device();

@@ -100,6 +100,19 @@ describe("a notice", () => {
     expect(await subjectsTo(email)).toEqual([]);
   });
 
+  test("needs at most 100 devices of a user, those that were used last", async () => {
+    const { email, id } = await newUser();
+    await client.sql(
+      "insert into auth_private.known_devices select $1, 'old' || n, now() - n * interval '1 day' from generate_series(1, 100) as n",
+      id,
+    );
+    expect(await login(email, PASSWORD, SAFARI)).toBe(200);
+    const known = await client.sql("select device from auth_private.known_devices where user_id = $1", id);
+    const names = known.map(({ device }) => device);
+    expect([names.length, names.includes("old98"), names.includes("old99")]).toEqual([100, true, false]);
+    expect(await subjectsTo(email)).toEqual(["A sign-in with a new device"]);
+  });
+
   test("of one kind is sent to a mailbox at most MAILS_PER_RECIPIENT times in an hour, whoever signs in", async () => {
     const { email, headers } = await newUser();
     for (let i = 0; i < 7; i++) expect(await login(email, PASSWORD, { "user-agent": `robot${i}` })).toBe(200);
