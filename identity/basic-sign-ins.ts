@@ -97,7 +97,7 @@ export class BasicSignIns {
       if (!isRefusal(error)) throw error;
       // Otherwise a throttled client could still find out which password is right: the cached one.
       if (error.reason === "too many attempts") this.#verified.delete(loginOf(credentials, address));
-      const isWrong = error.reason === "wrong password" || error.reason === "account disabled";
+      const isWrong = WRONG.has(error.reason);
       throw isWrong ? problem("wrong password", { scheme: "Basic" }) : error;
     }
   }
@@ -107,6 +107,9 @@ export class BasicSignIns {
     return hash("sha256", this.#key + password, "hex");
   }
 }
+
+/** What gets the same error as a wrong password. */
+const WRONG: ReadonlySet<string> = new Set(["wrong password", "wrong password or not confirmed", "account disabled"]);
 
 /** Usernames contain no NUL. */
 const loginOf = ({ username }: BasicCredentials, address: string) => `${username.toLowerCase()}\0${networkOf(address)}`;

@@ -91,10 +91,11 @@ export const ACCOUNTS = {
     "RESOURCE_NOT_FOUND",
     "no resource of this application has accounts: sign up at POST /auth/v1/signup, or describe the users with hasAccount: true",
   ],
-  "e-mail not confirmed": [
-    403,
-    "PERMISSION_DENIED",
-    "the e-mail of this account is not confirmed: open the link in the e-mail, or request another at POST /auth/confirm/send",
+  /** With EMAIL_CONFIRM=required, in place of "wrong password". */
+  "wrong password or not confirmed": [
+    401,
+    "AUTH_REQUIRED",
+    "wrong username or password, or the e-mail is not confirmed: open the link in the e-mail, or request another at POST /auth/confirm/send",
   ],
 
   // E-mails.

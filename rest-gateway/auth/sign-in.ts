@@ -28,17 +28,18 @@ export type SignInOptions = {
 export type AdmittedLogin = Admission & { readonly account: Account };
 
 /** Why an account may not sign in although its password is right. */
-const REFUSED = { disabled: "account disabled", unconfirmed: "e-mail not confirmed" } as const;
-
-/** A wrong password and an unknown login get the same error. */
-const WRONG: WrongPassword = { event: "login_failed", error: () => problem("wrong password") };
+type Refused = "disabled" | "unconfirmed";
 
 /** Verifies the credentials of a login, for tokens, a session or a single request. */
 export class SignIn {
   readonly #options: SignInOptions;
+  /** A wrong password and an unknown login get the same error. */
+  readonly #wrong: WrongPassword;
 
   constructor(options: SignInOptions) {
     this.#options = options;
+    const reason = options.confirms ? "wrong password or not confirmed" : "wrong password";
+    this.#wrong = { event: "login_failed", error: () => problem(reason) };
   }
 
   /** The account of Basic credentials, for a single request. Rejects as `admit` does. */
@@ -55,8 +56,8 @@ export class SignIn {
   /**
    * Verifies the credentials. Rejects with Problem:
    * - "too many attempts", before the password is checked,
-   * - "wrong password", also for an unknown login,
-   * - "account disabled" and "e-mail not confirmed", only if the password is right,
+   * - "wrong password", also for an unknown login, and "wrong password or not confirmed",
+   * - "account disabled", only if the password is right,
    * - "second factor needed", if the code is missing.
    * Rejects with Problem if the password is right and the code is wrong.
    */
@@ -101,7 +102,7 @@ export class SignIn {
 
   async #verify(username: string, password: string, client: Client): Promise<VerifiedLogin> {
     return this.#requireOpen(
-      await this.#options.passwords.verify({ login: username }, password, client, WRONG),
+      await this.#options.passwords.verify({ login: username }, password, client, this.#wrong),
       client,
     );
   }
@@ -139,19 +140,12 @@ export class SignIn {
     }
   }
 
-  async #refuse(
-    { account, attempt }: VerifiedLogin,
-    { address }: Client,
-    reason: keyof typeof REFUSED,
-  ): Promise<never> {
-    const detail = { reason };
-    await this.#options.throttle.settle(attempt, false, {
-      event: "login_refused",
-      userId: account.id,
-      address,
-      detail,
-    });
-    throw problem(REFUSED[reason]);
+  async #refuse({ account, attempt }: VerifiedLogin, { address }: Client, reason: Refused): Promise<never> {
+    // Whoever has registered an address knows its password: they must not learn whether the account is the one they have registered.
+    const isLikeWrong = reason === "unconfirmed";
+    const event = { event: "login_refused", userId: account.id, address, detail: { reason } } as const;
+    await this.#options.throttle.settle(attempt, isLikeWrong, event);
+    throw isLikeWrong ? this.#wrong.error() : problem("account disabled");
   }
 
   /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */

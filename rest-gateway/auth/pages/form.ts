@@ -52,7 +52,8 @@ const TEXTS: Partial<Readonly<Record<Reason, string>>> = {
   "second factor needed": "enter the code of your authenticator app too",
   "passkey refused at login": "the passkey was not accepted: try again, or sign in in another way",
   "passkey refused": "the passkey was not accepted: try again with one of your account",
-  "e-mail not confirmed": "confirm your e-mail first, with the link that was sent to you",
+  "wrong password or not confirmed":
+    "the username or the password is wrong, or you have not used the link in the e-mail that confirms your address",
 };
 
 export type Form = {

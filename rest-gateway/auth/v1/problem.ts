@@ -16,7 +16,7 @@ const NO_JSON: Row = ["bad_json", 400, "Could not parse request body as JSON"];
 const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "wrong password": ["invalid_credentials", 400, "Invalid login credentials"],
   "account disabled": ["user_banned", 400, "User is banned"],
-  "e-mail not confirmed": ["email_not_confirmed", 400, "Email not confirmed"],
+  "wrong password or not confirmed": ["invalid_credentials", 400, "Invalid login credentials, or email not confirmed"],
   "sign-up closed": ["signup_disabled", 422, "Signups not allowed for this instance"],
   "too many attempts": ["over_request_rate_limit"],
   "too many registrations": ["over_request_rate_limit"],

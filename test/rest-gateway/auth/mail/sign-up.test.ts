@@ -24,7 +24,7 @@ const login = async (username: string, password = PASSWORD) => {
   const { status, json } = await sendJson(client, "/auth/login", { username, password });
   return [status, json.error?.message ?? null];
 };
-const UNCONFIRMED = [403, expect.stringContaining("the e-mail of this account is not confirmed")];
+const UNCONFIRMED = [401, expect.stringContaining("wrong username or password, or the e-mail is not confirmed")];
 
 describe("with EMAIL_CONFIRM=required", () => {
   test("a new user signs in after the e-mail is confirmed, and not before", async () => {
@@ -35,9 +35,9 @@ describe("with EMAIL_CONFIRM=required", () => {
       { message: "an e-mail to confirm the address is on its way: sign in after that" },
     ]);
     expect(await login(email)).toEqual(UNCONFIRMED);
-    expect(await login(email, "wrong")).toEqual([401, "wrong username or password"]);
+    expect(await login(email, "wrong")).toEqual(UNCONFIRMED);
     const basic = `Basic ${Buffer.from(`${email}:${PASSWORD}`).toString("base64")}`;
-    expect((await client.send("/users/1", { headers: { authorization: basic } })).status).toBe(403);
+    expect((await client.send("/users/1", { headers: { authorization: basic } })).status).toBe(401);
     const { token } = linkIn(await server.next(email, /^Confirm/));
     expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
     expect(await login(email)).toEqual([200, null]);
@@ -73,6 +73,22 @@ describe("with EMAIL_CONFIRM=required", () => {
     expect(users).toEqual([]);
   });
 
+  test("who registers an address does not learn from logins with the password whether it had an account", async () => {
+    const answers = [];
+    for (const email of ["ida9@test.example", "bob@example.com"]) {
+      const password = "Guessed-Horse-7!";
+      expect((await register(email, { password }, unsent)).status).toBe(202);
+      const logins = [];
+      for (let i = 0; i < 7; i++) {
+        const { status, json } = await sendJson(unsent, "/auth/login", { username: email, password });
+        logins.push([status, json.error.code, json.error.message.replace(/\d+ s/, "")]);
+      }
+      answers.push(logins);
+    }
+    expect(answers[0]).toEqual(answers[1]);
+    expect(answers[0]!.map(([status]) => status)).toEqual([401, 401, 401, 401, 401, 429, 429]);
+  });
+
   test("supabase.auth.signUp gets a user without a session for every e-mail, and no session before the confirmation", async () => {
     const { url, service } = client.service();
     const options = { auth: { persistSession: false } };
@@ -85,7 +101,7 @@ describe("with EMAIL_CONFIRM=required", () => {
     }
     expect(shapes[0]).toBe(shapes[1]);
     const login = () => auth.signInWithPassword({ email: "ida8@test.example", password: PASSWORD });
-    expect((await login()).error?.code).toBe("email_not_confirmed");
+    expect((await login()).error?.code).toBe("invalid_credentials");
     const { token } = linkIn(await server.next("ida8@test.example", /^Confirm/));
     await sendJson(client, "/auth/confirm", { token });
     expect((await login()).data.session).not.toBeNull();
