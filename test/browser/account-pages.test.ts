@@ -200,12 +200,40 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     await openLink(email, /invit|account/i);
     await send({ Name: "Ivy", Password: PASSWORD }, "Create the account");
     expect(await title()).toBe("Your account");
-    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+    await send({}, "Sign out");
     await page.goto(`${base}/auth/sign-in/e-mail`);
     await send({ "E-mail": email }, "Send the e-mail");
     await openLink(email, /sign in/i);
     await send({}, "Sign in");
     expect(await title()).toBe("Your account");
+  });
+
+  test("the code of the e-mail signs the user in where the e-mail was requested, and five wrong ones end it", async () => {
+    const email = await newUser();
+    const request = async () => {
+      await page.goto(`${base}/auth/sign-in/e-mail?return_to=/auth/account/password`);
+      await send({ "E-mail": email }, "Send the e-mail");
+      expect(await title()).toBe("Check your e-mail");
+      return /^(\d{6})$/m.exec((await mails.next(email, /sign in/i)).text)![1]!;
+    };
+    const code = await request();
+    await send({ "Code of the e-mail": "12345" }, "Sign in");
+    expect(await page.locator("#code-fault").innerText()).toMatch(/6 digits of the e-mail/);
+    const wrong = code === "000000" ? "000001" : "000000";
+    await send({ "Code of the e-mail": wrong }, "Sign in");
+    expect(await page.getByRole("alert").innerText()).toMatch(/^The code is wrong, expired or used/);
+    await send({ "Code of the e-mail": `${code.slice(0, 3)} ${code.slice(3)}` }, "Sign in");
+    expect(await title()).toBe("Change your password");
+    await page.goto(`${base}/auth/account`);
+    await send({}, "Sign out");
+
+    const other = await request();
+    const guess = other === "000000" ? "000001" : "000000";
+    for (let i = 0; i < 5; i++) await send({ "Code of the e-mail": guess }, "Sign in");
+    await send({ "Code of the e-mail": other }, "Sign in");
+    expect(await page.getByRole("alert").innerText()).toMatch(/^The code is wrong|^Too many/i);
+    await page.goto(`${base}/auth/sign-in/e-mail/code?to=cut`);
+    expect(await title()).toBe("Sign in without a password");
   });
 
   test("a link from another site to the account opens it, although browsers do not send the cookie with it", async () => {
@@ -260,6 +288,9 @@ describe.skipIf(!installed)("every page", () => {
       await page.goto(base + path);
       await check(path);
     }
+    await page.goto(`${base}/auth/sign-in/e-mail`);
+    await send({ "E-mail": "stranger@test.example" }, "Send the e-mail");
+    await check("the code of an e-mail");
     await page.goto(`${base}/auth/account/password`);
     await send({ "Current password": "x", "New password": "short" }, "Change your password");
     await check("a mistake in a field");

@@ -20,9 +20,18 @@ export async function signInWithLink(call: Call<"none", z.infer<typeof TokenBody
 
 /** `POST /auth/login/code`: signs in with the code of an e-mail. A wrong one counts as a failed login of the network. */
 export async function signInWithCode(call: Call<"none", z.infer<typeof MailCodeBody>>): Promise<SignedIn> {
-  const account = await takeMailCode(call, call.body.email, call.body.code);
+  return issue(call, await admitCode(call, call.body.email, call.body.code));
+}
+
+/** Rejects with Problem for a wrong code. */
+export async function admitCode(
+  call: Pick<Call, "auth" | "client">,
+  email: string,
+  code: string,
+): Promise<AdmittedLogin> {
+  const account = await takeMailCode(call, email, code);
   if (account === null) throw problem("wrong mail code");
-  return issue(call, admitted(call, account));
+  return admitted(call, account);
 }
 
 /** The account of an address and the code that it has received. Returns null for a wrong one, which counts as a failed login. */

@@ -12,7 +12,7 @@ type DonePage = {
   readonly signsIn?: true;
 };
 
-const SENT = "It arrives within a few minutes. If not, look into the folder for spam, and check the address.";
+export const SENT = "It arrives within a few minutes. If not, look into the folder for spam, and check the address.";
 
 const PAGES = {
   confirmed: { title: "Your e-mail is confirmed", about: "Thank you. Sign in with it from now on.", signsIn: true },
@@ -27,7 +27,6 @@ const PAGES = {
   },
   "reset-sent": { title: "Check your e-mail", about: `We have sent an e-mail to choose a new password. ${SENT}` },
   "confirm-sent": { title: "Check your e-mail", about: `We have sent an e-mail to confirm your address. ${SENT}` },
-  "sign-in-sent": { title: "Check your e-mail", about: `We have sent an e-mail with a link to sign in. ${SENT}` },
   "signed-out": { title: "You are signed out", about: "You can close this page.", signsIn: true },
 } satisfies Readonly<Record<string, DonePage>>;
 

@@ -6,6 +6,7 @@ import type { RequestedKind } from "../mail/kinds.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { type Done, doneUrl } from "./done.ts";
 import { EMAIL, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
+import { mailCodeUrl } from "./mail-code.ts";
 import { sendPage } from "./page.ts";
 import { CONFIRM_PATH, FORGOT_PATH, MAIL_SIGN_IN_PATH, SIGN_IN_PATH } from "./paths.ts";
 import { type Visit, withReturnTo } from "./visit.ts";
@@ -16,7 +17,8 @@ type Request = {
   readonly title: string;
   readonly about: string;
   readonly button: string;
-  readonly done: Done;
+  /** Where the browser continues; at the page for the code of the e-mail if it is null. */
+  readonly done: Done | null;
 };
 
 const REQUESTS: Readonly<Record<RequestedKind, Request>> = {
@@ -37,9 +39,9 @@ const REQUESTS: Readonly<Record<RequestedKind, Request>> = {
   "sign-in": {
     path: MAIL_SIGN_IN_PATH,
     title: "Sign in without a password",
-    about: "We send you an e-mail with a link that signs you in.",
+    about: "We send you an e-mail with a link and a code, each of which signs you in.",
     button: "Send the e-mail",
-    done: "sign-in-sent",
+    done: null,
   },
 };
 
@@ -51,9 +53,11 @@ export const showRequest = (kind: RequestedKind) => async (visit: Visit) => {
 /** Adds the e-mail as the JSON route does. */
 export const requestOnPage = (kind: RequestedKind) => async (visit: Visit, form: URLSearchParams) => {
   const { auth, response, returnTo } = visit;
+  const { done } = REQUESTS[kind];
   try {
-    await requestMailFor(visit, kind, parse(MailBody, fieldsIn(form)).email, returnTo);
-    response.redirect(303, doneUrl(auth, REQUESTS[kind].done));
+    const { email } = parse(MailBody, fieldsIn(form));
+    await requestMailFor(visit, kind, email, returnTo);
+    response.redirect(303, done === null ? mailCodeUrl(visit, email) : doneUrl(auth, done));
   } catch (error) {
     sendRequest(visit, kind, stateAfter(error, form));
   }

@@ -15,6 +15,7 @@ import {
 import { linkOnPage, showLinkIdentity } from "./identities.ts";
 import { createKeyOnPage, showNewKey } from "./keys.ts";
 import { changeEmailOnPage, changePasswordOnPage, showEmail, showPassword } from "./login-changes.ts";
+import { showMailCode, signInWithMailCode } from "./mail-code.ts";
 import { requestOnPage, showRequest } from "./mails.ts";
 import {
   addPasskeyOnPage,
@@ -37,6 +38,7 @@ import {
   FORGOT_PATH,
   KEYS_PATH,
   LINK_IDENTITY_PATH,
+  MAIL_CODE_PATH,
   MAIL_SIGN_IN_PATH,
   PASSKEY_NAME_PATH,
   PASSKEY_SIGN_IN_PATH,
@@ -65,6 +67,7 @@ const PAGES: Readonly<Record<string, Page<Visit>>> = {
   [SIGN_IN_PATH]: { show: showSignIn, submit: signInOnPage },
   [PASSKEY_SIGN_IN_PATH]: { submit: signInWithPasskeyOnPage },
   [MAIL_SIGN_IN_PATH]: { show: showRequest("sign-in"), submit: requestOnPage("sign-in") },
+  [MAIL_CODE_PATH]: { show: showMailCode, submit: signInWithMailCode },
   [SIGN_UP_PATH]: { show: showSignUp, submit: signUpOnPage },
   [FORGOT_PATH]: { show: showRequest("reset"), submit: requestOnPage("reset") },
   [CONFIRM_PATH]: { show: showRequest("confirm"), submit: requestOnPage("confirm") },

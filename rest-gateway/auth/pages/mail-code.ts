@@ -1,0 +1,56 @@
+import { html } from "../../../http/pages/html.ts";
+import { parse } from "../bodies.ts";
+import { signInBrowser } from "../federated/browser.ts";
+import { MailCodeBody } from "../mail/bodies.ts";
+import { admitCode } from "../mail/sign-in.ts";
+import { SENT } from "./done.ts";
+import { CODE_FIELD, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
+import { sendPage } from "./page.ts";
+import { MAIL_CODE_PATH, MAIL_SIGN_IN_PATH, pathOf } from "./paths.ts";
+import { type Visit, withReturnTo } from "./visit.ts";
+
+const PURPOSE = "mail code";
+
+/** Where the user enters the code of the e-mail. The address is encrypted, because URLs are logged. */
+export function mailCodeUrl({ auth, returnTo }: Visit, email: string): string {
+  const to = auth.pageBox.seal(email, PURPOSE).toString("base64url");
+  return `${pathOf(auth, MAIL_CODE_PATH)}?${new URLSearchParams({ to, ...(returnTo !== null && { return_to: returnTo }) })}`;
+}
+
+/** `GET /auth/sign-in/e-mail/code?to=…`: the same for every address. */
+export const showMailCode = async (visit: Visit) => sendMailCode(visit, visit.query.get("to") ?? "");
+
+/** `POST /auth/sign-in/e-mail/code`: signs in as `POST /auth/login/code` does. */
+export async function signInWithMailCode(visit: Visit, form: URLSearchParams): Promise<void> {
+  const to = form.get("to") ?? "";
+  try {
+    const { email, code } = parse(MailCodeBody, { ...fieldsIn(form), email: addressIn(visit, to) ?? "" });
+    await signInBrowser(visit, await admitCode(visit, email, code), visit.returnTo);
+  } catch (error) {
+    sendMailCode(visit, to, stateAfter(error, form));
+  }
+}
+
+const addressIn = ({ auth }: Visit, to: string): string | null =>
+  auth.pageBox.open(Buffer.from(to, "base64url"), PURPOSE);
+
+function sendMailCode(visit: Visit, to: string, state: FormState = NEW_FORM): void {
+  const email = addressIn(visit, to);
+  const again = withReturnTo(visit, MAIL_SIGN_IN_PATH);
+  // Of a service with another secret, or cut off.
+  if (email === null) {
+    visit.response.redirect(303, again);
+    return;
+  }
+  const form = {
+    action: withReturnTo(visit, MAIL_CODE_PATH),
+    fields: [{ ...CODE_FIELD, label: "Code of the e-mail", maxlength: 10 }],
+    hidden: { to },
+    button: "Sign in",
+    isFocused: true,
+  };
+  const main = html`<p>We have sent an e-mail to ${email}. Open its link, or enter its code here. ${SENT}</p>
+${formOf(form, state)}
+<ul class="links"><li><a href="${again}">Request another e-mail</a></li></ul>`;
+  sendPage(visit, { title: "Check your e-mail", status: state.status, main, namesOrigin: true });
+}
