@@ -86,6 +86,7 @@ const ASSETS = {
   "style.css": "text/css; charset=utf-8",
   "console.css": "text/css; charset=utf-8",
   "console-live.js": "text/javascript; charset=utf-8",
+  "console-schema.js": "text/javascript; charset=utf-8",
   "console-try.js": "text/javascript; charset=utf-8",
   "passkeys.js": "text/javascript; charset=utf-8",
 } as const;

@@ -7,6 +7,7 @@ import { consolePages } from "../console/console.ts";
 import { eventsView } from "../console/events.ts";
 import { liveView } from "../console/live.ts";
 import { mailView } from "../console/mail.ts";
+import { schemaView } from "../console/schema.ts";
 import { ConsoleSessions } from "../console/session.ts";
 import { type Tried, tryView } from "../console/try.ts";
 import { usersView } from "../console/users.ts";
@@ -16,6 +17,7 @@ import { MissingChangeCheck } from "../db/advisor/missing-change.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Table } from "../db/catalog/catalog.ts";
 import { callerRoles } from "../db/catalog/exposure.ts";
+import { readIndexes, readSizes } from "../db/catalog/storage.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
 import { readPolicies } from "../db/rights/policies.ts";
 import { RowAccessCheck } from "../db/rights/row-access.ts";
@@ -63,6 +65,13 @@ export function createConsole({
     advice: () => advisor?.advice ?? null,
     policies,
   });
+  const schema = schemaView({
+    catalog,
+    roles,
+    policies,
+    sizes: () => readSizes(database.catalog, [...catalog().schemas.keys()]),
+    indexes: (table) => readIndexes(database.catalog, table),
+  });
   const as: AsOptions = {
     anonymousRole: config.dbAnonRole,
     roles,
@@ -105,7 +114,7 @@ export function createConsole({
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [access, trial, why, live, ...ofAccounts, ...keptMails],
+    views: [access, schema, trial, why, live, ...ofAccounts, ...keptMails],
     links: linksOf(config, true),
     applicationLinks: app.application.consoleLinks,
     // ADMIN_PORT does not serve the page.

@@ -105,7 +105,7 @@ function demandOf(path: string, { columns, check, keys, references }: Constraint
   return keys.length > 0 && names !== "" ? `${names} ${columns.length > 1 ? "are" : "is"} already taken` : null;
 }
 
-const withoutSmartTags = (comment: string) => comment.replace(/^@.*$/gm, "").trim();
+export const withoutSmartTags = (comment: string) => comment.replace(/^@.*$/gm, "").trim();
 
 /** A primary key, unique constraint or unique index over plain columns. */
 export type KeyRow = {

@@ -136,7 +136,7 @@ export const records = (heads: readonly string[], rows: readonly (readonly Value
   const cell = (value: Value, i: number) =>
     i === 0
       ? html`<th scope="row">${value}</th>`
-      : html`<td data-head="${heads[i] ?? ""}">${value === null || value === "" ? "–" : value}</td>`;
+      : html`<td data-head="${heads[i] ?? ""}">${value === null || value === "" ? "–" : html`<div>${value}</div>`}</td>`;
   return html`<div class="scroll" tabindex="0"><table class="records">
 <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
 <tbody>

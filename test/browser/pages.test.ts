@@ -214,6 +214,22 @@ describe.skipIf(!installed)("the console", () => {
     await page.close();
   });
 
+  test("the diagram of the schema zooms, and its tables are links", async () => {
+    const { page } = await signedIn("/console/schema");
+    const diagram = page.getByRole("group", { name: "Tables and their foreign keys" });
+    const width = async () => (await diagram.boundingBox())!.width;
+    const first = await width();
+    await page.getByRole("button", { name: "Larger" }).press("Enter");
+    expect(await width()).toBeGreaterThan(first * 1.2);
+    await page.getByRole("button", { name: "Fit" }).press("Enter");
+    expect(await width()).toBeCloseTo(first, 0);
+    await diagram.getByRole("link", { name: "public.comments" }).press("Enter");
+    await page.waitForURL("**/console/schema?table=public.comments");
+    expect(await page.getByRole("heading", { name: "public.comments" }).isVisible()).toBe(true);
+    expect(await page.getByRole("row", { name: /^author_id bigint/ }).isVisible()).toBe(true);
+    await page.close();
+  });
+
   test("shows what another role may use, and signs out", async () => {
     const { page } = await signedIn("/console/access");
     await page.getByLabel("Role").selectOption("authenticated");
