@@ -1,8 +1,40 @@
+create or replace function auth_private.require_operator(user_id auth.user_id) returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  operator_id auth.user_id;
+  account auth_private.accounts;
+begin
+  begin
+    operator_id := substring(current_setting('request.operator', true) from '^user (.*)$');
+  exception when data_exception then
+    return; -- the subject of another issuer's token, who has no account
+  end;
+  if operator_id is null then return; end if;
+  -- Both in one order: two administrators who change each other wait, and the second one is none any more.
+  for account in
+    select *
+    from auth_private.accounts as a
+    where a.user_id in (operator_id, require_operator.user_id)
+    order by a.user_id
+    for no key update
+  loop
+    if account.user_id = operator_id and (account.role <> 'admin' or account.disabled_at is not null) then
+      raise insufficient_privilege using message = 'you are no longer an administrator';
+    end if;
+  end loop;
+end $$;
+
+comment on function auth_private.require_operator(auth.user_id) is $$
+Locks the account that an operator changes, and that of the operator, who must still be an administrator. The service key,
+logins of the database and users without an account have no row to check.
+$$;
+
 create or replace function auth_private.administrate(
   user_id auth.user_id, changes jsonb, email_skeleton text, password_hash text)
 returns void
 language plpgsql volatile set search_path = '' as $$
 begin
+  perform auth_private.require_operator(administrate.user_id);
   if changes ->> 'email' is not null then
     perform auth_private.change_email(
       administrate.user_id, changes ->> 'email', administrate.email_skeleton, 'operator');
@@ -159,6 +191,7 @@ $$;
 create or replace function auth_private.note_deleted_account() returns trigger
 language plpgsql volatile set search_path = '' as $$
 begin
+  perform auth_private.require_operator(old.user_id);
   insert into auth_private.security_events (event, user_id, address, detail)
   values (
     'account_deleted',
@@ -171,7 +204,7 @@ begin
 end $$;
 
 comment on function auth_private.note_deleted_account() is
-  'Records that an account is deleted, also with the row of its user.';
+  'Records that an account is deleted, also with the row of its user, and by whom.';
 
 -- Before: its e-mail is deleted with it.
 create or replace trigger _600_deleted before delete on auth_private.accounts
@@ -181,6 +214,7 @@ create or replace function auth_api.reset_factor(user_id auth.user_id, id uuid, 
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform set_config('request.address', coalesce(host(reset_factor.address), ''), true);
+  perform auth_private.require_operator(reset_factor.user_id);
   if not auth_private.reset_factor(reset_factor.user_id, reset_factor.id) then return false; end if;
   perform auth_api.note_event('mfa_disabled', reset_factor.user_id, address, '{"by": "operator"}', now());
   return true;
@@ -194,6 +228,7 @@ $$;
 create or replace function auth_api.end_sign_ins(user_id auth.user_id, address inet) returns void
 language plpgsql volatile security definer set search_path = '' as $$
 begin
+  perform auth_private.require_operator(end_sign_ins.user_id);
   perform auth_private.end_other_sign_ins(end_sign_ins.user_id, null, now());
   perform auth_api.note_event(
     'logout', end_sign_ins.user_id, address, '{"by": "operator", "scope": "global"}', now());

@@ -90,7 +90,7 @@ function change(work: (users: AdminUsers, id: string, address: string) => Promis
   return async (call: AdminCall): Promise<void> => {
     const users = usersAs(call);
     const id = String((await accountIn(call)).id);
-    await work(users, id, call.client.address);
+    await work(users, id, call.client.address).catch(refuseRaised);
     call.auth.forget(id);
   };
 }

@@ -1,3 +1,4 @@
+import pg from "pg";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { useService } from "../../support/http-client.ts";
 
@@ -183,6 +184,33 @@ describe("an administrator", () => {
     for (const path of [USERS, `${USERS}/${id}`, "/auth/admin/events"])
       expect((await api(`GET ${path}`, undefined, old)).status).toBe(200);
   });
+});
+
+test.each<[verb: string, request: (id: unknown) => [string, object]]>([
+  ["demote", (id) => [`PATCH ${USERS}/${id}`, { role: "authenticated" }]],
+  ["disable", (id) => [`PATCH ${USERS}/${id}`, { disabled: true }]],
+])("of two administrators who %s each other at the same time, the first one does", async (_what, request) => {
+  const [one, other] = [await create("dora", { role: "admin" }), await create("emil", { role: "admin" })];
+  const headers = [];
+  for (const { email } of [one, other])
+    headers.push({ authorization: `Bearer ${(await login(email)).json.accessToken}` });
+  const lock = new pg.Client(client.service().database.url);
+  await lock.connect();
+  await lock.query("begin");
+  await lock.query("select from auth_private.accounts where user_id = any($1) for update", [[one.id, other.id]]);
+  const answers = [api(...request(other.id), headers[0]), api(...request(one.id), headers[1])];
+  const waiting = `select count(*)::int from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query like '%auth_api%'`;
+  await expect.poll(async () => (await sql(waiting))[0]!.count).toBe(2);
+  await lock.query("commit");
+  await lock.end();
+  const statuses = (await Promise.all(answers)).map(({ status }) => status);
+  const admins = await sql(
+    "select from auth_private.accounts where user_id = any($1) and role = 'admin' and disabled_at is null",
+    [one.id, other.id],
+  );
+  expect([statuses.filter((status) => status === 200).length, admins.length]).toEqual([1, 1]);
+  expect(statuses).toContain(403);
 });
 
 test("the service key does the same, and is named as the operator", async () => {
