@@ -94,6 +94,11 @@ returns auth_private.mails
 language plpgsql volatile set search_path = '' as $$
 declare account record;
 begin
+  perform auth_private.lift_bans(e.user_id, prepared.now)
+  from auth_private.login_emails as e
+  where lower(e.email) = lower(mail.email)
+    and e.released_at is null;
+
   select a.user_id, a.disabled_at, a.email_confirmed_at, e.email
   into account
   from auth_private.login_emails as e

@@ -69,6 +69,21 @@ describe("a link to sign in", () => {
     expect(await login(email)).toBe(200);
   });
 
+  test("is sent to a user whose ban has ended, and to no other disabled user", async () => {
+    const { email, id } = await newUser();
+    const ban = (until: string) =>
+      client.sql(
+        `update auth_private.accounts set disabled_at = now() - interval '1 hour', disabled_until = ${until} where user_id = $1`,
+        id,
+      );
+    await ban("now() + interval '1 hour'");
+    expect((await post("/auth/login/mail", { email })).status).toBe(202);
+    expect((await server.next(email)).text).not.toContain("?token=");
+    await ban("now()");
+    const { token } = await received("/auth/login/mail", email);
+    expect((await post("/auth/login/link", { token })).status).toBe(200);
+  });
+
   test("sets the cookie of a session in a browser, and continues", async () => {
     const { email } = await newUser();
     const { token } = await received("/auth/login/mail", email, { returnTo: "/app" });
