@@ -19,7 +19,7 @@ export async function tablePage(table: Table, tables: readonly Table[], options:
 ${backToAll}
 <h1><code>${name}</code></h1>
 ${table.comment && html`<p>${withoutSmartTags(table.comment)}</p>`}
-<p class="muted">${table.kind}, owned by ${table.owner}</p>
+<p class="row"><span class="muted">${table.kind}, owned by ${table.owner}</span> <a href="${CONSOLE}/data?table=${encodeURIComponent(name)}">Rows of this table</a></p>
 ${drawing(neighbourhood(table, tables))}
 <h2>Columns</h2>
 ${records(["Column", "Type", "Null", "Default", "Description"], [...table.columns.values()].map(columnRow))}

@@ -4,6 +4,7 @@ import type { Index, TableSize } from "../db/catalog/storage.ts";
 import type { Policy } from "../db/rights/policies.ts";
 import { CONSOLE, type Html, html, records, type Value } from "../http/pages/html.ts";
 import type { View } from "./console.ts";
+import { allTables } from "./data-request.ts";
 import { backToAll, drawing, linkTo, nameOf, SCHEMA } from "./diagram.ts";
 import { countText, sizeText } from "./numbers.ts";
 import { policiesOf, rightsOf } from "./rights.ts";
@@ -30,16 +31,13 @@ export const schemaView = (options: SchemaOptions): View => ({
   script: "/assets/console-schema.js",
   render({ query }) {
     const name = query.get("table");
-    const tables = tablesOf(options.catalog());
+    const tables = allTables(options.catalog());
     const found = tables.find((table) => nameOf(table) === name) ?? null;
     if (name === null) return listPage((query.get("q") ?? "").slice(0, 63), tables, options);
     if (found !== null) return tablePage(found, tables, options);
     return html`<h1>Schema</h1><p class="alert" role="alert">There is no table “${name}” in the served schemas.</p>${backToAll}`;
   },
 });
-
-const tablesOf = ({ schemas }: Catalog): readonly Table[] =>
-  [...schemas.values()].flatMap(({ tables }) => [...tables.values()]);
 
 async function listPage(search: string, tables: readonly Table[], options: SchemaOptions): Promise<Html> {
   const matching = tables.filter((table) => nameOf(table).toLowerCase().includes(search.toLowerCase()));

@@ -259,7 +259,11 @@ ${table(
 )}`;
 }
 
-const transaction = ({ statements, milliseconds, isRead }: TriedTransaction, index: number): Html => html`<section>
+/** The SQL of a transaction, with values and plans. */
+export const transaction = (
+  { statements, milliseconds, isRead }: TriedTransaction,
+  index: number,
+): Html => html`<section>
 <h3>Transaction ${index + 1}: ${milliseconds === null ? html`<span class="bad">failed</span>` : html`${milliseconds.toFixed(1)} ms`}</h3>
 ${statements.map(
   ({ text, values, plan }) => html`<pre tabindex="0"><code>${text}</code></pre>

@@ -4,12 +4,13 @@ import { accessView } from "../console/access.ts";
 import type { SendRequest } from "../console/admin-api.ts";
 import type { AsOptions } from "../console/caller-form.ts";
 import { consolePages } from "../console/console.ts";
+import { dataView } from "../console/data.ts";
 import { eventsView } from "../console/events.ts";
 import { liveView } from "../console/live.ts";
 import { mailView } from "../console/mail.ts";
 import { schemaView } from "../console/schema.ts";
 import { ConsoleSessions } from "../console/session.ts";
-import { type Tried, tryView } from "../console/try.ts";
+import { type Tried, type TryOptions, tryView } from "../console/try.ts";
 import { usersView } from "../console/users.ts";
 import { whyView } from "../console/why.ts";
 import { readChangesSetup } from "../db/advisor/change-setup.ts";
@@ -77,17 +78,16 @@ export function createConsole({
     roles,
     findAccount: auth && accountFinder(auth.repository),
   };
-  const trial = tryView({
-    ...as,
-    catalog,
-    hasGraphQL: graphql !== null,
+  const trials: Pick<TryOptions, "send" | "onTried"> = {
     send: trialSender({ app, log, onInternalError }),
     onTried: (operator, caller, { method, path }, keepsChanges) =>
       log.info(
         { operator, caller, method, path: path.split("?", 1)[0], keepsChanges },
         "the console has tried a request",
       ),
-  });
+  };
+  const trial = tryView({ ...as, ...trials, catalog, hasGraphQL: graphql !== null });
+  const dataPage = dataView({ ...as, ...trials, catalog });
   const check = new RowAccessCheck({ database, catalog, appSettings: config.appSettings });
   const { mode, publication, manager } = opened.changes;
   const readSetup = (table: Table) => {
@@ -114,7 +114,7 @@ export function createConsole({
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [access, schema, trial, why, live, ...ofAccounts, ...keptMails],
+    views: [access, schema, dataPage, trial, why, live, ...ofAccounts, ...keptMails],
     links: linksOf(config, true),
     applicationLinks: app.application.consoleLinks,
     // ADMIN_PORT does not serve the page.

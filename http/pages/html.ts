@@ -108,7 +108,7 @@ export const headerOf = (links: readonly Link[], path: string): Html => html`<he
 export const current = (link: string, path: string): Html => new Html(link === path ? ' aria-current="page"' : "");
 
 /** A table that scrolls, with the keyboard too. `rows` are complete. */
-export const table = (heads: readonly string[], rows: readonly Html[]): Html =>
+export const table = (heads: readonly Value[], rows: readonly Html[]): Html =>
   html`<div class="scroll" tabindex="0"><table>
 <thead><tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr></thead>
 <tbody>

@@ -230,6 +230,31 @@ describe.skipIf(!installed)("the console", () => {
     await page.close();
   });
 
+  test("finds a row as a user, changes it after a confirmation, and exports what is shown", async () => {
+    const { page } = await signedIn("/console/data");
+    await page.getByLabel("Table").selectOption("public.articles");
+    await page.getByLabel("a user").check();
+    await page.getByLabel("Username, e-mail or id").fill("ada");
+    await page.getByRole("button", { name: "Show" }).click();
+    await page.getByLabel("Filter").selectOption("title");
+    await page.getByLabel("Operator").selectOption("contains (ilike)");
+    await page.getByLabel("Value").fill("bernoulli");
+    await page.keyboard.press("Enter");
+    await page.getByText("title contains (ilike) bernoulli").waitFor();
+    const download = page.waitForEvent("download");
+    await page.getByRole("link", { name: "Export as CSV" }).click();
+    expect((await download).suggestedFilename()).toBe("articles.csv");
+    await page.getByRole("link", { name: /^Edit/ }).click();
+    await page.getByLabel("title").fill("Computing Bernoulli numbers again");
+    await page.getByRole("button", { name: "Show the change" }).click();
+    await page.getByRole("heading", { name: "What will change" }).waitFor();
+    expect(await page.getByText('update "public"."articles"').first().isVisible()).toBe(true);
+    await page.getByRole("button", { name: "Make this change" }).press("Enter");
+    await page.getByText("The change is made.").waitFor();
+    expect(await page.getByLabel("title").inputValue()).toBe("Computing Bernoulli numbers again");
+    await page.close();
+  });
+
   test("shows what another role may use, and signs out", async () => {
     const { page } = await signedIn("/console/access");
     await page.getByLabel("Role").selectOption("authenticated");
