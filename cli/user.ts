@@ -6,7 +6,7 @@ import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
 import type { Account } from "../identity/account.ts";
 import { loginEmailFault, normalizedUsername, usernameFault } from "../rest-gateway/auth/login-names.ts";
-import { hashPassword, passwordFaults } from "../rest-gateway/auth/passwords.ts";
+import { hashPassword, PasswordRules } from "../rest-gateway/auth/passwords.ts";
 import { AccountRepository } from "./account-repository.ts";
 import { CommandError, inColumns, inTransaction, readSettings, withOwner } from "./command.ts";
 import { importUsers } from "./user-import.ts";
@@ -47,6 +47,7 @@ type Options = {
   readonly report: string | undefined;
   /** The login of the user who gets the data of a deleted one; null if the data is deleted too. */
   readonly successor: string | null;
+  readonly passwordRules: PasswordRules;
   readonly input: () => Input;
 };
 type Action = {
@@ -86,8 +87,8 @@ const ACTIONS: Readonly<Record<string, Action>> = {
   },
   password: {
     arguments: ["login"],
-    run: onAccount(async (accounts, { id, username }, _more, { input }) => {
-      await accounts.change(id, {}, await newPasswordHash(input()));
+    run: onAccount(async (accounts, { id, username }, _more, options) => {
+      await accounts.change(id, {}, await newPasswordHash(options));
       return `password of user ${username} changed, all sign-ins ended\n`;
     }),
   },
@@ -174,8 +175,9 @@ export async function user(
     throw usageError("--dry-run and --report are allowed only with import");
   const newRole = name === "role" ? given[1]! : role;
   if (!ROLES.includes(newRole)) throw usageError(`role must be ${ROLES.join(" or ")}`);
-  const options = { username, role, isDryRun, report, successor, input };
-  return withOwner(await readSettings(environment), (client) => act(client, action, given, options));
+  const settings = await readSettings(environment);
+  const options = { username, role, isDryRun, report, successor, passwordRules: new PasswordRules(settings), input };
+  return withOwner(settings, (client) => act(client, action, given, options));
 }
 
 function readArguments(args: string[]) {
@@ -223,11 +225,11 @@ async function create(
   [name, email]: readonly string[],
   options: Options,
 ): Promise<string> {
-  const { role, input } = options;
+  const { role } = options;
   const username = options.username === null ? null : normalizedUsername(options.username);
   refuseFault("email", loginEmailFault(email!));
   if (username !== null) refuseFault("username", usernameFault(username));
-  const passwordHash = await newPasswordHash(input());
+  const passwordHash = await newPasswordHash(options);
   const id = await accounts.create({ name: name!, email: email!, username, role, passwordHash });
   return `created user ${id} with the login ${username ?? email}\n`;
 }
@@ -248,9 +250,9 @@ function refuseFault(field: string, fault: string | null): void {
   if (fault !== null) throw new CommandError(1, `${field} ${fault}`);
 }
 
-async function newPasswordHash(input: Input): Promise<string> {
-  const password = await readNewPassword(input);
-  const faults = passwordFaults(password);
+async function newPasswordHash({ input, passwordRules }: Options): Promise<string> {
+  const password = await readNewPassword(input());
+  const faults = passwordRules.faults(password);
   if (faults.length > 0) throw new CommandError(1, faults.join("; "));
   return hashPassword(password);
 }

@@ -11,7 +11,7 @@ import { type CamelCase, ConfigError, camelCase, hasDomain, parseValue } from ".
 import { SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
-export { ConfigError } from "./setting-types.ts";
+export { ConfigError, type PasswordClass } from "./setting-types.ts";
 
 type Parsed = {
   readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>

@@ -76,6 +76,16 @@ export const list = z.string().transform((text) =>
     .filter((item) => item !== ""),
 );
 
+const PASSWORD_CLASSES = ["upper", "lower", "digit", "special"] as const;
+
+/** A class of characters. */
+export type PasswordClass = (typeof PASSWORD_CLASSES)[number];
+
+/** `upper, digit` → `["upper", "digit"]` */
+export const passwordClasses = list.pipe(
+  z.array(z.enum(PASSWORD_CLASSES, { error: `must be a list of ${PASSWORD_CLASSES.join(", ")}` })),
+);
+
 /** System schemas are excluded: they expose data that was never granted. */
 export const servedSchemas = list.pipe(
   z

@@ -21,6 +21,7 @@ import {
   onOff,
   origins,
   orUnset,
+  passwordClasses,
   postgresUrl,
   previousKey,
   proxies,
@@ -377,6 +378,16 @@ export const SETTINGS = {
     oneOf("off", "on"),
     "off",
     "on: with SIGNUP=open, clients of /auth/v1 may create users without an e-mail (signInAnonymously), who may add one later. Their tokens have the claim is_anonymous.",
+  ),
+  PASSWORD_MIN_LENGTH: setting(
+    integer(1, 128),
+    "12",
+    "Characters that a new password must have at least. Passwords that are in use stay valid.",
+  ),
+  PASSWORD_CLASSES: setting(
+    passwordClasses,
+    "upper,lower,digit,special",
+    "Classes of which a new password must have a character each: a list of upper, lower, digit and special. Empty for none.",
   ),
   EMAIL_CONFIRM: setting(
     oneOf("off", "claim", "required"),

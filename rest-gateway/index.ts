@@ -17,6 +17,7 @@ import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
 import { accountPages } from "./auth/pages/router.ts";
+import { PasswordRules, type PasswordSettings } from "./auth/passwords.ts";
 import { type RoutedAuth, routerOf } from "./auth/route.ts";
 import { ROUTES } from "./auth/routes.ts";
 import { authV1Router } from "./auth/v1/router.ts";
@@ -37,43 +38,44 @@ import { TableStreams } from "./table/stream/stream.ts";
 import { FunctionTaskHandler } from "./table/task.ts";
 import type { Tasks } from "./tasks/index.ts";
 
-type RestSettings = Pick<
-  Config,
-  | "docs"
-  | "dbSchemas"
-  | "dbExtraSearchPath"
-  | "dbExposePartitions"
-  | "dbAnonRole"
-  | "dbPreRequest"
-  | "dbRootSpec"
-  | "dbTxEnd"
-  | "safeUpdate"
-  | "dbAggregates"
-  | "dbPlan"
-  | "dbMaxRows"
-  | "streamConnections"
-  | "streamMaxRows"
-  | "streamTimeout"
-  | "dbMaxResultBytes"
-  | "restMaxEmbedDepth"
-  | "restMaxConditionDepth"
-  | "restMaxEmbeds"
-  | "restMaxEmbedFilters"
-  | "restMaxConditions"
-  | "restMaxPatterns"
-  | "restMaxPatternLength"
-  | "restBodyLimit"
-  | "jsonMaxDepth"
-  | "openapi"
-  | "serverTiming"
-  | "clientErrorVerbosity"
-  | "apiKeyRequired"
-  | "appSettings"
-  | "bodyLimit"
-  | "apiMaxRecords"
-  | "apiV1Status"
-  | "changesPolicyTimeout"
->;
+type RestSettings = PasswordSettings &
+  Pick<
+    Config,
+    | "docs"
+    | "dbSchemas"
+    | "dbExtraSearchPath"
+    | "dbExposePartitions"
+    | "dbAnonRole"
+    | "dbPreRequest"
+    | "dbRootSpec"
+    | "dbTxEnd"
+    | "safeUpdate"
+    | "dbAggregates"
+    | "dbPlan"
+    | "dbMaxRows"
+    | "streamConnections"
+    | "streamMaxRows"
+    | "streamTimeout"
+    | "dbMaxResultBytes"
+    | "restMaxEmbedDepth"
+    | "restMaxConditionDepth"
+    | "restMaxEmbeds"
+    | "restMaxEmbedFilters"
+    | "restMaxConditions"
+    | "restMaxPatterns"
+    | "restMaxPatternLength"
+    | "restBodyLimit"
+    | "jsonMaxDepth"
+    | "openapi"
+    | "serverTiming"
+    | "clientErrorVerbosity"
+    | "apiKeyRequired"
+    | "appSettings"
+    | "bodyLimit"
+    | "apiMaxRecords"
+    | "apiV1Status"
+    | "changesPolicyTimeout"
+  >;
 
 type RestOptions = {
   readonly settings: RestSettings;
@@ -243,6 +245,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
   const { dbAnonRole: anonymousRole, bodyLimit: size, jsonMaxDepth: depth, apiMaxRecords: records } = settings;
+  const passwords = new PasswordRules(settings);
   const shared = {
     resources: new CurrentResources({
       descriptions: application.resources.map((each) => ({ ...each, hasAccount: each.hasAccount && auth !== null })),
@@ -251,7 +254,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     }),
     preferences: new PreferenceParser(application.dialects),
     lifecycle,
-    limits: { size, depth, records },
+    limits: { size, depth, records, passwords },
     catalog,
     anonymousRole,
   };
@@ -261,7 +264,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     baseUrl,
     routes: routesOf(application),
     hasTasks: tasks !== null,
-    hasAccounts: auth !== null,
+    passwords: auth && passwords,
     maxRecords: records,
     isOff: settings.openapi === "off",
   });

@@ -24,7 +24,7 @@ import { fillSkeletons } from "./login-names.ts";
 import { MailService, type MailSettings } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
 import { createPasskeys, type Passkeys } from "./passkeys/passkeys.ts";
-import { type HashPassword, PasswordCheck, PasswordHashing } from "./passwords.ts";
+import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
 import { Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
@@ -64,6 +64,8 @@ export type AuthSettings = FactorSettings &
     | "mfaAal1"
     | "anonymousUsers"
     | "passkeyDomain"
+    | "passwordMinLength"
+    | "passwordClasses"
     | "bodyLimit"
     | "jsonMaxDepth"
   >;
@@ -160,8 +162,6 @@ export function createAuth({
   const {
     dbAnonRole: anonymousRole,
     dbRequestCredentials: showsCredentials,
-    auditRetention,
-    emailReservation,
     bodyLimit: size,
     jsonMaxDepth: depth,
   } = settings;
@@ -172,7 +172,7 @@ export function createAuth({
   const factors = new FactorRepository(functions);
   const throttle = new Throttle(repository, settings, onLimit);
   const hashing = new PasswordHashing(hashPassword);
-  const passwords = new PasswordCheck({ repository, hashing, throttle });
+  const passwords = new PasswordCheck({ rules: new PasswordRules(settings), repository, hashing, throttle });
   const csrf = new CsrfTokens(secret);
   const passkeys = createPasskeys({ settings, url, functions, secret, clock });
   const factorSecrets = factorKeys(settings, secret);
@@ -191,8 +191,8 @@ export function createAuth({
   const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
   const retention = {
     attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),
-    eventSeconds: auditRetention,
-    emailSeconds: emailReservation,
+    eventSeconds: settings.auditRetention,
+    emailSeconds: settings.emailReservation,
   };
   const purge = async () => {
     await Promise.all([repository.purge(retention), repository.purgeAnonymous(ANONYMOUS_SECONDS), mail.purge()]);

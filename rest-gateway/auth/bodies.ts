@@ -6,7 +6,7 @@ import { parseBody } from "../conventions/json-body.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { loginEmailFault, MAX_USERNAME, normalizedUsername, USERNAME_PATTERN, usernameFault } from "./login-names.ts";
 import { SignatureBody } from "./passkeys/credentials.ts";
-import { brokenRules, MAX_PASSWORD, MIN_PASSWORD } from "./passwords.ts";
+import { MAX_PASSWORD } from "./passwords.ts";
 import { badFields } from "./problem.ts";
 import { named } from "./schemas.ts";
 import { type FactorProof, isAppCode, isBackupCode } from "./second-factor.ts";
@@ -85,12 +85,14 @@ export const LogoutBody = named("Logout", {
     .meta({ description: "Which sessions end: that of the caller, all others, or all." }),
 });
 
-export const NEW_PASSWORD = {
-  ...secret("Needs an upper case letter, a lower case letter, a digit and a special character."),
-  format: "password",
-  minLength: MIN_PASSWORD,
-  maxLength: MAX_PASSWORD,
-};
+/** Its rules are settings: `PasswordRules` has them, and the schema. */
+export const NEW_PASSWORD: JsonSchema = { $ref: "#/components/schemas/NewPassword" };
+
+export const NEW_PASSWORD_FIELD = field(
+  (value) => value !== "" && isStorable(value),
+  "must be a string, and not empty",
+  NEW_PASSWORD,
+);
 
 /**
  * The account fields of a new user, at `POST /auth/register` and `POST /users`.
@@ -98,9 +100,6 @@ export const NEW_PASSWORD = {
 export const AccountBody = z.object({
   password: z
     .string({ error: ({ input }) => (input === undefined ? "is required" : "must be a text") })
-    .check(({ value, issues }) => {
-      for (const message of brokenRules(value)) issues.push({ code: "custom", input: value, message });
-    })
     .meta(NEW_PASSWORD),
   username: z
     .string({ error: "must be a text" })
@@ -150,7 +149,7 @@ export const PasswordBody = named("PasswordChange", {
     .optional()
     .meta({ ...PASSWORD, description: `The current password. ${IF_ANY}` }),
   ...PROOF_IF_ENABLED,
-  newPassword: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
+  newPassword: NEW_PASSWORD_FIELD,
 });
 
 /** The format of an e-mail is a constraint of the database. */

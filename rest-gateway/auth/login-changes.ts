@@ -5,7 +5,6 @@ import type { Auth } from "./auth.ts";
 import type { EmailBody, PasswordBody } from "./bodies.ts";
 import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
 import { deviceOf } from "./device.ts";
-import { passwordFaults } from "./passwords.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
 import type { Call, Owner } from "./route.ts";
 import { sessionCookie } from "./sessions.ts";
@@ -61,7 +60,7 @@ async function replacePassword(
   client: Client,
 ): Promise<Account> {
   const { repository, hashing, throttle } = auth;
-  refuseWeak(newPassword, password);
+  refuseWeak(auth, newPassword, password);
   const confirmed = await confirm(auth, owner, { password, code, passkey }, client, WRONG);
   const hash = await hashing.inPlace(() => hashing.hash(newPassword));
   const change = (limits: CodeLimits) =>
@@ -78,8 +77,8 @@ const WRONG: Wrong = {
   field: "oldPassword",
 };
 
-function refuseWeak(newPassword: string, oldPassword: string | null | undefined): void {
-  const messages = passwordFaults(newPassword, "newPassword");
+function refuseWeak({ passwords }: Auth, newPassword: string, oldPassword: string | null | undefined): void {
+  const messages = passwords.rules.faults(newPassword, "newPassword");
   if (newPassword === oldPassword) messages.push("newPassword must differ from oldPassword");
   if (messages.length > 0) throw badFields(messages.map((message) => ({ field: "newPassword", message })));
 }

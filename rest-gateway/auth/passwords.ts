@@ -1,16 +1,20 @@
 import { randomBytes } from "node:crypto";
 import { availableParallelism } from "node:os";
+import type { Config, PasswordClass } from "../../config/config.ts";
 import { FairQueue } from "../../db/admission/fair-queue.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import { networkOfSender } from "../../identity/sender.ts";
+import type { JsonSchema } from "../openapi/document.ts";
 import { argon2, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
+import { badFields } from "./problem.ts";
 import type { AuthRepository, EventName } from "./repository.ts";
 import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
 
-export const MIN_PASSWORD = 12;
-/** Applies to logins too. */
+/** Characters of a password. Applies to logins too. */
 export const MAX_PASSWORD = 128;
+
+export type PasswordSettings = Pick<Config, "passwordMinLength" | "passwordClasses">;
 
 /** `memoryCost` is KiB. The algorithm is argon2id, the default of the library. */
 type Costs = { readonly memoryCost: number; readonly timeCost: number; readonly parallelism: number };
@@ -18,35 +22,70 @@ const COSTS: Costs = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 type Rule = { readonly holds: (password: string) => boolean; readonly message: string };
 
-const RULES: readonly Rule[] = [
-  {
-    holds: (password) => [...password.normalize("NFC")].length >= MIN_PASSWORD,
-    message: `must have at least ${MIN_PASSWORD} characters`,
-  },
-  {
-    holds: (password) => password.length <= MAX_PASSWORD,
-    message: `must have at most ${MAX_PASSWORD} characters`,
-  },
-  {
-    holds: (password) => password.isWellFormed() && !password.includes("\0"),
-    message: "must not contain NUL characters or unpaired surrogates",
-  },
-  { holds: (password) => /\p{Lu}/u.test(password), message: "must have an upper case letter" },
-  { holds: (password) => /\p{Ll}/u.test(password), message: "must have a lower case letter" },
-  { holds: (password) => /\p{Nd}/u.test(password), message: "must have a digit" },
-  {
-    holds: (password) => /[\p{P}\p{S}]/u.test(password),
-    message: "must have a special character, such as ! or -",
-  },
-];
+/** The classes of characters, by their name in PASSWORD_CLASSES. */
+const CLASSES: Readonly<
+  Record<PasswordClass, { readonly pattern: RegExp; readonly name: string; readonly hint?: string }>
+> = {
+  upper: { pattern: /\p{Lu}/u, name: "an upper case letter" },
+  lower: { pattern: /\p{Ll}/u, name: "a lower case letter" },
+  digit: { pattern: /\p{Nd}/u, name: "a digit" },
+  special: { pattern: /[\p{P}\p{S}]/u, name: "a special character", hint: ", such as ! or -" },
+};
 
-/** The rules that a new password breaks: `brokenRules("Secret-7")` → `["must have at least 12 characters"]` */
-export const brokenRules = (password: string): string[] =>
-  RULES.filter(({ holds }) => !holds(password)).map(({ message }) => message);
+const AND = new Intl.ListFormat("en-GB");
 
-/** The same with the name of the field: `["password must have at least 12 characters"]` */
-export const passwordFaults = (password: string, field = "password"): string[] =>
-  brokenRules(password).map((message) => `${field} ${message}`);
+/** What a new password must have: PASSWORD_MIN_LENGTH characters, and one of each of PASSWORD_CLASSES. */
+export class PasswordRules {
+  /** A sentence for users: `At least 12 characters, with an upper case letter and a digit.` */
+  readonly hint: string;
+  readonly schema: JsonSchema;
+  readonly #rules: readonly Rule[];
+
+  constructor({ passwordMinLength: min, passwordClasses }: PasswordSettings) {
+    const classes = passwordClasses.map((name) => CLASSES[name]);
+    const names = AND.format(classes.map(({ name }) => name));
+    this.hint = `At least ${min} characters${names && `, with ${names}`}.`;
+    this.schema = {
+      type: "string",
+      format: "password",
+      description: `A new password. ${this.hint}`,
+      minLength: min,
+      maxLength: MAX_PASSWORD,
+      writeOnly: true,
+    };
+    this.#rules = [
+      {
+        holds: (password) => [...password.normalize("NFC")].length >= min,
+        message: `must have at least ${min} characters`,
+      },
+      {
+        holds: (password) => password.length <= MAX_PASSWORD,
+        message: `must have at most ${MAX_PASSWORD} characters`,
+      },
+      {
+        holds: (password) => password.isWellFormed() && !password.includes("\0"),
+        message: "must not contain NUL characters or unpaired surrogates",
+      },
+      ...classes.map(
+        ({ pattern, name, hint = "" }): Rule => ({
+          holds: (password) => pattern.test(password),
+          message: `must have ${name}${hint}`,
+        }),
+      ),
+    ];
+  }
+
+  /** The rules that a password breaks, with the name of its field: `["password must have at least 12 characters"]` */
+  faults(password: string, field = "password"): string[] {
+    return this.#rules.filter(({ holds }) => !holds(password)).map(({ message }) => `${field} ${message}`);
+  }
+
+  /** Throws a Problem that names each broken rule. */
+  require(password: string): void {
+    const faults = this.faults(password);
+    if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "password", message })));
+  }
+}
 
 /** Returns a PHC string. The password is normalized first, because keyboards send different Unicode forms of a letter. */
 export const hashPassword = (password: string, costs = COSTS): Promise<string> =>
@@ -153,6 +192,7 @@ function usable(hash: string | null): Verify | null {
 }
 
 type PasswordCheckOptions = {
+  readonly rules: PasswordRules;
   readonly repository: Pick<AuthRepository, "replaceHash">;
   readonly hashing: PasswordHashing;
   readonly throttle: Throttle;
@@ -166,9 +206,12 @@ export type VerifiedLogin = ReservedLogin & { readonly account: Account };
 
 /** Verifies the password of an account, for logins and for changes that require the password again. */
 export class PasswordCheck {
+  /** For new passwords. */
+  readonly rules: PasswordRules;
   readonly #options: PasswordCheckOptions;
 
   constructor(options: PasswordCheckOptions) {
+    this.rules = options.rules;
     this.#options = options;
   }
 

@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { field, isStorable, MAX_LOGIN, MAX_TOKEN, NEW_PASSWORD, PROOF_IF_ENABLED, secret, text } from "../bodies.ts";
+import {
+  field,
+  MAX_LOGIN,
+  MAX_TOKEN,
+  NEW_PASSWORD,
+  NEW_PASSWORD_FIELD,
+  PROOF_IF_ENABLED,
+  secret,
+  text,
+} from "../bodies.ts";
 import { loginEmailFault } from "../login-names.ts";
 import { named } from "../schemas.ts";
 
@@ -22,7 +31,7 @@ export const MailBody = named("MailRequest", { email: address("The address."), r
 
 export const ResetBody = named("PasswordReset", {
   token,
-  password: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
+  password: NEW_PASSWORD_FIELD,
   ...PROOF_IF_ENABLED,
 });
 
@@ -41,7 +50,7 @@ export const NAME_LENGTH = 200;
 export const InvitationBody = named("InvitationAcceptance", {
   token,
   name: text(NAME_LENGTH, { description: "The name of the user." }),
-  password: field((value) => value !== "" && isStorable(value), "must be a string, and not empty", NEW_PASSWORD),
+  password: NEW_PASSWORD_FIELD,
 });
 
 /** The form of the page that a link opens. */

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
 import { badParameter } from "../../conventions/problem.ts";
+import type { Auth } from "../auth.ts";
 import { parse } from "../bodies.ts";
 import { readForm, searchOf } from "../federated/browser.ts";
 import { type Done, doneUrl } from "../pages/done.ts";
@@ -12,7 +13,7 @@ import {
   formOf,
   NAME,
   NEW_FORM,
-  NEW_PASSWORD,
+  newPasswordField,
   stateAfter,
 } from "../pages/form.ts";
 import { sendPage } from "../pages/page.ts";
@@ -32,7 +33,7 @@ type Action = {
   readonly about: string;
   readonly button: string;
   /** Besides the code of a second factor, which replaces a password only together with the link. */
-  readonly fields: readonly Field[];
+  readonly fields: (auth: Auth) => readonly Field[];
   /** What has happened; null if the browser is signed in. */
   readonly done: Done | null;
   run(call: Call, form: z.infer<typeof LinkForm>, link: Link): Promise<unknown>;
@@ -43,7 +44,7 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     title: "Confirm your e-mail",
     about: "Confirm that {email} is your address, and that you have registered with it.",
     button: "Confirm",
-    fields: [],
+    fields: () => [],
     done: "confirmed",
     run: (call, { token }) => confirmEmail({ ...call, signedIn: null, body: { token } }),
   },
@@ -51,7 +52,7 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     title: "Create your account",
     about: "You are invited. You sign in with {email}.",
     button: "Create the account",
-    fields: [NAME, NEW_PASSWORD],
+    fields: (auth) => [NAME, newPasswordField(auth)],
     done: null,
     run: (call, form, link) => acceptOnPage(call, parse(InvitationBody, form), link),
   },
@@ -59,7 +60,7 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     title: "Sign in",
     about: "Sign in as {email} in this browser.",
     button: "Sign in",
-    fields: [],
+    fields: () => [],
     done: null,
     run: (call, { token }, link) => signInOnPage(call, token, link),
   },
@@ -67,7 +68,7 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     title: "Undo the change of your e-mail",
     about: "Sign in with {email} again. The password and all sign-ins end, and you choose a new password.",
     button: "Undo the change",
-    fields: [],
+    fields: () => [],
     done: "undone",
     run: (call, { token }) => undoEmail({ ...call, signedIn: null, body: { token } }),
   },
@@ -75,7 +76,7 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
     title: "Choose a new password",
     about: "It replaces the password of {email}, and ends all sign-ins of the account.",
     button: "Set the password",
-    fields: [{ ...NEW_PASSWORD, label: "New password" }],
+    fields: (auth) => [newPasswordField(auth, "New password")],
     done: "reset",
     run: (call, form) => resetPassword({ ...call, signedIn: null, body: parse(ResetBody, form) }),
   },
@@ -114,7 +115,8 @@ function actionOf({ kind }: Link): Action {
 }
 
 function sendForm(call: Call, link: Link, token: string, state: FormState = NEW_FORM): void {
-  const { title, about, button, fields: own } = actionOf(link);
+  const { title, about, button, fields: fieldsFor } = actionOf(link);
+  const own = fieldsFor(call.auth);
   const isPassword = own.some(({ type }) => type === "password");
   const fields = isPassword && link.account?.hasFactor ? [...own, CODE_FIELD] : own;
   const action = pathOf(call.auth, LINK_PATH);

@@ -3,7 +3,6 @@ import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { proofIn, requireAccepted } from "../confirmation.ts";
-import { passwordFaults } from "../passwords.ts";
 import { badFields, emailRefused, refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { FactorProof } from "../second-factor.ts";
@@ -86,8 +85,7 @@ export async function undoEmail({ auth, client, body }: Call<"none", z.infer<typ
 /** `POST /auth/reset`: sets a password with the token of an e-mail, and ends all that was issued to the user. */
 export async function resetPassword({ auth, client, body }: Call<"none", z.infer<typeof ResetBody>>) {
   const { token, password } = body;
-  const faults = passwordFaults(password);
-  if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "password", message })));
+  auth.passwords.rules.require(password);
   const link = await linkOf(auth, token);
   if (link.kind !== "reset") throw problem("invalid link");
   await reset(auth, link, { token, password, code: proofIn(body) }, client);

@@ -2,6 +2,7 @@ import { type Fault, Problem } from "../../../db/problems/problem.ts";
 import type { Reason } from "../../../db/problems/reasons.ts";
 import { Html, html } from "../../../http/pages/html.ts";
 import type { Auth } from "../auth.ts";
+import { MAX_PASSWORD } from "../passwords.ts";
 import { pathOf } from "./paths.ts";
 
 /** A field of a form. Its name is that of the JSON body of the same request, so that an error finds its field. */
@@ -174,14 +175,14 @@ export const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text
 /** Fields that several forms have. */
 export const NAME: Field = { name: "name", label: "Name", autocomplete: "name", maxlength: 200 };
 export const EMAIL: Field = { name: "email", label: "E-mail", type: "email", autocomplete: "email" };
-export const NEW_PASSWORD: Field = {
+export const newPasswordField = ({ passwords }: Auth, label = "Password"): Field => ({
   name: "password",
-  label: "Password",
+  label,
   type: "password",
   autocomplete: "new-password",
-  maxlength: 128,
-  hint: "At least 12 characters, with an upper case letter, a lower case letter, a digit and a special character.",
-};
+  maxlength: MAX_PASSWORD,
+  hint: passwords.rules.hint,
+});
 export const CODE_FIELD: Field = {
   name: "code",
   label: "Code of your authenticator app, or a backup code",

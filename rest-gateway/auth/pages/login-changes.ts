@@ -2,7 +2,7 @@ import { html } from "../../../http/pages/html.ts";
 import { EmailBody, PasswordBody, parse } from "../bodies.ts";
 import { changePassword, replaceEmail } from "../login-changes.ts";
 import { codeFieldOf, confirmationOf, currentPassword, sendAccountForm } from "./account-form.ts";
-import { EMAIL, type FormState, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
+import { EMAIL, type FormState, NEW_FORM, newPasswordField, stateAfter } from "./form.ts";
 import { fieldsWithPasskey } from "./passkey-button.ts";
 import { ACCOUNT_PATH, EMAIL_PATH, FORGOT_PATH, PASSWORD_PATH, pathOf } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
@@ -24,7 +24,7 @@ function sendPassword(visit: AccountVisit, state: FormState): void {
   const { passwordHash, hasFactor } = account;
   const fields = [
     ...(passwordHash === null ? [] : [currentPassword("oldPassword", "Current password")]),
-    { ...NEW_PASSWORD, name: "newPassword", label: "New password" },
+    { ...newPasswordField(auth, "New password"), name: "newPassword" },
     ...(hasFactor ? [codeFieldOf(account)] : []),
   ];
   const title = passwordHash === null ? "Set a password" : "Change your password";

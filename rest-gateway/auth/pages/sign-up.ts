@@ -2,14 +2,14 @@ import { z } from "zod";
 import type { DatabaseErrorLike } from "../../../db/errors.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
+import type { Auth } from "../auth.ts";
 import { faultsOf, text } from "../bodies.ts";
 import { signInBrowser } from "../federated/browser.ts";
 import { address, NAME_LENGTH } from "../mail/bodies.ts";
 import { languagesOf } from "../mail/templates.ts";
-import { passwordFaults } from "../passwords.ts";
 import { badFields, emailRefused, refuseRaised } from "../problem.ts";
 import { doneUrl } from "./done.ts";
-import { EMAIL, type FormState, fieldsIn, formOf, NAME, NEW_FORM, NEW_PASSWORD, stateAfter } from "./form.ts";
+import { EMAIL, type FormState, fieldsIn, formOf, NAME, NEW_FORM, newPasswordField, stateAfter } from "./form.ts";
 import { sendPage } from "./page.ts";
 import { SIGN_IN_PATH, SIGN_UP_PATH } from "./paths.ts";
 import { providersOf } from "./providers.ts";
@@ -31,7 +31,7 @@ export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise
   requireOpen(visit);
   const { auth, request, response, client, returnTo } = visit;
   try {
-    const { password, ...fields } = read(form);
+    const { password, ...fields } = read(auth, form);
     const languages = languagesOf(request.headers["accept-language"]);
     const user = { fields, username: null, isByOperator: false, languages };
     const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
@@ -50,11 +50,11 @@ function requireOpen({ auth }: Visit): void {
 }
 
 /** Throws a Problem that names every fault. */
-function read(form: URLSearchParams): z.infer<typeof Input> & { readonly password: string } {
+function read({ passwords }: Auth, form: URLSearchParams): z.infer<typeof Input> & { readonly password: string } {
   const fields = fieldsIn(form);
   const { password } = fields;
   const { data, error } = Input.safeParse(fields);
-  const ofPassword = password === undefined ? ["password is required"] : passwordFaults(password);
+  const ofPassword = password === undefined ? ["password is required"] : passwords.rules.faults(password);
   const faults = [
     ...(error?.issues ?? []).flatMap((issue) => faultsOf(issue)),
     ...ofPassword.map((message) => ({ field: "password", message })),
@@ -74,7 +74,7 @@ function refuseUser(raised: unknown): never {
 function sendSignUp(visit: Visit, state: FormState = NEW_FORM): void {
   const form = {
     action: withReturnTo(visit, SIGN_UP_PATH),
-    fields: [NAME, EMAIL, NEW_PASSWORD],
+    fields: [NAME, EMAIL, newPasswordField(visit.auth)],
     button: "Create the account",
     isFocused: true,
   };

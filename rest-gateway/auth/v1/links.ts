@@ -76,7 +76,7 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
   }
   if (type === "recovery") throw problem("no such user");
   if (type === "signup" && !password) throw invalid("Signup requires a valid password");
-  if (type === "signup") requireStrong(password!);
+  if (type === "signup") requireStrong(call.auth, password!);
   const metadata = data ?? {};
   const hash = type === "signup" ? await passwordHashOf(call, password) : null;
   const mustConfirm = auth.settings.emailConfirm === "required";

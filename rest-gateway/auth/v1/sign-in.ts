@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
+import type { Auth } from "../auth.ts";
 import { loginEmailFault } from "../login-names.ts";
 import { languagesOf } from "../mail/templates.ts";
-import { passwordFaults } from "../passwords.ts";
 import { userOfRefresh } from "../tokens.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
@@ -24,7 +24,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   if (!email) throw invalid("To signup, please provide your email");
   if (!password) throw invalid("Signup requires a valid password");
   const address = requireEmail(email);
-  requireStrong(password);
+  requireStrong(auth, password);
   const metadata = data ?? {};
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const fields = { name: nameOf(address, metadata), email: address };
@@ -116,8 +116,8 @@ export function requireEmail(email: string): string {
 }
 
 /** Throws Problem for a password that breaks a rule. */
-export function requireStrong(password: string): void {
-  const faults = passwordFaults(password, "Password");
+export function requireStrong({ passwords }: Auth, password: string): void {
+  const faults = passwords.rules.faults(password, "Password");
   if (faults.length === 0) return;
   const reasons = [...new Set(faults.map((fault) => (/ (at least|at most) /.test(fault) ? "length" : "characters")))];
   throw problem("weak password", { message: faults.join(". "), members: { weak_password: { reasons } } });

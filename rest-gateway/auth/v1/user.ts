@@ -24,7 +24,7 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   requireSecondFactor(signedIn);
   const email = sent.email ? requireEmail(sent.email) : null;
   const changesEmail = email !== null && email !== signedIn.user.email;
-  if (sent.password) requireStrong(sent.password);
+  if (sent.password) requireStrong(call.auth, sent.password);
   if (signedIn.user.is_anonymous) {
     if (sent.password && !changesEmail) throw problem("password without e-mail");
   } else if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);

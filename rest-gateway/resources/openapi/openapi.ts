@@ -63,7 +63,8 @@ export class DescriptionEndpoint implements Endpoint {
 
 /** OpenAPI 3.1 of the resources in one version. */
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
-  const { version, resources, routes, hasTasks, hasAccounts, baseUrl } = api;
+  const { version, resources, routes, hasTasks, baseUrl } = api;
+  const hasAccounts = api.passwords !== null;
   const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
   const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
@@ -96,7 +97,7 @@ function componentsOf(api: ApiVersion): Components {
       ...Object.fromEntries(all.flatMap((resource) => resourceSchemas(api, resource))),
       ...PAGE_SCHEMAS,
       ...(api.hasTasks && TASK_SCHEMAS),
-      ...(api.hasAccounts && { ...AUTH_SCHEMAS, ...schemasOfSignUp(api) }),
+      ...(api.passwords && { ...AUTH_SCHEMAS, NewPassword: api.passwords.schema, ...schemasOfSignUp(api) }),
       Link: LINK_SCHEMA,
       Problem: PROBLEM_SCHEMA,
     },

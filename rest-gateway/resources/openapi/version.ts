@@ -1,5 +1,6 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { AUTH_SCHEMAS, signUpSchemas } from "../../auth/openapi.ts";
+import type { PasswordRules } from "../../auth/passwords.ts";
 import type { Version } from "../../conventions/version.ts";
 import { PAGE_SCHEMAS } from "../../openapi/conventions/parameters.ts";
 import { TASK_SCHEMAS } from "../../openapi/conventions/tasks.ts";
@@ -16,7 +17,8 @@ export type ApiOptions = {
   /** The paths of the application. */
   readonly routes: readonly Route[];
   readonly hasTasks: boolean;
-  readonly hasAccounts: boolean;
+  /** The rules for passwords; null without accounts. */
+  readonly passwords: PasswordRules | null;
   /** Maximum records of one POST. */
   readonly maxRecords: number;
 };
@@ -38,6 +40,7 @@ const ENDINGS = { record: "", create: "Create", replace: "Replace", update: "Upd
 const RESERVED = [
   "Problem",
   "Link",
+  "NewPassword",
   ...[PAGE_SCHEMAS, TASK_SCHEMAS, AUTH_SCHEMAS, signUpSchemas({}, {})].flatMap(Object.keys),
 ];
 

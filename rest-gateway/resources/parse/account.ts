@@ -1,6 +1,7 @@
 import type { Fault } from "../../../db/problems/problem.ts";
 import { AccountBody, faultsOf } from "../../auth/bodies.ts";
 import { loginEmailFault } from "../../auth/login-names.ts";
+import type { PasswordRules } from "../../auth/passwords.ts";
 import { invalidBody } from "../problem.ts";
 import type { Style } from "../request.ts";
 import { ACCOUNT_FIELDS } from "../resource.ts";
@@ -33,7 +34,7 @@ export type AccountRead = {
 export const NO_ACCOUNT: AccountRead = { faults: [], isMissing: false, input: null };
 
 /** Without a password a user has no account, unless it is required. */
-export function readAccount(body: unknown, isRequired: boolean): AccountRead {
+export function readAccount(body: unknown, isRequired: boolean, rules: PasswordRules): AccountRead {
   const { email, password, username = null } = (typeof body === "object" && body !== null ? body : {}) as JsonObject;
   if (password === undefined && !isRequired) {
     return username === null ? NO_ACCOUNT : { ...NO_ACCOUNT, faults: [PASSWORD_REQUIRED] };
@@ -42,7 +43,12 @@ export function readAccount(body: unknown, isRequired: boolean): AccountRead {
   const found = error?.issues.flatMap((issue) => faultsOf(issue)) ?? [];
   const missing = (fault: Fault): Fault =>
     fault.field === "password" && password === undefined ? { ...fault, code: "MISSING_FIELD" } : fault;
-  const faults = [...found.map(missing), ...faultsOfEmail(email)];
+  const broken = typeof password === "string" ? rules.faults(password) : [];
+  const faults = [
+    ...broken.map((message): Fault => ({ field: "password", message })),
+    ...found.map(missing),
+    ...faultsOfEmail(email),
+  ];
   const input = data === undefined || faults.length > 0 ? null : { username: null, ...data };
   return { faults, isMissing: password === undefined, input };
 }

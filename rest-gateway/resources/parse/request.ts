@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { problem } from "../../../db/problems/problem.ts";
 import type { BodyLimits } from "../../../http/pipeline/body.ts";
+import type { PasswordRules } from "../../auth/passwords.ts";
 import { parseBody } from "../../conventions/json-body.ts";
 import type { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
@@ -43,7 +44,12 @@ export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
   readonly needsPassword?: boolean;
 };
 
-export type ParseLimits = BodyLimits & { /** Maximum records of one POST. */ readonly records: number };
+export type ParseLimits = BodyLimits & {
+  /** Maximum records of one POST. */
+  readonly records: number;
+  /** The rules for passwords; null without accounts. */
+  readonly passwords: PasswordRules | null;
+};
 
 export type Parsed = {
   readonly request: ResourceRequest;
@@ -154,7 +160,9 @@ function parseCreate(
     if (body.length > limits.records) throw problem("too many records", { max: limits.records });
     return create(parseRecords(body, options), true);
   }
-  const account = resource.description.hasAccount ? readAccount(body, incoming.needsPassword ?? false) : NO_ACCOUNT;
+  const account = resource.description.hasAccount
+    ? readAccount(body, incoming.needsPassword ?? false, limits.passwords!)
+    : NO_ACCOUNT;
   return { ...create([parseRecord(body, options, account)], false), account: account.input };
 }
 

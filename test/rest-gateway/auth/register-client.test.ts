@@ -4,7 +4,7 @@ import { Transactions } from "../../../db/transaction/transaction.ts";
 import { Tokens } from "../../../identity/tokens.ts";
 import { parseCredentials } from "../../../rest-gateway/auth/bodies.ts";
 import { AuthFunctions } from "../../../rest-gateway/auth/functions.ts";
-import { hashPassword, PasswordCheck, PasswordHashing, passwordFaults } from "../../../rest-gateway/auth/passwords.ts";
+import { hashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "../../../rest-gateway/auth/passwords.ts";
 import { type NewUser, Registration } from "../../../rest-gateway/auth/registration.ts";
 import { AuthRepository } from "../../../rest-gateway/auth/repository.ts";
 import { SignIn } from "../../../rest-gateway/auth/sign-in.ts";
@@ -13,6 +13,7 @@ import { createTestDatabase, type TestDatabase } from "../../support/database.ts
 import { admissionTo } from "../../support/transactions.ts";
 
 const PASSWORD = "Correct-Horse-8!";
+const RULES = new PasswordRules({ passwordMinLength: 12, passwordClasses: ["upper", "lower", "digit", "special"] });
 const LENGTH = "password must have at least 12 characters";
 const UPPER = "password must have an upper case letter";
 const LOWER = "password must have a lower case letter";
@@ -61,7 +62,12 @@ function createParts() {
   const repository = new AuthRepository(new AuthFunctions(auth, Date.now));
   const hashing = new PasswordHashing();
   const throttle = new Throttle(repository, LIMITS);
-  return { repository, hashing, throttle, passwords: new PasswordCheck({ repository, hashing, throttle }) };
+  return {
+    repository,
+    hashing,
+    throttle,
+    passwords: new PasswordCheck({ rules: RULES, repository, hashing, throttle }),
+  };
 }
 
 /** Signs in for tokens, as at POST /auth/login. */
@@ -169,4 +175,4 @@ test.each<[string, string[]]>([
   ["CorrectHorse77", [SPECIAL]],
   ["Correct Horse 77", [SPECIAL]],
   ["", [LENGTH, UPPER, LOWER, DIGIT, SPECIAL]],
-])("the new password %j breaks the rules %j", (password, faults) => expect(passwordFaults(password)).toEqual(faults));
+])("the new password %j breaks the rules %j", (password, faults) => expect(RULES.faults(password)).toEqual(faults));

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { PasswordRules } from "../../../rest-gateway/auth/passwords.ts";
 import { resourceOpenApi } from "../../../rest-gateway/resources/openapi/openapi.ts";
 import { resourcesOf } from "../../../rest-gateway/resources/resource.ts";
 import { useCatalog } from "../../support/catalog.ts";
@@ -20,7 +21,12 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
       anonymousRole: "anon",
       baseUrl: "https://products.example/",
     },
-    ...{ routes: [], hasTasks: false, hasAccounts: true, maxRecords: 100 },
+    ...{
+      routes: [],
+      hasTasks: false,
+      passwords: new PasswordRules({ passwordMinLength: 12, passwordClasses: [] }),
+      maxRecords: 100,
+    },
     ...more,
   });
 }

@@ -160,7 +160,9 @@ describe("a record", () => {
   test("has writable fields in request bodies, with the messages of their rules", () => {
     expect(documents[1].components.schemas.UserCreate.required).toEqual(["name", "email"]);
     expect(propertiesOf("UserCreate").age.description).toBe("In years, 0 to 150.\n\nRule: age must be from 0 to 150.");
-    expect(propertiesOf("UserCreate").password).toMatchObject({ minLength: 12, maxLength: 128, writeOnly: true });
+    expect(propertiesOf("UserCreate").password).toMatchObject({ $ref: "#/components/schemas/NewPassword" });
+    const { NewPassword } = documents[1].components.schemas;
+    expect(NewPassword).toMatchObject({ minLength: 12, maxLength: 128, writeOnly: true });
     expect(propertiesOf("ArticleReplace").status).toMatchObject({ type: "string", default: "DRAFT" });
     expect(documents[1].components.schemas.ArticleUpdate.required).toBeUndefined();
     expect(propertiesOf("ArticleUpdate").status.default).toBeUndefined();
