@@ -25,8 +25,8 @@ begin
 end $$;
 
 comment on function auth_private.require_operator(auth.user_id) is $$
-Locks the account that an operator changes, and that of the operator, who must still be an administrator. The service key,
-logins of the database and users without an account have no row to check.
+Locks the account that an operator changes, and that of the operator, who must still be an administrator. The service
+key, logins of the database and users without an account have no row to check.
 $$;
 
 create or replace function auth_private.administrate(
