@@ -29,16 +29,23 @@ const KEEP = "store these codes safely: they are not shown again, and each repla
 
 export async function enableFactor(call: Call<"account">) {
   const { auth, request, signedIn } = call;
-  return beginFactor(call, isRecent(auth, signedIn) ? {} : await passwordIn(auth, request));
+  const confirmation = isRecent(auth, signedIn) ? {} : await passwordIn(auth, request);
+  const { secret, qrCode } = await beginFactor(call, confirmation, null);
+  return { secret, qrCode, message: SCAN };
 }
 
-export async function beginFactor({ auth, client, signedIn }: Call<"account">, confirmation: Confirmation) {
+/** Without a name, it is the only app of the user. */
+export async function beginFactor(
+  { auth, client, signedIn }: Call<"account">,
+  confirmation: Confirmation,
+  name: string | null,
+) {
   // Otherwise a thief could lock the owner out with a factor of their own.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
-  const { secret, uri } = await auth.enrolment.begin(await accountOf(auth, signedIn));
+  const { id, secret, uri } = await auth.enrolment.begin(await accountOf(auth, signedIn), name);
   // Loaded only here: it takes 7 MB.
   const { toDataURL } = await import("qrcode");
-  return { secret, qrCode: await toDataURL(uri), message: SCAN };
+  return { id, secret, qrCode: await toDataURL(uri) };
 }
 
 export async function verifyFactor({ auth, request, client, signedIn }: Call<"account">) {
@@ -55,6 +62,19 @@ export async function renewBackupCodes(call: ConfirmedCall) {
 export async function disableFactor(call: ConfirmedCall) {
   const { hasFactor } = await call.auth.enrolment.disable(await confirmed(call), call.client);
   return { message: hasFactor ? STILL : "the second factor is disabled" };
+}
+
+/** Removes one of the apps of a user, with the password and the code of any factor. Rejects as `disableFactor` does. */
+export async function removeFactor(call: ConfirmedCall, id: string): Promise<void> {
+  const { auth, client, signedIn } = call;
+  const { code } = await confirmed(call);
+  if (code === null) throw problem("no factor enabled");
+  const spend = (limits: CodeLimits) => auth.factors.tryCode(signedIn.id, code, null, limits);
+  requireAccepted(await auth.throttle.spendCode(spend, client));
+  const { session } = currentSignInOf(signedIn);
+  if (session === null) throw problem("token required");
+  await auth.publicUsers.removeFactor({ userId: signedIn.id, session }, id, client.address);
+  auth.forget(signedIn.id);
 }
 
 /** Reads `?code=123456`, or `{ code }`, which proxies do not log. Rejects with Problem. */

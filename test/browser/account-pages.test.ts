@@ -74,7 +74,7 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     const email = await newUser();
     await page.getByRole("link", { name: "Sign in" }).click();
     await send({ "E-mail or username": email, Password: "wrong" }, "Sign in");
-    expect(await page.getByRole("alert").innerText()).toBe("The username or the password is wrong.");
+    expect(await page.getByRole("alert").innerText()).toMatch(/^The username or the password is wrong/);
     // The name stays, and the password is what the user enters again.
     expect(await page.getByLabel("E-mail or username").inputValue()).toBe(email);
     expect(await page.locator(":focus").getAttribute("name")).toBe("password");
@@ -132,7 +132,7 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     expect(await title()).toBe("Your account");
   });
 
-  test("a user sets up a second factor, signs in with it, renews the backup codes, and turns it off", async () => {
+  test("a user sets up a second factor, signs in with it, renews the backup codes, and removes it", async () => {
     const email = await newUser();
     await signIn(email);
     await page.goto(`${base}/auth/account/second-factor`);
@@ -161,10 +161,57 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     );
     const renewed = await page.locator(".secrets code").allInnerTexts();
     expect(renewed).not.toEqual(codes);
-    await page.goto(`${base}/auth/account/second-factor`);
+    await page.getByRole("link", { name: "Remove Authenticator app" }).click();
     const confirmation = { "Your password": PASSWORD, "Code of your authenticator app, or a backup code": renewed[0]! };
-    await send(confirmation, "Turn it off");
-    expect(await page.getByRole("status").innerText()).toBe("The second factor is disabled.");
+    await send(confirmation, "Remove it");
+    expect(await page.getByRole("status").innerText()).toBe("“Authenticator app” is removed.");
+    expect(await page.getByRole("link", { name: "Set up an app" }).isVisible()).toBe(true);
+    await send({}, "Sign out");
+    await signIn(email);
+    expect(await title()).toBe("Your account");
+  });
+
+  test("a user has several apps with names, each of which signs in until it is removed", async () => {
+    const email = await newUser();
+    await signIn(email);
+    /** Continues from the page that begins to add an app, and returns the secret of it. */
+    const addApp = async (fields: Readonly<Record<string, string>>, button: string) => {
+      await send(fields, "Continue");
+      const secret = (await page.locator(".secret").innerText()).replace(/\s/g, "");
+      await send({ "Code of the app": "000000" }, button);
+      expect(await page.locator("#code-fault").innerText()).toBe("Wrong code.");
+      await send({ "Code of the app": appCode(secret, Date.now()) }, button);
+      return secret;
+    };
+    await page.goto(`${base}/auth/account/second-factor`);
+    await addApp({}, "Turn on the second factor");
+    const codes = await page.locator(".secrets code").allInnerTexts();
+    await page.getByRole("link", { name: "Add another app" }).click();
+    const tablet = await addApp({ "Name of the app": "My <tablet>" }, "Add the app");
+    expect(await page.getByRole("status").innerText()).toBe("The app is added.");
+    await page.getByRole("link", { name: "Add another app" }).click();
+    await send({ "Name of the app": "My <tablet>" }, "Continue");
+    expect(await page.getByRole("alert").innerText()).toMatch(/name/i);
+
+    await page.goto(`${base}/auth/account`);
+    await send({}, "Sign out");
+    await signIn(email);
+    await send({ Code: appCode(tablet, Date.now() + 30_000) }, "Sign in");
+    expect(await title()).toBe("Your account");
+
+    await page.getByRole("link", { name: "Remove My <tablet>" }).click();
+    await send(
+      { "Your password": PASSWORD, "Code of your authenticator app, or a backup code": codes[0]! },
+      "Remove it",
+    );
+    expect(await page.getByRole("status").innerText()).toBe("“My <tablet>” is removed.");
+    expect(await page.locator(".badge.good", { hasText: /^on$/ }).count()).toBe(1);
+    await send({}, "Sign out");
+    await signIn(email);
+    await send({ Code: appCode(tablet, Date.now() + 30_000) }, "Sign in");
+    expect(await page.locator("#code-fault").innerText()).toBe("Wrong code.");
+    await send({ Code: codes[1]! }, "Sign in");
+    expect(await title()).toBe("Your account");
   });
 
   test("a user creates and revokes an API key, and ends another sign-in", async () => {

@@ -5,6 +5,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { oidcEntry } from "../rest-gateway/auth/federated/support.ts";
+import { violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { newCertificate } from "../support/certificate.ts";
 import { IdentityProvider } from "../support/identity-provider.ts";
@@ -136,6 +137,47 @@ describe.skipIf(!installed)("in a browser", () => {
     await form.getByRole("button", { name: "Sign in", exact: true }).click();
     await expect.poll(() => form.getByRole("status").innerText()).toMatch(/^Signed in as Mary Somerville/);
     expect(page.url()).toBe(`${base}/docs`);
+  });
+
+  test("the buttons of the sign-in page lead to the providers, and back to the account", async () => {
+    await page.goto(`${base}/auth/sign-in`);
+    expect(await violationsOf(page)).toEqual([]);
+    await page.getByRole("link", { name: "Continue with Acme" }).click();
+    await signInAtProvider();
+    await page.getByRole("heading", { name: "Your account" }).waitFor();
+    expect(await page.locator(".profile").innerText()).toContain("mary@acme.example");
+  });
+
+  test("a user links an identity on the account page, signs in with it, and unlinks it", async () => {
+    const { owner } = service.database;
+    await owner.query("delete from users where email = 'mary@legacy.example'");
+    const press = (name: string) =>
+      Promise.all([page.waitForEvent("load"), page.getByRole("button", { name, exact: true }).click()]);
+    await page.goto(`${base}/auth/sign-in`);
+    await page.getByLabel("E-mail or username").fill("ada");
+    await page.getByLabel("Password").fill("Correct-Horse-7!");
+    await press("Sign in");
+    await page.getByRole("button", { name: "Link legacy", exact: true }).click();
+    await page.getByRole("heading", { name: "Link this identity?" }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    const linked = async () =>
+      (await owner.query("select user_id::int as id from auth_private.identities where provider = 'legacy'")).rows;
+    // Opening the page links nothing.
+    expect(await linked()).toEqual([]);
+    await press("Link it");
+    expect(await page.getByRole("status").innerText()).toBe("The identity is linked. You can sign in with it.");
+    expect(await linked()).toEqual([{ id: 1 }]);
+
+    await press("Sign out");
+    await page.getByRole("link", { name: "Sign in" }).click();
+    await page.getByRole("link", { name: "Continue with legacy" }).click();
+    await page.getByRole("heading", { name: "Your account" }).waitFor();
+    expect(await page.locator(".profile").innerText()).toContain("ada@example.com");
+
+    await press("Unlink legacy");
+    expect(await page.getByRole("status").innerText()).toBe("The identity is unlinked. All other sign-ins have ended.");
+    expect(await linked()).toEqual([]);
+    expect(await page.getByRole("button", { name: "Unlink legacy", exact: true }).count()).toBe(0);
   });
 
   test("a user who cancels at the provider sees a page that says so, and can try again", async () => {

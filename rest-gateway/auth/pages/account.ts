@@ -2,6 +2,7 @@ import { badge, type Html, html, timeOf } from "../../../http/pages/html.ts";
 import { describeProvider, listIdentities } from "../federated/identities.ts";
 import { listKeys } from "../keys.ts";
 import { listSessions } from "../own-sessions.ts";
+import { appsSection } from "./factor.ts";
 import { endFlash } from "./flash.ts";
 import { actionOf, noticeOf } from "./form.ts";
 import { sendPage } from "./page.ts";
@@ -25,13 +26,13 @@ import type { AccountVisit } from "./visit.ts";
 /** `GET /auth/account`: all that a user may see and change of the account. */
 export async function showAccount(visit: AccountVisit): Promise<void> {
   const { flash } = visit;
-  const lists = [listSessions(visit), listKeys(visit), listIdentities(visit), passkeysOf(visit)] as const;
-  const [sessions, keys, identities, passkeys] = await Promise.all(lists);
+  const lists = [listSessions(visit), listKeys(visit), listIdentities(visit), factorsOf(visit)] as const;
+  const [sessions, keys, identities, factors] = await Promise.all(lists);
   const main = html`${flash.notice === undefined ? null : noticeOf(flash.notice)}
 ${flash.key === undefined ? null : shownOnce("Your new API key", "It is shown only now: copy it.", [flash.key])}
 ${flash.codes === undefined ? null : shownOnce("Your backup codes", "They are shown only now: store them safely. Each replaces a code of the app, or a passkey, once.", flash.codes)}
 ${profileOf(visit)}
-${passkeys}
+${factors}
 ${sessionsOf(visit, sessions.data)}
 ${identitiesOf(visit, identities.data)}
 ${keysOf(visit, keys.data)}`;
@@ -39,6 +40,9 @@ ${keysOf(visit, keys.data)}`;
   endFlash(visit);
   sendPage(visit, { title: "Your account", main, aside: out, isWide: true, namesOrigin: true });
 }
+
+const factorsOf = (visit: AccountVisit): Promise<readonly (Html | null)[]> =>
+  Promise.all([appsSection(visit), passkeysOf(visit)]);
 
 const shownOnce = (title: string, about: string, secrets: readonly string[]): Html => html`<section class="once">
 <h2>${title}</h2>
@@ -58,11 +62,7 @@ function profileOf(visit: AccountVisit): Html {
 <div><dt>Name</dt><dd>${name}${username === email ? null : html` <span class="muted">${username}</span>`}</dd></div>
 <div><dt>E-mail</dt><dd>${email} ${emailConfirmedAt === null ? badge("not confirmed", "warn") : badge("confirmed", "good")} ${confirm}</dd><dd class="act">${link(EMAIL_PATH, "Change")}</dd></div>
 <div><dt>Password</dt><dd>${passwordHash === null ? "None: you sign in with a provider or an e-mail" : "••••••••••••"}</dd><dd class="act">${link(PASSWORD_PATH, passwordHash === null ? "Set" : "Change")}</dd></div>
-<div><dt>Second factor</dt><dd>${hasFactor ? badge("on", "good") : badge("off", "muted")}</dd><dd class="act">${
-    hasFactor
-      ? html`${link(BACKUP_CODES_PATH, "New backup codes")} ${link(FACTOR_PATH, factorKinds.includes("totp") ? "Turn off" : "Set up an app")}`
-      : link(FACTOR_PATH, "Set up")
-  }</dd></div>
+<div><dt>Second factor</dt><dd>${hasFactor ? badge("on", "good") : badge("off", "muted")}</dd><dd class="act">${hasFactor ? link(BACKUP_CODES_PATH, "New backup codes") : null} ${factorKinds.includes("totp") ? null : link(FACTOR_PATH, "Set up an app")}</dd></div>
 </dl>`;
 }
 

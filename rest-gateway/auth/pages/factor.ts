@@ -1,26 +1,62 @@
-import { html } from "../../../http/pages/html.ts";
-import { CodeBody, ConfirmationBody, EnrolmentBody, parse } from "../bodies.ts";
-import { beginFactor, disableFactor, renewBackupCodes } from "../mfa.ts";
+import { z } from "zod";
+import { problem } from "../../../db/problems/problem.ts";
+import { type Html, html } from "../../../http/pages/html.ts";
+import { CodeBody, ConfirmationBody, EnrolmentBody, NAME, parse } from "../bodies.ts";
+import { beginFactor, removeFactor, renewBackupCodes } from "../mfa.ts";
+import { wrongCode } from "../problem.ts";
 import { currentSignInOf } from "../route.ts";
 import { alwaysConfirmed, confirmationOf, sendAccountForm } from "./account-form.ts";
-import { CODE_FIELD, type FormState, fieldsIn, NEW_FORM, sentence, stateAfter } from "./form.ts";
+import { idIn } from "./changes.ts";
+import { CODE_FIELD, type Field, type FormState, fieldsIn, NEW_FORM, stateAfter } from "./form.ts";
 import { fieldsWithPasskey } from "./passkey-button.ts";
-import { ACCOUNT_PATH, BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH } from "./paths.ts";
+import { ACCOUNT_PATH, BACKUP_CODES_PATH, FACTOR_CODE_PATH, FACTOR_PATH, pathOf, REMOVED_APP_PATH } from "./paths.ts";
 import { type AccountVisit, continueAt } from "./visit.ts";
 
-/** `GET /auth/account/second-factor`: to set it up, or to turn it off. */
+/** An authenticator app that is enabled. */
+type App = { readonly id: string; readonly name: string };
+
+/** What the first app is called, which has no name. */
+const FIRST = "Authenticator app";
+
+const AppName = z.object({ name: NAME("What the user calls the app.") });
+const NAME_FIELD: Field = { name: "name", label: "Name of the app", autocomplete: "off", maxlength: 100 };
+
+/** Oldest first. */
+const appsOf = async ({ auth, account }: AccountVisit): Promise<readonly App[]> =>
+  (await auth.factors.list(account.id)).flatMap(({ id, name, secret }) =>
+    secret === null ? [] : [{ id, name: name === "" ? FIRST : name }],
+  );
+
+/** The section of the account page; null without an app. */
+export async function appsSection(visit: AccountVisit): Promise<Html | null> {
+  const { auth } = visit;
+  const apps = await appsOf(visit);
+  if (apps.length === 0) return null;
+  const remove = pathOf(auth, REMOVED_APP_PATH);
+  const items = apps.map(
+    ({ id, name }) => html`<li>
+<strong>${name}</strong>
+<p class="row"><a href="${remove}?${new URLSearchParams({ id }).toString()}" aria-label="Remove ${name}">Remove</a></p>
+</li>\n`,
+  );
+  return html`<section>
+<h2>Authenticator apps</h2>
+<p class="muted">A code of any of them completes a sign-in with your password.</p>
+<ul class="items">${items}</ul>
+<p><a class="button quiet" href="${pathOf(auth, FACTOR_PATH)}">Add another app</a></p>
+</section>`;
+}
+
+/** `GET /auth/account/second-factor`: to set up an app. */
 export const showFactor = async (visit: AccountVisit) => sendFactor(visit, NEW_FORM);
 
-/** Turns the factor off, or shows the secret of a new one. */
-export async function changeFactorOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+/** Shows the secret of a new app. Each app but the first has a name. */
+export async function beginFactorOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
   try {
     const fields = fieldsWithPasskey(form);
-    if (hasApp(visit)) {
-      const { message } = await disableFactor({ ...visit, body: parse(ConfirmationBody, fields) });
-      return continueAt(visit, ACCOUNT_PATH, { notice: sentence(message) });
-    }
-    const { secret, qrCode } = await beginFactor(visit, parse(EnrolmentBody, fields));
-    sendSecret(visit, { secret, qrCode }, NEW_FORM);
+    const name = hasApp(visit) ? parse(AppName, fields).name : null;
+    const { id, secret, qrCode } = await beginFactor(visit, parse(EnrolmentBody, fields), name);
+    sendSecret(visit, { secret, qrCode, factor: name === null ? "" : id }, NEW_FORM);
   } catch (error) {
     sendFactor(visit, stateAfter(error, form));
   }
@@ -30,52 +66,78 @@ export async function changeFactorOnPage(visit: AccountVisit, form: URLSearchPar
 const hasApp = ({ account }: AccountVisit) => account.factorKinds.includes("totp");
 
 function sendFactor(visit: AccountVisit, state: FormState): void {
-  const isOn = hasApp(visit);
-  const form = isOn
-    ? {
-        title: "Turn off the second factor",
-        about: "From then on, your password alone signs you in.",
-        fields: alwaysConfirmed(visit),
-        button: "Turn it off",
-        isDanger: true,
-      }
-    : {
-        title: "Set up a second factor",
-        about:
-          "Each sign-in then needs a code of an authenticator app too, such as Aegis, Google Authenticator or a password manager. All other sign-ins of your account end.",
-        fields: confirmationOf(visit),
-        button: "Continue",
-      };
-  sendAccountForm(visit, { ...form, path: FACTOR_PATH }, state);
+  const others =
+    "Each sign-in then needs a code of an authenticator app too, such as Aegis, Google Authenticator or a password manager. All other sign-ins of your account end.";
+  const form = hasApp(visit)
+    ? { title: "Add another app", about: "Its codes are accepted too.", fields: [NAME_FIELD] }
+    : { title: "Set up a second factor", about: others, fields: [] };
+  const fields = [...form.fields, ...confirmationOf(visit)];
+  sendAccountForm(visit, { ...form, fields, button: "Continue", path: FACTOR_PATH }, state);
 }
 
-type Secret = { readonly secret: string; readonly qrCode: string };
+/** `factor` is the id of a further app; "" for the first one. */
+type Secret = { readonly secret: string; readonly qrCode: string; readonly factor: string };
 
-/** The first code of the app enables the factor. */
+/** The first code of the app enables it. The first app brings backup codes. */
 export async function enableFactorOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  const { auth, client, signedIn } = visit;
+  const factor = form.get("factor") ?? "";
   try {
     const { code } = parse(CodeBody, fieldsIn(form));
-    const codes = await visit.auth.enrolment.enable(currentSignInOf(visit.signedIn), code, visit.client);
-    continueAt(visit, ACCOUNT_PATH, { notice: "The second factor is on.", codes });
+    const signIn = currentSignInOf(signedIn);
+    if (factor === "") {
+      const codes = await auth.enrolment.enable(signIn, code, client);
+      return continueAt(visit, ACCOUNT_PATH, { notice: "The second factor is on.", codes });
+    }
+    if (!(await auth.enrolment.enableById(signIn, factor, code, client))) throw wrongCode();
+    continueAt(visit, ACCOUNT_PATH, { notice: "The app is added." });
   } catch (error) {
     const state = stateAfter(error, form);
     const secret = form.get("secret") ?? "";
     const qrCode = form.get("qrCode") ?? "";
     const isShown = /^[A-Z2-7]{16,64}$/.test(secret) && /^data:image\/png;base64,[\w+/=]+$/.test(qrCode);
-    if (isShown) sendSecret(visit, { secret, qrCode }, state);
+    if (isShown) sendSecret(visit, { secret, qrCode, factor }, state);
     else sendFactor(visit, state);
   }
 }
 
 /** The form has the secret too, so that it can be shown again after a wrong code. */
-function sendSecret(visit: AccountVisit, { secret, qrCode }: Secret, state: FormState): void {
+function sendSecret(visit: AccountVisit, hidden: Secret, state: FormState): void {
+  const { secret, qrCode, factor } = hidden;
   const about = html`<p>Scan the code with your app, or type the secret into it. Then enter the six digits that it shows.</p>
 <p class="qr"><img src="${qrCode}" alt="QR code of the secret" width="180" height="180"></p>
 <p class="secret"><code>${secret.replace(/(.{4})(?=.)/g, "$1 ")}</code></p>`;
   const fields = [{ ...CODE_FIELD, label: "Code of the app" }];
-  const button = "Turn on the second factor";
-  const hidden = { secret, qrCode };
+  const button = factor === "" ? "Turn on the second factor" : "Add the app";
   sendAccountForm(visit, { title: "Scan the code", path: FACTOR_CODE_PATH, about, fields, hidden, button }, state);
+}
+
+/** `GET /auth/account/second-factor/removed?id=…` */
+export const showAppRemoval = async (visit: AccountVisit) =>
+  sendAppRemoval(visit, await appIn(visit, visit.query), NEW_FORM);
+
+export async function removeAppOnPage(visit: AccountVisit, form: URLSearchParams): Promise<void> {
+  const app = await appIn(visit, form);
+  try {
+    await removeFactor({ ...visit, body: parse(ConfirmationBody, fieldsWithPasskey(form)) }, app.id);
+    continueAt(visit, ACCOUNT_PATH, { notice: `“${app.name}” is removed.` });
+  } catch (error) {
+    sendAppRemoval(visit, app, stateAfter(error, form));
+  }
+}
+
+function sendAppRemoval(visit: AccountVisit, { id, name }: App, state: FormState): void {
+  const about = `The codes of “${name}” are no longer accepted. Without another second factor, your password alone signs you in.`;
+  const form = { title: "Remove the app", path: REMOVED_APP_PATH, about, hidden: { id } };
+  sendAccountForm(visit, { ...form, fields: alwaysConfirmed(visit), button: "Remove it", isDanger: true }, state);
+}
+
+/** The app that the page, or its form, is about. Rejects with Problem if it is none of the user. */
+async function appIn(visit: AccountVisit, sent: URLSearchParams): Promise<App> {
+  const id = idIn(sent);
+  const found = (await appsOf(visit)).find((each) => each.id === id);
+  if (found === undefined) throw problem("no such factor");
+  return found;
 }
 
 /** `GET /auth/account/backup-codes` */

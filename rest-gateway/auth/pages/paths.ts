@@ -21,6 +21,8 @@ export const EMAIL_PATH = `${ACCOUNT_PATH}/e-mail`;
 /** Sends an e-mail to confirm the address. */
 export const ACCOUNT_CONFIRM_PATH = `${EMAIL_PATH}/confirm`;
 export const FACTOR_PATH = `${ACCOUNT_PATH}/second-factor`;
+/** Removes an authenticator app. */
+export const REMOVED_APP_PATH = `${FACTOR_PATH}/removed`;
 /** Enables the factor with its first code. */
 export const FACTOR_CODE_PATH = `${FACTOR_PATH}/code`;
 export const BACKUP_CODES_PATH = `${ACCOUNT_PATH}/backup-codes`;

@@ -6,9 +6,11 @@ import { callOf, type RoutedAuth } from "../route.ts";
 import { showAccount } from "./account.ts";
 import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";
 import {
-  changeFactorOnPage,
+  beginFactorOnPage,
   enableFactorOnPage,
+  removeAppOnPage,
   renewBackupCodesOnPage,
+  showAppRemoval,
   showBackupCodes,
   showFactor,
 } from "./factor.ts";
@@ -44,6 +46,7 @@ import {
   PASSKEY_SIGN_IN_PATH,
   PASSKEYS_PATH,
   PASSWORD_PATH,
+  REMOVED_APP_PATH,
   REMOVED_PASSKEY_PATH,
   REVOKED_PATH,
   SESSIONS_PATH,
@@ -79,7 +82,8 @@ const ACCOUNT_PAGES: Readonly<Record<string, Page<AccountVisit>>> = {
   [PASSWORD_PATH]: { show: showPassword, submit: changePasswordOnPage },
   [EMAIL_PATH]: { show: showEmail, submit: changeEmailOnPage },
   [ACCOUNT_CONFIRM_PATH]: { submit: confirmEmailOnPage },
-  [FACTOR_PATH]: { show: showFactor, submit: changeFactorOnPage },
+  [FACTOR_PATH]: { show: showFactor, submit: beginFactorOnPage },
+  [REMOVED_APP_PATH]: { show: showAppRemoval, submit: removeAppOnPage },
   [FACTOR_CODE_PATH]: { submit: enableFactorOnPage },
   [BACKUP_CODES_PATH]: { show: showBackupCodes, submit: renewBackupCodesOnPage },
   [PASSKEYS_PATH]: { show: showNewPasskey, submit: beginPasskeyOnPage },
