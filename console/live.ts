@@ -7,7 +7,10 @@ import {
 } from "../db/transaction/activity.ts";
 import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../telemetry/metrics.ts";
+import { chartsOf } from "./charts.ts";
 import type { View } from "./console.ts";
+import type { Point } from "./history.ts";
+import { hasLabels, type Reading, sumOf } from "./reading.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */
@@ -16,10 +19,9 @@ export type LiveOptions = {
   slow(): readonly SlowTransaction[];
   /** Null if the service has no tasks. */
   waitingTasks(): Promise<number | null>;
+  /** The last hour. */
+  history(): readonly Point[];
 };
-
-/** All samples at one time, in milliseconds. */
-type Reading = { readonly at: number; readonly samples: ReturnType<typeof parseMetrics> };
 
 /** Milliseconds over which rates are computed. */
 const WINDOW = 15_000;
@@ -28,7 +30,7 @@ const MAX_ROWS = 20;
 const MAX_TEXT = 500;
 
 /** `/console/live`: what the service does now. */
-export function liveView({ metrics, activity, slow, waitingTasks }: LiveOptions): View {
+export function liveView({ metrics, activity, slow, waitingTasks, history }: LiveOptions): View {
   let readings: readonly Reading[] = [];
   return {
     path: `${CONSOLE}/live`,
@@ -43,6 +45,7 @@ export function liveView({ metrics, activity, slow, waitingTasks }: LiveOptions)
       return html`
 <div class="row"><h1>Live</h1><button id="pause" type="button" hidden>Pause</button></div>
 <div id="live">
+${chartsOf(history())}
 ${overview(numbers, waiting)}
 ${requests(numbers)}
 ${tallies(numbers)}
@@ -79,12 +82,6 @@ class Numbers {
     return Math.max(0, sumOf(this.#now, name, labels) - sumOf(this.#before, name, labels)) / seconds;
   }
 }
-
-const sumOf = ({ samples }: Reading, name: string, labels: Sample["labels"]): number =>
-  (samples.get(name) ?? []).reduce((sum, sample) => (hasLabels(sample, labels) ? sum + sample.value : sum), 0);
-
-const hasLabels = (sample: Sample, labels: Sample["labels"]) =>
-  Object.entries(labels).every(([name, value]) => sample.labels[name] === value);
 
 const count = (value: number) => value.toLocaleString("en", { maximumFractionDigits: 1 });
 const perSecond = (rate: number | null) => (rate === null ? "…" : count(rate));

@@ -6,6 +6,7 @@ import type { AsOptions } from "../console/caller-form.ts";
 import { consolePages } from "../console/console.ts";
 import { dataView } from "../console/data.ts";
 import { eventsView } from "../console/events.ts";
+import type { History } from "../console/history.ts";
 import { liveView } from "../console/live.ts";
 import { mailView } from "../console/mail.ts";
 import { schemaView } from "../console/schema.ts";
@@ -41,6 +42,7 @@ type ServiceConsoleOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & 
   readonly url: string;
   /** The metrics of the service, as text. */
   metrics(): Promise<string>;
+  readonly history: History;
   readonly log: Logger;
 };
 
@@ -50,6 +52,7 @@ export function createConsole({
   app,
   url,
   metrics,
+  history,
   log,
   onInternalError,
 }: ServiceConsoleOptions): HttpInterface {
@@ -107,6 +110,7 @@ export function createConsole({
     activity: () => readActivity(database.catalog),
     slow: () => database.slow.all,
     waitingTasks: async () => tasks?.countWaiting() ?? null,
+    history: () => history.points,
   });
   const send = adminSender({ app, log, onInternalError });
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];

@@ -5,6 +5,7 @@ import { NO_APPLICATION } from "../app/load.ts";
 import { cacheMemory } from "../cache/cache.ts";
 import type { Config } from "../config/config.ts";
 import { maskedSettings } from "../config/masked.ts";
+import { History } from "../console/history.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import { registerFeedMetrics } from "../db/changes/feed-metrics.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
@@ -179,8 +180,9 @@ export async function startService(config: Config, log: Logger, options: StartOp
     reject: REST.reject,
   });
   const nothing = new ExpressInterface({ routers: [], onInternalError });
-  const console = config.console
-    ? createConsole({ config, app, url, metrics: readMetrics, log, onInternalError })
+  const history = config.console ? new History(readMetrics) : null;
+  const console = history
+    ? createConsole({ config, app, url, metrics: readMetrics, history, log, onInternalError })
     : null;
   const ofOperators = { health, operations, console };
   admin?.open(httpRoutes<HttpInterface>({ ...ofOperators, site: siteOf(config.console) }, nothing), callers);
@@ -219,6 +221,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     await Promise.all([server.drain(drainTimeout), tasks?.close()]);
     await sockets.terminate();
     heapGuard?.close();
+    history?.close();
     await app?.close();
     await tracer?.close();
     admin?.close();
@@ -226,6 +229,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   let isHandedOver = false;
   const handOver = async () => {
     isHandedOver = true;
+    history?.close();
     pipeline.state = "draining";
     admin?.close();
     const isEmpty = server.handOver();
