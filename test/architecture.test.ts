@@ -202,7 +202,7 @@ test("every dependency has an exact version", () => {
   const { dependencies, devDependencies } = JSON.parse(readFileSync("package.json", "utf8"));
   const { optionalDependencies } = JSON.parse(readFileSync("bench/package.json", "utf8"));
   const versions = Object.values<string>({ ...dependencies, ...devDependencies, ...optionalDependencies });
-  const inexact = versions.filter((version) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version));
+  const inexact = versions.filter((version) => !/^(npm:[\w-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version));
   expect(inexact).toEqual(["file:bench"]);
 });
 

@@ -16,11 +16,8 @@ const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"
 /** Milliseconds, also on a machine that is busy: it compiles the package, and installs 360 others. */
 const INSTALLATION_LIMIT = 600_000;
 
-/**
- * Megabytes of packages, without Node and the embedded server. The package alone has 120 of GraphiQL, which the page does not read: its
- * bundle is in ruru. The overrides of an application leave them out, and npm ignores those of a package.
- */
-const MAX_SIZE = { application: 376, package: 384 };
+/** Megabytes of packages, without Node and the embedded server. The application has 70 of TypeScript and Vitest. */
+const MAX_SIZE = { application: 280, package: 190 };
 
 let app: InstalledApplication;
 let bare: InstalledApplication | undefined;
@@ -46,7 +43,7 @@ test("the package has no sources, no application and no development dependencies
 });
 
 test(
-  "an application installs at most 376 MB besides Node and the embedded server, and the package alone at most 384",
+  "an application installs at most 280 MB besides Node and the embedded server, and the package alone at most 190",
   async () => {
     bare = await app.installBeside("for a database");
     expect(await app.size()).toBeLessThanOrEqual(MAX_SIZE.application);

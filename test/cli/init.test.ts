@@ -76,10 +76,9 @@ test("its packages are those with which this version is tested", async () => {
   const tested = { ...MANIFEST.dependencies, ...MANIFEST.devDependencies };
   for (const [name, version] of Object.entries(made.devDependencies))
     expect([name, version]).toEqual([name, tested[name]]);
-  expect(made.overrides).toEqual(MANIFEST.overrides);
-  expect(JSON.stringify(MANIFEST.allowScripts)).toContain(Object.keys(made.allowScripts).join());
   const pnpm = parse(await readFile(join(folder, "packages/pnpm-workspace.yaml"), "utf8"));
-  expect(Object.keys(pnpm.allowBuilds).sort()).toEqual(Object.keys(MANIFEST.allowScripts).sort());
+  expect(Object.keys(made.allowScripts).sort()).toEqual(Object.keys(MANIFEST.allowScripts).sort());
+  expect(pnpm.allowBuilds).toEqual(made.allowScripts);
   expect(Object.keys(pnpm.overrides)).toEqual(["ruru-types>graphiql"]);
 });
 

@@ -45,7 +45,7 @@ export class InstalledApplication {
   /** A new folder with the package of this application, and without an application: `npm install content-service` */
   async installBeside(name: string): Promise<InstalledApplication> {
     const application = new InstalledApplication(this.#home, name);
-    // Without it, npm 11.19 fails: Tracker "idealTree" already exists.
+    // Without it, npm installs into the nearest folder above that has a node_modules, even into /.
     await application.write({ "package.json": '{ "private": true }\n' });
     await application.npm("install", application.#tarball(VERSION));
     return application;
