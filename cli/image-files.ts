@@ -90,7 +90,19 @@ function neededPackages(folder: string): Needed {
     }
   };
   visit("");
-  return { packages: [...packages], links: [...links] };
+  return { packages: [...packages], links: [...links, ...hoistedLinks(root, packages)] };
+}
+
+/** Where pnpm links all packages, for those that need one without declaring it, such as graphile-build-pg. */
+const HOISTED = "node_modules/.pnpm/node_modules";
+
+/** The links there to these packages. */
+function hoistedLinks(root: string, packages: ReadonlySet<string>): readonly string[] {
+  const isNeeded = (path: string) =>
+    lstatSync(join(root, path)).isSymbolicLink() &&
+    existsSync(join(root, path)) &&
+    packages.has(relative(root, realpathSync(join(root, path))));
+  return globSync([`${HOISTED}/*`, `${HOISTED}/@*/*`], { cwd: root }).filter(isNeeded);
 }
 
 /** The path of a package as a file in the folder `from` finds it. */

@@ -56,7 +56,7 @@ export async function notesIn(app: InstalledApplication): Promise<Application> {
 const FILES = ["schema", "access", "data"].map((name) => join(PROJECT, `test/existing/trackit/${name}.sql`));
 const OWNER = "alter role trackit_owner login createrole password 'owner'";
 
-/** The application that `init --database` makes for the database of another team, which belongs to a login with few rights. */
+/** The application that `init --database` makes for the database of another team, which belongs to a login with few rights. Installed with pnpm. */
 export async function trackitIn(app: InstalledApplication): Promise<Application> {
   const server = await startForeignServer("");
   try {
@@ -68,7 +68,7 @@ export async function trackitIn(app: InstalledApplication): Promise<Application>
     // As the output says: first the statements of a superuser.
     const [, statements] = /As a superuser of the server, run:\n((?: {5}.*\n)+)/.exec(made.stdout)!;
     await asSuperuser(server, statements!);
-    await app.npm("install");
+    await app.usePnpm();
   } catch (error) {
     await server.cluster.remove();
     throw error;

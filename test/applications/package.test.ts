@@ -97,6 +97,6 @@ test("an older Node runs the command with the Node of the package node, or says 
 
 describe("the application of init", () => followDeveloper(() => notesIn(app), INSTALLATION_LIMIT));
 
-describe.skipIf(!hasServer)("the application of init --database", () =>
+describe.skipIf(!hasServer)("the application of init --database, installed with pnpm", () =>
   followDeveloper(() => trackitIn(bare!), INSTALLATION_LIMIT),
 );

@@ -49,10 +49,16 @@ test("an image has the packages of production, and the links to them, where pnpm
   addPackage("node_modules/.pnpm/tool@1/node_modules/tool", {});
   link("node_modules/@scope/a", "../.pnpm/a@1/node_modules/@scope/a");
   link("node_modules/.pnpm/a@1/node_modules/b", "../../b@1/node_modules/b");
+  link("node_modules/.pnpm/node_modules/@scope/a", "../../a@1/node_modules/@scope/a");
+  link("node_modules/.pnpm/node_modules/b", "../b@1/node_modules/b");
+  link("node_modules/.pnpm/node_modules/tool", "../tool@1/node_modules/tool");
   writeImageFiles(folder, built);
-  const { resolve } = createRequire(realpathSync(join(built, "app/node_modules/@scope/a/index.js")));
-  expect(resolve("b")).toBe(join(built, "app/node_modules/.pnpm/b@1/node_modules/b/index.js"));
-  expect(inImage(".pnpm/tool@1")).toEqual([false]);
+  const fileIn = (name: string) => realpathSync(join(built, "app/node_modules", name, "index.js"));
+  const b = join(built, "app/node_modules/.pnpm/b@1/node_modules/b/index.js");
+  expect(createRequire(fileIn("@scope/a")).resolve("b")).toBe(b);
+  expect(inImage(".pnpm/tool@1", ".pnpm/node_modules/tool")).toEqual([false, false]);
+  // A package that b does not declare.
+  expect(createRequire(b).resolve("@scope/a")).toBe(fileIn("@scope/a"));
 });
 
 test("packages that are missing, or elsewhere, are named", () => {

@@ -13,8 +13,10 @@ const run = promisify(execFile);
 /** Without install scripts, which pnpm does not run either. */
 const NPM = { npm_config_audit: "false", npm_config_prefer_offline: "true", npm_config_ignore_scripts: "true" };
 const BINARY = "node_modules/.bin/content-service";
+/** Of the registry, from which npm runs it. */
+const PNPM = "pnpm@12.21.0";
 /** What an upgrade writes: packages and their versions. */
-const OF_PACKAGES = /^(node_modules|image)(\/|$)|^package(-lock)?\.json$|\.tgz$/;
+const OF_PACKAGES = /^(node_modules|image)(\/|$)|^package(-lock)?\.json$|^pnpm-lock\.yaml$|\.tgz$/;
 /** The folder that the README's commands make. */
 const FIRST = "my-app";
 
@@ -26,6 +28,7 @@ export class InstalledApplication {
   readonly #home: string;
   readonly #services: ChildProcess[] = [];
   readonly folder: string;
+  #hasPnpm = false;
 
   private constructor(home: string, name: string) {
     this.#home = home;
@@ -54,6 +57,25 @@ export class InstalledApplication {
   /** Runs npm in the folder. */
   async npm(...args: readonly string[]): Promise<void> {
     await run("npm", args, { cwd: this.folder, env: { ...process.env, ...NPM } });
+  }
+
+  /** Installs the packages of package.json with pnpm from now on; with npm, and a warning, where npm cannot run pnpm. */
+  async usePnpm(): Promise<void> {
+    await rm(this.path("package-lock.json"), { force: true });
+    await rm(this.path("node_modules"), { recursive: true });
+    await this.#pnpm("--version").then(
+      () => {
+        this.#hasPnpm = true;
+      },
+      (error) => console.warn(`skipped: an installation with pnpm, because npm cannot run ${PNPM}: ${error.message}`),
+    );
+    await (this.#hasPnpm ? this.#pnpm("install") : this.npm("install"));
+  }
+
+  async #pnpm(...args: readonly string[]): Promise<void> {
+    // With the Node of this process, and without a question.
+    const env = { ...process.env, ...NPM, PATH: pathOf(process.execPath), CI: "true" };
+    await run("npm", ["exec", "--yes", PNPM, "--", ...args, "--ignore-scripts"], { cwd: this.folder, env });
   }
 
   /** Megabytes in node_modules, without the embedded server. */
@@ -93,8 +115,8 @@ export class InstalledApplication {
     settings: Settings = {},
     { node = process.execPath, input = "" } = {},
   ): Promise<Outcome> {
-    const env = { PATH: `${dirname(node)}${delimiter}${process.env.PATH}`, ...settings };
-    const running = run(node, [this.path(BINARY), ...args], { cwd: this.folder, env });
+    const env = { PATH: pathOf(node), ...settings };
+    const running = run(this.path(BINARY), args, { cwd: this.folder, env });
     // It may have ended before this listener was added.
     running.child.stdin!.on("error", () => {}).end(input);
     return running.then(
@@ -109,7 +131,7 @@ export class InstalledApplication {
       cwd: this.folder,
       detached: true,
       stdio: ["ignore", "pipe", "pipe"],
-      env: { PATH: `${dirname(process.execPath)}${delimiter}${process.env.PATH}`, ...settings },
+      env: { PATH: pathOf(process.execPath), ...settings },
     });
     this.#services.push(child);
     let output = "";
@@ -136,7 +158,7 @@ export class InstalledApplication {
       }
       await this.npm("pack", home, "--pack-destination", join(this.#home, FIRST));
     }
-    await this.npm("install", this.#tarball(version));
+    await (this.#hasPnpm ? this.#pnpm("add", this.#tarball(version)) : this.npm("install", this.#tarball(version)));
   }
 
   #tarball = (version: string): string => join(this.#home, FIRST, `content-service-${version}.tgz`);
@@ -153,6 +175,8 @@ export class InstalledApplication {
     await rm(this.#home, { recursive: true, force: true, maxRetries: 5 });
   }
 }
+
+const pathOf = (node: string): string => `${dirname(node)}${delimiter}${process.env.PATH}`;
 
 /** What the README says to make an application from a clone, without the installation before and the start after. */
 async function readCommands(): Promise<string> {
