@@ -53,8 +53,8 @@ begin
   insert into auth_private.factors as f (user_id, friendly_name, pending, pending_until)
   values (begin_factor.user_id, name, begin_factor.pending, begin_factor.until)
   returning f.id into new_id;
-  if not has_enabled then
-    -- Earlier attempts were at codes of another secret.
+  if not auth_private.has_factor(begin_factor.user_id) then
+    -- Earlier attempts were at codes of another secret. A user with a passkey has backup codes, which stay.
     delete from auth_private.attempts as a
     where a.key = auth_private.attempt_key('factor', begin_factor.user_id::text);
   end if;

@@ -118,6 +118,16 @@ test("an authenticator app and a passkey are both second factors, and share the 
   expect((await login("ada")).json.factors).toEqual(["passkey"]);
 });
 
+test("the beginning of an enrolment does not forget wrong codes of a user who has a passkey", async () => {
+  const { id } = await add("ada");
+  const remove = () =>
+    api(`POST /auth/passkeys/${id}/delete`, { as: "ada", body: { password: PASSWORD, code: "AAAAAAAA" } });
+  for (let i = 0; i < 5; i++) expect((await remove()).status).toBe(400);
+  expect((await remove()).status).toBe(429);
+  expect((await api("POST /api/mfa/enable", { as: "ada" })).status).toBe(200);
+  expect((await remove()).status).toBe(429);
+});
+
 test("an app can be enabled beside a passkey, which confirms it if the sign-in is old", async () => {
   const { key } = await add("ada");
   pass(11 * MINUTE);
