@@ -112,6 +112,8 @@ export class RequestIdentity {
   readonly #apiKey: string | null;
   readonly #context: Context;
   readonly #isSocket: boolean;
+  /** Null before the credentials have identified the caller. */
+  #found: Caller | null = null;
 
   constructor(
     request: IncomingMessage,
@@ -154,7 +156,26 @@ export class RequestIdentity {
   }
 
   /** Throws, or rejects with, Problem. A cached caller is returned without a promise. */
-  caller({ needsKey } = NO_RULES): Caller | Promise<Caller> {
+  caller(rules = NO_RULES): Caller | Promise<Caller> {
+    const caller = this.#resolve(rules);
+    return caller instanceof Promise ? caller.then((found) => this.#keep(found)) : this.#keep(caller);
+  }
+
+  /**
+   * Rejects with Problem if the credentials no longer identify the caller whom they have identified before. A client may complete its
+   * request long after its headers: a thief, after the owner has signed out everywhere.
+   */
+  async recheck(): Promise<void> {
+    if (this.#found === null || this.#proofs.length === 0) return;
+    if (!isSame(await this.#resolve(NO_RULES), this.#found)) throw problem("revoked token");
+  }
+
+  #keep(caller: Caller): Caller {
+    this.#found = caller;
+    return caller;
+  }
+
+  #resolve({ needsKey }: CallerRules): Caller | Promise<Caller> {
     const { unreadable, keys } = this.credentials;
     if (unreadable !== null) throw problem("unreadable", unreadable === "Basic" ? { scheme: unreadable } : {});
     if (needsKey && keys.length === 0 && this.trial === null) throw problem("no key");

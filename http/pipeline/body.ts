@@ -6,7 +6,7 @@ import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
-import type { Destination } from "./exchange.ts";
+import type { Exchange } from "./exchange.ts";
 
 export type BodyLimits = {
   /** Bytes. */ readonly size: number;
@@ -59,7 +59,7 @@ export const wrongMediaType = (type: string | undefined): string =>
 const SMALL = 16_384;
 
 type Shared = { readonly network: string; readonly client: string; readonly budget: ByteBudget; readonly turns: Turns };
-type Counted = Destination & Shared;
+type Counted = Exchange & Shared;
 
 const counted = new WeakMap<IncomingMessage, Counted>();
 
@@ -67,10 +67,10 @@ const counted = new WeakMap<IncomingMessage, Counted>();
  * Counts the body of a request, as it arrives, for the network of its client until the response has ended. When it is complete, it waits
  * for a turn of the network: reading it may take longer than the request itself.
  */
-export function countBody(destination: Destination, shared: Shared): void {
-  const { headers } = destination.request;
+export function countBody(exchange: Exchange, shared: Shared): void {
+  const { headers } = exchange.request;
   if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
-  counted.set(destination.request, { ...destination, ...shared });
+  counted.set(exchange.request, { ...exchange, ...shared });
 }
 
 /** What the body of this request holds; null if it is not counted. */
@@ -86,9 +86,15 @@ function holdingOf(request: IncomingMessage): Holding | null {
 
 /**
  * Throws Problem: 413 above `maxSize` bytes, 415 for a compressed body, 429 if the clients of the network make the service hold too
- * much.
+ * much, 401 if the credentials of the request were revoked before its body was complete.
  */
-export function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+export async function readBytes(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
+  const bytes = await receive(request, mostBytes);
+  await counted.get(request)?.identity.recheck();
+  return bytes;
+}
+
+function receive(request: IncomingMessage, mostBytes: number): Promise<Buffer> {
   const maxSize = Math.min(mostBytes, counted.get(request)?.budget.share ?? mostBytes);
   if (request.headers["content-encoding"] !== undefined)
     return Promise.reject(problem("unsupported body", { message: "the body must be sent without Content-Encoding" }));

@@ -17,8 +17,9 @@ export const readUser = async (call: AuthCall): Promise<PublicUser> =>
 /** `PUT /user`: changes the password, the e-mail or the metadata of the user. */
 export async function changeUser(call: AuthCall): Promise<PublicUser> {
   const { auth, request, client } = call;
-  const signedIn = await signedInOf(call);
   const sent = await readAuthBody(request, auth.limits, UserChange);
+  // After the body, which may arrive when the session has ended.
+  const signedIn = await signedInOf(call);
   if (sent.phone) throw problem("phones off");
   if (sent.app_metadata) throw problem("metadata of administrators");
   requireSecondFactor(signedIn);
