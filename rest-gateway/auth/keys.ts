@@ -6,7 +6,8 @@ import type { KeyAnswer } from "./answers.ts";
 import type { KeyBody } from "./bodies.ts";
 import { requireRecentSignIn } from "./confirmation.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
-import type { Call } from "./route.ts";
+import { type Call, currentSignInOf } from "./route.ts";
+import type { CurrentSignIn } from "./session-repository.ts";
 
 export const listKeys = async ({ auth, signedIn }: Call<"account">) => ({ data: await auth.keys.list(signedIn.id) });
 
@@ -16,9 +17,11 @@ export async function createKey({ auth, response, client, signedIn, body }: Call
   // A key outlives the token that creates it.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const { id: userId } = signedIn;
+  const signIn = currentSignInOf(signedIn);
   const { key, prefix } = newKey("user");
   const expiresAt = expiresIn === null ? null : clock() + expiresIn * 1000;
-  const made = await keys.create(userId, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
+  const made = await keys.create(signIn, { name, prefix, hash: hashOf(key), expiresAt }, settings.apiKeysMax);
+  if (made === "ended") throw problem("revoked token");
   if (made === null) throw problem("too many keys", { max: settings.apiKeysMax });
   await repository.note({ event: "key_created", userId, address: client.address, detail: { key: made.id } });
   const { id, ...described } = made;
@@ -47,16 +50,16 @@ export class KeyRepository {
     this.#functions = functions;
   }
 
-  /** Returns null if the user already has `maxKeys` valid keys, or has no account. */
+  /** Returns null if the user already has `maxKeys` valid keys, and "ended" if the sign-in has ended. */
   create(
-    userId: string,
+    { id: userId, session }: CurrentSignIn,
     key: { readonly name: string; readonly prefix: string; readonly hash: Buffer; readonly expiresAt: number | null },
     maxKeys: number,
-  ): Promise<KeyDescription | null> {
+  ): Promise<KeyDescription | "ended" | null> {
     const { name, prefix, hash, expiresAt } = key;
     const end = expiresAt === null ? null : time(expiresAt);
-    const values = [userId, name, prefix, bytes(hash), this.#functions.now(), end, String(maxKeys)];
-    const call = "create_key('user', $1, $2, $3, $4::bytea, $5::timestamptz, $6::timestamptz, $7::integer)";
+    const values = [userId, name, prefix, bytes(hash), this.#functions.now(), end, String(maxKeys), session];
+    const call = "create_key('user', $1, $2, $3, $4::bytea, $5::timestamptz, $6::timestamptz, $7::integer, $8::uuid)";
     return this.#functions.call(call, values);
   }
 

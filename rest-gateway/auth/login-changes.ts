@@ -6,7 +6,7 @@ import type { EmailBody, PasswordBody } from "./bodies.ts";
 import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
 import { deviceOf } from "./device.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
-import type { Call, Owner } from "./route.ts";
+import { type Call, currentSignInOf, type Owner } from "./route.ts";
 import { sessionCookie } from "./sessions.ts";
 import type { Client, CodeLimits } from "./throttle.ts";
 import { startTokens } from "./tokens.ts";
@@ -31,7 +31,10 @@ export async function replaceEmail({
 }: Pick<Call<"account", EmailChange>, "auth" | "client" | "signedIn" | "body">): Promise<"changed" | "pending"> {
   const { email, ...confirmation } = body;
   await requireRecentSignIn(auth, signedIn, confirmation, client);
-  const outcome = await auth.repository.changeEmail(signedIn.id, email, client.address).catch(refuseRaised);
+  const outcome = await auth.repository
+    .changeEmail(currentSignInOf(signedIn), email, client.address)
+    .catch(refuseRaised);
+  if (outcome === "ended") throw problem("revoked token");
   if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
   auth.forget(signedIn.id);
   return outcome;

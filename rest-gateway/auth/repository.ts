@@ -4,6 +4,7 @@ import type { Account, AccountState, Proof } from "../../identity/account.ts";
 import { type AuthFunctions, type Call, seconds } from "./functions.ts";
 import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
 import type { NewUser } from "./registration.ts";
+import type { CurrentSignIn } from "./session-repository.ts";
 import type {
   Attempt,
   BegunLogin,
@@ -16,7 +17,7 @@ import type {
 } from "./throttle.ts";
 
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". "pending": the link of an e-mail changes it. */
-export type EmailOutcome = "changed" | "pending" | "taken" | "malformed" | "too often" | "too many";
+export type EmailOutcome = "changed" | "pending" | "taken" | "malformed" | "too often" | "too many" | "ended";
 
 /**
  * An attempt whose credentials are right, and the IP address of the client. `factor` is the second factor, unless it was a code.
@@ -139,9 +140,9 @@ export class AuthRepository {
   }
 
   /** Changes the e-mail of a user, and the e-mail that the user signs in with. */
-  changeEmail(userId: string, email: string, address: string): Promise<EmailOutcome> {
-    const values = [userId, email, emailSkeleton(email), address || null];
-    return this.#functions.call("change_email($1, $2, $3, $4::inet)", values);
+  changeEmail({ id, session }: CurrentSignIn, email: string, address: string): Promise<EmailOutcome> {
+    const values = [id, email, emailSkeleton(email), address || null, session];
+    return this.#functions.call("change_email($1, $2, $3, $4::inet, $5::uuid)", values);
   }
 
   /** Finds the account and reserves an attempt for it in the network of the address. An unknown login takes the same statements as a known one. */

@@ -62,3 +62,17 @@ test("a request that has begun before a sign-out changes nothing after it", asyn
     expect((await client.send("/auth/keys", { headers: now })).json.data).toEqual([]);
   }
 });
+
+test("the database refuses a new key and another e-mail of a sign-in that has ended", async () => {
+  const { email } = await newUser();
+  const [{ id } = { id: "" }] = await client.sql(
+    "select user_id as id from auth_private.login_emails where email = $1",
+    email,
+  );
+  const ended = "00000000-0000-4000-8000-000000000000";
+  const key = "select auth_api.create_key('user', $1, 'k', 'p', sha256('k'), now(), null, 50, $2) as outcome";
+  expect(await client.sql(key, id, ended)).toEqual([{ outcome: "ended" }]);
+  const change = "select auth_api.change_email($1, 'thief@third.example', null, null, $2) as outcome";
+  expect(await client.sql(change, id, ended)).toEqual([{ outcome: "ended" }]);
+  expect(await client.sql("select email from auth_private.login_emails where user_id = $1", id)).toEqual([{ email }]);
+});

@@ -30,16 +30,14 @@ comment on function auth_private.describe_key(auth_private.api_keys) is
 -- security definer, here and below: the login role of the service may call these functions but not read the tables.
 create or replace function auth_api.create_key(
   kind text, user_id auth.user_id, name text, prefix text, key_hash bytea,
-  now timestamptz, expires_at timestamptz, max_keys integer)
+  now timestamptz, expires_at timestamptz, max_keys integer, session uuid)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare key auth_private.api_keys;
 begin
   -- Locked, so that parallel calls can't exceed max_keys.
-  perform from auth_private.accounts as a
-  where a.user_id = create_key.user_id
-  for update;
-  if not found or max_keys <= (
+  if not auth_private.lock_sign_in(create_key.user_id, create_key.session) then return '"ended"'; end if;
+  if max_keys <= (
     select count(*)
     from auth_private.api_keys as k
     where k.user_id = create_key.user_id
@@ -60,8 +58,11 @@ begin
   return auth_private.describe_key(key);
 end $$;
 
-comment on function auth_api.create_key(text, auth.user_id, text, text, bytea, timestamptz, timestamptz, integer) is
-  'Creates a key of a user; null if the user has `max_keys` valid keys already, or no account.';
+comment on function
+  auth_api.create_key(text, auth.user_id, text, text, bytea, timestamptz, timestamptz, integer, uuid) is $$
+Creates a key of a user who is signed in with this session, if any; null if the user has `max_keys` valid keys already,
+and "ended" if the session has ended, or the account is disabled or deleted: the key would outlive the sign-in.
+$$;
 
 create or replace function auth_api.list_keys(user_id auth.user_id) returns json
 language sql stable security definer set search_path = '' as $$

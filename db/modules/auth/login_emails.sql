@@ -261,25 +261,32 @@ $$;
 comment on function auth_private.act_for(auth.user_id) is
   'What follows in the transaction counts as done by the user, for triggers of the application.';
 
-create or replace function auth_api.change_email(user_id auth.user_id, email text, skeleton text, address inet)
+create or replace function auth_api.change_email(
+  user_id auth.user_id, email text, skeleton text, address inet, session uuid)
 returns text
 language plpgsql volatile security definer set search_path = '' as $$
+declare outcome text := 'changed';
 begin
   perform set_config('request.address', coalesce(host(change_email.address), ''), true);
   perform auth_private.act_for(change_email.user_id);
   if auth_api.setting('email_confirm') <> 'off' then
-    return auth_private.request_email(change_email.user_id, change_email.email, change_email.skeleton);
+    outcome := auth_private.request_email(change_email.user_id, change_email.email, change_email.skeleton);
+  else
+    perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
   end if;
-  perform auth_private.change_email(change_email.user_id, change_email.email, change_email.skeleton, 'owner');
-  return 'changed';
+  -- Locked after the user, as other changes of users do, so that there are no deadlocks.
+  if not auth_private.lock_sign_in(change_email.user_id, change_email.session) then raise sqlstate 'CS000'; end if;
+  return outcome;
 exception
+  when sqlstate 'CS000' then return 'ended';
   when unique_violation then return 'taken';
   when check_violation then return 'malformed';
   when program_limit_exceeded then return 'too often';
 end $$;
 
-comment on function auth_api.change_email(auth.user_id, text, text, inet) is $$
+comment on function auth_api.change_email(auth.user_id, text, text, inet, uuid) is $$
 Changes the e-mail of a user and the e-mail that the account signs in with: "changed". Otherwise nothing changes:
-"pending" or "too many", as request_email, "taken" or reserved for another account, "malformed", or "too often":
-the account has 20 reserved e-mails.
+"ended": the session that the user is signed in with, if any, has ended, or the account is disabled; "pending" or
+"too many", as request_email; "taken" or reserved for another account; "malformed"; or "too often": the account has 20
+reserved e-mails.
 $$;

@@ -31,7 +31,9 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   } else if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);
   let isPending = false;
   if (changesEmail) {
-    const outcome = await auth.repository.changeEmail(signedIn.userId, email, client.address).catch(refuseRaised);
+    const { userId: id, session } = signedIn;
+    const outcome = await auth.repository.changeEmail({ id, session }, email, client.address).catch(refuseRaised);
+    if (outcome === "ended") throw problem("session ended");
     if (outcome !== "changed" && outcome !== "pending") throw emailRefused(outcome);
     isPending = outcome === "pending" && !signedIn.user.is_anonymous;
   }

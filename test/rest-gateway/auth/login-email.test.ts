@@ -253,7 +253,7 @@ test("a registration that waits for a change of the e-mail finds the previous on
   await other.connect();
   try {
     await other.query("begin");
-    await other.query("select auth_api.change_email($1, $2, null, null)", [user.id, newEmail()]);
+    await other.query("select auth_api.change_email($1, $2, null, null, null)", [user.id, newEmail()]);
     const waiting = registers(user.email);
     const blocked = `select count(*)::int as blocked from pg_locks join pg_stat_activity using (pid)
       where not granted and locktype = 'transactionid' and datname = current_database() and backend_type = 'client backend'`;
