@@ -1,14 +1,11 @@
 import { once } from "node:events";
-import { mkdtemp } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import jwt from "jsonwebtoken";
 import type { Browser, Locator, Page } from "playwright-core";
-import { build, type PreviewServer, preview } from "vite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { Examples } from "../support/examples.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("the example pages");
@@ -16,28 +13,18 @@ const installed = hasBrowser("the example pages");
 const SETTINGS = { MAIL_URL: "keep" };
 
 let service: TestService;
-let pages: PreviewServer;
+let examples: Examples;
 let browser: Browser;
 beforeAll(async () => {
   if (!installed) return;
-  const options = { root: "demo/pages", logLevel: "warn" } as const;
-  const outDir = await mkdtemp(join(tmpdir(), "examples-"));
-  [service, browser] = await Promise.all([
-    startTestService(SETTINGS),
-    launchBrowser(),
-    build({ ...options, build: { outDir } }),
-  ]);
-  process.env.SERVICE_URL = service.url;
-  pages = await preview({ ...options, build: { outDir }, preview: { port: 0, host: "127.0.0.1" } });
+  [service, browser, examples] = await Promise.all([startTestService(SETTINGS), launchBrowser(), Examples.build()]);
+  await examples.serve(service.url);
 });
 afterAll(async () => {
-  delete process.env.SERVICE_URL;
   await browser?.close();
-  await pages?.close();
+  await examples?.close();
   await service?.stop();
 });
-
-const urlOf = (folder: string) => `${pages.resolvedUrls!.local[0]}${folder}/index.html?api=${service.url}`;
 
 /** Opens a page of the examples, which are on another origin than the service. */
 async function open(folder: string): Promise<Page> {
@@ -47,7 +34,7 @@ async function open(folder: string): Promise<Page> {
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   onTestFinished(() => expect(faults).toEqual([]));
-  await page.goto(urlOf(folder));
+  await page.goto(examples.urlOf(folder));
   return page;
 }
 
@@ -194,7 +181,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     const context = await browser.newContext();
     onTestFinished(() => context.close());
     const tabs = [await context.newPage(), await context.newPage()] as const;
-    for (const tab of tabs) await tab.goto(urlOf(folder));
+    for (const tab of tabs) await tab.goto(examples.urlOf(folder));
     await signIn(tabs[0]);
     await tabs[1].getByText("Signed in as").waitFor();
     const refreshed = tabs.map(refreshesOf);

@@ -80,8 +80,12 @@ export async function signIn(form: object): Promise<void> {
   keepTokens({ ...user, id: String(user.id) }, tokens);
 }
 
+/** With EMAIL_CONFIRM=required, the user is not signed in: the form shows that an e-mail is on its way. */
 export async function register(form: object): Promise<void> {
-  const { user, ...tokens } = await post<Tokens & { readonly user: User }>("/auth/register", form);
+  type Registered = (Tokens & { readonly user: User }) | { readonly user?: undefined; readonly message: string };
+  const answer = await post<Registered>("/auth/register", form);
+  if (answer.user === undefined) throw new Error(answer.message);
+  const { user, ...tokens } = answer;
   keepTokens({ ...user, id: String(user.id) }, tokens);
 }
 

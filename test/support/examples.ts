@@ -1,0 +1,40 @@
+import { mkdtemp } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build, type PreviewServer, preview } from "vite";
+
+const OPTIONS = { root: "demo/pages", logLevel: "warn" } as const;
+
+/** The example pages, which are on another origin than the service. */
+export class Examples {
+  readonly #outDir: string;
+  #pages: PreviewServer | null = null;
+  #service = "";
+
+  private constructor(outDir: string) {
+    this.#outDir = outDir;
+  }
+
+  static async build(): Promise<Examples> {
+    const outDir = await mkdtemp(join(tmpdir(), "examples-"));
+    await build({ ...OPTIONS, build: { outDir } });
+    return new Examples(outDir);
+  }
+
+  /** Serves them for this service. */
+  async serve(service: string): Promise<void> {
+    this.#service = service;
+    process.env.SERVICE_URL = service;
+    const options = { build: { outDir: this.#outDir }, preview: { port: 0, host: "127.0.0.1" } };
+    this.#pages = await preview({ ...OPTIONS, ...options });
+  }
+
+  urlOf(folder: string): string {
+    return `${this.#pages!.resolvedUrls!.local[0]}${folder}/index.html?api=${this.#service}`;
+  }
+
+  async close(): Promise<void> {
+    delete process.env.SERVICE_URL;
+    await this.#pages?.close();
+  }
+}
