@@ -81,10 +81,10 @@ const PASSWORD_CLASSES = ["upper", "lower", "digit", "special"] as const;
 /** A class of characters. */
 export type PasswordClass = (typeof PASSWORD_CLASSES)[number];
 
-/** `upper, digit` → `["upper", "digit"]` */
-export const passwordClasses = list.pipe(
-  z.array(z.enum(PASSWORD_CLASSES, { error: `must be a list of ${PASSWORD_CLASSES.join(", ")}` })),
-);
+/** `upper,digit` → `["upper", "digit"]`; `none` → `[]`. */
+export const passwordClasses = list
+  .transform((names) => (names.join() === "none" ? [] : names))
+  .pipe(z.array(z.enum(PASSWORD_CLASSES, { error: `must be none, or a list of ${PASSWORD_CLASSES.join(", ")}` })));
 
 /** System schemas are excluded: they expose data that was never granted. */
 export const servedSchemas = list.pipe(

@@ -387,7 +387,7 @@ export const SETTINGS = {
   PASSWORD_CLASSES: setting(
     passwordClasses,
     "upper,lower,digit,special",
-    "Classes of which a new password must have a character each: a list of upper, lower, digit and special. Empty for none.",
+    "Classes of which a new password must have a character each: a list of upper, lower, digit and special, or none.",
   ),
   EMAIL_CONFIRM: setting(
     oneOf("off", "claim", "required"),

@@ -1,0 +1,90 @@
+import { Readable } from "node:stream";
+import { createClient } from "@supabase/supabase-js";
+import { expect, test } from "vitest";
+import { user as userCommand } from "../../../cli/user.ts";
+import { readConfig } from "../../../config/config.ts";
+import { useService } from "../../support/http-client.ts";
+import { JWT_SECRET } from "../../support/service.ts";
+
+const SETTINGS = { GRAPHQL_MAX_TABLES: "0", PASSWORD_MIN_LENGTH: "8", PASSWORD_CLASSES: "lower,digit" };
+const client = useService(SETTINGS);
+
+/** Long enough for these settings, too short for the default, and with two of its classes. */
+const PASSWORD = "horse-42";
+const FAULTS = ["password must have at least 8 characters", "password must have a digit"];
+
+const post = (path: string, body: object, headers: Record<string, string> = {}) =>
+  client.send(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+const admin = () => ({ authorization: `Bearer ${client.token("admin")}` });
+const auth = () =>
+  createClient(client.service().url, client.service().service.tokens.issueKey("anon"), {
+    auth: { persistSession: false, autoRefreshToken: false },
+  }).auth;
+
+test.each([
+  ["/auth/register", {}],
+  ["/users", {}],
+  ["/auth/admin/users", admin],
+])("PASSWORD_MIN_LENGTH and PASSWORD_CLASSES are the rules of POST %s, whose errors name them", async (path, as) => {
+  const headers = typeof as === "function" ? as() : as;
+  const email = `rules${path.replaceAll("/", "-")}@test.example`;
+  const weak = await post(path, { name: "Vera", email, password: "horse" }, headers);
+  expect(weak.status).toBe(400);
+  for (const fault of FAULTS) expect(weak.text).toContain(fault);
+  expect((await post(path, { name: "Vera", email, password: PASSWORD }, headers)).status).toBe(201);
+});
+
+test("they are the rules of supabase-js, whose error has the reasons", async () => {
+  const email = "rules-wire@test.example";
+  const weak = await auth().signUp({ email, password: "horse" });
+  expect(weak.error).toMatchObject({ code: "weak_password", reasons: ["length", "characters"], status: 422 });
+  expect(weak.error!.message).toBe("Password must have at least 8 characters. Password must have a digit");
+  const { data, error } = await auth().signUp({ email, password: PASSWORD });
+  expect([error, data.user?.email]).toEqual([null, email]);
+});
+
+test("they are the rules of a changed password", async () => {
+  const { text } = await post("/auth/register", { name: "Ida", email: "rules-ida@test.example", password: PASSWORD });
+  const headers = { authorization: `Bearer ${JSON.parse(text).accessToken}` };
+  const weak = await post("/auth/password", { oldPassword: PASSWORD, newPassword: "horse-x" }, headers);
+  expect(weak.status).toBe(400);
+  for (const fault of FAULTS) expect(weak.text).toContain(`newPassword ${fault.slice("password ".length)}`);
+  expect((await post("/auth/password", { oldPassword: PASSWORD, newPassword: "horse-43" }, headers)).status).toBe(200);
+});
+
+test("the page of sign-up says them", async () => {
+  const { text } = await client.send("/auth/sign-up");
+  expect(text).toContain("At least 8 characters, with a lower case letter and a digit.");
+});
+
+test("the OpenAPI document has them for each new password, and none for the current one", async () => {
+  const { schemas } = JSON.parse((await client.send("/openapi.json")).text).components;
+  const rules = { minLength: 8, maxLength: 128 };
+  expect(schemas.NewPassword).toMatchObject(rules);
+  const { UserCreate, Registration, PasswordReset, PasswordChange } = schemas;
+  for (const { properties } of [UserCreate, Registration, PasswordReset])
+    expect(properties.password.$ref).toBe("#/components/schemas/NewPassword");
+  expect(PasswordChange.properties.newPassword.$ref).toBe("#/components/schemas/NewPassword");
+  expect(schemas.PasswordChange.properties.oldPassword.minLength).toBe(1);
+  expect(schemas.Login.properties.password.minLength).toBe(1);
+});
+
+test("they are the rules of npx content-service user", async () => {
+  const settings = { ...SETTINGS, DATABASE_URL: client.service().database.url, JWT_SECRET };
+  const create = (password: string) =>
+    userCommand(["create", "Cleo", "rules-cleo@test.example"], settings, () =>
+      Readable.from(Buffer.from(`${password}\n`), { objectMode: false }),
+    );
+  await expect(create("horse")).rejects.toThrow(FAULTS.join("; "));
+  expect(await create(PASSWORD)).toMatch(/^created user/);
+});
+
+test("PASSWORD_CLASSES=none leaves only the length, and other classes are refused at start", () => {
+  expect(readConfig({ PASSWORD_CLASSES: "none" }).passwordClasses).toEqual([]);
+  const message = "PASSWORD_CLASSES must be none, or a list of upper, lower, digit, special";
+  expect(() => readConfig({ PASSWORD_CLASSES: "upper,emoji" })).toThrow(message);
+});
