@@ -10,6 +10,12 @@ export const AUTH_V1 = {
   "weak password": [422, "VALIDATION_ERROR", "Password is too weak"],
   "same password": [422, "VALIDATION_ERROR", "New password should be different from the old password."],
   "current password wrong": [400, "PERMISSION_DENIED", "Current password is not valid"],
+  "nonce wrong": [422, "VALIDATION_ERROR", "Nonce has expired or is invalid"],
+  "nonce needs a confirmed e-mail": [
+    422,
+    "VALIDATION_ERROR",
+    "Confirm the e-mail before its codes can replace a recent sign-in",
+  ],
   "reauthentication needed": [
     400,
     "PASSWORD_REQUIRED",

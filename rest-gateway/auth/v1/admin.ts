@@ -6,6 +6,7 @@ import { emailSkeleton } from "../login-names.ts";
 import { MAX_PASSWORD } from "../passwords.ts";
 import { AdminUser, Deletion, readAuthBody } from "./bodies.ts";
 import type { AuthCall } from "./call.ts";
+import { describePasskey } from "./passkeys.ts";
 import { invalid, refuseUser } from "./problem.ts";
 import type { PublicFactor, PublicUser } from "./repository.ts";
 import { shownUser } from "./session.ts";
@@ -94,6 +95,23 @@ export async function deleteFactor(call: AuthCall): Promise<PublicFactor> {
   await adminUsersOf(call).resetFactor(id, factor.id, client.address);
   auth.forget(id);
   return factor;
+}
+
+/** `GET /admin/users/{id}/passkeys` */
+export async function listUserPasskeys(call: AuthCall): Promise<object> {
+  const { id } = await found(call);
+  return (await call.auth.passkeys.repository.list(id)).map(describePasskey);
+}
+
+/** `DELETE /admin/users/{id}/passkeys/{passkeyId}`: ends all sign-ins of the user, as the deletion of a factor does. */
+export async function deleteUserPasskey(call: AuthCall): Promise<void> {
+  const { auth, request, client } = call;
+  const { id } = await found(call);
+  const passkey = String(request.params.passkeyId).toLowerCase();
+  const isOne = (await auth.passkeys.repository.list(id)).some((each) => each.id === passkey);
+  if (!isOne) throw problem("no such passkey");
+  await adminUsersOf(call).resetFactor(id, passkey, client.address);
+  auth.forget(id);
 }
 
 /** As the operator that requireServiceKey has let in. */

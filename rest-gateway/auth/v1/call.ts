@@ -47,3 +47,17 @@ async function verified<Found>(verify: () => Promise<Found>): Promise<Found> {
     throw problem("token without session", { why: error.message });
   }
 }
+
+/** A password alone changes nothing of an account with a second factor. Throws Problem. */
+export function requireSecondFactor({ account, aal }: SignedIn): void {
+  if (account.hasFactor && aal === 1) throw problem("second factor not proved");
+}
+
+/** Throws Problem for an older sign-in. */
+export function requireRecent(auth: Auth, signedIn: SignedIn): void {
+  if (isRecent(auth, signedIn)) return;
+  throw problem("reauthentication needed", { seconds: auth.settings.recentSignIn });
+}
+
+const isRecent = ({ clock, settings }: Auth, { startedAt }: SignedIn): boolean =>
+  clock() - Date.parse(startedAt) <= settings.recentSignIn * 1000;

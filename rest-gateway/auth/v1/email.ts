@@ -7,7 +7,7 @@ import type { MailData, SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { takeMailCode } from "../mail/sign-in.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
-import type { AuthCall } from "./call.ts";
+import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
 import { invalid, refuseUser } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
 import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
@@ -44,6 +44,25 @@ export async function resendMail(call: AuthCall): Promise<object> {
   return send(call, "confirm", email);
 }
 
+/**
+ * `GET /reauthenticate`: an e-mail whose code is the `nonce` of `PUT /user`, in place of a recent sign-in. The code of an e-mail that was
+ * never confirmed would end the session, because the account may be that of another person.
+ */
+export async function reauthenticate(call: AuthCall): Promise<object> {
+  const { user } = await signedInOf(call);
+  if (user.email === "") throw invalid("Reauthentication requires the user to have an email or a phone number");
+  if (user.email_confirmed_at === undefined) throw problem("nonce needs a confirmed e-mail");
+  await requestMailFor(call, "sign-in", user.email, null);
+  return {};
+}
+
+/** Rejects with Problem unless the code is that of an e-mail to the user. It is spent. */
+export async function requireNonce(call: AuthCall, { user, userId }: SignedIn, nonce: string): Promise<void> {
+  if (user.email_confirmed_at === undefined) throw problem("nonce needs a confirmed e-mail");
+  const account = await takeMailCode(call, user.email, nonce);
+  if (account?.id !== userId) throw problem("nonce wrong");
+}
+
 async function send(
   call: AuthCall,
   kind: RequestedKind,
@@ -67,6 +86,7 @@ const TYPES: Readonly<Record<string, readonly SignInKind[]>> = {
   signup: ["confirm", "sign-in"],
   invite: ["sign-in"],
   recovery: ["reset"],
+  email_change: ["confirm"],
 };
 
 /** `POST /verify`: signs in with the code of an e-mail, or with the token of its link. */

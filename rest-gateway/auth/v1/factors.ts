@@ -6,12 +6,11 @@ import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
 import { isUuid } from "../../conventions/parameters.ts";
 import type { Method } from "../session-repository.ts";
 import { FactorChange, FactorCode, readAuthBody } from "./bodies.ts";
-import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { challengePasskeyFactor, enrollPasskey, forgetPasskey, pendingPasskey, provePasskey } from "./passkeys.ts";
 import { invalid } from "./problem.ts";
 import type { PublicFactor } from "./repository.ts";
 import { issueSession, type SessionAnswer } from "./session.ts";
-import { requireRecent } from "./user.ts";
 
 // `/auth/v1/factors`: the second factors of a user, each an authenticator app or a passkey with a name.
 

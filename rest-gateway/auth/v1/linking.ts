@@ -6,8 +6,7 @@ import type { Auth } from "../auth.ts";
 import { MAX_IDENTITIES } from "../federated/identities.ts";
 import type { SealedIdentity } from "../federated/identity-repository.ts";
 import type { Linking, Start } from "../federated/start.ts";
-import { type AuthCall, signedInOf } from "./call.ts";
-import { requireRecent, requireSecondFactor } from "./user.ts";
+import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 
 // `supabase.auth.linkIdentity`: the user of a session signs in at a provider, whose identity then signs the user in too.
 

@@ -8,11 +8,10 @@ import { readChallenge } from "../passkeys/challenges.ts";
 import { CredentialBody, SignatureBody } from "../passkeys/credentials.ts";
 import type { PasskeyRow } from "../passkeys/repository.ts";
 import { PasskeyAnswer, PasskeyChange, readAuthBody } from "./bodies.ts";
-import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { type AuthCall, requireRecent, type SignedIn, signedInOf } from "./call.ts";
 import { invalid } from "./problem.ts";
 import type { PublicFactor } from "./repository.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
-import { requireRecent } from "./user.ts";
 
 // Passkeys at `/auth/v1`: each is a factor of the type webauthn, and signs in at `/passkeys`.
 
@@ -133,7 +132,7 @@ export async function beginPasskey(call: AuthCall): Promise<object> {
 export async function addPasskey(call: AuthCall): Promise<object> {
   const signedIn = await managerOf(call);
   const id = await createPasskey(call, signedIn, await sentIn(call), { name: "" });
-  return describe((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
+  return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
 }
 
 /** `POST /passkeys/authentication/options` */
@@ -151,7 +150,7 @@ export async function signInWithPasskey(call: AuthCall): Promise<SessionAnswer> 
 
 /** `GET /passkeys` */
 export async function listPasskeys(call: AuthCall): Promise<object> {
-  return (await rowsOf(call, await managerOf(call))).map(describe);
+  return (await rowsOf(call, await managerOf(call))).map(describePasskey);
 }
 
 /** `PATCH /passkeys/{id}` */
@@ -161,7 +160,7 @@ export async function renamePasskey(call: AuthCall): Promise<object> {
   if (!name?.trim()) throw invalid("friendly_name is required");
   const { id } = await rowIn(call, signedIn);
   await call.auth.passkeys.repository.rename(signedIn.userId, id, name);
-  return describe((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
+  return describePasskey((await rowsOf(call, signedIn)).find((each) => each.id === id)!);
 }
 
 /** `DELETE /passkeys/{id}` */
@@ -197,7 +196,7 @@ async function sentIn({ auth, request }: AuthCall): Promise<Sent> {
   return { challenge, credential };
 }
 
-const describe = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
+export const describePasskey = ({ id, name, createdAt, lastUsedAt }: PasskeyRow) => ({
   id,
   friendly_name: name,
   created_at: createdAt,

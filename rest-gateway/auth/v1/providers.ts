@@ -10,11 +10,10 @@ import { OidcProvider } from "../federated/oidc.ts";
 import type { Provider } from "../federated/provider.ts";
 import type { Start } from "../federated/start.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody } from "./bodies.ts";
-import { type AuthCall, signedInOf } from "./call.ts";
+import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 import { linkingOf, linkTo, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
 import { type SessionAnswer, startAuthSession } from "./session.ts";
-import { requireRecent, requireSecondFactor } from "./user.ts";
 
 /**
  * `GET /authorize?provider=acme&redirect_to=…&code_challenge=…`: sends the browser to the provider. It comes back to the callback of

@@ -3,9 +3,19 @@ import { type Request, type RequestHandler, Router } from "express";
 import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
 import { ClientGone } from "../../../http/pipeline/response.ts";
 import type { Auth } from "../auth.ts";
-import { createUser, deleteFactor, deleteUser, findUser, listFactors, listUsers, replaceUser } from "./admin.ts";
+import {
+  createUser,
+  deleteFactor,
+  deleteUser,
+  deleteUserPasskey,
+  findUser,
+  listFactors,
+  listUserPasskeys,
+  listUsers,
+  replaceUser,
+} from "./admin.ts";
 import type { AuthCall } from "./call.ts";
-import { requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
+import { reauthenticate, requestCode, requestRecovery, resendMail, verifyCode } from "./email.ts";
 import { challengeFactor, enrollFactor, unenrollFactor, verifyFactor } from "./factors.ts";
 import { generateLink, inviteUser } from "./links.ts";
 import {
@@ -36,6 +46,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "POST /recover": requestRecovery,
   "POST /resend": resendMail,
   "POST /verify": verifyCode,
+  "GET /reauthenticate": reauthenticate,
   "GET /user": readUser,
   "PUT /user": changeUser,
   "GET /user/identities/authorize": authorizeLink,
@@ -61,6 +72,8 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "DELETE /admin/users/{userId}": deleteUser,
   "GET /admin/users/{userId}/factors": listFactors,
   "DELETE /admin/users/{userId}/factors/{factorId}": deleteFactor,
+  "GET /admin/users/{userId}/passkeys": listUserPasskeys,
+  "DELETE /admin/users/{userId}/passkeys/{passkeyId}": deleteUserPasskey,
 };
 
 const GRANTS: Readonly<Record<string, Handler>> = {

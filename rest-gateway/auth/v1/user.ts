@@ -4,7 +4,8 @@ import type { Auth } from "../auth.ts";
 import type { Scope } from "../own-sessions.ts";
 import { emailRefused, refuseRaised } from "../problem.ts";
 import { readAuthBody, UserChange } from "./bodies.ts";
-import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
+import { type AuthCall, requireRecent, requireSecondFactor, type SignedIn, signedInOf } from "./call.ts";
+import { requireNonce } from "./email.ts";
 import { invalid } from "./problem.ts";
 import type { PublicUser } from "./repository.ts";
 import { shownUser } from "./session.ts";
@@ -28,7 +29,8 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
   if (sent.password) requireStrong(call.auth, sent.password);
   if (signedIn.user.is_anonymous) {
     if (sent.password && !changesEmail) throw problem("password without e-mail");
-  } else if (changesEmail || sent.password) await requireProof(call, signedIn, sent.current_password ?? null);
+  } else if (changesEmail || sent.password)
+    await requireProof(call, signedIn, sent.current_password ?? null, sent.nonce);
   let isPending = false;
   if (changesEmail) {
     const { userId: id, session } = signedIn;
@@ -50,29 +52,21 @@ export async function changeUser(call: AuthCall): Promise<PublicUser> {
     : changed;
 }
 
-/** A password alone changes nothing of an account with a second factor. Throws Problem. */
-export function requireSecondFactor({ account, aal }: SignedIn): void {
-  if (account.hasFactor && aal === 1) throw problem("second factor not proved");
-}
-
-/** A stolen token is not enough to take an account over: requires a recent sign-in, or the current password. */
-export async function requireProof(call: AuthCall, signedIn: SignedIn, password: string | null): Promise<void> {
+/** A stolen token is not enough to take an account over: requires a recent sign-in, the current password, or the code of an e-mail. */
+async function requireProof(
+  call: AuthCall,
+  signedIn: SignedIn,
+  password: string | null,
+  nonce: string | null = null,
+): Promise<void> {
   const { auth, client } = call;
   if (password !== null) {
     const login = await auth.passwords.verify({ userId: signedIn.userId }, password, client, WRONG);
     return auth.throttle.settle(login.attempt, false);
   }
+  if (nonce) return requireNonce(call, signedIn, nonce);
   requireRecent(auth, signedIn);
 }
-
-/** Throws Problem for an older sign-in. */
-export function requireRecent(auth: Auth, signedIn: SignedIn): void {
-  if (isRecent(auth, signedIn)) return;
-  throw problem("reauthentication needed", { seconds: auth.settings.recentSignIn });
-}
-
-const isRecent = ({ clock, settings }: Auth, { startedAt }: SignedIn): boolean =>
-  clock() - Date.parse(startedAt) <= settings.recentSignIn * 1000;
 
 const WRONG = {
   event: "password_failed",

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { expect, test } from "vitest";
 import { Authenticator } from "../../../support/authenticator.ts";
-import { PASSWORD, useAuth } from "./support.ts";
+import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
-const { service, send, newUser } = useAuth("uuid");
+const { service, client, send, newUser } = useAuth("uuid");
 
 const newKey = () => new Authenticator(service().url.replace("127.0.0.1", "localhost"));
 const tokenOf = async ({ client }: Awaited<ReturnType<typeof newUser>>) =>
@@ -90,4 +90,21 @@ test("a signature that is not valid does not sign in, and one that is signs in o
   expect((await verify(id, key.get(options))).json).toMatchObject({ access_token: expect.any(String) });
   expect(codeOf(await verify(id, key.get(options)))).toEqual([422, "mfa_verification_failed"]);
   expect(codeOf(await send(`DELETE /auth/v1/passkeys/${randomUUID()}`, { token: "x" }))[0]).toBe(403);
+});
+
+test("auth.admin.passkey lists the passkeys of a user and deletes them, which ends the sign-ins", async () => {
+  const { id: passkey, token } = await userWithPasskey();
+  const { id } = (await send("GET /auth/v1/user", { token })).json;
+  const { admin } = client("service_role").auth;
+  const listed = await admin.passkey.listPasskeys({ userId: id });
+  expect([listed.error, listed.data]).toEqual([
+    null,
+    [{ id: passkey, friendly_name: "node", created_at: expect.any(String) }],
+  ]);
+  const stranger = { userId: id, passkeyId: randomUUID() };
+  expect(failureOf(await admin.passkey.deletePasskey(stranger))).toEqual([404, "webauthn_credential_not_found"]);
+  expect(failureOf(await client().auth.admin.passkey.listPasskeys({ userId: id }))).toEqual([403, "not_admin"]);
+  expect((await admin.passkey.deletePasskey({ userId: id, passkeyId: passkey })).error).toBeNull();
+  expect((await admin.passkey.listPasskeys({ userId: id })).data).toEqual([]);
+  expect((await send("GET /auth/v1/user", { token })).status).toBe(403);
 });

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { linkIn, startMailServer } from "../../../support/mail-server.ts";
+import { failureOf, useAuth } from "./support.ts";
+
+const server = await startMailServer();
+let now = Date.now();
+const settings = { ...server.settings, EMAIL_CONFIRM: "claim", RECENT_SIGN_IN: "600" };
+const { client, newUser, sql } = useAuth("bigint", settings, () => now);
+
+const NEW = "Another-Horse-9?";
+
+/** A user whose sign-in is too old to change the password. */
+async function userOfOldSession(isConfirmed = true) {
+  const user = await newUser();
+  if (isConfirmed)
+    await sql(
+      `update auth_private.accounts set email_confirmed_at = now()
+       where user_id = (select user_id from auth_private.login_emails where email = $1)`,
+      user.email,
+    );
+  now += 601_000;
+  return user;
+}
+async function codeTo(email: string) {
+  const mail = await server.next(email, /sign in/i);
+  return /^\d{6}$/m.exec(mail.text)![0];
+}
+
+test("reauthenticate sends a code that replaces a recent sign-in, once", async () => {
+  const { client: own, email } = await userOfOldSession();
+  const change = (nonce?: string) => own.auth.updateUser({ password: NEW, ...(nonce && { nonce }) });
+  expect(failureOf(await change())).toEqual([400, "reauthentication_needed"]);
+  expect((await own.auth.reauthenticate()).error).toBeNull();
+  const code = await codeTo(email);
+  expect(failureOf(await change(code === "000000" ? "111111" : "000000"))).toEqual([422, "reauthentication_not_valid"]);
+  expect((await change(code)).error).toBeNull();
+  expect((await client().auth.signInWithPassword({ email, password: NEW })).error).toBeNull();
+  expect(failureOf(await own.auth.updateUser({ password: `${NEW}!`, nonce: code }))).toEqual([
+    ...[422, "reauthentication_not_valid"],
+  ]);
+});
+
+test("the code of another user does not replace a recent sign-in", async () => {
+  const { client: own } = await userOfOldSession();
+  const other = await userOfOldSession();
+  await other.client.auth.reauthenticate();
+  const code = await codeTo(other.email);
+  expect(failureOf(await own.auth.updateUser({ password: NEW, nonce: code }))).toEqual([
+    ...[422, "reauthentication_not_valid"],
+  ]);
+});
+
+test("reauthenticate needs a confirmed e-mail", async () => {
+  const { client: own } = await userOfOldSession(false);
+  expect(failureOf(await own.auth.reauthenticate())).toEqual([422, "email_not_confirmed"]);
+  expect(failureOf(await own.auth.updateUser({ password: NEW, nonce: "123456" }))).toEqual([
+    ...[422, "email_not_confirmed"],
+  ]);
+});
+
+test("verifyOtp with the type email_change changes the e-mail with the token that the new address has received", async () => {
+  const { client: own, id } = await newUser();
+  const email = `changed-${id}@test.example`;
+  const { data } = await own.auth.updateUser({ email });
+  expect(data.user!.new_email).toBe(email);
+  const { token } = linkIn(await server.next(email, /^Confirm/));
+  const verify = (type: "email_change" | "magiclink") => client().auth.verifyOtp({ token_hash: token, type });
+  expect(failureOf(await verify("magiclink"))).toEqual([403, "otp_expired"]);
+  const changed = await verify("email_change");
+  expect([changed.error, changed.data.user!.id, changed.data.user!.email]).toEqual([null, id, email]);
+  expect((await own.auth.getUser()).data.user!.email).toBe(email);
+  expect(failureOf(await verify("email_change"))).toEqual([403, "otp_expired"]);
+});
