@@ -22,7 +22,7 @@ export function firstRequestsOf(url: string, { table, anonKey, query }: FirstReq
   if (examples.length === 0) return html`<p>Grant a table to the anonymous role, and requests to copy appear here.</p>`;
   return html`<div class="examples">${examples.map(
     ({ title, about, code }) => html`<section><h3>${title}</h3><p class="muted">${about}</p>
-<pre tabindex="0"><code>${code}</code></pre></section>\n`,
+<div class="listing"><pre tabindex="0"><code>${code}</code></pre></div></section>\n`,
   )}</div>`;
 }
 

@@ -10,7 +10,9 @@ import { RETRY_SECONDS } from "../http/pipeline/response.ts";
 import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
-import { docsPages, listDocs, schemaIn } from "./docs.ts";
+import { ASSETS } from "./assets.ts";
+import { docsOf, type Group, listGroups } from "./contents.ts";
+import { docsPages, schemaIn } from "./docs.ts";
 import { type FirstRequests, firstRequestsOf } from "./first-requests.ts";
 
 type SiteSettings = LinkSettings & Pick<Config, "openapi">;
@@ -36,10 +38,12 @@ type SiteOptions = Pick<ExpressInterfaceOptions, "onInternalError"> & {
 export function createSite(options: SiteOptions): AlwaysOnInterface {
   const { settings, application, hasConsole, url, state, firstRequests, onInternalError } = options;
   const links = linksOf(settings, hasConsole);
-  const docs = listDocs().filter(({ path }) => settings.docs || path === DOCUMENTATION);
+  const groups = listGroups()
+    .map(({ name, docs }) => ({ name, docs: docs.filter(({ path }) => settings.docs || path === DOCUMENTATION) }))
+    .filter(({ docs }) => docs.length > 0);
   const routers = [
-    startPage({ url, offers: () => offersOf(options, url()), docs, links, state, firstRequests }),
-    docsPages({ docs, schema: settings.docs ? schemaIn(application.folder) : null, links }),
+    startPage({ url, offers: () => offersOf(options, url()), groups, links, state, firstRequests }),
+    docsPages({ groups, schema: settings.docs ? schemaIn(application.folder) : null, links }),
     assets(),
   ];
   const pages = new ExpressInterface({ routers, onInternalError });
@@ -81,23 +85,13 @@ function aboutResources({ resources, routes }: SiteOptions["application"], hasAc
   return routes.length > 0 ? "the paths of the application" : hasAccounts ? "sign-in and tasks over REST" : "";
 }
 
-const ASSETS = {
-  "header.css": "text/css; charset=utf-8",
-  "style.css": "text/css; charset=utf-8",
-  "console.css": "text/css; charset=utf-8",
-  "console-live.js": "text/javascript; charset=utf-8",
-  "console-schema.js": "text/javascript; charset=utf-8",
-  "console-try.js": "text/javascript; charset=utf-8",
-  "passkeys.js": "text/javascript; charset=utf-8",
-} as const;
-
 function assets(): Router {
   const router = Router({ strict: true, caseSensitive: true });
-  for (const [name, type] of Object.entries(ASSETS)) {
-    const text = readFileSync(new URL(`./assets/${name}`, import.meta.url), "utf8");
+  for (const { name, type, file } of ASSETS) {
+    const headers = { "Cache-Control": "no-cache" };
     router.all(
       `/assets/${name}`,
-      byMethod({ GET: contentHandler({ type, text, headers: { "Cache-Control": "no-cache" } }) }),
+      byMethod({ GET: contentHandler({ type, text: readFileSync(file, "utf8"), headers }) }),
     );
   }
   return router;
@@ -112,7 +106,7 @@ type Offer = { readonly name: string; readonly url: string; readonly about: stri
 type StartOptions = Pick<SiteOptions, "url" | "firstRequests"> & {
   offers(): readonly Offer[];
   /** The documentation. */
-  readonly docs: readonly Link[];
+  readonly groups: readonly Group[];
   readonly links: readonly Link[];
   state(): ServiceState;
 };
@@ -140,9 +134,9 @@ export function startPage(options: StartOptions): Router {
 
 const PAGE_HEADERS = { "Content-Security-Policy": PAGE_POLICY };
 
-const jsonOf = ({ offers, docs, state }: StartOptions): string => {
+const jsonOf = ({ offers, groups, state }: StartOptions): string => {
   const interfaces = offers().map(({ name, url, about }) => ({ name, url, description: about }));
-  const documentation = docs.map(({ name, path }) => ({ name, path }));
+  const documentation = docsOf({ groups }).map(({ name, path }) => ({ name, path }));
   return `${JSON.stringify({ name: "Content Service", version: VERSION, state: state(), interfaces, documentation }, null, 2)}\n`;
 };
 
@@ -155,7 +149,7 @@ const STATES: Readonly<Record<ServiceState, string>> = {
   draining: "is stopping",
 };
 
-const pageOf = async ({ url, offers, docs, links, state, firstRequests }: StartOptions): Promise<string> => {
+const pageOf = async ({ url, offers, groups, links, state, firstRequests }: StartOptions): Promise<string> => {
   const first = await firstRequests();
   const isReady = state() === "ready";
   const main = html`
@@ -169,7 +163,10 @@ ${offers().map(
     html`<li><strong>${isPage(url) ? html`<a href="${url}">${name}</a>` : name}</strong><p>${about}</p><code>${url}</code></li>\n`,
 )}</ul>
 <h2>Documentation</h2>
-<ul class="documents">${docs.map(({ name, path }) => html`<li><a href="${path}">${name}</a></li>\n`)}</ul>
+<div class="documents">${groups.map(
+    ({ name, docs }) => html`<section><h3>${name}</h3>
+<ul>${docs.map((doc) => html`<li><a href="${doc.path}">${doc.name}</a></li>\n`)}</ul></section>\n`,
+  )}</div>
 `;
-  return documentOf({ title: "Start", path: "/", main }, links);
+  return documentOf({ title: "Start", path: "/", main, script: "/assets/docs.js" }, links);
 };

@@ -11,6 +11,7 @@ import { SQLSTATES } from "../db/errors.ts";
 import { MODULES } from "../db/modules/modules.ts";
 import type { Reason } from "../db/problems/reasons.ts";
 import { CODES, REASONS, REST_CODES } from "../db/problems/reasons.ts";
+import { docsOf, listGroups } from "../pages/contents.ts";
 import { REASON_CODES } from "../realtime/problem.ts";
 import { internalProblem } from "../rest-gateway/table/answer/error-mapping.ts";
 import { SERVICE_CODES, TABLE_CODES, TOKEN_CODES } from "../rest-gateway/table/problem.ts";
@@ -111,6 +112,12 @@ test.each(["architecture", "changes", "glossary", "tour"])("docs/%s.md names onl
   const named = readFileSync(`docs/${page}.md`, "utf8").match(/(?<![\w/.-])[\w-]+(\/[\w-]+)*(\.\w+)?\.ts\b/g)!;
   expect(named.length).toBeGreaterThan(15);
   expect(named.filter((name) => !files.some((file) => file === name || file.endsWith(`/${name}`)))).toEqual([]);
+});
+
+test("the contents of the documentation have every page once", () => {
+  const listed = docsOf({ groups: listGroups() }).map(({ file }) => file);
+  const others = ["README.md", "CHANGELOG.md", "SECURITY.md", "bench/results.md"];
+  expect(listed.toSorted()).toEqual([...globSync("docs/**/*.md"), ...others].toSorted());
 });
 
 test("no page has more than 6000 words", () => {

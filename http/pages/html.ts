@@ -70,6 +70,8 @@ export type Page = {
   readonly title: string;
   /** The path of the page, which the navigation marks. */
   readonly path: string;
+  /** The link of the header that is marked, if it is not the page itself. */
+  readonly section?: string;
   /** Pages of the same kind, beside the content. */
   readonly aside?: Html;
   readonly main: Html;
@@ -83,13 +85,16 @@ export type Page = {
 export type Link = { readonly path: string; readonly name: string };
 
 /** A page of the service for developers and operators. `links` are the pages that are served. */
-export const documentOf = ({ title, path, aside, main, script, sheet }: Page, links: readonly Link[]): string =>
+export const documentOf = (
+  { title, path, section = path, aside, main, script, sheet }: Page,
+  links: readonly Link[],
+): string =>
   frameOf({
     title: `${title} – Content Service`,
     head: html`${sheet ? html`<link rel="stylesheet" href="${sheet}">` : null}${script ? html`<script type="module" src="${script}"></script>` : null}`,
     body: html`<body>
 <a class="skip" href="#main">Skip to the content</a>
-${headerOf(links, path)}
+${headerOf(links, section)}
 <div class="columns${aside ? " with-aside" : ""}">
 ${aside ?? null}
 <main id="main" tabindex="-1">

@@ -60,6 +60,46 @@ describe.skipIf(!installed)("the start page", () => {
     await page.close();
   });
 
+  test("the search finds a section with the keyboard alone, and says when it finds nothing", async () => {
+    const { page, faults } = await open("/docs/tables");
+    await page.keyboard.press("/");
+    await page.keyboard.type("nonOptionalTypename");
+    const found = page.locator("#found");
+    await found.getByRole("link", { name: "GraphQL for frontends: graphql-codegen" }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/docs/graphql#graphql-codegen");
+    await page.getByRole("searchbox").fill("xyzzyplugh");
+    await found.getByText("Nothing contains “xyzzyplugh”.").waitFor();
+    expect(faults).toEqual([]);
+    await page.close();
+  });
+
+  test("code of a page can be copied", async () => {
+    const { page } = await open("/docs/graphql");
+    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+    await page.getByRole("button", { name: "Copy" }).first().focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    const code = await page.locator(".listing code").first().innerText();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(code.trimEnd());
+    await page.close();
+  });
+
+  test("on a phone, the lists of pages and of sections open as dialogs", async () => {
+    const { page } = await open("/docs/graphql");
+    await page.setViewportSize({ width: 390, height: 800 });
+    expect(await page.getByRole("navigation", { name: "Documentation" }).isVisible()).toBe(false);
+    await page.getByRole("button", { name: "On this page" }).click();
+    await page.getByRole("link", { name: "Aggregates", exact: true }).last().click();
+    await page.waitForURL("**/docs/graphql#aggregates");
+    await page.getByRole("button", { name: "All pages" }).click();
+    expect(await violationsOf(page)).toEqual([]);
+    await page.getByRole("link", { name: "Realtime", exact: true }).first().click();
+    await page.waitForURL("**/docs/realtime");
+    await page.close();
+  });
+
   test("fits on a phone without scrolling sideways", async () => {
     const { page } = await open("/docs/configuration");
     await page.setViewportSize({ width: 360, height: 700 });

@@ -3,9 +3,11 @@ import { type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import express from "express";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { listDocs } from "../../pages/docs.ts";
+import { docsOf, listGroups } from "../../pages/contents.ts";
 import { startPage } from "../../pages/site.ts";
 import { startTestService, type TestService } from "../support/service.ts";
+
+const docs = docsOf({ groups: listGroups() });
 
 let service: TestService;
 beforeAll(async () => {
@@ -17,7 +19,7 @@ const HTML = { accept: "text/html,application/xhtml+xml,*/*;q=0.8" };
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) => fetch(service.url + path, { headers });
 const text = async (path: string) => (await get(path, HTML)).text();
 
-const forStart = { url: () => "", firstRequests: async () => null, offers: () => [], docs: [], links: [] };
+const forStart = { url: () => "", firstRequests: async () => null, offers: () => [], groups: [], links: [] };
 
 describe("/", () => {
   test("lists the interfaces with their URLs, state and version as JSON for programs", async () => {
@@ -99,10 +101,10 @@ describe("/docs/…", () => {
   const hrefsOf = (page: string) => [...page.matchAll(/ href="([^"]+)"/g)].map(([, href]) => href!);
 
   test("every document is a page, and the same Markdown as in the repository for programs", async () => {
-    expect(listDocs().map(({ path }) => path)).toEqual(
+    expect(docs.map(({ path }) => path)).toEqual(
       expect.arrayContaining(["/docs/runbook", "/docs/configuration", "/docs/decisions", "/docs/changelog"]),
     );
-    for (const { path, name } of listDocs()) {
+    for (const { path, name } of docs) {
       const page = await get(path, HTML);
       expect([path, page.status, page.headers.get("content-type")]).toEqual([path, 200, "text/html; charset=utf-8"]);
       expect(await page.text()).toContain(`<title>${name} – Content Service</title>`);
@@ -122,7 +124,7 @@ describe("/docs/…", () => {
       return page;
     };
     const dead: string[] = [];
-    for (const { path } of listDocs()) {
+    for (const { path } of docs) {
       for (const href of hrefsOf(await read(path)).filter((each) => /^[/#]/.test(each))) {
         const [target, anchor] = href.split("#") as [string, string?];
         const page = await read(target || path);

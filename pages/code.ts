@@ -1,0 +1,33 @@
+import { createRequire } from "node:module";
+import { Html, html } from "../http/pages/html.ts";
+
+/** What is used of highlight.js. Its own types would declare the objects of browsers in the whole project. */
+type Highlighter = {
+  registerLanguage(name: string, language: unknown): void;
+  highlight(code: string, options: { readonly language: string; readonly ignoreIllegals: boolean }): { value: string };
+};
+
+const load = createRequire(import.meta.url);
+const highlighter: Highlighter = load("highlight.js/lib/core");
+
+/** The languages of the documents, by the names that follow the fences, and their names in highlight.js. */
+const LANGUAGES: Readonly<Record<string, string>> = {
+  sh: "bash",
+  graphql: "graphql",
+  ini: "ini",
+  json: "json",
+  sql: "pgsql",
+  ts: "typescript",
+  js: "typescript",
+  html: "xml",
+  yaml: "yaml",
+};
+for (const [name, file] of Object.entries(LANGUAGES))
+  highlighter.registerLanguage(name, load(`highlight.js/lib/languages/${file}`));
+
+/** A block of code with colours, which scrolls with the keyboard too. A script adds the button that copies it. */
+export const codeBlock = (code: string, language = ""): Html =>
+  html`<div class="listing"><pre tabindex="0"><code>${coloured(code, language)}</code></pre></div>\n`;
+
+const coloured = (code: string, language: string): Html | string =>
+  language in LANGUAGES ? new Html(highlighter.highlight(code, { language, ignoreIllegals: true }).value) : code;
