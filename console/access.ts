@@ -133,7 +133,8 @@ ${more > 0 ? html`<p class="muted">${more} more: <code>${COMMAND} advise</code> 
 ${advice.accepted.length > 0 ? html`<p class="muted">${advice.accepted.length} accepted: <code>${COMMAND} advise --accepted</code> shows them.</p>` : null}`;
 }
 
-const LOOKS = { error: "bad", warning: "warn", note: "muted" } as const;
+/** The look of each level of a finding. */
+export const LOOKS = { error: "bad", warning: "warn", note: "muted" } as const;
 
 const finding = ({ level, object, reason, fix, rule }: Finding): Html => html`<section class="finding">
 <h3><span class="${LOOKS[level]}">${level}</span> <code>${object}</code></h3>

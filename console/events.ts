@@ -38,6 +38,12 @@ export const eventsView = (send: SendRequest): View => ({
   },
 });
 
+/** The newest events as a table. Rejects with Refused. */
+export async function latestEvents(api: AdminApi, limit: number): Promise<Html> {
+  const { data } = await api.call<Events>("GET", `${PATH}?${new URLSearchParams({ limit: String(limit) })}`);
+  return data.length === 0 ? html`<p>No event.</p>` : eventsTable(data, new URLSearchParams());
+}
+
 /** What the route filters by. A date begins at midnight in UTC. */
 function filtersIn(query: URLSearchParams): Record<string, string> {
   const given = FILTERS.map((name) => [name, query.get(name)?.trim() ?? ""] as const);
@@ -65,12 +71,15 @@ function foundEvents({ data, next }: Events, query: URLSearchParams): Html {
 <p class="row">${isFiltered(query) ? html`<a href="${EVENTS}">Show all</a>` : null}
 <a href="${linkTo(query, { export: "csv" })}" download>Export as CSV</a>
 <a href="${linkTo(query, { export: "ndjson" })}" download>Export as NDJSON</a></p>
-${table(
-  ["Time (UTC)", "Event", "User", "By", "Address", "Details"],
-  data.map((each) => rowOf(each, query)),
-)}
+${eventsTable(data, query)}
 ${next === null ? null : html`<p><a href="${linkTo(query, { before: String(next) })}">Older events</a></p>`}`;
 }
+
+const eventsTable = (events: readonly Event[], query: URLSearchParams): Html =>
+  table(
+    ["Time (UTC)", "Event", "User", "By", "Address", "Details"],
+    events.map((each) => rowOf(each, query)),
+  );
 
 const isFiltered = (query: URLSearchParams) => FILTERS.some((name) => query.get(name));
 

@@ -1,10 +1,4 @@
-import {
-  type Activity,
-  type RunningStatement,
-  SLOW,
-  type SlowTransaction,
-  type StatementStatistics,
-} from "../db/transaction/activity.ts";
+import type { Activity, RunningStatement } from "../db/transaction/activity.ts";
 import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../telemetry/metrics.ts";
 import { chartsOf } from "./charts.ts";
@@ -16,7 +10,6 @@ export type LiveOptions = {
   /** Prometheus' text format. */
   metrics(): Promise<string>;
   activity(): Promise<Activity>;
-  slow(): readonly SlowTransaction[];
   /** Null if the service has no tasks. */
   waitingTasks(): Promise<number | null>;
   /** The last hour. */
@@ -30,7 +23,7 @@ const MAX_ROWS = 20;
 const MAX_TEXT = 500;
 
 /** `/console/live`: what the service does now. */
-export function liveView({ metrics, activity, slow, waitingTasks, history }: LiveOptions): View {
+export function liveView({ metrics, activity, waitingTasks, history }: LiveOptions): View {
   let readings: readonly Reading[] = [];
   return {
     path: `${CONSOLE}/live`,
@@ -50,7 +43,7 @@ ${overview(numbers, waiting)}
 ${requests(numbers)}
 ${tallies(numbers)}
 ${pools(numbers)}
-${statements(now, slow())}
+${statements(now.running)}
 </div>`;
     },
   };
@@ -171,22 +164,10 @@ function pools(numbers: Numbers): Html {
   return html`<h2>Database connections</h2>${table(heads, numbers.all(`${PREFIX}db_pool_max`).map(row))}`;
 }
 
-function statements({ running, statistics }: Activity, slow: readonly SlowTransaction[]): Html {
-  return html`<h2>Statements</h2>
-<h3>Running now</h3>
-${running.length > 0 ? table(["Login", "Seconds", "Waits for", "SQL"], running.map(runningRow)) : html`<p>None.</p>`}
-<h3>Slower than ${SLOW} ms, since the start of this process</h3>
-${slow.length > 0 ? table(["Times", "Total (ms)", "Longest (ms)", "SQL"], slow.slice(0, MAX_ROWS).map(slowRow)) : html`<p>None.</p>`}
-${statistics && html`<h3>pg_stat_statements</h3>${table(["Calls", "Total (ms)", "Mean (ms)", "SQL"], statistics.map(statisticsRow))}`}`;
+function statements(running: readonly RunningStatement[]): Html {
+  return html`<h2>Statements that run</h2>
+${running.length > 0 ? table(["Login", "Seconds", "Waits for", "SQL"], running.map(runningRow)) : html`<p>None.</p>`}`;
 }
 
-const sqlCell = (text: string): Html => html`<td><code>${text.slice(0, MAX_TEXT)}</code></td>`;
-
 const runningRow = ({ login, seconds, waitsFor, text }: RunningStatement): Html =>
-  html`<tr><td>${login}</td><td>${count(seconds)}</td><td>${waitsFor ?? "–"}</td>${sqlCell(text)}</tr>`;
-
-const slowRow = ({ count: times, total, max, text }: SlowTransaction): Html =>
-  html`<tr><td>${count(times)}</td><td>${count(total)}</td><td>${count(max)}</td>${sqlCell(text)}</tr>`;
-
-const statisticsRow = ({ calls, total, mean, text }: StatementStatistics): Html =>
-  html`<tr><td>${count(calls)}</td><td>${count(total)}</td><td>${count(mean)}</td>${sqlCell(text)}</tr>`;
+  html`<tr><td>${login}</td><td>${count(seconds)}</td><td>${waitsFor ?? "–"}</td><td><code>${text.slice(0, MAX_TEXT)}</code></td></tr>`;

@@ -2,15 +2,17 @@ import { CONSOLE, type Html, html, stampOf, table } from "../http/pages/html.ts"
 import type { MailService } from "../rest-gateway/auth/mail/mail.ts";
 import type { View } from "./console.ts";
 
+export const MAIL = `${CONSOLE}/mail`;
+
 /** E-mails on the page. */
 const MAX_MAILS = 100;
 
-type Kept = Awaited<ReturnType<MailService["kept"]>>[number];
+export type KeptMail = Awaited<ReturnType<MailService["kept"]>>[number];
 
 /** `/console/mail`: the e-mails that are kept instead of sent, with MAIL_URL=keep. */
 export function mailView(mails: Pick<MailService, "kept">): View {
   return {
-    path: `${CONSOLE}/mail`,
+    path: MAIL,
     name: "Mail",
     async render({ query }) {
       const kept = await mails.kept(MAX_MAILS);
@@ -19,15 +21,18 @@ export function mailView(mails: Pick<MailService, "kept">): View {
 <h1>Mail</h1>
 <p>E-mails are kept here and not sent. To send them, set <code>MAIL_URL</code>.</p>
 ${chosen && mailOf(chosen)}
-${kept.length === 0 ? html`<p>There is no e-mail yet.</p>` : table(["Sent (UTC)", "To", "Subject"], kept.map(rowOf))}`;
+${kept.length === 0 ? html`<p>There is no e-mail yet.</p>` : mailsTable(kept)}`;
     },
   };
 }
 
-const rowOf = ({ id, sentAt, to, subject }: Kept): Html =>
-  html`<tr><td>${stampOf(sentAt)}</td><td>${to}</td><td><a href="${CONSOLE}/mail?id=${id}">${subject}</a></td></tr>`;
+export const mailsTable = (mails: readonly KeptMail[]): Html =>
+  table(["Sent (UTC)", "To", "Subject"], mails.map(rowOf));
 
-function mailOf({ to, subject, text }: Kept): Html {
+const rowOf = ({ id, sentAt, to, subject }: KeptMail): Html =>
+  html`<tr><td>${stampOf(sentAt)}</td><td>${to}</td><td><a href="${MAIL}?id=${id}">${subject}</a></td></tr>`;
+
+function mailOf({ to, subject, text }: KeptMail): Html {
   const parts = text.split(/(https?:\/\/\S+)/);
   return html`<section aria-label="The chosen e-mail"><h2>${subject}</h2><p class="muted">To ${to}</p>
 <pre>${parts.map((part, i) => (i % 2 === 0 ? part : html`<a href="${part}">${part}</a>`))}</pre></section>`;

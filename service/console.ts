@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { accessView } from "../console/access.ts";
+import { activityView } from "../console/activity.ts";
 import type { SendRequest } from "../console/admin-api.ts";
 import type { AsOptions } from "../console/caller-form.ts";
 import { consolePages } from "../console/console.ts";
@@ -62,11 +63,12 @@ export function createConsole({
   const catalog = () => rest.catalog.current;
   const roles = () => callerRoles(catalog(), logins);
   const policies = () => retryLocked(() => readPolicies(database.catalog, [...catalog().schemas.keys()]));
+  const advice = () => advisor?.advice ?? null;
   const access = accessView({
     catalog,
     roles,
     anonymousRole: config.dbAnonRole,
-    advice: () => advisor?.advice ?? null,
+    advice,
     policies,
   });
   const schema = schemaView({
@@ -105,20 +107,22 @@ export function createConsole({
     filterLimits: () => rest.rights.filterLimits,
     loginOf: (role) => decodeURIComponent(new URL(opened.logins[database.loginOf(role)]).username),
   });
-  const live = liveView({
-    metrics,
-    activity: () => readActivity(database.catalog),
-    slow: () => database.slow.all,
-    waitingTasks: async () => tasks?.countWaiting() ?? null,
-    history: () => history.points,
-  });
+  const readStatements = () => readActivity(database.catalog);
+  const waitingTasks = async () => tasks?.countWaiting() ?? null;
+  const live = liveView({ metrics, activity: readStatements, waitingTasks, history: () => history.points });
   const send = adminSender({ app, log, onInternalError });
   const ofAccounts = send === null ? [] : [usersView(send), eventsView(send)];
-  const keptMails = auth?.mail.isOn && config.mailUrl === "keep" ? [mailView(auth.mail)] : [];
+  const mail = auth?.mail.isOn && config.mailUrl === "keep" ? auth.mail : null;
+  const keptMails = mail === null ? [] : [mailView(mail)];
+  const activity = activityView({
+    ...{ advice, metrics, waitingTasks, activity: readStatements, send },
+    slow: () => database.slow.all,
+    mails: mail && ((total) => mail.kept(total)),
+  });
   const { isOperator } = operatorAccess(config);
   const router = consolePages({
     sessions: new ConsoleSessions({ callers, isOperator, secret, isSecure: url.startsWith("https:") }),
-    views: [access, schema, dataPage, trial, why, live, ...ofAccounts, ...keptMails],
+    views: [access, schema, dataPage, trial, why, live, activity, ...ofAccounts, ...keptMails],
     links: linksOf(config, true),
     applicationLinks: app.application.consoleLinks,
     // ADMIN_PORT does not serve the page.

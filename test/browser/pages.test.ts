@@ -143,6 +143,16 @@ describe.skipIf(!installed)("the console", () => {
       await page.getByRole("heading", { name: "receives of this UPDATE" }).waitFor();
     },
     "/console/live": async () => {},
+    "/console/activity": async () => {},
+    "/console/schema": async () => {},
+    "/console/schema?table=public.articles": async () => {},
+    "/console/data": async () => {},
+    "/console/data?table=public.articles&order=title": async () => {},
+    "/console/data?table=public.articles&key=%5B%221%22%5D": async (page) => {
+      await page.getByLabel("title").fill("Another title");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "What will change" }).waitFor();
+    },
     "/console/users": async (page) => {
       await page.getByText("Create a user").click();
       await page.getByLabel("Name", { exact: true }).fill("Ada");

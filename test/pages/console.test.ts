@@ -409,7 +409,7 @@ describe("/console/live", () => {
     await expect.poll(live).toContain("Tasks that wait, in all processes 1 ");
   });
 
-  test("shows the statements that run, and those that were slow", async () => {
+  test("shows the statements that run; the page Activity shows those that were slow", async () => {
     const holder = service.database.owner;
     await holder.query("select pg_advisory_lock(4711)");
     const headers = { apikey: service.service.tokens.issueKey("anon") };
@@ -420,7 +420,28 @@ describe("/console/live", () => {
     await expect.poll(async () => Number(/([\d.]+) Lock: advisory/.exec(await live())?.[1])).toBeGreaterThan(0.2);
     await holder.query("select pg_advisory_unlock(4711)");
     expect(await waiting).toBe(200);
-    await expect.poll(live).toMatch(/Slower than 100 ms, since the start of this process Times Total .*"waits"/);
+    await expect
+      .poll(() => operator.page("/activity").then(textOf))
+      .toMatch(/took longer than 100 ms, since the start of this process\. SQL Last \(UTC\) Times .*"waits"/);
+  });
+});
+
+describe("/console/activity", () => {
+  test("shows findings, the newest security events, tasks and e-mails", async () => {
+    await sql("create table public.fees (id bigint primary key); grant select on public.fees to anon");
+    const page = () => operator.page("/activity").then(textOf);
+    await expect.poll(page).toContain("public.fees");
+    await fetch(`${service.url}/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "<i>zoe", password: "Wrong-Horse-7!" }),
+    });
+    await expect.poll(page).toMatch(/Security events Time \(UTC\) Event User .* login_failed /);
+    const text = await page();
+    expect(text).toMatch(/Findings [1-9]\d* errors? .* – the page Access has all/);
+    expect(text).toMatch(/Tasks 0 run, \d+ wait\./);
+    expect(await operator.page("/activity")).not.toContain("<i>zoe");
+    expect(textOf(await admin.page("/activity"))).toContain("login_failed");
   });
 });
 
