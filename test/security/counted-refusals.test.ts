@@ -47,15 +47,20 @@ test("channels beyond the memory of a network are counted", async () => {
 });
 
 test("and sockets whose clients read too slowly", async () => {
-  const rates = { WS_MESSAGE_RATE: "1000000", WS_MESSAGE_RATE_PER_ADDRESS: "1000000", RATE_LIMIT: "0" };
-  const service = await start({ WS_MAX_BUFFERED_BYTES: "10000", ...rates });
+  const service = await start({ WS_MAX_BUFFERED_BYTES: "10000" });
   const client = await open(service, "127.0.0.2");
-  await client.ask("room", "phx_join", { config: { broadcast: { self: true } } });
+  await client.ask("room", "phx_join");
   client.socket.pause();
-  const payload = { type: "broadcast", event: "e", payload: { text: "x".repeat(50_000) } };
+  // Over HTTP: while requests come, long messages of sockets may wait for seconds on a machine that is busy.
+  const message = { topic: "room", event: "e", payload: { text: "x".repeat(50_000) } };
+  const init = {
+    method: "POST",
+    headers: { apikey: service.service.tokens.issueKey("anon"), "content-type": "application/json" },
+    body: JSON.stringify({ messages: Array.from({ length: 20 }, () => message) }),
+  };
   const send = async () => {
-    for (let i = 0; i < 20; i++) client.tell("room", "broadcast", payload);
+    expect((await fetch(`${service.url}/realtime/v1/api/broadcast`, init)).status).toBe(202);
     return rejected(service, "WS_MAX_BUFFERED_BYTES");
   };
-  await expect.poll(send, { timeout: 30_000 }).toBe(1);
+  await expect.poll(send).toBe(1);
 });
