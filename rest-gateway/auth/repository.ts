@@ -6,7 +6,6 @@ import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
 import type { NewUser } from "./registration.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import type {
-  Attempt,
   BegunLogin,
   CodeLimits,
   CodeOutcome,
@@ -14,6 +13,7 @@ import type {
   Login,
   LoginLimits,
   Reservation,
+  ReservedAttempt,
 } from "./throttle.ts";
 
 /** What came of a change of an e-mail; nothing has changed unless it is "changed". "pending": the link of an e-mail changes it. */
@@ -22,8 +22,8 @@ export type EmailOutcome = "changed" | "pending" | "taken" | "malformed" | "too 
 /**
  * An attempt whose credentials are right, and the IP address of the client. `factor` is the second factor, unless it was a code.
  */
-export type Admission = Proof & {
-  readonly attempt: Attempt;
+export type VerifiedAttempt = Proof & {
+  readonly attempt: ReservedAttempt;
   readonly address: string;
   readonly factor?: "mfa/webauthn";
 };
@@ -189,7 +189,7 @@ export class AuthRepository {
    * Deletes the attempt of a password that was sent with a request, and calls the hook after_sign_in, whose errors pass through. Then
    * nothing has changed.
    */
-  async admit(userId: string, attempt: Attempt, network: string | null): Promise<void> {
+  async admit(userId: string, attempt: ReservedAttempt, network: string | null): Promise<void> {
     const signIn = {
       method: "password",
       methods: ["password"],
@@ -203,7 +203,7 @@ export class AuthRepository {
   }
 
   /** Counts or deletes the attempt, and records the event in the same transaction. */
-  async settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
+  async settle(attempt: ReservedAttempt, counts: boolean, event?: SecurityEvent): Promise<void> {
     await this.#functions.run(settling(attempt, counts), ...(event ? [noting(event, this.#functions.now())] : []));
   }
 
@@ -236,7 +236,7 @@ export const refusedByHook = (userId: string, address: string): SecurityEvent =>
 });
 
 /** Decides a reserved attempt. */
-export const settling = (attempt: Attempt, counts: boolean): Call => ({
+export const settling = (attempt: ReservedAttempt, counts: boolean): Call => ({
   call: "settle_attempt($1::bigint[], $2::boolean)",
   values: [`{${attempt.join()}}`, String(counts)],
 });

@@ -11,7 +11,7 @@ import type { HeaderName, ProblemStatus } from "../openapi/conventions/responses
 import type { Parameter } from "../openapi/document.ts";
 import type { Auth } from "./auth.ts";
 import { parse, readBody } from "./bodies.ts";
-import { type Attempt, failWithPage } from "./federated/attempt.ts";
+import { type BrowserSignIn, failWithPage } from "./federated/browser-sign-in.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
 import { sessionOf } from "./sessions.ts";
 import type { Client } from "./throttle.ts";
@@ -40,7 +40,7 @@ export type Call<Access extends Credential = Credential, Body = unknown> = {
   readonly id: string;
   readonly body: Body;
   /** Of a sign-in at a provider, for the page that reports its failure. */
-  readonly attempt: Attempt;
+  readonly attempt: BrowserSignIn;
 };
 
 /** The services of the routes. */
@@ -135,7 +135,7 @@ function handlerOf(auth: RoutedAuth, described: Route): RequestHandler {
 export function callOf(auth: RoutedAuth, request: Request, response: Response): Call<"none"> {
   response.set("Cache-Control", "no-store");
   const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
-  const attempt: Attempt = { provider: null, start: null };
+  const attempt: BrowserSignIn = { provider: null, start: null };
   return { auth, request, response, client, signedIn: null, id: "", body: undefined, attempt };
 }
 

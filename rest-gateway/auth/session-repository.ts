@@ -2,7 +2,7 @@ import type { Account, Session } from "../../identity/account.ts";
 import type { Device } from "./device.ts";
 import { type AuthFunctions, bytes, type Call, seconds, time } from "./functions.ts";
 import { refuseByHook } from "./problem.ts";
-import { type Admission, noting, refusedByHook, settling } from "./repository.ts";
+import { noting, refusedByHook, settling, type VerifiedAttempt } from "./repository.ts";
 
 /** The id of a user, and of the session that signs them in; null with Basic credentials. */
 export type CurrentSignIn = { readonly id: string; readonly session: string | null };
@@ -29,7 +29,7 @@ export type Method = "password" | "oauth" | "totp" | "passkey" | "mfa/webauthn" 
 export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
 
 /** `previous` is the hash of the cookie that the login replaces. */
-export type SessionLogin = Admission & { readonly previous: Buffer | null };
+export type SessionLogin = VerifiedAttempt & { readonly previous: Buffer | null };
 
 /** A session, as its user sees it. Times are ISO 8601. */
 export type SessionDescription = {
@@ -69,7 +69,7 @@ export type SessionLimits = {
 };
 
 /** The methods of a sign-in on our own routes, which issue nothing before the code of a second factor is right. */
-export function methodsOf({ hasFactor }: Account, login?: Admission): readonly Method[] {
+export function methodsOf({ hasFactor }: Account, login?: VerifiedAttempt): readonly Method[] {
   if (login?.byPasskey) return ["passkey"];
   const withoutProvider = login?.byMail ? "otp" : "password";
   const first = login?.provider === undefined ? withoutProvider : "oauth";
@@ -92,7 +92,7 @@ export class SessionRepository {
    */
   async start(
     { account, secret, period, device, methods }: NewSession,
-    login?: Admission | SessionLogin,
+    login?: VerifiedAttempt | SessionLogin,
     more: readonly Call[] = [],
   ): Promise<readonly [id: string, ...results: unknown[]] | null> {
     const { kind, hash } = secret;
@@ -167,7 +167,7 @@ export class SessionRepository {
   }
 
   /** The calls that complete a login: they delete the attempt and record the login. */
-  #completing({ id, epoch }: Account, login: Admission, by: "token" | "session"): readonly Call[] {
+  #completing({ id, epoch }: Account, login: VerifiedAttempt, by: "token" | "session"): readonly Call[] {
     const { attempt, address, provider, byPasskey: passkey } = login;
     const detail = JSON.stringify({ by, provider, passkey });
     const values = [id, String(epoch), address || null, detail, this.#functions.now()];

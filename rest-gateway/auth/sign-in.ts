@@ -9,9 +9,9 @@ import type { PasskeySignature } from "./passkeys/credentials.ts";
 import type { Passkeys, Signed } from "./passkeys/passkeys.ts";
 import type { PasswordCheck, VerifiedLogin, WrongPassword } from "./passwords.ts";
 import { refuseByHook, wrongCodeAtLogin } from "./problem.ts";
-import { type Admission, type AuthRepository, refusedByHook } from "./repository.ts";
+import { type AuthRepository, refusedByHook, type VerifiedAttempt } from "./repository.ts";
 import type { FactorProof, SecondFactor } from "./second-factor.ts";
-import type { Attempt, Client, Throttle } from "./throttle.ts";
+import type { Client, ReservedAttempt, Throttle } from "./throttle.ts";
 
 export type SignInOptions = {
   /** Whether accounts that must confirm their e-mail may not sign in before. */
@@ -25,7 +25,7 @@ export type SignInOptions = {
 };
 
 /** An account that may sign in. Issuing its tokens or session settles the attempt. */
-export type AdmittedLogin = Admission & { readonly account: Account };
+export type AdmittedLogin = VerifiedAttempt & { readonly account: Account };
 
 /** Why an account may not sign in although its password is right. */
 type Refused = "disabled" | "unconfirmed";
@@ -87,7 +87,7 @@ export class SignIn {
   }
 
   /** A passkey that is not valid counts for the network, as a failed login does. */
-  async #refuseUnknown(client: Client, attempt?: Attempt): Promise<never> {
+  async #refuseUnknown(client: Client, attempt?: ReservedAttempt): Promise<never> {
     const { throttle } = this.#options;
     const reserved = attempt ?? (await throttle.reserveResponse(client));
     await throttle.settle(reserved, true, { event: "passkey_failed", userId: null, address: client.address });
@@ -166,7 +166,7 @@ export class SignIn {
   }
 }
 
-const factorOf = (code: FactorProof): Pick<Admission, "factor"> =>
+const factorOf = (code: FactorProof): Pick<VerifiedAttempt, "factor"> =>
   typeof code === "string" ? {} : { factor: "mfa/webauthn" };
 
 const refusedPasskey = () =>

@@ -10,10 +10,10 @@ import type { AuthRepository, SecurityEvent } from "./repository.ts";
 export type ThrottleLimits = LoginLimits & CodeLimits & Pick<Config, "registrationsPerAddress">;
 
 /** The ids of a reserved attempt. It must be settled. */
-export type Attempt = readonly number[];
+export type ReservedAttempt = readonly number[];
 
 /** `retryAfter` is seconds. Null while undecided attempts take up the rest of the limit. */
-export type Reservation = { readonly ids: Attempt } | { readonly retryAfter: number } | null;
+export type Reservation = { readonly ids: ReservedAttempt } | { readonly retryAfter: number } | null;
 
 /** The account to sign in to: by username or e-mail, or by the id of its user. */
 export type Login = { readonly login: string } | { readonly userId: string };
@@ -70,7 +70,7 @@ export type ReservedLogin = {
   readonly factors: readonly string[];
   /** For an unknown login: the hash of another account, so that its verification takes as long. */
   readonly decoy: string | null;
-  readonly attempt: Attempt;
+  readonly attempt: ReservedAttempt;
 };
 
 /** Milliseconds between two checks whether other attempts are decided. */
@@ -114,21 +114,21 @@ export class Throttle {
   }
 
   /** Reserves an attempt at a code, from any network: the client already knows the password. Rejects as reserveLogin does. */
-  async reserveCode(userId: string, { signal }: Client): Promise<Attempt> {
+  async reserveCode(userId: string, { signal }: Client): Promise<ReservedAttempt> {
     const { mfaAttempts, loginWindow } = this.#limits;
     const reserve = () => this.#repository.reserveCode(userId, mfaAttempts, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "MFA_ATTEMPTS"), signal);
   }
 
   /** Reserves a new account. Rejects with Problem "too many registrations" and "busy". */
-  async reserveRegistration({ address, signal }: Client): Promise<Attempt> {
+  async reserveRegistration({ address, signal }: Client): Promise<ReservedAttempt> {
     const { registrationsPerAddress, loginWindow } = this.#limits;
     const reserve = () => this.#repository.reserveRegistration(address, registrationsPerAddress, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "REGISTRATIONS_PER_ADDRESS"), signal);
   }
 
   /** Reserves the verification of a provider's response, which counts like a login. Rejects as reserveLogin does. */
-  async reserveResponse({ address, signal }: Client): Promise<Attempt> {
+  async reserveResponse({ address, signal }: Client): Promise<ReservedAttempt> {
     const { loginAttemptsPerAddress, loginWindow } = this.#limits;
     const reserve = () => this.#repository.reserveResponse(address, loginAttemptsPerAddress, loginWindow);
     return this.#whenDecided(async () => this.#attemptOf(await reserve(), "LOGIN_ATTEMPTS_PER_ADDRESS"), signal);
@@ -150,12 +150,12 @@ export class Throttle {
   }
 
   /** Decides whether the attempt counts, and records the event with it. */
-  settle(attempt: Attempt, counts: boolean, event?: SecurityEvent): Promise<void> {
+  settle(attempt: ReservedAttempt, counts: boolean, event?: SecurityEvent): Promise<void> {
     return this.#repository.settle(attempt, counts, event);
   }
 
   /** Returns the result of a verification. If it rejects, the service is at fault and the attempt does not count. */
-  async guard<Result>(attempt: Attempt, verification: Promise<Result>): Promise<Result> {
+  async guard<Result>(attempt: ReservedAttempt, verification: Promise<Result>): Promise<Result> {
     try {
       return await verification;
     } catch (error) {
@@ -165,7 +165,7 @@ export class Throttle {
   }
 
   /** Null while other attempts are undecided. Throws Problem if the limit is reached. */
-  #attemptOf(reservation: Reservation, limit: keyof typeof REASONS): Attempt | null {
+  #attemptOf(reservation: Reservation, limit: keyof typeof REASONS): ReservedAttempt | null {
     if (reservation === null) return null;
     if ("ids" in reservation) return reservation.ids;
     throw this.#tooMany(limit, reservation.retryAfter);

@@ -9,7 +9,7 @@ import type { Auth } from "./auth.ts";
 import { parseLogin, type RefreshBody, readBody } from "./bodies.ts";
 import { deviceOf } from "./device.ts";
 import { noRefreshToken } from "./problem.ts";
-import type { Admission } from "./repository.ts";
+import type { VerifiedAttempt } from "./repository.ts";
 import type { Call } from "./route.ts";
 import { methodsOf, type Rotation } from "./session-repository.ts";
 import type { AdmittedLogin } from "./sign-in.ts";
@@ -102,7 +102,7 @@ const CODE_OR_PASSKEY = "the second factor is required: send its code as code, o
 export async function startTokens(
   { auth, request, client }: SignInCall,
   account: Account,
-  login?: Admission,
+  login?: VerifiedAttempt,
 ): Promise<TokenPair> {
   const { sessionRows, tokens, clock } = auth;
   const refreshToken = tokens.issueRefresh(account.id);

@@ -23,7 +23,7 @@ import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
 import type { Kind } from "./providers.ts";
-import { parseStart, type Start } from "./start.ts";
+import { parseSignInRequest, type SignInRequest } from "./sign-in-request.ts";
 
 // `/auth/{kind}/{provider}`, where a browser starts and ends a sign-in at a provider.
 
@@ -35,7 +35,7 @@ export const startSignIn =
   (kind: Kind) =>
   async (call: Call): Promise<void> => {
     const provider = providerOf(call, kind);
-    await beginSignIn(call, provider, parseStart(searchOf(call.request), call.auth.federated.returnUrls));
+    await beginSignIn(call, provider, parseSignInRequest(searchOf(call.request), call.auth.federated.returnUrls));
   };
 
 type Beginning = Pick<Call, "request" | "response"> & { readonly auth: Auth };
@@ -44,7 +44,7 @@ type Beginning = Pick<Call, "request" | "response"> & { readonly auth: Auth };
 export async function beginSignIn(
   { auth, request, response }: Beginning,
   provider: Provider,
-  start: Start,
+  start: SignInRequest,
 ): Promise<void> {
   const { providers, flows, once } = auth.federated;
   const flow = flows.create();
@@ -118,12 +118,12 @@ async function takeFlow(
   { auth: { federated }, request: { headers } }: Call,
   provider: Provider,
   state: string | null,
-): Promise<{ readonly flow: Flow; readonly start: Start }> {
+): Promise<{ readonly flow: Flow; readonly start: SignInRequest }> {
   const browser = browserOf(headers.cookie, provider.sameSite);
   if (!isState(state)) throw signInFailure("expired", "the response has no state, or a malformed one");
   if (browser === null) throw signInFailure("expired", "the browser has not sent its cookie");
   const key = flowKey(state, browser, provider.settings.name);
-  const found = await federated.once.take<Start & { readonly issuer: string }>("sign-in", key);
+  const found = await federated.once.take<SignInRequest & { readonly issuer: string }>("sign-in", key);
   if (found === null) throw signInFailure("expired", "this browser has no pending sign-in with this state");
   const { issuer, ...start } = found;
   if (issuer !== (await federated.providers.issuerOf(provider)))
@@ -136,7 +136,7 @@ async function sendCode(
   to: Recipient,
   { settings }: Provider,
   identity: ConfirmedIdentity,
-  { mode, returnTo, challenge, wire, linking }: Start,
+  { mode, returnTo, challenge, wire, linking }: SignInRequest,
 ): Promise<void> {
   const { completion } = to.auth.federated;
   const confirmed = { provider: settings.name, identity: completion.seal(identity), linking };
@@ -156,7 +156,7 @@ async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, re
 }
 
 /** For programs that follow the redirects themselves. */
-async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: Start): Promise<void> {
+async function sendTokens(call: Call, login: AdmittedLogin, { returnTo }: SignInRequest): Promise<void> {
   const { auth, response } = call;
   if (login.account.hasFactor) throw challengeOf(auth, login.account, login);
   const signedIn = await signIn(call, login);
@@ -210,7 +210,7 @@ export async function completeWithCode(call: Call): Promise<void> {
   const { challenge } = codeForm;
   try {
     const login = await auth.signIn.admitChallenge(proofOfChallenge(form), client);
-    const kept = await federated.once.take<Pick<Start, "returnTo">>("return", hashOf(challenge));
+    const kept = await federated.once.take<Pick<SignInRequest, "returnTo">>("return", hashOf(challenge));
     if (kept === null) throw signInFailure("expired", "the challenge is not one of a sign-in in a browser");
     await sendSession(call, login, kept.returnTo);
   } catch (error) {

@@ -7,7 +7,7 @@ import type { SecretBox } from "../secret-box.ts";
 import { signInFailure } from "./failure.ts";
 import type { IdentityRepository, OneTimeValues, SealedIdentity } from "./identity-repository.ts";
 import type { ConfirmedIdentity, Provider } from "./provider.ts";
-import type { Linking } from "./start.ts";
+import type { Linking } from "./sign-in-request.ts";
 
 /** Seconds within which a client must exchange its sign-in code. */
 const CODE_SECONDS = 60;

@@ -9,7 +9,7 @@ import { Completion } from "./completion.ts";
 import { Flows } from "./flow.ts";
 import { IdentityRepository, OneTimeValues } from "./identity-repository.ts";
 import { Providers } from "./providers.ts";
-import { ReturnUrls } from "./start.ts";
+import { ReturnUrls } from "./sign-in-request.ts";
 
 export type FederatedSettings = OutboundSettings & Pick<Config, "providers" | "authReturnOrigins" | "signup">;
 

@@ -10,7 +10,7 @@ import { isSignInFailure } from "./failure.ts";
 import { FLOW_SECONDS, flowKey, isState } from "./flow.ts";
 import type { Provider } from "./provider.ts";
 import type { SamlProvider } from "./saml.ts";
-import { parseReturnTo } from "./start.ts";
+import { parseReturnTo } from "./sign-in-request.ts";
 
 // `/auth/{kind}/{provider}/logout`: ends the sign-in here and at the provider, which sends the browser back to the same URL.
 

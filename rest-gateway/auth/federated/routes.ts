@@ -20,7 +20,7 @@ import { named } from "../schemas.ts";
 import { completeWithCode, finishSamlSignIn, finishSignIn, sendSamlMetadata, startSignIn } from "./browser.ts";
 import { exchangeSignInCode, linkIdentity, listIdentities, listProviders, unlinkIdentity } from "./identities.ts";
 import { signOutByClient, signOutInBrowser } from "./logout.ts";
-import { MODES } from "./start.ts";
+import { MODES } from "./sign-in-request.ts";
 
 const RETURN_TO = queryParameter(
   "return_to",

@@ -1,7 +1,7 @@
 import { type Request, type RequestHandler, type Response, Router } from "express";
 import { byMethod } from "../../../http/pipeline/express.ts";
-import { failWithPage } from "../federated/attempt.ts";
 import { readForm } from "../federated/browser.ts";
+import { failWithPage } from "../federated/browser-sign-in.ts";
 import { callOf, type RoutedAuth } from "../route.ts";
 import { showAccount } from "./account.ts";
 import { confirmEmailOnPage, endSessionOnPage, revokeKeyOnPage, signOutOnPage, unlinkOnPage } from "./changes.ts";

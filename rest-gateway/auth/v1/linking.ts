@@ -5,7 +5,7 @@ import { hashOf, newSecret } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { MAX_IDENTITIES } from "../federated/identities.ts";
 import type { SealedIdentity } from "../federated/identity-repository.ts";
-import type { Linking, Start } from "../federated/start.ts";
+import type { Linking, SignInRequest } from "../federated/sign-in-request.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 
 // `supabase.auth.linkIdentity`: the user of a session signs in at a provider, whose identity then signs the user in too.
@@ -14,10 +14,10 @@ import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from ".
 const TICKET_SECONDS = 60;
 
 /** What a ticket stands for. */
-export type Ticket = { readonly provider: string; readonly network: string; readonly start: Start };
+export type Ticket = { readonly provider: string; readonly network: string; readonly start: SignInRequest };
 
 /** A URL of this service that begins the sign-in, for the browser: only there the cookie of the sign-in is set. */
-export async function ticketUrl(call: AuthCall, provider: string, start: Start): Promise<string> {
+export async function ticketUrl(call: AuthCall, provider: string, start: SignInRequest): Promise<string> {
   const { auth, client } = call;
   const linking = await linkingOf(call);
   const ticket = newSecret();

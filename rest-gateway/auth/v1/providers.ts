@@ -8,7 +8,7 @@ import type { CodePurpose } from "../federated/completion.ts";
 import { isSignInFailure } from "../federated/failure.ts";
 import { OidcProvider } from "../federated/oidc.ts";
 import type { Provider } from "../federated/provider.ts";
-import type { Start } from "../federated/start.ts";
+import type { SignInRequest } from "../federated/sign-in-request.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 import { linkingOf, linkTo, takeTicket, ticketUrl } from "./linking.ts";
@@ -41,7 +41,7 @@ export async function authorizeLink(call: AuthCall): Promise<object | undefined>
   return void call.response.redirect(302, url);
 }
 
-function startIn({ auth: { federated } }: AuthCall, sent: URLSearchParams, mode: "token" | "link"): Start {
+function startIn({ auth: { federated } }: AuthCall, sent: URLSearchParams, mode: "token" | "link"): SignInRequest {
   const target = sent.get("redirect_to");
   // A URL that is not allowed is replaced, as on the wire of Supabase.
   const returnTo = (target && federated.returnUrls.parse(target)) || new URL("/", federated.url).href;

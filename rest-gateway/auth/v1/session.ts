@@ -4,7 +4,7 @@ import { hashOf } from "../../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
 import type { Auth } from "../auth.ts";
 import { deviceOf } from "../device.ts";
-import type { Admission } from "../repository.ts";
+import type { VerifiedAttempt } from "../repository.ts";
 import type { Method, UsedMethod } from "../session-repository.ts";
 import type { AuthCall } from "./call.ts";
 import type { PublicUser } from "./repository.ts";
@@ -36,7 +36,7 @@ export async function startAuthSession(
   { auth, request, client }: AuthCall,
   account: Account,
   method: Method,
-  login?: Admission,
+  login?: VerifiedAttempt,
 ): Promise<SessionAnswer> {
   const { sessionRows, tokens, clock, publicUsers } = auth;
   const refreshToken = tokens.issueRefresh(account.id);

@@ -2,7 +2,7 @@ import { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 
 /** What the client that starts a sign-in wants to receive. */
-export type Start = {
+export type SignInRequest = {
   /** session: a cookie. token: a pair of tokens. link: the identity is linked to the account of the caller. */
   readonly mode: (typeof MODES)[number];
   /** Absolute; null if the client has named none. */
@@ -25,7 +25,7 @@ export const MODES = ["session", "token", "link"] as const;
 const PARAMETERS = ["mode", "return_to", "code_challenge", "code_challenge_method"];
 
 /** Parses `?mode=token&return_to=/app&code_challenge=…`. Throws Problem. */
-export function parseStart(search: string, returnUrls: ReturnUrls): Start {
+export function parseSignInRequest(search: string, returnUrls: ReturnUrls): SignInRequest {
   const parameters = new Parameters(search);
   parameters.refuseMalformed();
   parameters.allowOnly(PARAMETERS);

@@ -7,13 +7,13 @@ import type { Call } from "../route.ts";
 import { wireErrorOf } from "../v1/problem.ts";
 import { isSignInFailure } from "./failure.ts";
 import { type Provider, urlOf } from "./provider.ts";
-import type { Start } from "./start.ts";
+import type { SignInRequest } from "./sign-in-request.ts";
 
 /** What is known of a sign-in that a browser requests: it decides how a failure is reported. */
-export type Attempt = {
+export type BrowserSignIn = {
   provider: Provider | null;
   /** Null until the state of the sign-in has been taken. */
-  start: Start | null;
+  start: SignInRequest | null;
 };
 
 /**
@@ -36,7 +36,7 @@ export async function failWithPage(call: Failed, error: unknown, title: string):
 }
 
 /** Where a sign-in of `/auth/v1` continues after a failure: the page of the client, which reads the reason. */
-function failureUrl({ returnTo, challenge }: Start, error: Problem): string {
+function failureUrl({ returnTo, challenge }: SignInRequest, error: Problem): string {
   const { status, code, message } = wireErrorOf(error);
   const reason = { error: ERRORS[status] ?? "server_error", error_code: code, error_description: message };
   const url = new URL(returnTo!);
@@ -55,13 +55,13 @@ const ERRORS: Readonly<Record<number, string>> = {
 
 type Failed = Pick<Call, "auth" | "request" | "response" | "client" | "attempt">;
 
-function wantsJson({ headers: { accept = "" } }: Request, { start }: Attempt): boolean {
+function wantsJson({ headers: { accept = "" } }: Request, { start }: BrowserSignIn): boolean {
   if (start?.mode === "token" && start.challenge === null) return true;
   return !/\btext\/html\b/.test(accept);
 }
 
 /** Where the user can start again: the client's page, if it has to create another challenge. */
-function retryUrl({ federated }: Auth, { provider, start }: Attempt): string | null {
+function retryUrl({ federated }: Auth, { provider, start }: BrowserSignIn): string | null {
   if (provider === null || start === null) return null;
   if (start.challenge !== null) return start.returnTo;
   const url = new URL(urlOf({ baseUrl: federated.url }, provider.settings));
