@@ -116,7 +116,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
   };
   const http = graphqlInterface({
     ...shared,
-    limits: { size: settings.bodyLimit, depth: jsonMaxDepth },
+    limits: settings,
     internalStatus: settings.graphqlInternalStatus,
     badToken: settings.graphqlBadToken,
     streams,

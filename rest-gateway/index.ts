@@ -244,7 +244,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
   const { settings, application, database, auth, tasks, baseUrl, log, onInternalError } = options;
   const onInvalidDescription = (reason: string) =>
     log.error({ reason }, "a resource is not served: its description does not fit the database");
-  const { dbAnonRole: anonymousRole, bodyLimit: size, jsonMaxDepth: depth, apiMaxRecords: records } = settings;
+  const { dbAnonRole: anonymousRole } = settings;
   const passwords = new PasswordRules(settings);
   const shared = {
     resources: new CurrentResources({
@@ -254,7 +254,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     }),
     preferences: new PreferenceParser(application.dialects),
     lifecycle,
-    limits: { size, depth, records, passwords },
+    limits: { ...settings, passwords },
     catalog,
     anonymousRole,
   };
@@ -265,7 +265,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     routes: routesOf(application),
     hasTasks: tasks !== null,
     passwords: auth && passwords,
-    maxRecords: records,
+    maxRecords: settings.apiMaxRecords,
     isOff: settings.openapi === "off",
   });
   const resources = new ResourceInterface({

@@ -169,7 +169,7 @@ function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown 
   const text = (name: string) => searchParams.get(name) ?? undefined;
   const json = (name: string) => {
     const value = searchParams.get(name);
-    return value === null ? undefined : parseJson(Buffer.from(value), limits.depth);
+    return value === null ? undefined : parseJson(Buffer.from(value), limits.jsonMaxDepth);
   };
   return {
     query: text("query"),

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import type { z } from "zod";
+import type { Config } from "../../config/config.ts";
 import { describeIssue } from "../../config/json-file.ts";
 import type { ByteBudget, Holding } from "../../db/admission/byte-budget.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
@@ -8,10 +9,7 @@ import { Bulk, discard, free } from "../limits/bulk.ts";
 import type { Turns } from "../limits/turns.ts";
 import type { Exchange } from "./exchange.ts";
 
-export type BodyLimits = {
-  /** Bytes. */ readonly size: number;
-  /** Levels of brackets. */ readonly depth: number;
-};
+export type BodyLimits = Pick<Config, "bodyLimit" | "jsonMaxDepth">;
 
 /**
  * Reads the body of a request as JSON. Throws Problem: 413 above the size, 415 for anything but application/json in UTF-8,
@@ -19,7 +17,7 @@ export type BodyLimits = {
  */
 export async function readJson(request: IncomingMessage, limits: BodyLimits): Promise<unknown> {
   refuseMediaType(request);
-  return parseJson(await readBytes(request, limits.size), limits.depth);
+  return parseJson(await readBytes(request, limits.bodyLimit), limits.jsonMaxDepth);
 }
 
 export function parseJson(bytes: Buffer, maxDepth: number): unknown {

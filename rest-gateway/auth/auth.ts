@@ -159,12 +159,7 @@ export function createAuth({
   onLimit = () => {},
 }: AuthOptions): Auth {
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
-  const {
-    dbAnonRole: anonymousRole,
-    dbRequestCredentials: showsCredentials,
-    bodyLimit: size,
-    jsonMaxDepth: depth,
-  } = settings;
+  const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = settings;
   const functions = new AuthFunctions(database, clock);
   const repository = new AuthRepository(functions);
   const sessionRows = new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS });
@@ -224,7 +219,6 @@ export function createAuth({
     clock,
     maxAge: settings.sessionMaxAge,
   });
-  const limits = { size, depth };
   return {
     settings,
     repository,
@@ -250,7 +244,7 @@ export function createAuth({
     federated,
     mail,
     pageBox: new SecretBox(deriveKey(secret, "account pages")),
-    limits,
+    limits: settings,
     clock,
     addressOf,
     follow: (changed) => {

@@ -229,11 +229,11 @@ export type PasskeyInput = z.infer<typeof PasskeyLoginBody>;
 
 /** Reads a JSON body of any type. Rejects with Problem. */
 export const readBody = async (request: IncomingMessage, limits: BodyLimits): Promise<unknown> =>
-  parseBody(await readBytes(request, limits.size), request.headers["content-type"], limits);
+  parseBody(await readBytes(request, limits.bodyLimit), request.headers["content-type"], limits);
 
 /** Reads a JSON body that may be missing. Rejects with Problem. */
 export async function readOptional<Body>(limits: BodyLimits, request: IncomingMessage, schema: z.ZodType<Body>) {
-  const bytes = await readBytes(request, limits.size);
+  const bytes = await readBytes(request, limits.bodyLimit);
   return parse(schema, bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits));
 }
 

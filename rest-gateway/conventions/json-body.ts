@@ -25,7 +25,7 @@ export function parseBody(
   if (!isJson || charset.toLowerCase() !== "utf-8")
     throw problem("unsupported body", { message: wrongMediaType(contentType) });
   try {
-    return parseJson(bytes, limits.depth);
+    return parseJson(bytes, limits.jsonMaxDepth);
   } catch (error) {
     throw error instanceof Problem
       ? problem("invalid JSON", { why: error.message.replace(/^the body (?:is not valid JSON: )?/, "") })

@@ -102,7 +102,7 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
   async #serve(exchange: ResourceExchange, target: Target, route: Route): Promise<RestAnswer> {
     const { limits, resources } = this.#options;
     const { request } = exchange;
-    const body = hasBody(request.method!, route) ? await readBytes(request, limits.size) : null;
+    const body = hasBody(request.method!, route) ? await readBytes(request, limits.bodyLimit) : null;
     return this.attempt(exchange, (isRepeated) => {
       // The resources change with the catalog.
       const current = isRepeated ? parseRoute(decodeSegments(target), resources) : route;

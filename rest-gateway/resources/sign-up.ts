@@ -41,7 +41,7 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const { address, signal } = client;
     const caller = anonymous(anonymousRole);
     const context = contextOfExchange(exchangeOf(sent), "/auth/register", caller);
-    const incoming = incomingOf(sent, await readBytes(sent, limits.size), options);
+    const incoming = incomingOf(sent, await readBytes(sent, limits.bodyLimit), options);
     const { request, account } = await parseSignUp(incoming, limits).catch(async (error) => {
       if (!(error instanceof Problem && error.cause instanceof FoundFaults) || confirms) throw error;
       throw await runner.alsoViolated(error.cause, incoming.route, incoming.style, caller, context);

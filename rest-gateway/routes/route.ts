@@ -56,12 +56,11 @@ type RouteOptions = {
 export function applicationRouters(options: RouteOptions): readonly Router[] {
   const { routes } = options.application;
   if (routes.length === 0) return [];
-  const { bodyLimit: size, jsonMaxDepth: depth } = options.settings;
   const router = Router({ caseSensitive: true, strict: true });
   router.use(keepContext(options));
   for (const route of routes) {
     if (isRouter(route)) router.use(route);
-    else router.all(route.path, byMethod(handlersOf(route, { size, depth })));
+    else router.all(route.path, byMethod(handlersOf(route, options.settings)));
   }
   router.use(translated(options));
   return [router];

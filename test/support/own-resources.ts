@@ -72,7 +72,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       catalog,
       feed: new ChangeFeed({ source: null, maxBytes: 0 }),
       anonymousRole: "anon",
-      limits: { size: 1_048_576, depth: 100, records: 1000, passwords: null },
+      limits: { bodyLimit: 1_048_576, jsonMaxDepth: 100, apiMaxRecords: 1000, passwords: null },
       preferences: new PreferenceParser([]),
       lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
       endpoints: new Map(),

@@ -92,7 +92,7 @@ export async function readAuthBody<Body>(
   limits: BodyLimits,
   schema: z.ZodType<Body>,
 ): Promise<Body> {
-  const bytes = await readBytes(request, limits.size);
+  const bytes = await readBytes(request, limits.bodyLimit);
   const sent = bytes.length === 0 ? {} : parseBody(bytes, request.headers["content-type"], limits);
   const result = schema.safeParse(sent);
   if (result.success) return result.data;

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Config } from "../../../config/config.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import type { BodyLimits } from "../../../http/pipeline/body.ts";
 import type { PasswordRules } from "../../auth/passwords.ts";
@@ -44,12 +45,11 @@ export type Incoming = Pick<Target, "parameters" | "style" | "preferences"> & {
   readonly needsPassword?: boolean;
 };
 
-export type ParseLimits = BodyLimits & {
-  /** Maximum records of one POST. */
-  readonly records: number;
-  /** The rules for passwords; null without accounts. */
-  readonly passwords: PasswordRules | null;
-};
+export type ParseLimits = BodyLimits &
+  Pick<Config, "apiMaxRecords"> & {
+    /** The rules for passwords; null without accounts. */
+    readonly passwords: PasswordRules | null;
+  };
 
 export type Parsed = {
   readonly request: ResourceRequest;
@@ -157,7 +157,7 @@ function parseCreate(
   };
   if (Array.isArray(body)) {
     if (body.length === 0) throw problem("another type than object", { type: "an empty array" });
-    if (body.length > limits.records) throw problem("too many records", { max: limits.records });
+    if (body.length > limits.apiMaxRecords) throw problem("too many records", { max: limits.apiMaxRecords });
     return create(parseRecords(body, options), true);
   }
   const account = resource.description.hasAccount

@@ -28,7 +28,7 @@ function statementAt(path: string) {
     resources: describe(...DESCRIPTIONS),
     preferences: new PreferenceParser([]),
     lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
-    limits: { size: 0, depth: 0, records: 0, passwords: null },
+    limits: { bodyLimit: 0, jsonMaxDepth: 0, apiMaxRecords: 0, passwords: null },
   };
   const text = { method: "GET", url: `/api/v2${path}`, headers: {}, body: null, isTask: false };
   return new Statements().of(parseText(text, options).request)[0]!;

@@ -47,7 +47,7 @@ test("the SQL of typical requests is in sql.md, to be read in review", async () 
     resources: lookUp(...DESCRIPTIONS),
     preferences: new PreferenceParser([]),
     lifecycle: new Lifecycle({ status: "supported", sunset: null, guide: "" }),
-    limits: { size: 1000, depth: 10, records: 10, passwords: null },
+    limits: { bodyLimit: 1000, jsonMaxDepth: 10, apiMaxRecords: 10, passwords: null },
   };
   const described = (request: string, { headers = {}, body }: Sent = {}) => {
     const [method = "", url = ""] = request.split(" ");
