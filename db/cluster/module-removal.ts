@@ -3,7 +3,7 @@ import { MODULES, type Module } from "../modules/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
 import { modulesFor } from "./foreign-auth.ts";
 import { inTransaction, readModules } from "./modules.ts";
-import { loginName } from "./provision.ts";
+import { IS_MADE, loginName, MADE } from "./provision.ts";
 
 /** An object of the application, `policy owners on table public.notes`, and a statement that shows it; "" if there is none. */
 export type Dependent = { readonly object: string; readonly sql: string };
@@ -174,35 +174,45 @@ const EVENT_TRIGGERS = ["announce_schema_change", "announce_schema_drop", "prote
 const schemasOf = (modules: readonly Module[]): readonly string[] =>
   modules.flatMap(({ name, schemas }) => (name === "caller" ? [...schemas, "content_service"] : schemas));
 
-/** The logins of modules in this database that exist. */
+/** The logins of modules in this database that the service has made. */
 async function loginsOf(client: pg.Client, modules: readonly Module[]): Promise<readonly string[]> {
   const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
   const names = modules.flatMap(({ logins }) => logins.map((kind) => loginName(here[0]!.name, kind)));
   const { rows } = await client.query<{ name: string }>(
-    "select rolname as name from pg_roles where rolname = any ($1) order by rolname",
+    `select r.rolname as name from pg_roles as r where r.rolname = any ($1) and ${IS_MADE} order by r.rolname`,
     [names],
   );
   return rows.map(({ name }) => name);
 }
 
+/** Those of roles.sql. Logins of other databases have the same comment. */
+const OF_CLUSTER = ["anon", "authenticated", "admin", "service_role", "auth_owner", "tasks_owner", "changes_owner"];
+
 /** The roles that roles.sql has made: it marks them with a comment. */
 async function rolesOfService(client: pg.Client): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>(
     `select rolname as name from pg_roles
-     where shobj_description(oid, 'pg_authid') = 'Made by Content Service.'
+     where shobj_description(oid, 'pg_authid') = $1 and rolname = any ($2)
      -- admin is a member of authenticated.
      order by rolname = 'authenticated', rolname`,
+    [MADE, OF_CLUSTER],
   );
   return rows.map(({ name }) => name);
 }
 
-/** Drops the roles that nothing uses, in this database or another one, and that no other role is a member of. Returns the others. */
+/**
+ * Drops the roles that nothing uses: PostgreSQL keeps one with rights or policies in any database of the server, and this function one
+ * with a member, or with settings elsewhere than in this database. Returns those that are kept.
+ */
 async function dropRoles(client: pg.Client, roles: readonly string[]): Promise<readonly string[]> {
   const kept: string[] = [];
   for (const role of roles) {
     const { rowCount } = await client.query(
       `select from pg_auth_members as m join pg_roles as r on r.oid = m.roleid join pg_roles as u on u.oid = m.member
-       where r.rolname = $1 and u.rolname <> current_user`,
+       where r.rolname = $1 and u.rolname <> current_user
+       union all
+       select from pg_db_role_setting as s join pg_roles as r on r.oid = s.setrole
+       where r.rolname = $1 and s.setdatabase <> (select oid from pg_database where datname = current_database())`,
       [role],
     );
     if (rowCount! > 0 || !(await dropRole(client, role))) kept.push(role);

@@ -14,7 +14,7 @@ import type { MigrationLog } from "./graphile-migrate.ts";
 import { type Installation, migrate } from "./migrate.ts";
 import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
-import { type Editor, findLogins, type Logins, provisionLogins } from "./provision.ts";
+import { type Editor, findLogins, type Logins, provisionLogins, refuseForeignLogins } from "./provision.ts";
 import { whyNoServiceKey } from "./service-key.ts";
 
 export type OpenOptions = Pick<
@@ -111,8 +111,10 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   const mayChange = options.migrate !== "check";
   const folder = options.migrate === "modules" ? null : migrationsFolder;
   const installation = { folder, modules, userId: authUserId };
-  if (mayChange) await migrate(directUrl, options.log, installation);
-  else await refuseIncomplete(directUrl, installation, options.secret);
+  if (mayChange) {
+    await withClient(directUrl, refuseForeignLogins);
+    await migrate(directUrl, options.log, installation);
+  } else await refuseIncomplete(directUrl, installation, options.secret);
   if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
   const logins = mayChange

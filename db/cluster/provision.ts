@@ -34,6 +34,36 @@ const KINDS = Object.keys(MEMBER_OF) as Kind[];
 /** The names of all logins of a database. */
 export const loginNames = (database: string): readonly string[] => KINDS.map((kind) => loginName(database, kind));
 
+/** The comment of roles that the service has made, here and in db/modules/caller/roles.sql. */
+export const MADE = "Made by Content Service.";
+
+/** Whether the service has made the role `r`, for a query. Its first versions made logins without the comment, but with a setting. */
+export const IS_MADE = `(
+  shobj_description(r.oid, 'pg_authid') is not distinct from '${MADE}'
+  or exists (
+    select from pg_db_role_setting as s join pg_database as d on d.oid = s.setdatabase
+    where s.setrole = r.oid and d.datname = current_database() and 'search_path=public, extensions' = any (s.setconfig)))`;
+
+/**
+ * Rejects if a login of the application has the name of one that the service would make: it would get another password. A role that
+ * cannot log in may have been created before a backup was restored.
+ */
+export async function refuseForeignLogins(client: pg.Client): Promise<void> {
+  const { rows: here } = await client.query<{ name: string }>("select current_database() as name");
+  const { rows } = await client.query<{ name: string; sql: string }>(
+    `select r.rolname as name, quote_ident(r.rolname) as sql from pg_roles as r
+     where r.rolname = any ($1) and r.rolcanlogin and not ${IS_MADE} order by r.rolname`,
+    [loginNames(here[0]!.name)],
+  );
+  if (rows.length === 0) return;
+  const names = rows.map(({ name }) => name).join(", ");
+  const comments = rows.map(({ sql }) => `comment on role ${sql} is '${MADE}';`).join(" ");
+  throw new Error(
+    `the service makes logins for the database ${here[0]!.name}, and does not take over those that it has not made: ${names}. ` +
+      `Rename them, or the database. If nothing uses them, let the service have them: ${comments}`,
+  );
+}
+
 /**
  * Creates the login roles of this database, or updates their passwords, and returns their connection strings.
  * Roles belong to the whole server, so their names begin with the database's name. Passwords are derived from `secret`.
@@ -132,8 +162,12 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   await client.query("begin");
   // Serializes services that start concurrently on one database.
   await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
-  const { rowCount } = await client.query("select from pg_roles where rolname = $1", [role]);
-  if (rowCount === 0) await client.query(`create role ${name} noinherit`);
+  const { rows } = await client.query<{ comment: string | null }>(
+    "select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = $1",
+    [role],
+  );
+  if (rows.length === 0) await client.query(`create role ${name} noinherit`);
+  if (rows[0]?.comment !== MADE) await client.query(`comment on role ${name} is '${MADE}'`);
   await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
   await client.query(
     `alter role ${name} in database ${quoteIdentifier(database)} set search_path = public, extensions`,

@@ -61,6 +61,44 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
     return rows.map(({ rolname }) => rolname);
   };
 
+  // First: later tests leave databases with modules, which use the roles too.
+  test("roles that only another database uses stay, and so do logins that the service has not made", async () => {
+    const database = await server.makeDatabase("shop_shared", applicationOf("uuid"));
+    onTestFinished(() => database.drop());
+    const other = await server.makeDatabase("warehouse", "create table public.stock (id integer primary key)");
+    onTestFinished(() => other.drop());
+    await (await start(database)).stop();
+    await other.owner.query(`
+      alter table public.stock enable row level security;
+      create policy "everyone counts" on public.stock for select to admin using (true);
+      alter role anon in database warehouse set statement_timeout = '3s'`);
+    await database.owner.query(`
+      drop owned by shop_shared_tasks; drop role shop_shared_tasks; create role shop_shared_tasks login`);
+    expect(await moduleCommand(["remove", ...ALL, "--yes"], settingsOf(database))).toMatch(
+      /These roles stay, because something uses them: admin, anon, authenticated\.\n$/,
+    );
+    expect(await roles(database.name)).toEqual(["admin", "anon", "authenticated", "shop_shared_tasks"]);
+
+    // A start would change the password of the login, so it is refused before it installs anything.
+    const before = await server.dump(database.name);
+    const reason =
+      "the service makes logins for the database shop_shared, and does not take over those that it has not made: shop_shared_tasks. " +
+      "Rename them, or the database. If nothing uses them, let the service have them: " +
+      "comment on role shop_shared_tasks is 'Made by Content Service.';";
+    await expect(start(database)).rejects.toThrow(reason);
+    expect(await server.dump(database.name)).toBe(before);
+    await database.owner.query("comment on role shop_shared_tasks is 'Made by Content Service.'");
+    await (await start(database)).stop();
+    await moduleCommand(["remove", ...ALL, "--yes"], settingsOf(database));
+    expect(await roles(database.name)).toEqual(["admin", "anon", "authenticated"]);
+    await other.owner.query(
+      'drop policy "everyone counts" on public.stock; alter role anon in database warehouse reset all',
+    );
+    await (await start(database)).stop();
+    await moduleCommand(["remove", ...ALL, "--yes"], settingsOf(database));
+    expect(await roles(database.name)).toEqual([]);
+  });
+
   test("they are removed without a trace, but not while the application uses them", async () => {
     const database = await server.makeDatabase("shop_removed", applicationOf("uuid"));
     onTestFinished(() => database.drop());
