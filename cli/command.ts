@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import pg from "pg";
@@ -111,10 +112,14 @@ export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | 
   if (url === null)
     throw new CommandError(
       1,
-      `no embedded database is running in ${dataDir}; start it with ${COMMAND} start, or set DATABASE_URL`,
+      `no embedded database is running in ${dataDir}; start it with ${COMMAND} start, or set DATABASE_URL${inDotEnv()}`,
     );
   return url;
 }
+
+/** Only `dev` and `test` read `.env` by themselves. */
+const inDotEnv = (): string =>
+  existsSync(".env") ? " (export SETTINGS_FILE=.env uses the settings of .env, as dev and test do)" : "";
 
 /** A host name with several addresses fails with an AggregateError, whose message is empty. */
 export const cannotUseDatabase = (error: Error): CommandError => {

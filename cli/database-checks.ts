@@ -48,20 +48,35 @@ export async function checkDatabase(url: string, configured: Configured): Promis
   if (found.some(({ level }) => level === "error")) return found;
   await withClient(url, async (client) => {
     await collect("version", checkVersion(client));
-    await collect("roles", checkRoles(client, config));
-    await collect("grants", checkGrants(directUrl, config));
+    const isStarted = await hasStarted(client, config);
+    if (isStarted) {
+      await collect("roles", checkRoles(client, config));
+      await collect("grants", checkGrants(directUrl, config));
+    } else found.push(BEFORE_START);
     await collect("migrations", checkMigrations(client, configured));
-    await collect("changes", checkChanges(client, directUrl, config));
+    if (isStarted) await collect("changes", checkChanges(client, directUrl, config));
     await collect("schema changes", checkAnnouncements(client));
     await collect("pooler", checkPooler(client, directUrl, config));
     await collect("clock", checkClock(client));
     await collect("extensions", checkExtensions(client, config));
     await collect("settings", checkSettings(client, url, configured));
-    if (config.hasAuth) await collect("accounts", checkAccounts(client, config));
-    await collect("advice", checkAdvice(client, configured));
+    if (isStarted && config.hasAuth) await collect("accounts", checkAccounts(client, config));
+    if (isStarted) await collect("advice", checkAdvice(client, configured));
   });
   return found;
 }
+
+/** Whether the database has what the first start makes: roles, logins and accounts. */
+async function hasStarted(client: pg.Client, { isManaged }: Config): Promise<boolean> {
+  if (!isManaged) return true;
+  const { rows } = await client.query("select to_regclass('content_service.modules') is not null as made");
+  return rows[0].made;
+}
+
+const BEFORE_START: Check = {
+  level: "note",
+  text: "roles: the first start makes those of the service; run the command again then, to check grants, changes, accounts and advice",
+};
 
 const onOneLine = (text: string) => text.trim().replace(/\s+/g, " ");
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { loadApplication } from "../../app/load.ts";
+import { loadApplication, NO_APPLICATION } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { doctor } from "../../cli/doctor.ts";
 import { connected, type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
@@ -99,6 +99,26 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
       ],
     },
   };
+
+  test("before the first start doctor finds no error in what a start makes; afterwards a missing login is one", async () => {
+    const database = await server.makeDatabase("unstarted", NOTES);
+    onTestFinished(database.drop);
+    const environment = { MIGRATE: "modules", DATABASE_URL: database.url, JWT_SECRET };
+    const { exitCode, stdout } = await outcomeOf(doctor([], environment));
+    const subjects = new Set(stdout.match(/^(error|note) +\S+/gm));
+    expect([exitCode, ...subjects]).toEqual([0, "note      roles:", "note      migrations:"]);
+    const kept = { ...database, drop: async () => {} };
+    await (
+      await startTestService({ MIGRATE: "modules" }, kept, undefined, undefined, { definition: NO_APPLICATION })
+    ).stop();
+    const superuser = await connected(server.cluster.url("unstarted"));
+    await superuser.query("alter role unstarted_data rename to renamed_data");
+    await superuser.end();
+    expect(await outcomeOf(doctor([], environment))).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringMatching(/^error +roles: there is no login unstarted_data: start the service once/m),
+    });
+  });
 
   test.each(Object.keys(CASES))(
     "with MIGRATE=%s doctor finds whatever the log of a start warns about",

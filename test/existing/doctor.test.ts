@@ -65,11 +65,6 @@ test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
     /^error +roles: .*grant it/,
   ],
   ["a schema that does not exist", () => ({ DB_SCHEMAS: "gone" }), /^error +roles: DB_SCHEMAS names .*: gone$/],
-  [
-    "logins that are missing",
-    () => ({ MIGRATE: "on", JWT_SECRET: "x".repeat(32) }),
-    /^error +roles: there is no login /,
-  ],
   ["a pool that is too large", () => ({ DB_POOL: "900" }), /^error +settings: DB_POOL is 900/],
   [
     "a server that does not answer",
