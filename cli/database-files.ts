@@ -7,6 +7,7 @@ import type { Plan } from "../db/existing/plan.ts";
 import { rolesOfCallers } from "../db/existing/preparation.ts";
 import { NAME } from "../db/existing/sign-in.ts";
 import { type ResourceFile, resourcesFor } from "./database-resource.ts";
+import { seedFor } from "./database-seed.ts";
 import { FIXTURES, manifestFor, type NewFile } from "./new-files.ts";
 
 const TEMPLATE = fileURLToPath(new URL("../template/", import.meta.url));
@@ -28,6 +29,7 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
   const { survey, dump, choice } = plan;
   const template = (file: string) => readFile(join(TEMPLATE, file), "utf8");
   const resources = resourcesFor(plan);
+  const seed = seedFor(plan);
   const manifest = await manifestFor(folder, await template("package.template.json"), {
     replaces,
     scripts: { test: "content-service test" },
@@ -48,7 +50,8 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
     { file: "db/base/roles.sql", text: writeRoles(survey.roles) },
     ...("text" in dump ? [{ file: "db/base/schema.sql", text: dump.text }] : []),
     ...(choice.migrate === "off" ? [] : migrations(plan.signIn.text)),
-    { file: "test/access.test.ts", text: choice.migrate === "off" ? accessAsIs(plan) : ACCESS },
+    ...(seed === null ? [] : [{ file: "db/seed.sql", text: seed }]),
+    { file: "test/access.test.ts", text: choice.migrate === "off" ? accessAsIs(plan) : access(seed !== null) },
     ...(choice.migrate === "off" ? [] : [{ file: "test/sign-in.test.ts", text: signInTest(plan, resources) }]),
   ];
 }
@@ -101,15 +104,15 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({ test: { globalSetup: ["content-service/test/setup"] } });
 `;
 
-const ACCESS = `\
+const access = (hasSeed: boolean): string => `\
 import { testDatabase } from "content-service/test";
 import { expect, test } from "vitest";
 
 const db = await testDatabase();
 const callers = {
   anon: "anon",
-  ada: await db.user({ name: "Ada", email: "ada@example.com" }),
-  bob: await db.user({ name: "Bob", email: "bob@example.com" }),
+  ada: await ${hasSeed ? 'db.account("ada")' : 'db.user({ name: "Ada", email: "ada@example.com" })'},
+  bob: await ${hasSeed ? 'db.account("bob")' : 'db.user({ name: "Bob", email: "bob@example.com" })'},
   service_role: "service_role",
 } as const;
 
@@ -148,11 +151,11 @@ test("rights have not changed", async () => {
 /** Users register over HTTP if they can. */
 function signInTest({ choice }: Plan, resources: readonly ResourceFile[]): string {
   const hasName = choice.users?.table.columns.some(({ name }) => NAME.test(name));
-  const fields = `{ ${hasName ? 'name: "Ada", ' : ""}email: "ada@example.com", password: PASSWORD }`;
+  const fields = `{ ${hasName ? 'name: "Grace", ' : ""}email: "grace@example.com", password: PASSWORD }`;
   const registers = resources.some(({ hasAccount }) => hasAccount);
   const made = registers
     ? `const registered = await post("/auth/register", ${fields});\n  expect([registered.status, await registered.text()]).toEqual([201, expect.any(String)]);`
-    : `await db.user({ name: "Ada", email: "ada@example.com" });`;
+    : `await db.user({ name: "Grace", email: "grace@example.com" });`;
   const reads = resources.map(
     ({ name }) => `  expect((await fetch(\`\${url}/${name}\`, { headers })).status).toBe(200);\n`,
   );
@@ -167,7 +170,7 @@ const post = (path: string, body: object) =>
 
 test("users sign in, and read", async () => {
   ${made}
-  const response = await post("/auth/login", { username: "ada@example.com", password: PASSWORD });
+  const response = await post("/auth/login", { username: "grace@example.com", password: PASSWORD });
   const { accessToken } = (await response.json()) as { accessToken: string };
   const headers = { authorization: \`Bearer \${accessToken}\` };
   expect((await fetch(\`\${url}/auth/keys\`, { headers })).status).toBe(200);
@@ -193,7 +196,7 @@ SETTINGS_FILE=.env npm start
 | \`.env\` | \`DATABASE_URL\` and \`JWT_SECRET\`: secrets, which git ignores |
 | \`db/base/\` | the structure of the database before this application, without data; tests begin with it |
 ${migrate === "off" ? "" : "| `db/schema/`, `db/migrations/` | what this application adds: `npx content-service migrate --help` |\n"}\
-| \`db/seed.sql\` | rows for the tests, if you write it: it runs after everything else |
+| \`db/seed.sql\` | rows for the tests: write some of your tables. It runs after everything else |
 | \`test/access.md\` | what callers may do, after the first \`npm test\`: commit it, and review its changes |
 
 When your tables have changed, write their structure again:

@@ -110,33 +110,45 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
   const enter = enterCommand(folder, given);
   const steps = [
     ...(preparation.length > 0 ? [`As a superuser of the server, run:\n${indented(preparation.join("\n"))}`] : []),
+    `Install the packages:\n${indented(`${enter}npm install`)}`,
     ...(choice.migrate === "off"
       ? ["In .env, set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller."]
       : [`Read db/schema/sign-in.sql: ${aboutSignIn(signIn, choice)}`]),
-    ...(choice.migrate !== "off" && choice.roles.signedIn === null && choice.roles.anonymous === null
-      ? [NO_RIGHTS]
-      : []),
+    ...(choice.migrate !== "off" && choice.roles.signedIn === null && signIn.roles.length === 0 ? [NO_RIGHTS] : []),
     ...("reason" in dump
       ? [
           `Write the structure of your tables, which tests begin with (${dump.reason}):\n${indented(dumpCommand(survey))}`,
         ]
       : []),
-    `Install the packages, and try what callers may do: test/access.md has it then.\n${indented(`${enter}npm install\nnpm test`)}`,
+    `Try what callers may do: test/access.md has it then.\n${indented("npm test")}`,
+    ...accountsOf(choice),
     `Start the service${choice.migrate === "off" ? "" : ", which adds its modules to the database"}:\n${indented("npm run dev")}`,
   ];
   return `Nothing in the database was changed. Next:\n\n${steps.map((step, i) => `${i + 1}. ${step}\n`).join("\n")}`;
 }
 
-const NO_RIGHTS =
-  "Grant callers rights on your tables, as the end of db/schema/sign-in.sql shows: write the statements into a new file, db/schema/rights.sql, add the line --!include rights.sql to db/schema/schema.sql and to db/migrations/current.sql, and run npx content-service migrate commit rights. Until then the service has no GraphQL schema, and is not ready.";
+/** Users who are there already. */
+const accountsOf = ({ users, migrate }: Choice): readonly string[] =>
+  users === null || migrate === "off"
+    ? []
+    : [
+        `Give the users in ${users.table.sql} accounts, with the hashes of their passwords, in another migration: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database".`,
+      ];
 
-function aboutSignIn({ unknown }: SignIn, { users, migrate }: Choice): string {
+const NO_RIGHTS =
+  "Grant signed-in users rights on your tables, as the end of db/schema/sign-in.sql shows: write the statements into a new file, db/schema/rights.sql, add the line --!include rights.sql to db/schema/schema.sql and to db/migrations/current.sql, and run npx content-service migrate commit rights. If anonymous callers have no rights either, the service has no GraphQL schema until then, and is not ready.";
+
+function aboutSignIn({ unknown, roles }: SignIn, { users, migrate }: Choice): string {
   const runs =
     migrate === "on"
       ? "a start runs it as a migration."
       : "put it into a migration of your tool; tests run it, and a start does not.";
-  if (unknown.length > 0) {
-    const question = `it needs an answer (${unknown.join(", ")} of a new user)`;
+  const questions = [
+    ...(unknown.length > 0 ? [`${unknown.join(", ")} of a new user`] : []),
+    ...(roles.length > 0 ? [`the role of signed-in users: ${roles.join(" or ")}`] : []),
+  ];
+  if (questions.length > 0) {
+    const question = `it needs an answer (${questions.join("; ")})`;
     return migrate === "on"
       ? `${question}. Write it, add the line --!include sign-in.sql to db/migrations/current.sql, and run ${COMMAND} migrate commit sign-in.`
       : `${question}, and ${runs}`;

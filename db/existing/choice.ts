@@ -17,8 +17,12 @@ export type Choice = {
 /** The table of users, and its columns. */
 export type Users = { readonly table: Table; readonly key: string; readonly id: UserIdType; readonly email: string };
 
-/** Roles of the application whose rights the callers of the service get. Null if none is clear. */
-export type CallerRoles = { readonly anonymous: Role | null; readonly signedIn: Role | null };
+/** Roles of the application whose rights the callers of the service get. Null if none is clear; `others` are then to choose from. */
+export type CallerRoles = {
+  readonly anonymous: Role | null;
+  readonly signedIn: Role | null;
+  readonly others: readonly Role[];
+};
 
 export function choose(survey: Survey): Choice {
   const { tables, installedId } = survey;
@@ -82,7 +86,8 @@ function callerRoles({ roles, tables }: Survey, isServedAsIs: boolean): CallerRo
     ({ name, canLogin, bypassesPolicies }) => used.has(name) && !canLogin && !bypassesPolicies,
   );
   const own = candidates.filter(({ name }) => isServedAsIs || !SERVICE_ROLES.includes(name));
-  return { anonymous: onlyOne(own, ANONYMOUS), signedIn: onlyOne(own, SIGNED_IN) };
+  const [anonymous, signedIn] = [onlyOne(own, ANONYMOUS), onlyOne(own, SIGNED_IN)];
+  return { anonymous, signedIn, others: own.filter((role) => role !== anonymous && role !== signedIn) };
 }
 
 /** The role with such a name, if there is only one. */

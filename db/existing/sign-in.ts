@@ -1,4 +1,4 @@
-import type { Choice, Users } from "./choice.ts";
+import type { CallerRoles, Choice, Users } from "./choice.ts";
 import type { Column, Survey } from "./survey.ts";
 
 /** The SQL with which users of an application sign in, and what it leaves to its developer. */
@@ -6,29 +6,51 @@ export type SignIn = {
   readonly text: string;
   /** Columns of new users whose values the service cannot know. With one, new users have no rows yet. */
   readonly unknown: readonly string[];
+  /** The function that makes the row of a new user, as it is written in SQL; null if there is none, or `unknown` has columns. */
+  readonly newUser: string | null;
+  /** Roles, one of which may be that of signed-in users: no name says which. */
+  readonly roles: readonly string[];
 };
 
 /** The schema file `sign-in.sql` of the application. Every statement may run twice. */
 export function writeSignIn(survey: Survey, { users, roles, userId }: Choice): SignIn {
-  const grants = [
-    roles.signedIn && `grant ${roles.signedIn.sql} to authenticated;`,
-    roles.anonymous && `grant ${roles.anonymous.sql} to anon;`,
-  ].filter((line) => line !== null);
-  const { text, unknown } = users === null ? { text: NO_USERS, unknown: [] } : newUser(survey, users, userId);
-  const rights = grants.length > 0 ? `${RIGHTS}${grants.join("\n")}\n` : NO_RIGHTS;
-  return { text: `${text}\n${rights}`, unknown };
+  const { text, ...known } = users === null ? NO_USERS : newUser(survey, users, userId);
+  const candidates = roles.signedIn === null ? roles.others.map(({ sql }) => sql) : [];
+  return { text: `${text}\n${rightsOf(roles, candidates)}`, ...known, roles: candidates };
 }
 
-const NO_USERS = `\
+function rightsOf({ signedIn, anonymous }: CallerRoles, candidates: readonly string[]): string {
+  const known = [
+    ...(signedIn ? [`grant ${signedIn.sql} to authenticated;\n`] : []),
+    ...(anonymous ? [`grant ${anonymous.sql} to anon;\n`] : []),
+  ];
+  const offered = candidates.map((role) => `--   grant ${role} to authenticated;\n`);
+  return [
+    ...(known.length > 0 ? [RIGHTS, ...known] : []),
+    ...(known.length > 0 && signedIn === null ? ["\n"] : []),
+    ...(offered.length > 0 ? [WHICH_ROLE, ...offered] : signedIn === null ? [NO_RIGHTS] : []),
+  ].join("");
+}
+
+const NO_USERS: NewUser = {
+  text: `\
 -- Accounts have new ids, and no rows of yours. To keep rows for users, name their table here:
 --   select auth.use_users('public.users');
-`;
+`,
+  unknown: [],
+  newUser: null,
+};
 const RIGHTS = `\
--- Signed-in users and anonymous callers get the rights that these roles have. Their policies see the id of the user in
--- auth.uid(), and in current_setting('request.jwt.claims').
+-- Callers get the rights that these roles have. Their policies see the id of the user in auth.uid(), and in
+-- current_setting('request.jwt.claims').
+`;
+const WHICH_ROLE = `\
+-- Signed-in users may do nothing yet: which role has their rights? Every user who signs up gets them. Remove the comment signs before
+-- one of these statements, or grant rights to authenticated itself. The policies of the role see the id of the user in auth.uid(), and
+-- in current_setting('request.jwt.claims').
 `;
 const NO_RIGHTS = `\
--- Callers have the roles anon and authenticated, which may do nothing yet. For each table that they may use:
+-- Signed-in users have the role authenticated, which may do nothing yet, and others the role anon. For each table that they may use:
 --   alter table public.notes enable row level security;
 --   create policy "owners read their notes" on public.notes to authenticated using (owner_id = (select auth.uid()));
 --   grant usage on schema public to authenticated;
@@ -39,7 +61,9 @@ export const NAME = /^((full|display|user|nick|real)_?)?name$|^handle$/i;
 /** The service keeps passwords itself, so these columns get a value that no password has. */
 const PASSWORD = /passw|bcrypt|argon|hash|digest/i;
 
-function newUser(survey: Survey, users: Users, userId: string): SignIn {
+type NewUser = Omit<SignIn, "roles">;
+
+function newUser(survey: Survey, users: Users, userId: string): NewUser {
   const { table } = users;
   const columns = table.columns.filter(
     (column) => column.name === users.email || NAME.test(column.name) || (column.isRequired && !column.hasDefault),
@@ -69,9 +93,9 @@ revoke execute on function ${name}(jsonb) from public;
 grant execute on function ${name}(jsonb) to auth_owner;
 select auth.use_hook('new_user', '${name.replaceAll("'", "''")}(jsonb)');
 `;
-  if (unknown.length === 0) return { text, unknown };
+  if (unknown.length === 0) return { text, unknown, newUser: name };
   const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
-  return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown };
+  return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
 }
 
 /** An expression of `fields`; null if the service cannot know the value. */

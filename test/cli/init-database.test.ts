@@ -32,7 +32,7 @@ const APPLICATIONS = {
     files: ["applications/music.sql"],
     found: [
       /^users +library\.listeners, id uuid, email/m,
-      /^1\. Read db\/schema\/sign-in\.sql: it needs an answer \(country/m,
+      /^2\. Read db\/schema\/sign-in\.sql: it needs an answer \(country/m,
     ],
     settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "catalog,library" },
     access: null,
@@ -196,6 +196,28 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       const body = { name: "Ada", email: "ada@example.com", password: PASSWORD };
       expect((await sendTo(served, "POST /auth/register", { body })).status).toBe(201);
     });
+  });
+
+  test("which role signed-in users have is a question if no name says it, and no role gets more rights", async () => {
+    const sql = `create role bee_guest; create role bee_keeper; create role "Bee_Inspector"; create role bee_boss bypassrls;
+      create table hives (id integer primary key); grant select on hives to bee_guest, bee_keeper, "Bee_Inspector", bee_boss;`;
+    const { stdout, app } = await initialize("apiary", await make("apiary", sql));
+    expect(stdout).toMatch(
+      /^2\. Read db\/schema\/sign-in\.sql: it needs an answer \(the role of signed-in users: "Bee_Inspector" or bee_keeper\)/m,
+    );
+    const text = await readFile(join(app, "db/schema/sign-in.sql"), "utf8");
+    expect(text.match(/^(-- +)?grant .*/gm)).toEqual([
+      "grant bee_guest to anon;",
+      '--   grant "Bee_Inspector" to authenticated;',
+      "--   grant bee_keeper to authenticated;",
+    ]);
+    const { stdout: known } = await initialize(
+      "town",
+      await make("town", "create table t (id int primary key); grant select on t to bee_guest"),
+    );
+    expect(known).toMatch(
+      /^3\. Grant signed-in users rights on your tables, as the end of db\/schema\/sign-in\.sql shows/m,
+    );
   });
 
   test("a login that owns nothing serves the database as it is, with the roles that it may become", async () => {
