@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import LongestFirst from "./test/support/longest-first.ts";
 
 export default defineConfig({
   test: {
@@ -13,6 +14,7 @@ export default defineConfig({
     hookTimeout: 180_000,
     expect: { poll: { timeout: 30_000 } },
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     // The tests allocate much and keep little: with a larger young generation it is not copied, and with a larger heap it is seldom
     // marked. No collections while a worker waits.
     execArgv: ["--max-semi-space-size=32", "--initial-heap-size=1500", "--no-memory-reducer"],
