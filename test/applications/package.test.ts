@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasServer } from "../modules/foreign-server.ts";
 import { PROJECT } from "../support/command.ts";
 import { InstalledApplication } from "../support/installed-application.ts";
+import { TAKES_ALL } from "../support/samples.ts";
 import { notesIn, trackitIn } from "./applications.ts";
 import { followDeveloper } from "./scenario.ts";
 
@@ -97,6 +98,7 @@ test("an older Node runs the command with the Node of the package node, or says 
 
 describe("the application of init", () => followDeveloper(() => notesIn(app), INSTALLATION_LIMIT));
 
-describe.skipIf(!hasServer)("the application of init --database, installed with pnpm", () =>
+// Its tests take minutes, and most of what they need of the package was tested above.
+describe.skipIf(!hasServer || !TAKES_ALL)("the application of init --database, installed with pnpm", () =>
   followDeveloper(() => trackitIn(bare!), INSTALLATION_LIMIT),
 );
