@@ -1,15 +1,9 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdtemp, rm, statfs } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import pg from "pg";
 import { withClient } from "./client.ts";
-import { startScratchCluster } from "./embedded.ts";
-
-/** A file system in memory. On a disk a third of PostgreSQL's CPU time is spent on creating and deleting files. */
-const MEMORY_FOLDER = "/dev/shm";
-/** Several times what the files of a run take. */
-const NEEDED_BYTES = 4_000_000_000;
+import { findTemporaryFolder, startScratchCluster } from "./embedded.ts";
 
 /** A cluster for tests. */
 export type TestCluster = {
@@ -35,12 +29,6 @@ export async function startTestCluster(): Promise<TestCluster> {
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
   };
   return { folder, url: cluster.url, remove };
-}
-
-/** In memory if there is room for a run, else on the disk. */
-async function findTemporaryFolder(): Promise<string> {
-  const memory = await statfs(MEMORY_FOLDER).catch(() => null);
-  return memory !== null && memory.bavail * memory.bsize >= NEEDED_BYTES ? MEMORY_FOLDER : tmpdir();
 }
 
 /** A copy of a database, for the tests of a file. */
