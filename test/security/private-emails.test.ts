@@ -171,21 +171,6 @@ test("a subscription shows no e-mail of the author", async () => {
   await events.expect({ onArticleCreated: { author: { email: hidden(1), privateEmail: null } } });
 });
 
-test("USERS_EMAIL=private hides the e-mails of users whom policies hide from auth_owner", async () => {
-  const first = await startTestService({ USERS_EMAIL: "public" });
-  const { owner } = first.database;
-  await first.service.stop();
-  await owner.query('create policy "only some" on public.users as restrictive to auth_owner using (id <> 2)');
-  const started = await startTestService({ USERS_EMAIL: "private" }, {
-    ...first.database,
-    drop: async () => {},
-  } as never);
-  await started.service.stop();
-  const { rows } = await owner.query("select id, email from users where email not like 'hidden-%'");
-  expect(rows).toEqual([]);
-  await first.database.drop();
-});
-
 test("another USERS_EMAIL at the next start shows the e-mails or hides them again, and changes nothing else", async () => {
   const first = await startTestService({ USERS_EMAIL: "public" });
   const { owner, url } = first.database;

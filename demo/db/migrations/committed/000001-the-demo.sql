@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:3425fadc82d900c8f6869b34ff3bddafda9c1407
+--! Hash: sha1:880c38f5ecdf35fbb056bcbb4235571a1fd74c5c
 --! Message: the demo
 
 --! Included roles.sql
@@ -200,9 +200,8 @@ create or replace trigger _300_login_email_update after update on internal.priva
 create or replace trigger _600_email after update on internal.private_emails
   for each row execute function auth_api.follow_email('user_id', 'email');
 
--- security definer: as the owner of the table, so that no policy hides a user whose e-mail must be hidden.
 create or replace function internal.show_emails(are_public boolean) returns void
-language plpgsql volatile security definer set search_path = '' as $$
+language plpgsql volatile set search_path = '' as $$
 begin
   if are_public and not exists (select from internal.private_emails) then return; end if;
 
