@@ -277,18 +277,24 @@ describe("with a database that it does not migrate, the service", () => {
       expect.stringMatching(/^table api\."a:b": it and table api\."a\/b" lead to the same GraphQL name aB/),
     );
   });
+});
 
-  test("disables GraphQL without a log entry if GRAPHQL_MAX_TABLES is 0", async () => {
-    const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", GRAPHIQL: "on" });
-    onTestFinished(() => service.stop());
-    expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
-    for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);
-    expect(await healthOf(service)).toEqual({
-      status: "ok",
-      details: { graphql: { schema: "not served" }, ...noChanges(foreign) },
-    });
-    expect(logged).toEqual([]);
+test("GRAPHQL_MAX_TABLES=0 disables GraphQL on such a database without a log entry", async () => {
+  const foreign = await createForeign(
+    ({ anon }) => `
+      create function api.who() returns json language sql stable return json_build_object('role', current_user);
+      grant execute on function api.who() to ${anon};`,
+  );
+  onTestFinished(() => foreign.drop());
+  const { service, get, logged } = await serve(foreign, { GRAPHQL_MAX_TABLES: "0", GRAPHIQL: "on" });
+  onTestFinished(() => service.stop());
+  expect((await get("/rest/v1/rpc/who")).json).toMatchObject({ role: foreign.anon });
+  for (const path of ["/graphql", "/graphiql"]) expect((await get(path)).status).toBe(404);
+  expect(await healthOf(service)).toEqual({
+    status: "ok",
+    details: { graphql: { schema: "not served" }, ...noChanges(foreign) },
   });
+  expect(logged).toEqual([]);
 });
 
 test("a database with a thousand tables is served without GraphQL, because there are more than GRAPHQL_MAX_TABLES", async () => {
