@@ -1,5 +1,14 @@
-import { PREFIX, parseMetrics } from "../telemetry/metrics.ts";
-import { type Reading, sumOf } from "./reading.ts";
+import { PREFIX, parseMetrics, type Sample } from "../telemetry/metrics.ts";
+
+/** All samples at one time, in milliseconds. */
+export type Reading = { readonly at: number; readonly samples: ReturnType<typeof parseMetrics> };
+
+/** The sum of the samples with these labels. */
+export const sumOf = ({ samples }: Reading, name: string, labels: Sample["labels"] = {}): number =>
+  (samples.get(name) ?? []).reduce((sum, sample) => (hasLabels(sample, labels) ? sum + sample.value : sum), 0);
+
+export const hasLabels = (sample: Sample, labels: Sample["labels"]): boolean =>
+  Object.entries(labels).every(([name, value]) => sample.labels[name] === value);
 
 /** What a chart shows at one time. Null if it is not known, such as the latency when there was no request. */
 export type Point = {

@@ -3,8 +3,7 @@ import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../telemetry/metrics.ts";
 import { chartsOf } from "./charts.ts";
 import type { View } from "./console.ts";
-import type { Point } from "./history.ts";
-import { hasLabels, type Reading, sumOf } from "./reading.ts";
+import { hasLabels, type Point, type Reading, sumOf } from "./history.ts";
 
 export type LiveOptions = {
   /** Prometheus' text format. */
