@@ -15,7 +15,6 @@ const closed = useService({
   AUTH_PAGES: "https://app.example/#/account/",
   MFA_ISSUER: "Example",
 });
-const lenient = useService({ ...shared, PASSWORD_MIN_LENGTH: "8", PASSWORD_CLASSES: "lower, digit" });
 
 const PATHS = [
   "/auth/sign-in",
@@ -278,44 +277,5 @@ describe("with pages of the application", () => {
   test("the page of a link that is already in an e-mail still works, with the name of the service", async () => {
     const { status, text } = await visit(closed, "/auth/link?token=wrong");
     expect([status, text]).toEqual([401, expect.stringContaining('<p class="brand">Example</p>')]);
-  });
-});
-
-describe("PASSWORD_MIN_LENGTH and PASSWORD_CLASSES", () => {
-  const WEAK = "Sécret";
-  const FAULTS = ["password must have at least 8 characters", "password must have a digit"];
-  const messagesIn = ({ error }: any): string[] => error.details.map(({ message }: { message: string }) => message);
-  const sent = (email: string, password: string) => ({ name: "Ida", email, password });
-  const signUp = async (email: string, password: string) => {
-    const apikey = lenient.service().service.tokens.issueKey("anon");
-    return sendJson(lenient, "/auth/v1/signup", { email, password }, { apikey });
-  };
-
-  test("are the rules of every sign-up", async () => {
-    const { status, json } = await sendJson(lenient, "/auth/register", sent("ida1@test.example", WEAK));
-    expect([status, messagesIn(json)]).toEqual([400, FAULTS]);
-    expect((await sendJson(lenient, "/auth/register", sent("ida1@test.example", "secret-7"))).status).toBe(201);
-    const refused = await signUp("ida2@test.example", WEAK);
-    expect([refused.status, refused.json.weak_password]).toEqual([422, { reasons: ["length", "characters"] }]);
-    expect((await signUp("ida2@test.example", "secret-7")).status).toBe(200);
-    const page = await visit(lenient, "/auth/sign-up", sent("ida3@test.example", WEAK));
-    expect(page.status).toBe(400);
-    expect(page.text).toContain("Password must have at least 8 characters");
-    expect((await visit(lenient, "/auth/sign-up", sent("ida3@test.example", "secret-7"))).status).toBe(303);
-  });
-
-  test("are in the forms and in the OpenAPI document", async () => {
-    const hint = "At least 8 characters, with a lower case letter and a digit.";
-    expect((await visit(lenient, "/auth/sign-up")).text).toContain(hint);
-    const { components } = JSON.parse((await visit(lenient, "/api/v1/openapi.json")).text);
-    expect(components.schemas.NewPassword).toMatchObject({ minLength: 8, description: `A new password. ${hint}` });
-  });
-
-  test("are those of the contract unless they are set", async () => {
-    const { json } = await sendJson(client, "/auth/register", sent("ida@test.example", "secret-7"));
-    expect(messagesIn(json)).toEqual([
-      "password must have at least 12 characters",
-      "password must have an upper case letter",
-    ]);
   });
 });

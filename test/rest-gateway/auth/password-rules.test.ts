@@ -56,14 +56,28 @@ test("they are the rules of a changed password", async () => {
   expect((await post("/auth/password", { oldPassword: PASSWORD, newPassword: "horse-43" }, headers)).status).toBe(200);
 });
 
-test("the page of sign-up says them", async () => {
-  const { text } = await client.send("/auth/sign-up");
-  expect(text).toContain("At least 8 characters, with a lower case letter and a digit.");
+test("the page of sign-up says what they are, and refuses a password that breaks them", async () => {
+  const url = `${client.service().url}/auth/sign-up`;
+  expect(await (await fetch(url)).text()).toContain("At least 8 characters, with a lower case letter and a digit.");
+  const signUp = (password: string) =>
+    fetch(url, {
+      method: "POST",
+      redirect: "manual",
+      headers: { origin: client.service().url },
+      body: new URLSearchParams({ name: "Noa", email: "rules-page@test.example", password }),
+    });
+  const weak = await signUp("horse");
+  expect([weak.status, await weak.text()]).toEqual([
+    400,
+    expect.stringContaining("Password must have at least 8 characters"),
+  ]);
+  expect((await signUp(PASSWORD)).status).toBe(303);
 });
 
 test("the OpenAPI document has them for each new password, and none for the current one", async () => {
   const { schemas } = JSON.parse((await client.send("/openapi.json")).text).components;
-  const rules = { minLength: 8, maxLength: 128 };
+  const description = "A new password. At least 8 characters, with a lower case letter and a digit.";
+  const rules = { minLength: 8, maxLength: 128, description };
   expect(schemas.NewPassword).toMatchObject(rules);
   const { UserCreate, Registration, PasswordReset, PasswordChange } = schemas;
   for (const { properties } of [UserCreate, Registration, PasswordReset])
