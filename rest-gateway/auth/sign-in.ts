@@ -141,7 +141,7 @@ export class SignIn {
   }
 
   async #refuse({ account, attempt }: VerifiedLogin, { address }: Client, reason: Refused): Promise<never> {
-    // Whoever has registered an address knows its password: they must not learn whether the account is the one they have registered.
+    // A person who has tried to register an address must not learn from the password whether it had an account.
     const isLikeWrong = reason === "unconfirmed";
     const event = { event: "login_refused", userId: account.id, address, detail: { reason } } as const;
     await this.#options.throttle.settle(attempt, isLikeWrong, event);

@@ -21,7 +21,7 @@ const metrics = (statuses: Readonly<Record<string, number>>, buckets: readonly [
 
 const reading = (at: number, text: string) => ({ at, samples: parseMetrics(text) });
 
-test("a point has the rate, the part of internal errors and the latency since the last one", () => {
+test("a point has the rate, the share of internal errors and the latency since the last one", () => {
   const before = reading(0, metrics({ 200: 100, 404: 10 }, [110, 110, 110]));
   const now = reading(10_000, metrics({ 200: 190, 404: 15, 500: 3, 504: 2 }, [200, 208, 210], 4));
   expect(pointOf(before, now)).toEqual({

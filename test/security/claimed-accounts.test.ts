@@ -17,7 +17,7 @@ async function post(path: string, body: object, headers = {}) {
   return { status: response.status, json: (await response.json()) as any };
 }
 
-test("who has created an account without a password at a provider keeps nothing of it when the owner of its e-mail signs in", async () => {
+test("an attacker who has created an account at a provider, without a password, keeps nothing of it when the owner of its e-mail signs in", async () => {
   const email = "mary@acme.example";
   const { json: theirs } = await signIn(new WebClient(), "/auth/oidc/acme?mode=token");
   expect(theirs.user).toMatchObject({ email, emailConfirmed: false, hasPassword: false });

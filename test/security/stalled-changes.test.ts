@@ -63,7 +63,7 @@ test("a request that has begun before a sign-out changes nothing after it", asyn
   }
 });
 
-test("the database refuses a new key and another e-mail of a sign-in that has ended", async () => {
+test("the database refuses a new API key and another e-mail to a sign-in that has ended", async () => {
   const { email } = await newUser();
   const [{ id } = { id: "" }] = await client.sql(
     "select user_id as id from auth_private.login_emails where email = $1",

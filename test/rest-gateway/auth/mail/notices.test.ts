@@ -100,7 +100,7 @@ describe("a notice", () => {
     expect(await subjectsTo(email)).toEqual([]);
   });
 
-  test("needs at most 100 devices of a user, those that were used last", async () => {
+  test("of a new device remembers 100 devices of a user, those that were used last", async () => {
     const { email, id } = await newUser();
     await client.sql(
       "insert into auth_private.known_devices select $1, 'old' || n, now() - n * interval '1 day' from generate_series(1, 100) as n",
@@ -113,7 +113,7 @@ describe("a notice", () => {
     expect(await subjectsTo(email)).toEqual(["A sign-in with a new device"]);
   });
 
-  test("of one kind is sent to a mailbox at most MAILS_PER_RECIPIENT times in an hour, whoever signs in", async () => {
+  test("of one kind is sent to a mailbox at most MAILS_PER_RECIPIENT times in an hour, for all accounts together", async () => {
     const { email, headers } = await newUser();
     for (let i = 0; i < 7; i++) expect(await login(email, PASSWORD, { "user-agent": `robot${i}` })).toBe(200);
     expect(await subjectsTo(email)).toEqual(Array(5).fill("A sign-in with a new device"));

@@ -73,7 +73,7 @@ describe("with EMAIL_CONFIRM=required", () => {
     expect(users).toEqual([]);
   });
 
-  test("who registers an address does not learn from logins with the password whether it had an account", async () => {
+  test("a client that registers an address does not learn from logins with the password whether it had an account", async () => {
     const answers = [];
     for (const email of ["ida9@test.example", "bob@example.com"]) {
       const password = "Guessed-Horse-7!";
