@@ -12,7 +12,7 @@ export default defineConfig({
     // Nothing depends on timing: these limits only end what hangs, also on a machine that is busy.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: 120_000 } },
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // The tests allocate much and keep little: with a larger young generation it is not copied, and with a larger heap it is seldom
