@@ -12,8 +12,12 @@ type Presence = {
   /** Unique among the processes of the service. */
   readonly id: string;
   readonly key: string;
-  /** What a client of this process makes it hold, or the process of the client. */
-  readonly from: Holding | number;
+  /** What the client makes this process hold, also if it is a client of another one. */
+  readonly holding: Holding;
+  /** The process of the client; null for this one. */
+  readonly from: string | null;
+  /** Whether that process has begun to tell who is present, and has not named the client yet. */
+  isDoubted: boolean;
   /** As the members of the topic know it. */
   announced: Meta | null;
   /** As it is. */
@@ -24,6 +28,8 @@ type Presence = {
 export type PresenceChange = {
   readonly id: string;
   readonly key: string;
+  /** Of the client: its presences count for it in each process. */
+  readonly network: string;
   readonly meta: { readonly ref: string; readonly json: string } | null;
 };
 
@@ -90,13 +96,10 @@ export class Presences {
     const ref = this.#options.newRef();
     const meta = metaOf(ref, JSON.stringify({ ...payload, phx_ref: ref }));
     if (meta.bytes > MAX_META_BYTES) throw problem("presence too large", { max: MAX_META_BYTES });
-    const { presenceKey: key } = member;
+    const { presenceKey: key, socket } = member;
     const known = this.#own.get(member);
-    const bytes = meta.bytes + Buffer.byteLength(key);
-    if (this.#bytes + bytes - (known ? sizeOf(known) : 0) > MAX_TOPIC_BYTES)
-      throw problem("too many presences", { max: MAX_TOPIC_BYTES });
-    const holding = this.#hold(member, known, OVERHEAD + COPIES * bytes);
-    const presence = known ?? { id: ref, key, from: holding, announced: null, current: null };
+    const presence = known ?? this.#open(ref, key, socket.network, null);
+    this.#admit(presence, meta);
     this.#own.set(member, presence);
     this.#set(presence, meta);
     this.#options.share(changeOf(presence));
@@ -106,28 +109,36 @@ export class Presences {
     const presence = this.#own.get(member);
     if (!presence) return;
     this.#own.delete(member);
-    (presence.from as Holding).close();
+    presence.holding.close();
     this.#set(presence, null);
     this.#options.share(changeOf(presence));
   }
 
-  /** A client of the process with the number `from` has come, changed or gone. */
-  receive({ id, key, meta }: PresenceChange, from: number): void {
+  /** A client of the process `from` has come, changed or gone. Throws Problem like `track`. */
+  receive({ id, key, network, meta }: PresenceChange, from: string): void {
     const known = this.#remote.get(id);
+    if (known && known.from !== from) return;
+    if (known) known.isDoubted = false;
     if (meta === null) {
-      this.#remote.delete(id);
-      if (known) this.#set(known, null);
+      if (known) this.#remove(known);
     } else if (known?.current?.ref !== meta.ref) {
-      const presence = known ?? { id, key, from, announced: null, current: null };
+      const presence = known ?? this.#open(id, key, network, from);
+      const received = metaOf(meta.ref, meta.json);
+      this.#admit(presence, received);
       this.#remote.set(id, presence);
-      this.#set(presence, metaOf(meta.ref, meta.json));
+      this.#set(presence, received);
     }
   }
 
-  /** The process with this number has ended. */
-  forget(from: number): void {
+  /** The process will tell who is present. */
+  doubt(from: string): void {
+    for (const presence of this.#remote.values()) if (presence.from === from) presence.isDoubted = true;
+  }
+
+  /** The process has told who is present; or, with `all`, it has ended. */
+  forget(from: string, all: boolean): void {
     for (const presence of [...this.#remote.values()])
-      if (presence.from === from) this.receive({ ...presence, meta: null }, from);
+      if (presence.from === from && (all || presence.isDoubted)) this.#remove(presence);
   }
 
   /** The clients of this process. */
@@ -144,12 +155,28 @@ export class Presences {
     return this.#state;
   }
 
-  /** Throws Problem if the network of the member may not hold so many bytes. */
-  #hold({ socket }: Tracked, known: Presence | undefined, bytes: number): Holding {
-    const holding = (known?.from as Holding | undefined) ?? this.#options.budget.hold(socket.network, "presences");
-    if (holding.take(bytes - holding.bytes)) return holding;
-    if (!known) holding.close();
-    throw problem("presences hold too much");
+  #open(id: string, key: string, network: string, from: string | null): Presence {
+    const holding = this.#options.budget.hold(network, "presences");
+    return { ...{ id, key, holding, from }, isDoubted: false, announced: null, current: null };
+  }
+
+  /** Throws Problem, and closes a new presence, if the topic or the network may not have so many bytes. */
+  #admit(presence: Presence, meta: Meta): void {
+    const { holding, key, from, current } = presence;
+    const bytes = meta.bytes + Buffer.byteLength(key);
+    // Several processes may admit presences at the same time: their members should know the same nevertheless.
+    const max = from === null ? MAX_TOPIC_BYTES : 2 * MAX_TOPIC_BYTES;
+    const isTooMuch = this.#bytes + bytes - sizeOf(presence) > max;
+    if (!isTooMuch && holding.take(OVERHEAD + COPIES * bytes - holding.bytes)) return;
+    if (current === null) holding.close();
+    throw isTooMuch ? problem("too many presences", { max: MAX_TOPIC_BYTES }) : problem("presences hold too much");
+  }
+
+  /** One of another process. */
+  #remove(presence: Presence): void {
+    this.#remote.delete(presence.id);
+    presence.holding.close();
+    this.#set(presence, null);
   }
 
   #set(presence: Presence, meta: Meta | null): void {
@@ -213,8 +240,8 @@ const metaOf = (ref: string, json: string): Meta => ({ ref, json, bytes: Buffer.
 
 const sizeOf = ({ key, current }: Presence): number => (current ? current.bytes + Buffer.byteLength(key) : 0);
 
-const changeOf = ({ id, key, current }: Presence): PresenceChange => ({
-  ...{ id, key },
+const changeOf = ({ id, key, holding: { network }, current }: Presence): PresenceChange => ({
+  ...{ id, key, network },
   meta: current && { ref: current.ref, json: current.json },
 });
 

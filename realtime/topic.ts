@@ -1,9 +1,19 @@
 import type { ByteBudget } from "../db/admission/byte-budget.ts";
 import type { Peers } from "../http/process/peers.ts";
 import { type Broadcast, BroadcastMessages } from "./broadcast.ts";
-import { type PresenceChange, Presences } from "./presence.ts";
+import { Presences } from "./presence.ts";
 import type { ChannelRights } from "./private-channels.ts";
+import { isChannelProblem } from "./problem.ts";
 import { SharedText, type Version } from "./serializer.ts";
+import {
+  broadcastOf,
+  eventOf,
+  isMeta,
+  type MessageLimits,
+  parseTopicMessage,
+  type TopicEvent,
+  type TopicMessage,
+} from "./topic-message.ts";
 
 /** A channel, for the others with the same topic. */
 export interface Member {
@@ -17,28 +27,23 @@ export interface Member {
   };
 }
 
-/** What happens in a topic, for the other processes of the service. `bytes` is base64. */
-type TopicEvent =
-  | { readonly kind: "broadcast"; readonly event: string; readonly isJson: boolean; readonly bytes: string }
-  | { readonly kind: "presence"; readonly change: PresenceChange };
-
-/** What a process tells the others; "hello" when it has started, and wants to know who is present. */
-export type TopicMessage =
-  | (TopicEvent & { readonly name: string; readonly isPrivate: boolean })
-  | { readonly kind: "hello" };
-
 type TopicOptions = {
   /** It begins with `realtime:`. */
   readonly name: string;
+  readonly isPrivate: boolean;
   readonly budget: ByteBudget;
+  readonly limits: MessageLimits;
   /** See PresencesOptions. */
   newRef(): string;
-  share(event: TopicEvent): void;
+  /** Tells the other processes. False, or a promise of false, if they do not get it. */
+  share(event: TopicEvent): boolean | Promise<boolean>;
   onEmpty(): void;
 };
 
 /** The channels with one topic, which exchange broadcasts and presences. Private ones are separate from public ones. */
 export class Topic {
+  readonly name: string;
+  readonly isPrivate: boolean;
   readonly presences: Presences;
   readonly #members = new Set<Member>();
   readonly #options: TopicOptions;
@@ -48,6 +53,8 @@ export class Topic {
   constructor(options: TopicOptions) {
     const { budget, newRef, share } = options;
     this.#options = options;
+    this.name = options.name;
+    this.isPrivate = options.isPrivate;
     this.presences = new Presences({
       budget,
       newRef,
@@ -66,17 +73,24 @@ export class Topic {
     if (this.#members.delete(member)) this.#closeIfEmpty();
   }
 
-  /** `except` is the sender, if it does not receive its own broadcasts. */
-  broadcast(broadcast: Broadcast, except: Member | null): void {
-    this.#deliver(broadcast, except);
-    this.#options.share(eventOf(broadcast));
+  /** `except` is the sender, if it does not receive its own broadcasts. Returns what `share` does. */
+  broadcast(broadcast: Broadcast, except: Member | null): boolean | Promise<boolean> {
+    this.deliver(broadcast, except);
+    return this.#options.share(eventOf(broadcast));
   }
 
-  /** Something has happened in another process; the change is null if the process has ended. */
-  receive(event: TopicEvent | null, from: number): void {
-    if (event === null) this.presences.forget(from);
-    else if (event.kind === "presence") this.presences.receive(event.change, from);
-    else this.#deliver(broadcastOf(event), null);
+  /** Something has happened in another process. Returns whether it is acceptable. */
+  receive(event: TopicEvent, from: string): boolean {
+    try {
+      return event.kind === "broadcast" ? this.#receiveBroadcast(event) : this.#receivePresence(event, from);
+    } finally {
+      this.#closeIfEmpty();
+    }
+  }
+
+  /** See Presences. */
+  forget(from: string, all: boolean): void {
+    this.presences.forget(from, all);
     this.#closeIfEmpty();
   }
 
@@ -86,22 +100,35 @@ export class Topic {
     if (this.#state?.payload !== payload)
       this.#state = {
         payload,
-        message: new SharedText({ topic: this.#options.name, event: "presence_state" }, payload),
+        message: new SharedText({ topic: this.name, event: "presence_state" }, payload),
       };
     socket.send(this.#state.message.of(socket.version), false);
   }
 
-  /** Tells the other processes who is present. */
-  sharePresences(): void {
-    for (const change of this.presences.own) this.#options.share({ kind: "presence", change });
+  #receiveBroadcast(event: TopicEvent & { kind: "broadcast" }): boolean {
+    const broadcast = broadcastOf(event, this.#options.limits);
+    if (broadcast) this.deliver(broadcast, null);
+    return broadcast !== null;
+  }
+
+  #receivePresence({ change }: TopicEvent & { kind: "presence" }, from: string): boolean {
+    if (change.meta !== null && !isMeta(change.meta)) return false;
+    try {
+      this.presences.receive(change, from);
+      return true;
+    } catch (error) {
+      if (isChannelProblem(error)) return false;
+      throw error;
+    }
   }
 
   #closeIfEmpty(): void {
     if (this.#members.size === 0 && this.presences.size === 0) this.#options.onEmpty();
   }
 
-  #deliver(broadcast: Broadcast, except: Member | null): void {
-    const messages = new BroadcastMessages(this.#options.name, broadcast);
+  /** To the members in this process. */
+  deliver(broadcast: Broadcast, except: Member | null): void {
+    const messages = new BroadcastMessages(this.name, broadcast);
     for (const member of this.#members) {
       if (member === except || !member.rights.broadcast.read) continue;
       const message = messages.of(member.socket.version);
@@ -114,39 +141,38 @@ export class Topic {
   }
 
   #sendDiff(diff: string): void {
-    const message = new SharedText({ topic: this.#options.name, event: "presence_diff" }, diff);
+    const message = new SharedText({ topic: this.name, event: "presence_diff" }, diff);
     for (const { socket } of this.#audience()) socket.send(message.of(socket.version), false);
   }
 }
 
-const eventOf = ({ event, body: { isJson, bytes } }: Broadcast): TopicEvent & { readonly kind: "broadcast" } => ({
-  kind: "broadcast",
-  event,
-  isJson,
-  bytes: bytes.toString("base64"),
-});
+export type TopicsOptions = {
+  /** The other processes of the service; null without any. */
+  readonly peers: Peers | null;
+  readonly budget: ByteBudget;
+  readonly limits: MessageLimits;
+};
 
-const broadcastOf = ({ event, isJson, bytes }: ReturnType<typeof eventOf>): Broadcast => ({
-  event,
-  body: { isJson, bytes: Buffer.from(bytes, "base64") },
-});
+/** Messages that may wait for the others while a process is told everything. */
+const TOLD_AT_ONCE = 100;
 
 /** The topics that channels have joined, in this process or, with a presence, in others. */
 export class Topics {
   readonly #topics = new Map<string, Topic>();
-  readonly #peers: Peers<TopicMessage> | null;
-  readonly #budget: ByteBudget;
+  readonly #options: TopicsOptions;
   #refs = 0;
+  /** One process at a time is told everything. */
+  #telling: Promise<unknown> = Promise.resolve();
 
-  /** `peers` are the other processes of the service. */
-  constructor(peers: Peers<TopicMessage> | null, budget: ByteBudget) {
-    this.#peers = peers;
-    this.#budget = budget;
-    peers?.listen(
-      (message, from) => this.#receive(message, from),
-      (from) => this.#each((topic) => topic.receive(null, from)),
-    );
-    peers?.send({ kind: "hello" });
+  constructor(options: TopicsOptions) {
+    this.#options = options;
+    options.peers?.listen({
+      onMessage: (message, from) => this.#receive(message, from),
+      onJoin: (from) => {
+        this.#telling = this.#telling.then(() => this.#tell(from));
+      },
+      onEnd: (from) => this.#each((topic) => topic.forget(from, true)),
+    });
   }
 
   /** The number of topics. */
@@ -162,32 +188,58 @@ export class Topics {
     return topic;
   }
 
-  /** Sends a broadcast that comes from no channel. */
-  broadcast(name: string, isPrivate: boolean, broadcast: Broadcast): void {
+  /** Sends a broadcast that comes from no channel. False, or a promise of false, if the other processes do not get it. */
+  broadcast(name: string, isPrivate: boolean, broadcast: Broadcast): boolean | Promise<boolean> {
     const topic = this.#topics.get(keyOf(name, isPrivate));
-    if (topic) topic.broadcast(broadcast, null);
-    else this.#peers?.send({ ...eventOf(broadcast), name, isPrivate });
+    return topic ? topic.broadcast(broadcast, null) : this.#send({ ...eventOf(broadcast), name, isPrivate });
+  }
+
+  /** Delivers a broadcast that each process gets by itself. */
+  deliver(name: string, isPrivate: boolean, broadcast: Broadcast): void {
+    this.#topics.get(keyOf(name, isPrivate))?.deliver(broadcast, null);
   }
 
   #create(name: string, isPrivate: boolean): Topic {
+    const { peers, budget, limits } = this.#options;
     return new Topic({
-      name,
-      budget: this.#budget,
-      newRef: () => `${this.#peers ? `${this.#peers.own}.` : ""}${++this.#refs}`,
-      share: (event) => this.#peers?.send({ ...event, name, isPrivate }),
+      ...{ name, isPrivate, budget, limits },
+      newRef: () => `${peers ? `${peers.own}.` : ""}${++this.#refs}`,
+      share: (event) => this.#send({ ...event, name, isPrivate }),
       onEmpty: () => this.#topics.delete(keyOf(name, isPrivate)),
     });
   }
 
-  #receive(message: TopicMessage, from: number): void {
-    if (message.kind === "hello") {
-      this.#each((topic) => topic.sharePresences());
-      return;
-    }
+  #send(message: TopicMessage, to?: string): boolean | Promise<boolean> {
+    return this.#options.peers?.send(message, to) ?? true;
+  }
+
+  /** Tells a process who is present. If it cannot be told, it will ask again. */
+  async #tell(to: string): Promise<void> {
+    let told = 0;
+    await this.#send({ kind: "telling" }, to);
+    for (const topic of [...this.#topics.values()])
+      for (const change of topic.presences.own) {
+        const sent = this.#send({ kind: "presence", change, name: topic.name, isPrivate: topic.isPrivate }, to);
+        if (++told % TOLD_AT_ONCE === 0) await sent;
+      }
+    await this.#send({ kind: "told" }, to);
+  }
+
+  /** Returns whether the message is acceptable. */
+  #receive(received: unknown, from: string): boolean {
+    const message = parseTopicMessage(received);
+    if (message === null) return false;
+    if (message.kind === "telling") this.#each((topic) => topic.presences.doubt(from));
+    else if (message.kind === "told") this.#each((topic) => topic.forget(from, false));
+    else return this.#receiveEvent(message, from);
+    return true;
+  }
+
+  #receiveEvent(message: TopicMessage & TopicEvent, from: string): boolean {
     const { name, isPrivate } = message;
-    const topic = this.#topics.get(keyOf(name, isPrivate));
-    if (topic) topic.receive(message, from);
-    else if (message.kind === "presence") this.open(name, isPrivate).receive(message, from);
+    const known = this.#topics.get(keyOf(name, isPrivate));
+    const topic = known ?? (message.kind === "presence" ? this.open(name, isPrivate) : null);
+    return topic === null || topic.receive(message, from);
   }
 
   #each(act: (topic: Topic) => void): void {

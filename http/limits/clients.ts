@@ -22,6 +22,15 @@ const SECOND = 1000;
 const MINUTE = 60_000;
 const MAX_CLIENTS = 50_000;
 
+/** Tells the other processes what clients have used of RATE_LIMIT. */
+export type RateLedger = {
+  /** The client has asked for something, with this limit per minute. */
+  add(client: Client, limit: number): void;
+};
+
+/** What all clients of a process have in common. */
+type Shared = { readonly now: () => number; ledger: RateLedger | null };
+
 type ClientsOptions = {
   /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
@@ -35,7 +44,7 @@ type ClientsOptions = {
  * of the clients is dropped every minute, or earlier when the recent half is full.
  */
 export class Clients {
-  readonly #now: () => number;
+  readonly #shared: Shared;
   readonly #max: number;
   /** Those with a network among the clients. */
   readonly #sites = new Map<string, Client>();
@@ -44,9 +53,14 @@ export class Clients {
   #rotatedAt: number;
 
   constructor({ now = () => performance.now(), max = MAX_CLIENTS }: ClientsOptions = {}) {
-    this.#now = now;
+    this.#shared = { now, ledger: null };
     this.#max = max;
     this.#rotatedAt = now();
+  }
+
+  /** From now on, RATE_LIMIT counts what other processes grant too. */
+  share(ledger: RateLedger): void {
+    this.#shared.ledger = ledger;
   }
 
   /** The number of clients in memory. */
@@ -56,7 +70,7 @@ export class Clients {
 
   /** The client with the name of a known caller, which contains a space, or of a network, which does not. */
   of(name: string): Client {
-    const now = this.#now();
+    const now = this.#shared.now();
     if (now - this.#rotatedAt >= MINUTE) this.#rotate(now);
     const known = this.#recent.get(name);
     if (known) return known;
@@ -94,7 +108,7 @@ export class Clients {
   /** `fold` makes one number of the counts above 0. */
   #samples(limit: number, fold: (counts: readonly number[]) => number): readonly Sample[] {
     const all = this.#all();
-    const now = this.#now();
+    const now = this.#shared.now();
     return [...HELD, ...RATES, "requests" as const].map((counter) => {
       const counts = all.map((client) => client.read(counter, now, limit)).filter((count) => count > 0);
       return { labels: { counter }, value: fold(counts) };
@@ -107,11 +121,11 @@ export class Clients {
 
   #create(name: string): Client {
     const siteName = siteOf(name);
-    if (siteName === null) return new Client(name, this.#now);
-    const site = this.#sites.get(siteName) ?? new Client(siteName, this.#now);
+    if (siteName === null) return new Client(name, this.#shared);
+    const site = this.#sites.get(siteName) ?? new Client(siteName, this.#shared);
     this.#sites.set(siteName, site);
     site.networks++;
-    return new Client(name, this.#now, site);
+    return new Client(name, this.#shared, site);
   }
 
   #rotate(now: number): void {
@@ -134,16 +148,22 @@ export class Client {
   readonly held: Record<Held, number> = { connections: 0, sockets: 0, channels: 0 };
   /** Used by Clients only: of a site, its networks among the clients. */
   networks = 0;
-  readonly #now: () => number;
+  /** Used by the ledger only: what it was granted since the others were told, */
+  unshared = 0;
+  /** whether it will be told next, */
+  isListed = false;
+  /** and whether what it has left is what all processes together know. */
+  isShared = false;
+  readonly #shared: Shared;
   readonly #rates: Partial<Record<Rate, IntervalCount>> = {};
   /** Requests that may follow, at the time `#at`; a new client has the whole limit. */
   #tokens = Number.POSITIVE_INFINITY;
   #at = 0;
 
-  constructor(name: string, now: () => number, site: Client | null = null) {
+  constructor(name: string, shared: Shared, site: Client | null = null) {
     this.name = name;
     this.site = site;
-    this.#now = now;
+    this.#shared = shared;
   }
 
   /** Whether one more would exceed the limit. */
@@ -164,16 +184,17 @@ export class Client {
   /** Counts one in the present second, and returns whether there are more than the limit. */
   exceeds(counter: Rate, limit: number): boolean {
     this.#rates[counter] ??= new IntervalCount();
-    if (this.#rates[counter].add(this.#now()) > limit) return true;
+    if (this.#rates[counter].add(this.#shared.now()) > limit) return true;
     return this.site?.exceeds(counter, limit * NETWORKS_PER_SITE) ?? false;
   }
 
   /** Takes `cost` requests if they are left of `limit` per minute, which is refilled evenly; 0 only reads. */
   take(limit: number, cost: number): Taken {
     const ofSite = this.site?.take(limit * NETWORKS_PER_SITE, 0) ?? null;
-    const isOver = this.#refill(limit, this.#now()) < cost || (cost > 0 && ofSite?.remaining === 0);
-    if (!isOver) this.#tokens -= cost;
-    const own = { isOver, remaining: Math.floor(this.#tokens), retryAfter: this.#secondsUntilNext(limit) };
+    const isOver = this.#refill(limit, this.#shared.now()) < cost || (cost > 0 && ofSite?.remaining === 0);
+    if (!isOver) this.#spend(cost);
+    this.#shared.ledger?.add(this, limit);
+    const own = { isOver, remaining: Math.max(0, Math.floor(this.#tokens)), retryAfter: this.#secondsUntilNext(limit) };
     if (ofSite === null) return own;
     const site = isOver ? ofSite : this.site!.take(limit * NETWORKS_PER_SITE, cost);
     return {
@@ -183,11 +204,29 @@ export class Client {
     };
   }
 
+  /** The requests that may follow, as far as this process knows; negative if all processes together have granted too many. */
+  left(limit: number): number {
+    return Math.max(-limit, this.#refill(limit, this.#shared.now()));
+  }
+
+  /** What all processes together have left of the limit. */
+  learn(left: number, limit: number): void {
+    if (!(Math.abs(left) <= limit)) return;
+    this.#tokens = left - this.unshared;
+    this.#at = this.#shared.now();
+    this.isShared = true;
+  }
+
   /** The present count; per second, that of the last whole second. */
   read(counter: Held | Rate | "requests", now: number, limit: number): number {
     if (counter === "requests") return limit === 0 ? 0 : Math.ceil(limit - this.#refill(limit, now));
     if (counter === "messages" || counter === "joins") return this.#rates[counter]?.last(now) ?? 0;
     return this.held[counter];
+  }
+
+  #spend(cost: number): void {
+    this.#tokens -= cost;
+    this.unshared += cost;
   }
 
   #refill(limit: number, now: number): number {

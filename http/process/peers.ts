@@ -1,47 +1,67 @@
 import type { Worker } from "node:cluster";
 import cluster from "node:cluster";
 
-/** What a worker says to the others: plain data. `from` is the number of the worker. */
-type FromPeer<Message> =
-  | { readonly kind: "peer"; readonly from: number; readonly message: Message }
-  | { readonly kind: "peer ended"; readonly from: number };
-
-/** The other workers of the service. */
-export type Peers<Message> = {
-  /** The number of this worker. */
-  readonly own: number;
-  send(message: Message): void;
-  /** `onEnd` is called when a worker has ended. Messages of one worker arrive in order. */
-  listen(onMessage: (message: Message, from: number) => void, onEnd: (from: number) => void): void;
+/** What happens to the other processes of the service. */
+export type PeerListener = {
+  /** Messages of one process arrive in order. They may have any form. Returns whether this one is valid, and not too large. */
+  onMessage(message: unknown, from: string): boolean;
+  /** The process knows nothing of this one: it has started, or messages may have been lost. It expects to be told everything. */
+  onJoin(from: string): void;
+  /** The process has ended, or is silent. */
+  onEnd(from: string): void;
 };
+
+/** The other processes of the service: workers, or all processes with the same REDIS_URL. */
+export type Peers = {
+  /** The name of this process, unique among them. */
+  readonly own: string;
+  /** Sends plain data to all, or to one. False if it cannot be handed over. */
+  send(message: unknown, to?: string): boolean | Promise<boolean>;
+  listen(listener: PeerListener): void;
+  close(): Promise<void>;
+};
+
+/** What a worker says to the others, or to one; without a message, that it has started. */
+type FromPeer =
+  | { readonly kind: "peer"; readonly from: string; readonly to?: string; readonly message?: unknown }
+  | { readonly kind: "peer ended"; readonly from: string };
 
 /** In the primary process: passes the messages of each worker on to the others. */
 export function connectPeers(): void {
   cluster.on("fork", (worker) => {
-    const pass = (message: FromPeer<unknown>) => {
+    const pass = (message: FromPeer, to: string | null = null) => {
       for (const other of Object.values(cluster.workers ?? {}))
-        if (other !== worker && other!.isConnected()) send(other!, message);
+        if (other !== worker && other!.isConnected() && (to === null || to === String(other!.id)))
+          send(other!, message);
     };
-    worker.on("message", (message: FromPeer<unknown>) => message.kind === "peer" && pass(message));
-    worker.once("exit", () => pass({ kind: "peer ended", from: worker.id }));
+    worker.on("message", (message: FromPeer) => message.kind === "peer" && pass(message, message.to));
+    worker.once("exit", () => pass({ kind: "peer ended", from: String(worker.id) }));
   });
 }
 
-/** In a worker; null in a service of one process. */
-export function peersOf<Message>(): Peers<Message> | null {
+/** The other workers; null in a service of one process. */
+export function workerPeers(): Peers | null {
   if (!cluster.isWorker) return null;
-  const own = cluster.worker!.id;
+  const own = String(cluster.worker!.id);
+  const sendTo = (rest: Pick<FromPeer & { kind: "peer" }, "to" | "message">) => {
+    send(process, { kind: "peer", from: own, ...rest });
+    return true;
+  };
   return {
     own,
-    send: (message) => send(process, { kind: "peer", from: own, message }),
-    listen(onMessage, onEnd) {
-      process.on("message", (received: FromPeer<Message> | { readonly kind: "" }) => {
-        if (received.kind === "peer") onMessage(received.message, received.from);
-        else if (received.kind === "peer ended") onEnd(received.from);
+    send: (message, to) => sendTo({ message, ...(to !== undefined && { to }) }),
+    listen({ onMessage, onJoin, onEnd }) {
+      process.on("message", (received: FromPeer | { readonly kind: "" }) => {
+        if (received.kind === "peer ended") onEnd(received.from);
+        else if (received.kind !== "peer") return;
+        else if (received.message === undefined) onJoin(received.from);
+        else onMessage(received.message, received.from);
       });
+      sendTo({});
     },
+    close: async () => {},
   };
 }
 
 /** With a callback, sending to a process that has ended does not emit an error event. */
-const send = (peer: NodeJS.Process | Worker, message: FromPeer<unknown>) => (peer as Worker).send(message, () => {});
+const send = (peer: NodeJS.Process | Worker, message: FromPeer) => (peer as Worker).send(message, () => {});

@@ -102,6 +102,8 @@ type WorkerProcess = {
   readonly ended: Promise<{ readonly code: number; readonly signal: string | null }>;
 };
 
+type Place = { readonly index: number } & Pick<OpenedDatabase, "isReported">;
+
 class Workers {
   isStopping = false;
   readonly #options: WorkersOptions;
@@ -143,7 +145,7 @@ class Workers {
   async replace(): Promise<void> {
     this.#replacing?.worker.process.kill("SIGKILL");
     const previous = [...this.#running].filter((process) => process !== this.#replacing);
-    const next = this.#fork(0);
+    const next = this.#fork(0, true);
     this.#replacing = next;
     await next.ready.finally(() => {
       if (this.#replacing === next) this.#replacing = null;
@@ -176,7 +178,7 @@ class Workers {
   /** Replaces a worker each time it ends, with a growing delay if it ends soon after its start. */
   async #keep(first: WorkerProcess, index: number): Promise<void> {
     let delay = 0;
-    for (let current = first; ; current = this.#fork(index)) {
+    for (let current = first; ; current = this.#fork(index, true)) {
       const since = performance.now();
       current.ready.catch((error) => this.#options.log.error(`a worker cannot start: ${error.message}`));
       const { code, signal } = await current.ended;
@@ -188,14 +190,19 @@ class Workers {
     }
   }
 
-  #fork(index: number): WorkerProcess {
+  #fork(index: number, isReported = false): WorkerProcess {
     const { environment, instanceId } = this.#options;
     const worker = cluster.fork({ ...environment, INSTANCE_ID: instanceId && `${instanceId}_${index}` });
     const ended: WorkerProcess["ended"] = new Promise((resolve) =>
       worker.once("exit", (code, signal) => resolve({ code, signal })),
     );
     const checked = reported("checked", worker, ended);
-    const started: WorkerProcess = { worker, ready: this.#readiness(worker, index, ended), checked, ended };
+    const started: WorkerProcess = {
+      worker,
+      ready: this.#readiness(worker, { index, isReported }, ended),
+      checked,
+      ended,
+    };
     this.#running.add(started);
     ended.then(() => this.#running.delete(started));
     // A message cannot be sent to a worker that has ended, and is no longer needed.
@@ -203,13 +210,13 @@ class Workers {
     return started;
   }
 
-  #readiness(worker: Worker, index: number, ended: WorkerProcess["ended"]): Promise<string> {
+  #readiness(worker: Worker, place: Place, ended: WorkerProcess["ended"]): Promise<string> {
     return new Promise((resolve, reject) => {
       worker.on("message", (report: Report) => {
         if (report.kind === "ready") resolve(report.url);
         else if (report.kind === "failed") reject(new Error(report.message));
         else if (report.kind === "waiting")
-          this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened, index) }), reject);
+          this.#opening.then((opened) => sendTo(worker, { kind: "serve", database: shared(opened, place) }), reject);
       });
       ended.then(({ code, signal }) => reject(new Error(`it ended with ${signal ?? code}`)));
     });
@@ -228,7 +235,8 @@ const reported = (kind: Report["kind"], worker: Worker, ended: WorkerProcess["en
   });
 
 /** The embedded server belongs to the primary process. */
-const shared = (opened: OpenedDatabase, index: number) => ({ ...opened, cluster: null, logsAdvice: index === 0 });
+const shared = (opened: OpenedDatabase, { index, isReported }: Place): OpenedDatabase =>
+  Object.assign({}, opened, { cluster: null, logsAdvice: index === 0, isReported });
 
 function sendTo(worker: Worker, order: Order): void {
   if (worker.isConnected()) worker.send(order, () => {});
@@ -289,6 +297,4 @@ function onOrder<K extends Order["kind"]>(kind: K, act: (order: Extract<Order, {
   });
 }
 
-function report(message: Report, sent: () => void = () => {}): void {
-  process.send!(message, sent);
-}
+const report = (message: Report, sent: () => void = () => {}) => void process.send!(message, sent);

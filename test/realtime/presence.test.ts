@@ -12,6 +12,7 @@ afterEach(() => void vi.useRealTimers());
 
 const none = () => {};
 const SOCKET = { network: "127.0.0.1" };
+const MESSAGE_LIMITS = { wsMaxMessageBytes: 1_048_576, jsonMaxDepth: 100 };
 const NO_LIMITS = { total: 0, perAddress: 0 };
 type View = ReturnType<typeof Presence.syncState>;
 
@@ -19,23 +20,40 @@ type View = ReturnType<typeof Presence.syncState>;
 class Processes {
   readonly running: Process[] = [];
   #count = 0;
+  readonly #ended: number[] = [];
 
   start(): void {
     const number = ++this.#count;
-    const process = new Process(number, (change) => this.#share(number, (other) => other.receive(change, number)));
-    for (const other of this.running) {
-      // A process that has started asks who is present.
-      other.inbox.push(() => {
-        for (const change of other.presences.own)
-          process.inbox.push(() => process.presences.receive(change, other.number));
-      });
-    }
+    const process = new Process(number, (change) =>
+      this.#share(number, (other) => other.receive(change, String(number))),
+    );
+    // A process that has started asks who is present.
+    for (const other of this.running) other.inbox.push(() => this.#tell(other, process));
     this.running.push(process);
+  }
+
+  /** The connection of a process was lost, with all messages that had not arrived: it and the others tell each other everything. */
+  reconnect(process: Process): void {
+    process.inbox.splice(0);
+    for (const ended of this.#ended) process.presences.forget(String(ended), true);
+    for (const other of this.running) {
+      if (other === process) continue;
+      other.inbox.push(() => this.#tell(other, process));
+      this.#tell(process, other);
+    }
+  }
+
+  #tell({ presences, number }: Process, { inbox, presences: others }: Process): void {
+    const from = String(number);
+    inbox.push(() => others.doubt(from));
+    for (const change of presences.own) inbox.push(() => others.receive(change, from));
+    inbox.push(() => others.forget(from, false));
   }
 
   end(process: Process): void {
     this.running.splice(this.running.indexOf(process), 1);
-    this.#share(process.number, (other) => other.forget(process.number));
+    this.#ended.push(process.number);
+    this.#share(process.number, (other) => other.forget(String(process.number), true));
   }
 
   #share(from: number, act: (presences: Presences) => void): void {
@@ -87,14 +105,25 @@ const textOf = (view: View) =>
 const KEYS = ["ada", "bob", "__proto__"];
 
 type Step = {
-  readonly act: "start" | "end" | "join" | "track" | "untrack" | "leave" | "view" | "deliver" | "wait" | "audience";
+  readonly act:
+    | "start"
+    | "end"
+    | "reconnect"
+    | "join"
+    | "track"
+    | "untrack"
+    | "leave"
+    | "view"
+    | "deliver"
+    | "wait"
+    | "audience";
   readonly n: number;
   readonly m: number;
 };
 
 const STEP: fc.Arbitrary<Step> = fc.record({
   act: fc.constantFrom<Step["act"][]>(
-    ...(["start", "end", "join", "join", "track", "track", "track", "untrack", "leave"] as const),
+    ...(["start", "end", "reconnect", "join", "join", "track", "track", "track", "untrack", "leave"] as const),
     ...(["view", "deliver", "deliver", "wait", "audience"] as const),
   ),
   n: fc.nat(1000),
@@ -110,6 +139,7 @@ function run(processes: Processes, { act, n, m }: Step): void {
   const at = m % Math.max(1, process.members.length);
   const member = process.members[at];
   if (act === "end") processes.end(process);
+  else if (act === "reconnect") processes.reconnect(process);
   else if (act === "join") process.members.push({ presenceKey: KEYS[m % KEYS.length]!, mood: null, socket: SOCKET });
   else if (act === "view") process.view();
   else if (act === "deliver") process.deliver(m % 5);
@@ -147,7 +177,10 @@ test("after any order of events in any process, what a member has received is wh
         process.view();
         for (const view of process.views) expect(textOf(view)).toEqual(present.toSorted());
         expect(process.presences.size).toBe(present.length);
-        for (const member of process.members) process.presences.untrack(member);
+      }
+      for (const { members, presences } of processes.running) for (const member of members) presences.untrack(member);
+      for (const process of processes.running) {
+        process.deliver();
         expect([process.budget.total, process.budget.networks]).toEqual([0, 0]);
       }
     }),
@@ -165,7 +198,10 @@ function memberOf(presenceKey: string, version: 1 | 2 = 2) {
 }
 
 test("a message about presences is one buffer for all members with the same version", () => {
-  const topic = new Topics(null, new ByteBudget(NO_LIMITS)).open("realtime:room", false);
+  const topic = new Topics({ peers: null, budget: new ByteBudget(NO_LIMITS), limits: MESSAGE_LIMITS }).open(
+    "realtime:room",
+    false,
+  );
   const members = Array.from({ length: 300 }, (_, i) => memberOf(`member ${i}`, i % 3 === 0 ? 1 : 2));
   for (const { member } of members) {
     topic.add(member);
@@ -182,7 +218,10 @@ test("a message about presences is one buffer for all members with the same vers
 
 test("the messages about the presences of a topic grow with its members, however many come", () => {
   const messagesOf = (count: number): number => {
-    const topic = new Topics(null, new ByteBudget(NO_LIMITS)).open("realtime:room", false);
+    const topic = new Topics({ peers: null, budget: new ByteBudget(NO_LIMITS), limits: MESSAGE_LIMITS }).open(
+      "realtime:room",
+      false,
+    );
     const members = Array.from({ length: count }, (_, i) => memberOf(`member ${i}`));
     for (const { member } of members) {
       topic.add(member);

@@ -1,0 +1,103 @@
+import { type Redis, scriptOf } from "../process/redis.ts";
+import type { Client, RateLedger } from "./clients.ts";
+
+/** Milliseconds between two exchanges about a client. */
+const INTERVAL = 20;
+/** Clients in one call of the script, which blocks the server for about a microsecond each. */
+const MAX_PER_CALL = 500;
+
+/**
+ * Takes `cost` from the bucket of each client, and returns what is left. A bucket is refilled evenly. It may owe as much as it holds,
+ * because processes grant first and tell later. One that the server does not have has what the process knows: at first the whole
+ * limit, and after a restart of the server what was left. The server's clock counts, and never goes back.
+ */
+const TAKE = scriptOf(`
+local time = redis.call('TIME')
+local present = time[1] * 1000 + math.floor(time[2] / 1000)
+local left = {}
+for i, key in ipairs(KEYS) do
+  local limit, cost, known = tonumber(ARGV[3 * i - 2]), tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  local bucket = redis.call('HMGET', key, 'tokens', 'at')
+  local now, tokens = present, known
+  if bucket[1] then
+    now = math.max(present, bucket[2])
+    tokens = math.max(-limit, math.min(limit, bucket[1] + (now - bucket[2]) * limit / 60000) - cost)
+  end
+  if cost > 0 then
+    redis.call('HSET', key, 'tokens', tostring(tokens), 'at', string.format('%.0f', now))
+    redis.call('PEXPIRE', key, 120000)
+  end
+  left[i] = tostring(tokens)
+end
+return left`);
+
+type Listed = { readonly client: Client; readonly limit: number };
+
+/**
+ * RATE_LIMIT over all processes on one Valkey or Redis. A process decides alone, with what it knows of the client, so no request
+ * waits. It then tells the server what it has granted, of all clients together every few milliseconds, and learns what the others
+ * have. What was granted too much meanwhile is owed: the client gets less afterwards.
+ */
+export class SharedRates implements RateLedger {
+  readonly #redis: Redis;
+  #listed: Listed[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  /** Of the timer. */
+  #delay = Number.POSITIVE_INFINITY;
+  #isExchanging = false;
+
+  constructor(redis: Redis) {
+    this.#redis = redis;
+  }
+
+  /** Tells the others about the client soon; at once if this process knows nothing of it. */
+  add(client: Client, limit: number): void {
+    if (!this.#redis.isReady) {
+      client.unshared = 0;
+      return;
+    }
+    if (client.isListed) return;
+    client.isListed = true;
+    this.#listed.push({ client, limit });
+    this.#exchangeAfter(client.isShared ? INTERVAL : 0);
+  }
+
+  /** Within so many milliseconds. */
+  #exchangeAfter(milliseconds: number): void {
+    if (milliseconds >= this.#delay) return;
+    clearTimeout(this.#timer);
+    this.#delay = milliseconds;
+    this.#timer = setTimeout(() => this.#exchangeNow(), milliseconds).unref();
+  }
+
+  /** Only one exchange at a time: the next one has whatever came meanwhile. */
+  async #exchangeNow(): Promise<void> {
+    this.#delay = Number.POSITIVE_INFINITY;
+    if (this.#isExchanging) return;
+    this.#isExchanging = true;
+    const listed = this.#listed;
+    this.#listed = [];
+    const calls = Array.from({ length: Math.ceil(listed.length / MAX_PER_CALL) }, (_, i) =>
+      this.#take(listed.slice(i * MAX_PER_CALL, (i + 1) * MAX_PER_CALL)),
+    );
+    await Promise.all(calls);
+    this.#isExchanging = false;
+    if (this.#listed.length > 0) this.#exchangeAfter(INTERVAL);
+  }
+
+  async #take(listed: readonly Listed[]): Promise<void> {
+    const keys = listed.map(({ client }) => `${this.#redis.prefix}:rate:${client.name}`);
+    const values = listed.flatMap(({ client, limit }) => [limit, client.unshared, client.left(limit)].map(String));
+    for (const { client } of listed) {
+      client.isListed = false;
+      client.unshared = 0;
+    }
+    try {
+      const left = (await this.#redis.run(TAKE, keys, values)) as string[];
+      for (const [i, { client, limit }] of listed.entries()) client.learn(Number(left[i]), limit);
+    } catch {
+      // The connection is lost, which is in the log: this process goes on alone.
+      for (const { client } of listed) client.isShared = false;
+    }
+  }
+}

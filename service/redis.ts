@@ -1,0 +1,42 @@
+import type { Pool } from "pg";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import { type Peers, workerPeers } from "../http/process/peers.ts";
+import { Redis } from "../http/process/redis.ts";
+import { RedisPeers } from "../http/process/redis-peers.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+/** The same for every process on the database, and other than for any other database: several services may use one server. */
+const PREFIX = `
+  select format('content:%s:%s', c.system_identifier, d.oid) as prefix
+  from pg_control_system() as c, pg_database as d
+  where d.datname = current_database()`;
+
+type RedisOptions = {
+  readonly config: Pick<Config, "redisUrl">;
+  readonly pool: Pick<Pool, "query">;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+};
+
+/** What the processes on the database share; null without REDIS_URL. Does not wait for the server: the service starts without it. */
+export async function openRedis({ config, pool, metrics, log }: RedisOptions): Promise<Redis | null> {
+  if (config.redisUrl === "") return null;
+  const { rows } = await pool.query<{ prefix: string }>(PREFIX);
+  const redis = await Redis.open({ url: config.redisUrl, prefix: rows[0]!.prefix, log });
+  redis.registerMetrics(metrics);
+  return redis;
+}
+
+/** What a message has beside the bytes of a broadcast in base64. */
+const MORE_CHARACTERS = 16_384;
+
+/** The other processes of the service; null without any. */
+export function peersOf(
+  redis: Redis | null,
+  config: Pick<Config, "wsMaxMessageBytes">,
+  metrics: Metrics,
+): Peers | null {
+  if (redis === null) return workerPeers();
+  return new RedisPeers({ redis, metrics, maxLength: 2 * config.wsMaxMessageBytes + MORE_CHARACTERS });
+}

@@ -1,0 +1,76 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { connect } from "node:net";
+import { createClient } from "@redis/client";
+import { vi } from "vitest";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { RIGHTS_IN_REDIS } from "../../http/process/redis.ts";
+import { POLL } from "./command.ts";
+
+const PROGRAMS = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
+const PROGRAM = PROGRAMS.find((path) => existsSync(path));
+
+export const hasRedis = PROGRAM !== undefined;
+if (!hasRedis) console.warn(`skipped: what instances share, because neither ${PROGRAMS.join(" nor ")} is installed`);
+
+export type TestRedis = {
+  /** `redis://content:secret@127.0.0.1:port` */
+  readonly url: string;
+  /** Runs a command with all rights. */
+  send(...command: string[]): Promise<unknown>;
+  /** Makes a client have this many requests left, which are not refilled. */
+  freeze(key: string, left: number): Promise<unknown>;
+  /** The same with what the clients have, whose keys match. Returns their number. */
+  freezeAll(pattern: string): Promise<number>;
+  /** Ends it as a crash does. */
+  kill(): Promise<void>;
+  /** Starts it again, empty. */
+  start(): Promise<void>;
+  /** Stops answering, or goes on. */
+  signal(name: "SIGSTOP" | "SIGCONT"): void;
+};
+
+/** The year 2100: a bucket is not refilled before. */
+const LATER = "4102444800000";
+
+/** A server that writes no file, with the user `content`, who has the rights that the documentation lists. */
+export async function startRedis({ rights = RIGHTS_IN_REDIS } = {}): Promise<TestRedis> {
+  const port = await findFreePort();
+  const user = ["--user", "content", "on", ">secret", ...rights.split(" ")];
+  const options = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  let child: ReturnType<typeof spawn>;
+  const start = async () => {
+    child = spawn(PROGRAM!, [...options, ...user], { stdio: "ignore" });
+    await vi.waitUntil(() => accepts(port), POLL);
+  };
+  await start();
+  const send = async (...command: string[]): Promise<unknown> => {
+    const client = createClient({ url: `redis://127.0.0.1:${port}` });
+    await client.connect();
+    return client.sendCommand(command).finally(() => client.destroy());
+  };
+  return {
+    ...{ start, send },
+    url: `redis://content:secret@127.0.0.1:${port}`,
+    freeze: (key, left) => send("HSET", key, "tokens", String(left), "at", LATER),
+    async freezeAll(pattern) {
+      const keys = (await send("KEYS", pattern)) as string[];
+      for (const key of keys) await send("HSET", key, "at", LATER);
+      return keys.length;
+    },
+    signal: (name) => void child.kill(name),
+    async kill() {
+      if (child.signalCode !== null) return;
+      const exited = once(child, "exit");
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+}
+
+const accepts = (port: number) =>
+  new Promise<boolean>((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => resolve(false));
+    socket.on("connect", () => socket.destroy());
+  });
