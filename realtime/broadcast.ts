@@ -56,7 +56,7 @@ const POSTED = z.object(
  *
  *   POST /realtime/v1/api/broadcast {"messages": [{"topic", "event", "payload", "private"}]}
  *   POST /realtime/v1/api/broadcast/<topic>/events/<event>?private=true, with the payload as body
- * Responds with 202.
+ * Responds with 202 when all processes of the service will get it.
  */
 export class BroadcastEndpoint implements HttpInterface {
   readonly reject: HttpEnvelope["reject"];
@@ -88,8 +88,10 @@ export class BroadcastEndpoint implements HttpInterface {
       const rights = isPrivate ? await this.#options.rightsOf(caller, name) : PUBLIC;
       if (!rights.broadcast.write) throw problem("may not write topic", { topic: name });
     }
-    for (const { name, isPrivate, broadcast } of messages)
-      this.#options.topics.broadcast(`${PREFIX}${name}`, isPrivate, broadcast);
+    const shared = messages.map(({ name, isPrivate, broadcast }) =>
+      this.#options.topics.broadcast(`${PREFIX}${name}`, isPrivate, broadcast),
+    );
+    if ((await Promise.all(shared)).includes(false)) throw problem("not shared");
   }
 
   async #read({ request }: Exchange): Promise<Posted[]> {

@@ -190,9 +190,17 @@ export class Channel implements Member, SubscriptionListener {
       this.socket.reply(message, "error", { reason: fault });
       return undefined;
     }
-    this.#options.topic.broadcast(broadcast, self ? null : this);
-    if (ack) this.socket.reply(message, "ok");
+    const shared = this.#options.topic.broadcast(broadcast, self ? null : this);
+    if (!ack) return undefined;
+    if (shared === true) this.#acknowledge(message, true);
+    // Further messages do not wait.
+    else void Promise.resolve(shared).then((isShared) => this.#acknowledge(message, isShared));
     return undefined;
+  }
+
+  #acknowledge(message: ClientMessage, isShared: boolean): void {
+    if (isShared) this.socket.reply(message, "ok");
+    else this.#refuse(message, "broadcast", problem("not shared"));
   }
 
   #presence(message: ClientMessage): undefined {

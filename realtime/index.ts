@@ -7,7 +7,7 @@ import { isRefusal } from "../db/problems/problem.ts";
 import type { Rights } from "../db/rights/rights.ts";
 import type { SocketRoute, UpgradeRefusal, UpgradeRequest } from "../http/limits/upgrade-gate.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
-import { peersOf } from "../http/process/peers.ts";
+import type { Peers } from "../http/process/peers.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import { Bindings } from "./bindings.ts";
 import { BroadcastEndpoint, type BroadcastEndpointOptions, type ErrorForm } from "./broadcast.ts";
@@ -17,6 +17,7 @@ import { PrivateChannels } from "./private-channels.ts";
 import { LostChannels, Resumption } from "./resumption.ts";
 import { ChangeRouter } from "./router.ts";
 import { ChannelSocket, type ChannelSocketOptions } from "./socket.ts";
+import { SqlBroadcasts } from "./sql-broadcasts.ts";
 import { Topics } from "./topic.ts";
 
 export type RealtimeSettings = ChannelSocketOptions["limits"] &
@@ -39,8 +40,12 @@ export type RealtimeOptions = {
   readonly errors: ErrorForm;
   readonly changes: ChangeFeed;
   readonly rights: Rights;
+  /** The other processes of the service; null without any. */
+  readonly peers: Peers | null;
   /** Calls back when the rights of a user, session or key have changed. */
   onIdentityChange(listener: (change: IdentityChange) => void): void;
+  /** Calls back with the parts of broadcasts from SQL. */
+  onBroadcast(listener: (part: string) => void): void;
   /** The connections of the login that may read changes. */
   readonly changesPool: Pool;
   onInternalError(error: unknown, requestId: string): void;
@@ -60,7 +65,10 @@ export function createRealtime(options: RealtimeOptions): Realtime {
   const { settings, changes: feed, rights, database, onInternalError } = options;
   const needsKey = settings.apiKeyRequired;
   const bindings = new Bindings({ feed, rights });
-  const topics = new Topics(peersOf(), database.budget);
+  const { peers } = options;
+  const topics = new Topics({ peers, budget: database.budget, limits: settings });
+  const fromSql = new SqlBroadcasts({ topics, jsonMaxDepth: settings.jsonMaxDepth });
+  options.onBroadcast((part) => fromSql.receive(part));
   const searchPath = [...settings.dbSchemas.slice(0, 1), ...settings.dbExtraSearchPath];
   const privateChannels = new PrivateChannels({ database, hasModule: settings.hasChannels, searchPath });
   const lostChannels = settings.hasFeed
@@ -89,7 +97,9 @@ export function createRealtime(options: RealtimeOptions): Realtime {
     onInternalError,
   };
   return {
-    close: async () => lostChannels?.close(),
+    close: async () => {
+      await Promise.all([lostChannels?.close(), peers?.close()]);
+    },
     broadcasts: new BroadcastEndpoint({
       topics,
       errors: options.errors,

@@ -52,7 +52,7 @@ export const PREFIX = "realtime:";
 /** Maximum bytes of a topic, with its prefix, and of the key of a presence: binary messages have one byte for the length. */
 const MAX_NAME_BYTES = 255;
 const TOO_LONG = `must have at most ${MAX_NAME_BYTES} bytes`;
-const isShort = (name: string) => Buffer.byteLength(name) <= MAX_NAME_BYTES;
+export const isShort = (name: string) => Buffer.byteLength(name) <= MAX_NAME_BYTES;
 
 /** True only for `true`. */
 const flag = z.boolean().catch(false);

@@ -16,6 +16,7 @@ export const REASON_CODES = [
   "PresenceTooLarge",
   "PresenceLimitReached",
   "RATE_LIMITED",
+  "NotShared",
   "ChangesUnavailable",
   "Gap",
   "InternalError",
@@ -38,6 +39,7 @@ const CODES: Readonly<Partial<Record<Reason, ReasonCode>>> = {
   "presences hold too much": "PresenceLimitReached",
   // The code of the other interfaces: Supabase has no limit on requests.
   "too many requests": "RATE_LIMITED",
+  "not shared": "NotShared",
   "changes unavailable": "ChangesUnavailable",
   "changes missed": "Gap",
   "channel failed": "InternalError",

@@ -25,6 +25,11 @@ export const CHANNELS = {
     "RATE_LIMITED",
     "the clients of this network make the service hold too much: try again later",
   ],
+  "not shared": [
+    503,
+    "INTERNAL_ERROR",
+    "the message has reached only the channels of one process, because REDIS_URL does not answer: try again later",
+  ],
   "changes unavailable": [503, "INTERNAL_ERROR", "{message}"],
   "changes missed": [409, "RESOURCE_CONFLICT", "changes have been missed: subscribe again and reload the data"],
   "channel failed": [503, "INTERNAL_ERROR", "{message}"],

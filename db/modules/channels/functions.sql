@@ -50,6 +50,79 @@ end $$;
 comment on function realtime.rights_on(text) is
   'What the caller may do on a private channel: {"broadcast": {"read": …, "write": …}, "presence": {…}}.';
 
+create or replace function realtime.send(payload jsonb, event text, topic text, private boolean default true)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  -- A payload of NOTIFY has less than 8000 bytes, and a character at most 4.
+  max_characters constant int := 1900;
+  max_bytes constant int := 262144;
+  id constant text := pg_catalog.gen_random_uuid();
+  message constant text := pg_catalog.jsonb_build_object(
+    'topic', topic, 'event', event, 'private', private, 'payload', coalesce(payload, '{}')
+  );
+  parts constant int := pg_catalog.ceil(pg_catalog.length(message)::numeric / max_characters);
+begin
+  if topic is null or topic = '' or pg_catalog.octet_length(topic) > 246 then
+    raise invalid_parameter_value using message = 'the topic must have 1 to 246 bytes';
+  elsif event is null or pg_catalog.octet_length(event) > 255 then
+    raise invalid_parameter_value using message = 'the event must have at most 255 bytes';
+  elsif private is null then
+    raise invalid_parameter_value using message = 'private must be true or false';
+  elsif pg_catalog.octet_length(message) > max_bytes then
+    raise program_limit_exceeded using message = pg_catalog.format('a broadcast has at most %s bytes', max_bytes);
+  end if;
+  -- The same rights as on the channel. Without the condition, roles that no policy applies to would pay for the check.
+  if private and pg_catalog.row_security_active('realtime.messages')
+    and not (realtime.rights_on(topic) #>> '{broadcast,write}')::boolean then
+    raise insufficient_privilege using
+      message = pg_catalog.format('You do not have permissions to write to this Channel topic: %s', topic);
+  end if;
+  -- Those of one transaction arrive together, when it is committed. The id keeps equal ones apart.
+  for part in 1 .. parts loop
+    perform pg_catalog.pg_notify('broadcasts', pg_catalog.format(
+      '%s %s %s %s', id, part, parts, pg_catalog.substr(message, (part - 1) * max_characters + 1, max_characters)
+    ));
+  end loop;
+end $$;
+
+comment on function realtime.send(jsonb, text, text, boolean) is
+  'Sends a broadcast to the channels of a topic, when the transaction is committed. On a private channel, the policies '
+  'for insert on realtime.messages decide whether the caller may. Raises 54000 beyond 256 kB.';
+
+create or replace function realtime.broadcast_changes(
+  topic_name text,
+  event_name text,
+  operation text,
+  table_name text,
+  table_schema text,
+  new record,
+  old record,
+  level text default 'ROW'
+) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  if level = 'STATEMENT' then
+    raise invalid_parameter_value using message = 'broadcast_changes is for triggers for each row';
+  end if;
+  perform realtime.send(
+    pg_catalog.jsonb_build_object(
+      'old_record', old, 'record', new, 'operation', operation, 'table', table_name, 'schema', table_schema
+    ),
+    event_name,
+    topic_name
+  );
+end $$;
+
+comment on function realtime.broadcast_changes(text, text, text, text, text, record, record, text) is
+  'Sends the change of a row as a broadcast on a private channel, from a trigger, with the payload '
+  '{record, old_record, operation, table, schema}.';
+
+revoke all on function realtime.send(jsonb, text, text, boolean),
+  realtime.broadcast_changes(text, text, text, text, text, record, record, text) from public;
+-- Not anon: a function or trigger of yours decides what callers without an account send.
+grant execute on function realtime.send(jsonb, text, text, boolean),
+  realtime.broadcast_changes(text, text, text, text, text, record, record, text) to authenticated, service_role;
 revoke all on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text) from public;
 grant execute on function realtime.topic(), realtime.try_message(text, text), realtime.rights_on(text)
   to anon, authenticated, service_role;
