@@ -3,7 +3,7 @@ import type { TableName } from "../catalog/catalog.ts";
 import { problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
-import { parseStart, type Start, startAfter, textOfStart } from "./position.ts";
+import { isIn, parseStartIn, type Start, startAfter, startAfterReplay, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
@@ -11,6 +11,8 @@ import type { Beginning, ChangeSink, ChangeSource, Mark, SourceHealth } from "./
 import { type FoundSource, SourceSearch, type SourceSearchOptions } from "./source-search.ts";
 
 const unavailable = (message: string) => problem("changes unavailable", { message });
+/** For clients. The reason names logins and tables. */
+const NOT_READ = "this service reads no changes of tables (its log and /health say why)";
 
 export type ChangeFeedOptions = {
   /** Null if changes cannot be read. */
@@ -24,12 +26,11 @@ export type ChangeFeedOptions = {
   /** Maximum size in bytes of the changes that are kept. */
   readonly maxBytes: number;
   /** Milliseconds that `open` waits. */
-  readonly openTimeout?: number;
+  readonly openTimeout: number;
 };
 
 /** Milliseconds that changes are kept, and that the source is read after the last reader has ended. */
 const MAX_AGE = 300_000;
-const OPEN_TIMEOUT = 8000;
 /** Maximum number of running transactions in a position, which is sent in a header. */
 const MAX_RUNNING = 200;
 /** The stream is held back while a reader has more than this share of the ring left to read. */
@@ -57,6 +58,7 @@ export class ChangeFeed implements ChangeSink {
   #isOpen = false;
   #live: Start = ORIGIN;
   #stream = "";
+  #ancestors: NonNullable<Beginning["ancestors"]> = new Map();
   /** Resolved while changes are received. */
   #beginning = Promise.withResolvers<void>();
   #isLive = false;
@@ -67,7 +69,7 @@ export class ChangeFeed implements ChangeSink {
   published: Promise<void> | undefined; // Resolves when the publication has been read once.
   #closed: Promise<void> | undefined;
 
-  constructor({ source, reason, publication, search, maxBytes, openTimeout = OPEN_TIMEOUT }: ChangeFeedOptions) {
+  constructor({ source, reason, publication, search, maxBytes, openTimeout }: ChangeFeedOptions) {
     this.#reason = reason || "this service does not read changes";
     this.#openTimeout = openTimeout;
     this.#ring = new Ring(maxBytes, MAX_AGE);
@@ -93,7 +95,7 @@ export class ChangeFeed implements ChangeSink {
 
   /** For `/health`. */
   get health() {
-    if (!this.#source) return { mode: "none", reason: this.#missing() };
+    if (!this.#source) return { mode: "none", reason: this.#search?.reason ?? this.#reason };
     const { since } = this.#ring;
     return {
       ...this.#source.health,
@@ -128,7 +130,7 @@ export class ChangeFeed implements ChangeSink {
   /** What a subscriber to the table does not receive whose policies and filter read these columns. */
   async lostChanges(table: TableName, read: ReadonlySet<string>): Promise<LostChanges> {
     if (!this.#source) await this.#search?.now();
-    if (!this.#source) return { all: this.#missing(), deletes: null };
+    if (!this.#source) return { all: NOT_READ, deletes: null };
     return this.#publication?.lostChanges(table, read) ?? NOTHING_LOST;
   }
 
@@ -138,7 +140,7 @@ export class ChangeFeed implements ChangeSink {
 
   /** Resolves when every later commit will be received. Rejects with Problem if that takes too long. */
   async open(): Promise<void> {
-    if (!this.#source) throw unavailable(this.#missing());
+    if (!this.#source) throw unavailable(NOT_READ);
     if (!this.#isOpen) {
       this.#isOpen = true;
       this.#source.open(this);
@@ -166,9 +168,7 @@ export class ChangeFeed implements ChangeSink {
   }
 
   /** The text of a position, for clients. */
-  textOf(start: Start): string {
-    return textOfStart(start, this.#stream);
-  }
+  textOf = (start: Start): string => textOfStart(start, this.#stream);
 
   /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {
@@ -176,17 +176,16 @@ export class ChangeFeed implements ChangeSink {
     return this.#source?.mark ?? null;
   }
 
-  /** The text of the position of a query, for clients. Null if too many transactions were running. */
-  textAfter(mark: Mark, snapshot: string): string | null {
-    const start = startAfter(mark, snapshot);
+  /** The text of the position of a query, for clients; on a replica with what it had replayed. Null if too many transactions were running. */
+  textAfter(mark: Mark, snapshot: string, replayed: bigint | null = null): string | null {
+    const lsn = this.#source?.hasLsns ? replayed : null;
+    const start = replayed === null ? startAfter(mark, snapshot) : startAfterReplay(snapshot, lsn);
     return start.snapshot!.running.size > MAX_RUNNING ? null : textOfStart(start, mark.stream);
   }
 
   /** The start that `textOf` has written; null if it is malformed. A start in another stream precedes all kept changes. */
   startOf(text: string): Start | null {
-    const parsed = parseStart(text);
-    if (!parsed) return null;
-    return parsed.stream === this.#stream ? parsed.start : { lsn: -1n, index: 0 };
+    return parseStartIn(this.#stream, this.#ancestors, text);
   }
 
   /** Calls back when DDL is committed between two changes. The later one waits for the promise of `listener`. */
@@ -203,14 +202,14 @@ export class ChangeFeed implements ChangeSink {
     return this.#closed;
   }
 
-  begin({ start, live, stream }: Beginning): void {
-    const isContinued = stream === this.#stream && comparePositions(start, this.#ring.end) <= 0;
-    if (!isContinued) {
+  begin({ start, live, stream, ancestors = new Map() }: Beginning): void {
+    if (!isIn(stream, ancestors, this.#stream, this.#ring.end) || comparePositions(start, this.#ring.end) > 0) {
       if (this.#stream !== "") this.#gaps += 1;
       this.#ring.restart(start);
-      this.#stream = stream;
       this.#live = live;
     }
+    this.#stream = stream;
+    this.#ancestors = ancestors;
     this.#isLive = true;
     this.#beginning.resolve();
     this.#wakeSoon();
@@ -255,8 +254,6 @@ export class ChangeFeed implements ChangeSink {
     source.start();
     this.published = publication?.start();
   }
-
-  #missing = (): string => this.#search?.reason ?? this.#reason;
 
   #isFull(): boolean {
     for (const { mayFallBehind, unread } of this.#readers) if (!mayFallBehind && unread > this.#maxUnread) return true;

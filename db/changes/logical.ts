@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Position } from "./change.ts";
-import { streamName } from "./position.ts";
+import { type Ancestors, parseLsn, walStream } from "./position.ts";
 import { ReplicationConnection } from "./replication.ts";
 import {
   Acknowledgement,
@@ -56,8 +56,10 @@ export class LogicalSource implements ChangeSource {
   #slot: SlotState | null = null;
   /** The position to which the slot may be moved while it has no reader; 0 if unknown. */
   #movable = 0n;
+  readonly hasLsns = true;
   /** Positions of different streams cannot be compared. "" before the first connection. */
   #stream = "";
+  #ancestors: Ancestors = new Map();
   readonly #mark = new RestingMark();
   /** Why the last connection has failed; null if there is one. */
   #failure: string | null = "it has not connected yet";
@@ -153,7 +155,7 @@ export class LogicalSource implements ChangeSource {
     await connection.connect();
     await this.#instances?.beat();
     await openSlot(connection, slot, this.#isUseless);
-    this.#stream = await readStream(connection);
+    [this.#stream, this.#ancestors] = await readStream(connection);
     this.#failure = null;
     this.#movable = 0n;
     let isTicking = false;
@@ -175,7 +177,8 @@ export class LogicalSource implements ChangeSource {
       // The reader would otherwise receive all that was written since the last move.
       await this.#moveSlot(connection);
       this.#mark.forget();
-      decoder.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream: this.#stream });
+      const [stream, ancestors] = [this.#stream, this.#ancestors];
+      decoder.start(this.#sink, this.#pool, { ...(await readBeginning(connection, slot)), stream, ancestors });
       await connection.stream(slot.name, publication, decoder);
     } finally {
       clearInterval(ticks);
@@ -234,18 +237,28 @@ export class LogicalSource implements ChangeSource {
 async function readBeginning(
   connection: ReplicationConnection,
   slot: ReplicationSlot,
-): Promise<Omit<Beginning, "stream">> {
+): Promise<Pick<Beginning, "start" | "live">> {
   const [log] = await connection.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
   const start = await openSlot(connection, slot);
   return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(log!.end), index: 0 } };
 }
 
-async function readStream(connection: ReplicationConnection): Promise<string> {
-  const [server] = await connection.query<{ systemid: string; timeline: number }>("IDENTIFY_SYSTEM");
+/** A promoted standby has a new timeline, whose history names the previous ones and the positions at which they were left. */
+async function readStream(connection: ReplicationConnection): Promise<[stream: string, ancestors: Ancestors]> {
+  const [server] = await connection.query<{ systemid: string; timeline: string | number }>("IDENTIFY_SYSTEM");
   const [database] = await connection.query<{ oid: string }>(
     "select oid::text from pg_database where datname = current_database()",
   );
-  return streamName("logical", server!.systemid, String(server!.timeline), database!.oid);
+  const { systemid } = server!;
+  const timeline = String(server!.timeline);
+  const named = (timeline: string) => walStream(systemid, timeline, database!.oid);
+  if (timeline === "1") return [named("1"), new Map()];
+  // Without it, which a restored server may lack, positions of previous timelines are gaps.
+  const [history] = await connection
+    .query<{ content: string | Buffer }>(`TIMELINE_HISTORY ${timeline}`)
+    .catch(() => [{ content: "" }]);
+  const lines = String(history!.content).matchAll(/^(\d+)\t([0-9A-F]+\/[0-9A-F]+)/gm);
+  return [named(timeline), new Map([...lines].map(([, before, end]) => [named(before!), parseLsn(end!)]))];
 }
 
 /** A position, and the first transaction that certainly began after it. */

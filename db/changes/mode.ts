@@ -4,6 +4,7 @@ import { quoteIfNeeded } from "../catalog/catalog.ts";
 import { withClient, withoutJit } from "../cluster/client.ts";
 import type { Logins } from "../cluster/provision.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { PrimaryClient } from "../wire/primary.ts";
 import { ChangeFeed } from "./feed.ts";
 import { LogicalSource } from "./logical.ts";
 import { OutboxSource } from "./outbox.ts";
@@ -176,7 +177,7 @@ export async function refusalsOfLogical(client: pg.Client, login: string): Promi
   return refusals;
 }
 
-export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes"> & {
+export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes" | "changesOpenTimeout"> & {
   readonly pool: pg.Pool;
   readonly log: FeedLog;
   onConnectionError(error: Error): void;
@@ -196,6 +197,7 @@ export function changesPool(
   onError: (error: Error) => void,
 ): pg.Pool {
   const pool = new pg.Pool({
+    Client: PrimaryClient,
     connectionString: url,
     max: CONNECTIONS,
     connectionTimeoutMillis: CONNECT_MILLISECONDS,
@@ -211,18 +213,22 @@ export function changesPool(
 /** What the log of a start says about how changes are read; null if it is by logical decoding. */
 export function warningOf({ mode, reason }: Pick<ChangesConfig, "mode" | "reason">): string | null {
   if (mode === "logical") return null;
-  return mode === "outbox" ? `changes are read from an outbox table, because ${reason}` : reason;
+  return mode === "outbox"
+    ? `changes are read from an outbox table, because ${reason}`
+    : `${reason}. ${ONLY_SUBSCRIPTIONS}`;
 }
+
+const ONLY_SUBSCRIPTIONS = "Only subscriptions to changes need this; the module feed sets it up itself";
 
 type Opened = { readonly changes: ChangesConfig; readonly logins: Pick<Logins, "data" | "admin" | "service"> };
 
 /** The feed of the changes of a database that has been opened. */
 export function createFeed({ changes, logins }: Opened, options: FeedOptions): ChangeFeed {
-  const { changesMaxBytes: maxBytes, log, onConnectionError } = options;
+  const { changesMaxBytes: maxBytes, changesOpenTimeout: openTimeout, log, onConnectionError } = options;
   const { mode, reason, findAgain } = changes;
   const warning = warningOf(changes);
   if (warning !== null) log.warn(warning);
-  if (mode !== "none") return new ChangeFeed({ ...openSource({ changes, logins }, options), maxBytes });
+  if (mode !== "none") return new ChangeFeed({ ...openSource({ changes, logins }, options), maxBytes, openTimeout });
   const find = async () => {
     const found = await findAgain!();
     if (found.mode === "none") throw new ChangesMissing(found.reason);
@@ -233,7 +239,7 @@ export function createFeed({ changes, logins }: Opened, options: FeedOptions): C
     onMissing: (missing: string) => missing !== reason && log.warn(missing),
     onError: onConnectionError,
   };
-  return new ChangeFeed({ source: null, reason, ...(search && { search }), maxBytes });
+  return new ChangeFeed({ source: null, reason, ...(search && { search }), maxBytes, openTimeout });
 }
 
 function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSource {

@@ -40,6 +40,7 @@ export class OutboxSource implements ChangeSource {
   /** The age in seconds of the last change when it was read. */
   #lag = 0;
   /** "" until it has been read. */
+  readonly hasLsns = false;
   #stream = "";
   /** Transactions below this one had ended at the last deletion. */
   #horizon = "0";

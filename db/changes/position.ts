@@ -35,6 +35,16 @@ export function startAfter({ position }: Mark, snapshot: string): Start {
   return { ...(position ?? { lsn: oldestOf(seen), index: 0 }), snapshot: seen };
 }
 
+/**
+ * The same for a query on a replica, which may be behind the mark, and had replayed the write-ahead log up to `replayed` before it took its
+ * snapshot; null if positions are not those in the log. A snapshot there does not name the running transactions, only the oldest one: a reader that starts here misses nothing, but
+ * may get what was committed while the query began although the query has seen it.
+ */
+export function startAfterReplay(snapshot: string, replayed: bigint | null): Start {
+  const end = BigInt(snapshot.split(":")[0]!);
+  return { lsn: replayed ?? end, index: 0, snapshot: { end, running: new Set() } };
+}
+
 /** Whether a query sees a committed transaction. `xid` is its number modulo 2³². */
 export function sees({ end, running }: Snapshot, xid: number): boolean {
   const number = nearest(xid, end);
@@ -78,12 +88,41 @@ export function parseStart(text: string): { readonly stream: string; readonly st
   return { stream, start: { ...start, snapshot } };
 }
 
+/** The streams that a stream continues since a standby was promoted, each with the last position that both have. */
+export type Ancestors = ReadonlyMap<string, bigint>;
+
+/** Whether a position of `own` is one of the stream too. */
+export const isIn = (stream: string, ancestors: Ancestors, own: string, { lsn }: Position): boolean =>
+  own === stream || lsn <= (ancestors.get(own) ?? -1n);
+
+/**
+ * A start in a stream, from text that `textOfStart` has written; null for other text. One that is in no stream that this one continues
+ * precedes all kept changes. So does one with a snapshot of such a stream: it may have seen transactions that were lost with the primary.
+ */
+export function parseStartIn(stream: string, ancestors: Ancestors, text: string): Start | null {
+  const parsed = parseStart(text);
+  if (parsed === null) return null;
+  const { stream: own, start } = parsed;
+  const isUsable = own === stream || (!start.snapshot && isIn(stream, ancestors, own, start));
+  return isUsable ? start : { lsn: -1n, index: 0 };
+}
+
+/** `"16/B374D848"` → 0x16B374D848n */
+export function parseLsn(text: string): bigint {
+  const [high = "0", low = "0"] = text.split("/");
+  return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
+}
+
 /** Exact beyond 2⁵³. */
 function fromBase36(text: string): bigint {
   let number = 0n;
   for (const digit of text) number = number * 36n + BigInt(Number.parseInt(digit, 36));
   return number;
 }
+
+/** The stream of the write-ahead log of a server, whose positions are those in the log. */
+export const walStream = (systemIdentifier: string, timeline: string, database: string): string =>
+  streamName("logical", systemIdentifier, timeline, database);
 
 /** A short name for what identifies a stream. */
 export function streamName(...identifiers: readonly string[]): string {

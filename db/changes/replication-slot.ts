@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
+import { parseLsn } from "./position.ts";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** A replication slot. The server keeps the write-ahead log that it has not acknowledged. */
@@ -43,10 +44,19 @@ export async function openSlot(
   if (existing && !existing.is_lost && !isUseless) return BigInt(existing.acknowledged);
   if (existing) await connection.query(`DROP_REPLICATION_SLOT ${name}`);
   const kind = isTemporary ? "TEMPORARY LOGICAL" : "LOGICAL";
+  const failover = !isTemporary && (await hasFailoverSlots(connection)) ? ", FAILOVER" : "";
   const [created] = await connection.query<{ consistent_point: string }>(
-    `CREATE_REPLICATION_SLOT ${name} ${kind} pgoutput (SNAPSHOT 'nothing')`,
+    `CREATE_REPLICATION_SLOT ${name} ${kind} pgoutput (SNAPSHOT 'nothing'${failover})`,
   );
   return parseLsn(created!.consistent_point);
+}
+
+/** Whether standbys can have a copy of a slot, with which they continue after a failover: from PostgreSQL 17 on, on a primary. */
+async function hasFailoverSlots(connection: ReplicationConnection): Promise<boolean> {
+  const [server] = await connection.query<{ can_fail_over: boolean }>(
+    "select current_setting('server_version_num')::int >= 170000 and not pg_is_in_recovery() as can_fail_over",
+  );
+  return server!.can_fail_over;
 }
 
 /** What the server says of a slot. */
@@ -76,12 +86,6 @@ export async function readSlot(pool: pg.Pool, name: string): Promise<SlotState> 
   if (!rows[0]) throw new Error(`the replication slot ${name} does not exist`);
   const { acknowledged, end, ...state } = rows[0];
   return { acknowledged: BigInt(acknowledged), end: BigInt(end), ...state };
-}
-
-/** `"16/B374D848"` → 0x16B374D848n */
-function parseLsn(text: string): bigint {
-  const [high = "0", low = "0"] = text.split("/");
-  return (BigInt(`0x${high}`) << 32n) | BigInt(`0x${low}`);
 }
 
 /** The pause between the heartbeats of an instance. */

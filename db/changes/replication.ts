@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
-import pg from "pg";
+import type pg from "pg";
 import { cancelRequest } from "../wire/connection.ts";
+import { PrimaryClient } from "../wire/primary.ts";
 import { POSTGRES_EPOCH } from "./pgoutput.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
@@ -55,7 +56,7 @@ export class ReplicationConnection {
       keepAlive: true,
       options: FORMAT.map((setting) => `-c ${setting}`).join(" "),
     };
-    this.#client = new pg.Client({ ...this.#config, replication: "database" } as pg.ClientConfig);
+    this.#client = new PrimaryClient({ ...this.#config, replication: "database" } as pg.ClientConfig);
     this.#client.on("error", () => {});
     this.ended = new Promise((resolve) => this.#client.once("end", () => resolve()));
   }

@@ -1,5 +1,5 @@
 import type { Change, Position } from "./change.ts";
-import type { Start } from "./position.ts";
+import type { Ancestors, Start } from "./position.ts";
 
 /** Where a source begins to send changes. */
 export type Beginning = {
@@ -9,6 +9,7 @@ export type Beginning = {
   readonly live: Start;
   /** Names the order of the positions. Positions of different streams cannot be compared. */
   readonly stream: string;
+  readonly ancestors?: Ancestors;
 };
 
 /** Receives what a source reads. */
@@ -49,6 +50,8 @@ export type SourceHealth = {
 /** Where committed changes are read. */
 export interface ChangeSource {
   readonly health: SourceHealth;
+  /** Whether its positions are those in the write-ahead log. */
+  readonly hasLsns: boolean;
   /** A position of the stream that begins with the next `open`: queries see every change up to it. Null while none is known. */
   readonly mark: Mark | null;
   /** Prepares in the background. */

@@ -1,13 +1,16 @@
-import pg from "pg";
+import type pg from "pg";
+import { findPrimary, PrimaryClient } from "../wire/primary.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 
 /** Calls back with a connection that is closed afterwards. */
 export async function withClient<T>(connectionString: string, callback: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
-  await client.connect().catch((error: Error) => {
+  const failed = (error: Error) => {
     throw new Error(`cannot connect to the database: ${reasonOf(error)}`, { cause: error });
-  });
+  };
+  await findPrimary(connectionString).catch(failed);
+  const client = new PrimaryClient({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
+  await client.connect().catch(failed);
   try {
     return await callback(client);
   } finally {
@@ -30,3 +33,7 @@ function reasonOf(error: Error): string {
     ? [...new Set(error.errors.map(({ message }) => message))].join("; ")
     : error.message;
 }
+
+/** Makes the running instances read the schema again. Many databases have no event trigger that does so. */
+export const announceSchema = async (client: pg.ClientBase): Promise<void> =>
+  void (await client.query("notify pgrst, 'reload schema'"));

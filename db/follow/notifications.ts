@@ -29,13 +29,15 @@ type NotificationsOptions = {
 
 /**
  * Listens to NOTIFY. Event triggers of DDL notify the channel "schema_changes", the triggers of accounts, sessions and keys
- * "accounts"; DBAs notify "pgrst", as with PostgREST. After a lost connection the schema counts as changed.
+ * "accounts", and `realtime.send` "broadcasts"; DBAs notify "pgrst", as with PostgREST. After a lost connection the schema counts as
+ * changed.
  */
 export class Notifications {
   readonly #options: NotificationsOptions;
   readonly #schemaListeners: (() => void)[] = [];
   readonly #settingsListeners: (() => void)[] = [];
   readonly #identityListeners: ((change: IdentityChange) => void)[] = [];
+  readonly #broadcastListeners: ((part: string) => void)[] = [];
   #client: PoolClient | null = null;
   #reconnectTimer: NodeJS.Timeout | undefined;
   #checkTimer: NodeJS.Timeout | undefined;
@@ -52,7 +54,7 @@ export class Notifications {
     try {
       // The name is how a DBA finds the connection.
       await client.query(
-        "set application_name to 'content-service changes'; listen schema_changes; listen pgrst; listen accounts",
+        "set application_name to 'content-service changes'; listen schema_changes; listen pgrst; listen accounts; listen broadcasts",
       );
     } catch (error) {
       client.release(true);
@@ -90,6 +92,11 @@ export class Notifications {
     this.#identityListeners.push(listener);
   }
 
+  /** Calls back with the parts of broadcasts from SQL. */
+  onBroadcast(listener: (part: string) => void): void {
+    this.#broadcastListeners.push(listener);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#reconnectTimer);
@@ -100,6 +107,10 @@ export class Notifications {
   #receive(channel: string, payload: string): void {
     if (channel === "accounts") {
       this.#identityChanged(parseIdentityChange(payload));
+      return;
+    }
+    if (channel === "broadcasts") {
+      for (const listener of this.#broadcastListeners) listener(payload);
       return;
     }
     // 'reload config' is also for the settings of roles, which are part of the catalog.
@@ -186,10 +197,12 @@ const IS_ANNOUNCED = `
 
 const NOT_ANNOUNCED =
   "changes of the schema are not announced by this database: run notify pgrst, 'reload schema' after each, or send SIGUSR1 " +
-  "to the service, or let a superuser create an event trigger";
+  "to the service, or create an event trigger as a superuser";
 
-const TRIGGER = `create function public.announce_ddl() returns event_trigger language plpgsql as $$ begin notify pgrst, 'reload schema'; end $$;
-create event trigger announce_ddl on ddl_command_end execute function public.announce_ddl();`;
+/** The event trigger and its function that a superuser may create. */
+export const ANNOUNCER = "announce_ddl";
+const TRIGGER = `create function public.${ANNOUNCER}() returns event_trigger language plpgsql as $$ begin notify pgrst, 'reload schema'; end $$;
+create event trigger ${ANNOUNCER} on ddl_command_end execute function public.${ANNOUNCER}();`;
 
 /** Why the service does not notice DDL, and what a superuser can run; null if it does. */
 export async function whyNotAnnounced(
@@ -205,16 +218,20 @@ export class SchemaAnnouncement {
   fault: string | null = null;
   readonly #pool: Pick<Pool, "query">;
   readonly #log: Logger;
+  #isReported: boolean;
 
-  constructor(pool: Pick<Pool, "query">, log: Logger) {
+  /** `isReported`: another process has logged the fault that the first check finds. */
+  constructor(pool: Pick<Pool, "query">, { log, isReported }: { readonly log: Logger; readonly isReported: boolean }) {
     this.#pool = pool;
     this.#log = log;
+    this.#isReported = isReported;
   }
 
   /** Checks it again, at start and after a reload of the schema. */
   async check(): Promise<void> {
     const { fault, fix } = (await whyNotAnnounced(this.#pool)) ?? { fault: null, fix: null };
-    if (fault !== null && this.fault === null) this.#log.warn({ fix }, fault);
+    if (fault !== null && this.fault === null && !this.#isReported) this.#log.warn({ fix }, fault);
     this.fault = fault;
+    this.#isReported = false;
   }
 }

@@ -124,6 +124,8 @@ export class Batch {
   #client: Pick<pg.Client, "query"> | null = null;
   #isWritten = false;
   #isDiscarded = false;
+  /** Whether it has ended without an error. */
+  isCommitted = false;
 
   constructor(
     statements: readonly NamedStatement[],
@@ -214,6 +216,7 @@ export class Batch {
 
   // The transaction is committed only now: a deferred constraint fails after the last CommandComplete.
   handleReadyForQuery(): void {
+    this.isCommitted = this.#done !== null;
     this.#finish(null);
   }
 

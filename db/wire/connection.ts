@@ -5,6 +5,7 @@ import pg from "pg";
 import protocol from "pg-protocol";
 import type { Recipient } from "../admission/byte-budget.ts";
 import { problem } from "../problems/problem.ts";
+import { PrimaryClient } from "./primary.ts";
 
 const DATA_ROW = 0x44; // "D"
 const COMMAND_COMPLETE = 0x43; // "C"
@@ -151,7 +152,7 @@ export type RawClientConfig = pg.ClientConfig & { readonly maxResultBytes?: numb
 const READ_BYTES = 65_536;
 
 /** `pg.Client` on a raw connection, for `transaction.ts` only: rows of ordinary queries are Buffers too. */
-export class RawClient extends pg.Client {
+export class RawClient extends PrimaryClient {
   constructor(config: RawClientConfig = {}) {
     super(config);
     // After super(): the TLS options may be part of the connection string, which pg.Client parses.
@@ -202,10 +203,8 @@ const CANCEL_MILLISECONDS = 5000;
 
 /** Sends a cancel request for `client` on a separate connection; resolves when it has been sent. */
 export function cancelRequest(config: pg.ClientConfig, client: pg.ClientBase): Promise<void> {
-  const { processID, secretKey } = client as unknown as { processID: number; secretKey: number };
+  const { processID, secretKey, host, port } = client as pg.Client & { processID: number; secretKey: number };
   const canceller = new pg.Client(config) as unknown as {
-    host: string;
-    port: number;
     connection: pg.Connection & {
       connect(at: number | string, host?: string): void;
       cancel(pid: number, key: number): void;
@@ -218,8 +217,8 @@ export function cancelRequest(config: pg.ClientConfig, client: pg.ClientBase): P
     connection.on("connect", () => connection.cancel(processID, secretKey));
     connection.on("error", () => resolve());
     connection.on("end", () => resolve());
-    if (canceller.host.startsWith("/")) connection.connect(`${canceller.host}/.s.PGSQL.${canceller.port}`);
-    else connection.connect(canceller.port, canceller.host);
+    if (host.startsWith("/")) connection.connect(`${host}/.s.PGSQL.${port}`);
+    else connection.connect(port, host);
   });
   return sent.finally(() => clearTimeout(timer));
 }

@@ -27,7 +27,7 @@ type Kind = (typeof KINDS)[number];
 /** Milliseconds: how long questions wait, and how long a policy may take. */
 const [PATIENCE, TIMEOUT] = [2, 4];
 const ANONYMOUS = callerOf("anon");
-const POLL = { interval: 1, timeout: 10_000 };
+const POLL = { interval: 1, timeout: 120_000 };
 
 let catalogs: { readonly before: Catalog; readonly after: Catalog };
 let filters: ReadonlyMap<Kind, PreparedFilter>;
@@ -124,7 +124,7 @@ class Run {
       filterLimits: { restMaxConditions: 1, restMaxPatterns: 1, restMaxPatternLength: 100 },
       onInternalError: (error) => this.faults.push(error),
     });
-    this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000 });
+    this.#feed = new ChangeFeed({ source: this.#commits, maxBytes: 10_000_000, openTimeout: 60_000 });
     this.#delivery = new Delivery<Own>(this.#feed, this.#rights, {
       deliver: (results, trySend) => {
         for (const { change, visible } of results)

@@ -332,7 +332,7 @@ describe("a lost connection to the database", () => {
     const feed = new ChangeFeed({ source, maxBytes: 1_000_000, openTimeout: 1 });
     onTestFinished(() => feed.close());
     await expect(feed.open()).rejects.toThrow("changes are not available at the moment: try again");
-    await expect(new ChangeFeed({ source: null, maxBytes: 1 }).open()).rejects.toThrow(
+    await expect(new ChangeFeed({ source: null, maxBytes: 1, openTimeout: 1 }).open()).rejects.toThrow(
       expect.objectContaining({ reason: "changes unavailable" }),
     );
   });

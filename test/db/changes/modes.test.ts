@@ -47,8 +47,14 @@ async function startForeign(settings: Readonly<Record<string, string>> = {}, log
 const healthOf = async (service: TestService) => (await service.health()).details.changes;
 
 describe("with MIGRATE=off, changes", () => {
-  test("are not read by a login that may not replicate, and /health says what a DBA can run", async () => {
-    expect(await healthOf(await startForeign())).toEqual({
+  test("are not read by a login that may not replicate: /health says what a DBA can run, and clients learn no names", async () => {
+    const service = await startForeign({ API_KEY_REQUIRED: "off" });
+    const response = await fetch(`${service.url}/rest/v1/notes`, { headers: { accept: "text/event-stream" } });
+    expect([response.status, ((await response.json()) as { message: string }).message]).toEqual([
+      400,
+      "changes of public.notes cannot be streamed: this service reads no changes of tables (its log and /health say why)",
+    ]);
+    expect(await healthOf(service)).toEqual({
       mode: "none",
       reason: expect.stringContaining(
         `changes cannot be read, because the login ${login} may not replicate, and should not, because it serves requests. A superuser can create another login: create role ${name}_changes login replication`,
@@ -102,7 +108,9 @@ test("without an event trigger, the log and /health say how DDL is noticed, and 
   const service = await startForeign({}, log);
   const schemaChanges = async () => (await service.health()).details.schemaChanges;
   const reason = await schemaChanges();
-  expect(reason).toMatch(/not announced.*notify pgrst, 'reload schema'.*SIGUSR1.*a superuser create an event trigger/);
+  expect(reason).toMatch(
+    /not announced.*notify pgrst, 'reload schema'.*SIGUSR1.*create an event trigger as a superuser/,
+  );
   const { fix } = logged.find(({ msg }) => msg === reason)!;
   await owner.query(fix);
   await owner.query("create table announced (id int primary key)");

@@ -1,7 +1,7 @@
 import pg from "pg";
 import pino from "pino";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { Instances } from "../../../db/follow/instances.ts";
+import { Instances, type InstancesOptions } from "../../../db/follow/instances.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 let database: TestDatabase;
@@ -11,10 +11,10 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 /** A process of the instance with this number, and what it logs. */
-async function open(number: number, options: { logs?: boolean; replacesAnother?: boolean } = {}) {
+async function open(number: number, options: Partial<InstancesOptions> = {}) {
   const lines: string[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
-  const instances = new Instances({ number, logs: true, replacesAnother: false, log, ...options });
+  const instances = new Instances({ number, logs: true, replacesAnother: false, shares: false, log, ...options });
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
   let end = () => {
@@ -25,7 +25,7 @@ async function open(number: number, options: { logs?: boolean; replacesAnother?:
   return { instances, lines, look: () => instances.look(client), end: () => end() };
 }
 
-const OTHER = /^another instance serves this database: broadcasts and presences .*, and RATE_LIMIT .* per instance$/;
+const OTHER = /^another instance serves this database: broadcasts and presences .*, and RATE_LIMIT counts per instance/;
 
 test("an instance that is alone says nothing, and neither do its own processes about each other", async () => {
   const [first, second] = [await open(1), await open(1)];
@@ -81,4 +81,21 @@ test("a connection that was opened again is counted once", async () => {
   await other.instances.look(again);
   await own.look();
   expect(own.instances.fault).toMatch(OTHER);
+});
+
+test("instances that all have REDIS_URL share everything, and one without it is reported", async () => {
+  const [first, second, third] = [await open(1, { shares: true }), await open(2, { shares: true }), await open(3)];
+  await second.look();
+  await first.look();
+  expect(first.instances.fault).toBeNull();
+  await third.look();
+  await first.look();
+  const sentence = /^2 other instances serve this database: .* unless each has the same REDIS_URL$/;
+  expect(first.instances.fault).toMatch(sentence);
+  await third.instances.leave();
+  await first.look();
+  expect(first.lines).toEqual([
+    expect.stringMatching(sentence),
+    "all instances that serve the database share limits and messages again",
+  ]);
 });

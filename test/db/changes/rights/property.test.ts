@@ -120,7 +120,7 @@ function* writesOf(table: string, { rows }: Sample): Generator<[sql: string, ...
 async function readChanges(): Promise<ChangeReader> {
   const feed = await startFeed(database, "logical");
   // A slot is created when the transactions of other tests have ended.
-  await vi.waitFor(() => feed.open(), { timeout: 30_000 });
+  await vi.waitFor(() => feed.open(), { timeout: 120_000 });
   return feed.read();
 }
 
