@@ -1,21 +1,24 @@
 import pg from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
-import { REQUEST_SECONDS } from "../telemetry/histogram.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { Admission } from "./admission/admission.ts";
 import { type BudgetSettings, budgetLimits } from "./admission/budget-limits.ts";
-import { ByteBudget, KINDS } from "./admission/byte-budget.ts";
+import { ByteBudget } from "./admission/byte-budget.ts";
 import { Diagnosis, type Failure } from "./advisor/diagnosis.ts";
 import type { Catalog, Role } from "./catalog/catalog.ts";
 import { withoutJit } from "./cluster/client.ts";
 import type { Logins } from "./cluster/provision.ts";
 import { loginRequired } from "./errors.ts";
+import { registerPools, transactionTimes } from "./pool-metrics.ts";
+import { type ReplicaSettings, Replicas } from "./replicas/replicas.ts";
 import { SlowTransactions } from "./transaction/activity.ts";
 import { type StatementTimeoutOptions, StatementTimeouts } from "./transaction/live-settings.ts";
 import { type TransactionOptions, Transactions } from "./transaction/transaction.ts";
+import { PrimaryClient } from "./wire/primary.ts";
 
 type DatabaseSettings = BudgetSettings &
+  ReplicaSettings &
   Pick<
     Config,
     | "dbPool"
@@ -68,6 +71,8 @@ export class Database {
   /** The memory that clients hold. */
   readonly budget: ByteBudget;
   readonly statementTimeouts: StatementTimeouts;
+  /** Null without DATABASE_REPLICA_URLS. */
+  readonly replicas: Replicas | null;
   /** The transactions of callers that were slow. */
   readonly slow = new SlowTransactions();
   readonly #data: Transactions;
@@ -102,11 +107,7 @@ export class Database {
     const few = Math.min(4, dbPool);
     const budget = new ByteBudget(budgetLimits(settings));
     const timesOf = options.metrics && transactionTimes(options.metrics);
-    const transactions = (
-      login: RequestLogin,
-      slots: number,
-      more: Pick<TransactionOptions, "streams" | "onFailure" | "onRun" | "slow"> = {},
-    ) =>
+    const transactions = (login: RequestLogin, slots: number, more: Partial<TransactionOptions> = {}) =>
       new Transactions({
         maxPrepared: settings.dbPreparedStatements,
         maxResultBytes: settings.dbMaxResultBytes,
@@ -136,12 +137,38 @@ export class Database {
     };
     const queue = { timeout: dbPoolTimeout, queue: settings.dbPoolQueue, budget, onLimit };
     // Admins and callers with the service key are trusted, and may act for many users.
-    this.#queues = {
-      data: new Admission({ ...queue, slots: dbPool, share: dbPoolShare, short: settings.dbPoolShort }),
-      admin: new Admission({ ...queue, slots: few, share: 100 }),
-      service: new Admission({ ...queue, slots: few, share: 100 }),
-      auth: new Admission({ ...queue, slots: few, share: dbPoolShare }),
+    const queues = {
+      data: { ...queue, slots: dbPool, share: dbPoolShare, short: settings.dbPoolShort },
+      admin: { ...queue, slots: few, share: 100 },
+      service: { ...queue, slots: few, share: 100 },
+      auth: { ...queue, slots: few, share: dbPoolShare },
     };
+    this.#queues = {
+      data: new Admission(queues.data),
+      admin: new Admission(queues.admin),
+      service: new Admission(queues.service),
+      auth: new Admission(queues.auth),
+    };
+    this.catalog = new pg.Pool({
+      Client: PrimaryClient,
+      ...pool(options.listenUrl ?? logins.data, 3),
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
+      onConnect: withoutJit,
+    });
+    this.catalog.on("error", onConnectionError);
+    this.catalog.on("connect", (client) => client.on("error", onConnectionError));
+    const transactionsOf = (login: CallerLogin, url: string) =>
+      transactions(login, queues[login].slots, {
+        pool: pool(url, queues[login].slots),
+        admission: new Admission(queues[login]),
+        isReplica: true,
+        onRun,
+        slow: this.slow,
+      });
+    const onReplicas = { settings, logins, pool: this.catalog, transactionsOf, log: options.log };
+    const replicas = settings.databaseReplicaUrls.length > 0 ? new Replicas(onReplicas) : null;
+    this.replicas = replicas;
     const { taskTimeout } = settings;
     const taskConcurrency = settings.hasTasks ? settings.taskConcurrency : 0;
     const admitted = (login: CallerLogin, slots: number, share: number) => {
@@ -151,6 +178,7 @@ export class Database {
         onFailure,
         onRun,
         slow: this.slow,
+        ...(replicas && { reader: replicas.readerOf(login), onWritten: replicas.noteWrite }),
       });
     };
 
@@ -160,7 +188,7 @@ export class Database {
     this.#data = admitted("data", dbPool, dbPoolShare);
     this.#admin = admitted("admin", few, 100);
     this.#service = admitted("service", few, 100);
-    this.auth = transactions("auth", few);
+    this.auth = transactions("auth", few, replicas ? { onWritten: replicas.noteWrite } : {});
     // Tasks may take long: requests do not wait for their slots.
     const tasks = (requests: Transactions) =>
       requests.inBackground({
@@ -168,16 +196,11 @@ export class Database {
         statementTimeoutOf: (role) => statementTimeouts.ofRole(role) ?? taskTimeout,
       });
     this.#tasks = { data: tasks(this.#data), admin: tasks(this.#admin), service: tasks(this.#service) };
-    if (options.metrics) this.#register(options.metrics);
-    this.catalog = new pg.Pool({
-      ...pool(options.listenUrl ?? logins.data, 3),
-      keepAlive: true,
-      keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
-      onConnect: withoutJit,
-    });
-    this.catalog.on("error", onConnectionError);
-    this.catalog.on("connect", (client) => client.on("error", onConnectionError));
     this.#diagnosis = new Diagnosis(this.catalog, options.log);
+    const pools = { data: this.#data, admin: this.#admin, service: this.#service, auth: this.auth };
+    if (options.metrics) registerPools(options.metrics, pools, budget);
+    if (options.metrics) this.replicas?.registerMetrics(options.metrics);
+    this.replicas?.start();
   }
 
   /** Applies what a new catalog knows about roles and code. */
@@ -188,42 +211,13 @@ export class Database {
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];
     for (const transactions of all) transactions.follow(code);
-  }
-
-  #register(metrics: Metrics): void {
-    const pools = { data: this.#data, admin: this.#admin, service: this.#service, auth: this.auth };
-    const perPool = (read: (pool: Transactions) => number) => ({
-      labels: ["pool"],
-      read: () => Object.entries(pools).map(([pool, each]) => ({ labels: { pool }, value: read(each) })),
-    });
-    const of = (name: keyof Transactions["use"]) => perPool(({ use }) => use[name]);
-    const [max, available, waiting] = [
-      "Maximum connections.",
-      "Open connections that are not in use.",
-      "Transactions that wait.",
-    ];
-    metrics.gauge({ name: "db_pool_max", about: max, ...of("max") });
-    metrics.gauge({ name: "db_pool_available", about: available, ...of("available") });
-    metrics.gauge({ name: "db_pool_waiting", about: waiting, ...of("waiting") });
-    const timeouts = "Transactions that did not get a connection within DB_POOL_TIMEOUT.";
-    metrics.counter({ name: "db_pool_timeouts_total", about: timeouts, ...of("timeouts") });
-    const trips = "Round trips to the database, one per transaction. Each read that shares a round trip counts as one.";
-    metrics.counter({ name: "db_round_trips_total", about: trips, ...perPool(({ syncs }) => syncs) });
-    const shared = "Reads that were sent on one connection together with others.";
-    metrics.counter({ name: "db_shared_reads_total", about: shared, ...perPool((each) => each.sharedReads.count) });
-    const cancelled = "Statements that exceeded their statement timeout.";
-    metrics.counter({ name: "db_statement_timeouts_total", about: cancelled, ...perPool((each) => each.cancelled) });
-    metrics.gauge({
-      name: "client_memory_bytes",
-      about: "Bytes that clients make the service hold, by kind.",
-      labels: ["kind"],
-      read: () => KINDS.map((kind) => ({ labels: { kind }, value: this.budget.kinds[kind] })),
-    });
+    this.replicas?.follow(code);
   }
 
   /** Round trips to the database so far. */
   get waits(): number {
-    return this.#data.syncs + this.#admin.syncs + this.#service.syncs + this.auth.syncs;
+    const own = this.#data.syncs + this.#admin.syncs + this.#service.syncs + this.auth.syncs;
+    return own + (this.replicas?.syncs ?? 0);
   }
 
   /** The pool whose login may become `role`. Throws for "": anonymous callers are not allowed. */
@@ -241,6 +235,7 @@ export class Database {
   /** Sends the reads that wait for others to share a connection with. */
   sendReads(): void {
     for (const { sharedReads } of [this.#data, this.#admin, this.#service]) sharedReads.send();
+    this.replicas?.sendReads();
   }
 
   /** Transactions of callers that wait for a connection. */
@@ -268,18 +263,9 @@ export class Database {
 
   async close(): Promise<void> {
     const all = [this.#data, this.#admin, this.#service, this.auth];
+    await this.replicas?.close();
     await Promise.all([...all.map((transactions) => transactions.close()), this.catalog.end()]);
   }
-}
-
-/** Observes the transactions of each pool. */
-function transactionTimes(metrics: Metrics): (pool: string) => NonNullable<TransactionOptions["times"]> {
-  const shared = { labels: ["pool"], buckets: REQUEST_SECONDS };
-  const waitAbout = "Time that transactions wait for a connection.";
-  const wait = metrics.histogram({ name: "db_connection_wait_seconds", about: waitAbout, ...shared });
-  const runAbout = "Time from sending a transaction until its results are complete.";
-  const run = metrics.histogram({ name: "db_transaction_duration_seconds", about: runAbout, ...shared });
-  return (pool) => ({ wait: wait.of(pool), run: run.of(pool) });
 }
 
 /** The roles that the login of admins may become, without those of the login for all callers. */

@@ -4,8 +4,9 @@ import type { Span } from "../../telemetry/span.ts";
 import type { Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Code } from "../catalog/code.ts";
-import { isLost, isSocketError, isStalePlan } from "../errors.ts";
+import { isLost, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
 import { Problem, problem } from "../problems/problem.ts";
+import type { CommitPosition, Reading } from "../replicas/reading.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "../wire/connection.ts";
 import type { Identity } from "./identity.ts";
@@ -26,6 +27,12 @@ export type RunOptions = FrameOptions & {
   readonly unlimitedResult?: boolean;
   /** Cancels the transaction: it is not sent if it still waits for a connection, and cancelled in the database if it runs. */
   readonly signal?: CancelSignal | undefined;
+  /** A replica may answer. Without it, the primary does. */
+  readonly reading?: Reading | undefined;
+  /** Called with what the server had replayed before it read, if it is a replica; null if it is none any more. */
+  readonly onReplayed?: (lsn: bigint | null) => void;
+  /** Receives the position of the commit, if there are replicas. */
+  readonly written?: CommitPosition | undefined;
 };
 
 /** What a transaction does. */
@@ -46,6 +53,9 @@ export type Work = {
   readonly recipient: Recipient | null;
   readonly signal: CancelSignal | undefined;
   readonly onConnected: (() => void) | undefined;
+  readonly onReplayed: RunOptions["onReplayed"];
+  /** Called after a commit that has written, before its results are returned. Null: where it ended is unknown, or whether there was one. */
+  readonly onWritten: ((lsn: bigint | null) => void) | undefined;
   /** Called with an error that the database has raised. */
   readonly onFailure: ((error: DatabaseError) => void) | undefined;
   /** Absent when the transaction is not traced; `startTrip` starts the span of its round trip. */
@@ -125,22 +135,44 @@ class Execution {
   }
 
   submit(): void {
-    const { statements, batchOptions, first, last } = this.#work;
+    const { statements, batchOptions, onWritten } = this.#work;
     const batch: Batch = new Batch(statements, batchOptions, (error) => {
       if (error !== null) this.#recover(error as DatabaseError);
-      else this.#finish(undefined, () => this.#resolve(batch.results.slice(first, last)));
+      else if (onWritten === undefined) this.#succeed(batch);
     });
     this.#options.onSync();
     try {
-      this.#send(batch);
+      this.#send(batch, onWritten === undefined ? batch : this.#positionAfter(batch, onWritten));
     } catch (error) {
       this.#cleaned = null;
       this.#fail(error as Error);
     }
   }
 
+  #succeed(batch: Batch, broken?: Error): void {
+    const { first, last, onReplayed } = this.#work;
+    onReplayed?.(replayedIn(batch, first));
+    this.#finish(broken, () => this.#resolve(batch.results.slice(first, last)));
+  }
+
+  /** The query that follows a write. The write has succeeded, whatever happens to the query. */
+  #positionAfter(batch: Batch, onWritten: NonNullable<Work["onWritten"]>): Batch {
+    const { client } = this.#connection;
+    const options = { ...this.#work.batchOptions, recipient: null, onCompleted: undefined };
+    const position: Batch = new Batch([POSITION], options, (error) => {
+      if (!batch.isCommitted) return;
+      const hasWritten = batch.results[this.#work.last]!.rows[0]![0] !== null;
+      if (hasWritten) onWritten(error === null ? BigInt(position.results[0]!.rows[0]![0]!.toString()) : null);
+      if (error === null) this.#succeed(batch);
+      else if (isLost(error as DatabaseError)) this.#succeed(batch, error);
+      else untilReady(client).then(() => this.#succeed(batch));
+    });
+    batch.followedBy(position, client);
+    return position;
+  }
+
   /** A transaction that runs code (`Code`) is followed by the statements that clean the connection, in the same write. */
-  #send(batch: Batch): void {
+  #send(batch: Batch, last: Batch): void {
     const { client } = this.#connection;
     const { code, runsCode, isFramed } = this.#work;
     if (!runsCode) {
@@ -151,7 +183,7 @@ class Execution {
     const { promise, resolve } = Promise.withResolvers<Error | undefined>();
     this.#cleaned = promise;
     const cleaning = this.#options.cleaning.batch({ isFramed, mayPrepare: this.#options.mayPrepare() }, resolve);
-    batch.followedBy(cleaning, client);
+    last.followedBy(cleaning, client);
     client.query(batch as never);
     this.#connection.codeWhenUsed = null;
   }
@@ -175,6 +207,8 @@ class Execution {
     this.#span?.fail(error.message);
     const problem = failureOf(error as DatabaseError, this.#work, this.#options);
     const broken = isLost(error as DatabaseError) ? error : undefined;
+    // It may have been committed.
+    if (broken) this.#work.onWritten?.(null);
     this.#finish(broken, () => this.#reject(problem));
   }
 
@@ -205,6 +239,19 @@ class Execution {
   }
 }
 
+/** Where the write-ahead log ends: behind every commit before. */
+const POSITION: NamedStatement = {
+  text: "select pg_catalog.pg_current_wal_insert_lsn() operator(pg_catalog.-) '0/0'::pg_catalog.pg_lsn",
+  values: [],
+  name: "position",
+};
+
+/** What the server had replayed, which the settings of the transaction return last; null if it is no replica. */
+export function replayedIn({ results }: Batch, first: number): bigint | null {
+  const replayed = results[first - 1]!.rows[0]!.at(-1);
+  return replayed ? BigInt(replayed.toString()) : null;
+}
+
 /** What a failed transaction rejects with. Reports the failure. */
 export function failureOf(
   error: DatabaseError,
@@ -212,7 +259,7 @@ export function failureOf(
   { onStatementTimeout }: Pick<ExecutionOptions, "onStatementTimeout">,
 ): unknown {
   if (!isLost(error) && !((error as Error) instanceof Problem)) onFailure?.(error);
-  if (error.code === "57014" && !signal?.aborted) onStatementTimeout();
+  if (isTimeout(error) && !signal?.aborted) onStatementTimeout();
   if (signal?.aborted) return signal.reason;
   return isSocketError(error) ? problem("outcome unknown", { cause: error }) : error;
 }

@@ -48,11 +48,16 @@ const NO_SETTINGS: TransactionSettings = { fixed: [], given: [] };
 /**
  * The statement that applies the session settings of a transaction. Every value is text, so that encoding cannot fail.
  */
-export function settingsStatement(identity: Identity, statementTimeout: number, isWrite = false): Statement {
+export function settingsStatement(
+  identity: Identity,
+  statementTimeout: number,
+  isWrite = false,
+  isReplica = false,
+): Statement {
   const settings = isWrite ? withNetworks(identity) : allSettings(identity);
   const { caller } = identity;
   const values = [caller.role, claimsText(caller), ...requestValues(identity, settings)];
-  return { text: settingsText(settings, statementTimeout), values };
+  return { text: settingsText(settings, statementTimeout, isReplica), values };
 }
 
 function requestValues({ request }: Identity, { given }: TransactionSettings): string[] {
@@ -87,20 +92,25 @@ function tracedSettings({ request, settings = NO_SETTINGS }: Identity): Transact
   return { ...settings, given: [...settings.given, ["application_name", name]] };
 }
 
+/** What a replica has replayed before the statements that follow take their snapshots; null on a server that is no replica. */
+const REPLAYED = `case when pg_catalog.pg_is_in_recovery() then
+  (pg_catalog.pg_last_wal_replay_lsn() operator(pg_catalog.-) '0/0'::pg_catalog.pg_lsn)::text end`;
+
 /** The names of the values, in order; the given settings follow. */
 const REQUEST_NAMES = ["request.method", "request.path", "request.headers", "request.cookies"];
 const NAMES = ["role", "request.jwt.claims", ...REQUEST_NAMES];
 
 const settingsTexts = new WeakMap<readonly Setting[], Map<string, string>>();
 
-function settingsText({ fixed, given }: TransactionSettings, statementTimeout: number): string {
-  let key = String(statementTimeout);
+function settingsText({ fixed, given }: TransactionSettings, statementTimeout: number, isReplica: boolean): string {
+  let key = isReplica ? `${statementTimeout},replica` : String(statementTimeout);
   for (const [name] of given) key += `,${name}`;
   const texts = settingsTexts.get(fixed) ?? new Map<string, string>();
   settingsTexts.set(fixed, texts);
   let text = texts.get(key);
   if (text === undefined) {
     text = writeSettings(fixed, [...NAMES, ...given.map(([name]) => name)], statementTimeout);
+    if (isReplica) text += `, ${REPLAYED}`;
     texts.set(key, text);
   }
   return text;

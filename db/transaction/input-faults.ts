@@ -96,11 +96,14 @@ export function faultsOfError(
   constraints: Catalog["constraints"],
 ): readonly Omit<InputFault, "record">[] {
   const { constraint, code = "" } = error;
-  const kind = CONFLICTS.has(code) ? "RESOURCE_CONFLICT" : "VALIDATION_ERROR";
   return columnsOfError(error, constraints).map((column) => ({
-    ...{ column, message, code: kind, constraint: constraint ?? null },
+    ...{ column, message, code: faultCode(code), constraint: constraint ?? null },
   }));
 }
+
+/** The code of a fault, for the SQLSTATE of an error about it. */
+export const faultCode = (sqlstate: string): InputFault["code"] =>
+  CONFLICTS.has(sqlstate) ? "RESOURCE_CONFLICT" : "VALIDATION_ERROR";
 
 /** The columns that an error of the database is about: if other rows refer to a row, those that they refer to. */
 export function columnsOfError(error: DatabaseErrorLike, constraints: Catalog["constraints"]): readonly string[] {

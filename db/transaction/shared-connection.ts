@@ -7,7 +7,7 @@ import { isLost, isStalePlan } from "../errors.ts";
 import { Problem } from "../problems/problem.ts";
 import { Batch, type Result } from "../wire/batch.ts";
 import { cancelRequest, untilReady } from "../wire/connection.ts";
-import { type ExecutionOptions, failureOf, type Work } from "./execution.ts";
+import { type ExecutionOptions, failureOf, replayedIn, type Work } from "./execution.ts";
 import type { PooledConnection } from "./pool.ts";
 
 /** One statement that only reads, with its settings, and was quick until now. */
@@ -162,7 +162,10 @@ export class SharedConnection {
     const problem = error && failureOf(error, work, this.#options);
     if (isAborted(sent)) reject(work.signal!.reason);
     else if (problem) reject(problem);
-    else resolve([sent.batch.results[work.first]!]);
+    else {
+      work.onReplayed?.(replayedIn(sent.batch, work.first));
+      resolve([sent.batch.results[work.first]!]);
+    }
   }
 
   /**

@@ -9,7 +9,10 @@ import type { Preparation } from "./preparation.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
 import type { TransactionOptions } from "./transaction.ts";
 
-type PlannerOptions = Pick<TransactionOptions, "sharedReads" | "statementTimeoutOf" | "onFailure" | "maxResultBytes">;
+type PlannerOptions = Pick<
+  TransactionOptions,
+  "sharedReads" | "statementTimeoutOf" | "onFailure" | "onWritten" | "maxResultBytes" | "isReplica"
+>;
 
 /** A transaction of several round trips: what is sent first and last. */
 type OpenPlan = {
@@ -36,14 +39,16 @@ export class TransactionPlanner {
   plan(identity: Identity, statements: readonly Statement[], options: RunOptions): Work {
     const { recipient = null, span } = identity.request;
     const { role } = identity.caller;
-    const { onFailure } = this.#options;
+    const { onFailure, onWritten } = this.#options;
     const { code } = this;
     const runsCode = this.#known.runCode(role, statements, code);
     const frame = frameOf(statements.length, options, runsCode);
     const first = frame.begin.length + 1;
+    const report = onWritten && writtenOf(identity, options, onWritten);
+    const end = report ? [HAS_WRITTEN, ...frame.end] : frame.end;
     return {
       identity,
-      statements: this.#statementsOf(identity, statements, frame, options.unlimitedResult),
+      statements: this.#statementsOf(identity, statements, { begin: frame.begin, end }, options.unlimitedResult),
       batchOptions: this.#batchOptions(options, recipient, first, statements.length),
       first,
       last: first + statements.length,
@@ -54,6 +59,8 @@ export class TransactionPlanner {
       recipient,
       signal: options.signal,
       onConnected: options.onConnected,
+      onReplayed: options.onReplayed,
+      onWritten: report,
       onFailure: onFailure && ((error) => onFailure({ error, role, texts: statements.map(({ text }) => text) })),
       span,
       startTrip: span && (() => querySpan(span, identity, statements)),
@@ -84,7 +91,8 @@ export class TransactionPlanner {
     isWrite = true,
   ): NamedStatement[] {
     const { role } = identity.caller;
-    const settings = settingsStatement(identity, this.#options.statementTimeoutOf(role), isWrite);
+    const { statementTimeoutOf, isReplica } = this.#options;
+    const settings = settingsStatement(identity, statementTimeoutOf(role), isWrite, isReplica);
     for (const { values } of [...statements, settings]) for (const value of values) refuseUnstorable(value);
     return [...begin, settings, ...statements, ...end].map((statement) => this.#named(role, statement, this.code));
   }
@@ -108,6 +116,22 @@ export class TransactionPlanner {
     const isUnlimited = unlimitedResult || this.#options.maxResultBytes === 0;
     return { preparation: this.#preparation, unlimitedResult: isUnlimited, recipient, onCompleted: report };
   }
+}
+
+/** The last statement of a transaction that may write. Its result is null if nothing was written. */
+const HAS_WRITTEN: Statement = { text: "select pg_catalog.pg_current_xact_id_if_assigned()", values: [] };
+
+/** Called with the position of the commit; undefined for a transaction that writes nothing. */
+function writtenOf(
+  identity: Identity,
+  { isRead, rollback, written }: RunOptions,
+  report: NonNullable<TransactionOptions["onWritten"]>,
+): Work["onWritten"] {
+  if (isRead || rollback) return undefined;
+  return (lsn) => {
+    report(identity, lsn);
+    if (written) written.lsn = lsn;
+  };
 }
 
 function refuseUnstorable(value: string | null): void {

@@ -5,6 +5,7 @@ import type { Failure } from "../advisor/diagnosis.ts";
 import type { Code } from "../catalog/code.ts";
 import { isSocketError } from "../errors.ts";
 import { problem } from "../problems/problem.ts";
+import type { ReplicationOptions } from "../replicas/reading.ts";
 import type { Result, Statement } from "../wire/batch.ts";
 import { cancelRequest } from "../wire/connection.ts";
 import { SLOW, type SlowTransactions } from "./activity.ts";
@@ -20,7 +21,7 @@ import { type FrameOptions, TransactionPlanner } from "./transaction-plan.ts";
 export type { Result, Statement } from "../wire/batch.ts";
 export type { RunOptions } from "./execution.ts";
 
-export type TransactionOptions = {
+export type TransactionOptions = ReplicationOptions & {
   /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
   readonly pool: PoolOptions;
   /** Milliseconds after which Postgres cancels a statement of the role with 57014; 0 means never. */
@@ -125,8 +126,10 @@ export class Transactions {
     const { recipient = null, trial } = identity.request;
     if (trial) {
       const untried = { ...identity, request: { ...identity.request, trial: undefined } };
-      return trial.run(statements, options, (all, more) => this.run(untried, all, more));
+      return trial.run(statements, { ...options, reading: undefined }, (all, more) => this.run(untried, all, more));
     }
+    const { reader } = this.#options;
+    if (options.reading && reader) return reader(identity, statements, options, (...of) => this.run(...of));
     this.#options.onRun?.(identity, statements);
     const asked = performance.now();
     try {

@@ -1,5 +1,7 @@
 import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import type { IncomingHttpHeaders } from "node:http";
+import { gunzipSync } from "node:zlib";
 import type { RequestHandler } from "express";
 
 /** The validators of a response, with which a client asks whether its copy is still current. */
@@ -114,5 +116,17 @@ export function contentHandler({ type, text, headers }: Content): RequestHandler
     response.set(headers).set("ETag", etag);
     if (isNotModified(request.headers, { etag, lastModified: null })) response.status(304).end();
     else response.set("Content-Type", type).send(body);
+  };
+}
+
+/** A script that is stored compressed, and decompressed only for clients without gzip. */
+export function compressedHandler(file: URL, cacheControl: string): RequestHandler {
+  const body = readFileSync(file);
+  const etag = `W/${contentTag(body)}`;
+  return (request, response) => {
+    response.set({ "Cache-Control": cacheControl, ETag: etag }).vary("Accept-Encoding");
+    if (isNotModified(request.headers, { etag, lastModified: null })) response.status(304).end();
+    else if (request.acceptsEncodings("gzip")) response.type("js").set("Content-Encoding", "gzip").send(body);
+    else response.type("js").send(gunzipSync(body));
   };
 }

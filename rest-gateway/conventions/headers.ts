@@ -1,5 +1,6 @@
-import { parserCache } from "../../cache/text-cache.ts";
+import { parserCache } from "../../cache/cache.ts";
 import type { ChangeFeed } from "../../db/changes/feed.ts";
+import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
 import type { Header } from "./endpoint.ts";
 
 /** `a, b="c, d"` → `["a", "b=\"c, d\""]`: splits at separators outside quotes and drops empty parts. */
@@ -95,13 +96,20 @@ export function parseContentType(text: string): MediaType | null {
 
 /**
  * The position in the changes that follow a read: a subscriber that starts there misses nothing and gets nothing twice. `mark` was
- * read before the query, and `snapshot` is its pg_current_snapshot(). No header if either is missing.
+ * read before the query, and `snapshot` is its pg_current_snapshot(). No header if either is missing. With replicas, a write has the position of its
+ * commit.
  */
 export function positionHeader(
   feed: Pick<ChangeFeed, "textAfter">,
   mark: ChangeFeed["mark"],
   snapshot: Buffer | null | undefined,
+  replicated?: Pick<ReplicatedRequest, "reading" | "position">,
 ): Header[] {
-  const text = mark && snapshot ? feed.textAfter(mark, snapshot.toString()) : null;
-  return text === null ? [] : [["Change-Position", text]];
+  const written = replicated?.position ?? null;
+  const replayed = replicated?.reading?.replayed ?? null;
+  if (written !== null) return changePosition(written);
+  return changePosition(mark && snapshot ? feed.textAfter(mark, snapshot.toString(), replayed) : null);
 }
+
+/** No header without a position. */
+const changePosition = (text: string | null): Header[] => (text === null ? [] : [["Change-Position", text]]);

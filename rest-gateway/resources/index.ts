@@ -2,8 +2,8 @@ import type { ChangeFeed } from "../../db/changes/feed.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
+import { contextOfExchange } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
-import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
 import { traced } from "../../telemetry/span.ts";
 import type { Auth } from "../auth/auth.ts";
@@ -111,7 +111,7 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
   }
 
   async #run(exchange: ResourceExchange, target: Target, route: Route, body: Buffer | null): Promise<RestAnswer> {
-    const { auth, tasks } = this.#options;
+    const { auth, tasks, database } = this.#options;
     const { request: sent } = exchange;
     const { path, preferences, style } = target;
     const { method = "GET", headers } = sent;
@@ -129,8 +129,9 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     const signal = new ClientGone(exchange.response);
     const { feed } = this.#options;
     const { mark } = feed;
+    const replicated = database.replicas?.requestOf(headers["change-position"], preferences.read);
     const run = async () => {
-      if (account === null) return this.#runner.run(request, identity, signal);
+      if (account === null) return this.#runner.run(request, identity, signal, replicated);
       const languages = languagesOf(sent.headers["accept-language"]);
       const newAccount = { request, account, identity, address: auth!.addressOf(sent), languages };
       const created = await createAccount(newAccount, auth!, this.#runner);
@@ -141,7 +142,8 @@ export class ResourceInterface extends DataInterface<ResourceExchange, RestAnswe
     const result = await run();
     if (typeof result === "string") return answerOf(201, null, [["Location", locationOf(request, result)]]);
     const answered = answer(request, result, target);
-    return { ...answered, headers: [...answered.headers, ...positionHeader(feed, mark, snapshotOf(result, request))] };
+    const position = positionHeader(feed, mark, snapshotOf(result, request), replicated);
+    return { ...answered, headers: [...answered.headers, ...position] };
   }
 
   /** Rejects with every fault of an invalid body, including those that only the database finds. */

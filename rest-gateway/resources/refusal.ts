@@ -7,8 +7,8 @@ import { faultsOfInput, type InputFault } from "../../db/transaction/input-fault
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import { faultOfRecord } from "../conventions/problem.ts";
 import * as refused from "../table/refused-row.ts";
+import { writeStatement } from "../table/run.ts";
 import { writeTrial } from "../table/write/changes.ts";
-import { writeStatement } from "../table/write/statement.ts";
 import type { Route } from "./parse/address.ts";
 import { planInsert } from "./plan/request.ts";
 import { type FoundFaults, invalidBody, invalidRecords, MAX_FAULTS, valuesTaken } from "./problem.ts";

@@ -16,6 +16,8 @@ export type Preferences = {
   readonly named: ReadonlySet<NamedDialect>;
   readonly handling: "strict" | "lenient" | null;
   readonly respondsAsync: boolean;
+  /** Not from a replica. */
+  readonly read: "primary" | null;
   readonly unknown: readonly string[];
 };
 

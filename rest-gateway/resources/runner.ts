@@ -1,17 +1,18 @@
-import { shapeCache, type TextCache } from "../../cache/text-cache.ts";
+import { shapeCache, type TextCache } from "../../cache/cache.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import type { Database } from "../../db/database.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
+import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
 import { finish, type Sql, type Written } from "../../db/sql.ts";
 import type { Identity, RequestContext, TransactionSettings } from "../../db/transaction/identity.ts";
 import type { Result, RunOptions, Statement } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import { RESULT as TABLE_RESULT } from "../table/query.ts";
+import { writeStatement } from "../table/run.ts";
 import { writeChange } from "../table/write/changes.ts";
 import { writeRead } from "../table/write/query.ts";
 import { SNAPSHOT } from "../table/write/result.ts";
-import { writeStatement } from "../table/write/statement.ts";
 import type { Route } from "./parse/address.ts";
 import { planInsert, planInsertMany, planList, planRecord, planTarget, planUpdate } from "./plan/request.ts";
 import type { FoundFaults } from "./problem.ts";
@@ -29,7 +30,7 @@ import {
 } from "./write/record.ts";
 
 export type RunnerOptions = {
-  readonly database: Pick<Database, "forRole">;
+  readonly database: Pick<Database, "forRole" | "replicas">;
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly anonymousRole: string;
 };
@@ -52,10 +53,19 @@ export class Runner {
   }
 
   /** Rejects with the errors of the database, with the detail that `explained` adds. */
-  async run(request: ResourceRequest, identity: Identity, signal: CancelSignal): Promise<Result> {
+  async run(
+    request: ResourceRequest,
+    identity: Identity,
+    signal: CancelSignal,
+    replicated?: ReplicatedRequest,
+  ): Promise<Result> {
     const transactions = this.#options.database.forRole(identity.caller.role);
     const isWrite = !isRead(request);
-    const options = { unlimitedResult: isWrite, isRead: !isWrite, signal, isolation: isolationOf(request) };
+    const { reading, written } = replicated ?? {};
+    const options = {
+      ...{ unlimitedResult: isWrite, isRead: !isWrite, signal, isolation: isolationOf(request), written },
+      reading: isWrite ? undefined : reading,
+    };
     try {
       for (let attempt = 1; ; attempt++) {
         const result = await transactions.run(identity, this.#statements.of(request), options).then(

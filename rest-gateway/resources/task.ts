@@ -1,10 +1,10 @@
 import type { LiveCatalog } from "../../db/catalog/live.ts";
 import { finish, type Sql } from "../../db/sql.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
-import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
+import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
 import { CREDENTIALS } from "../conventions/parameters.ts";
 import { problemBody, restAnswer } from "../conventions/problem.ts";
-import { writeStatement } from "../table/write/statement.ts";
+import { writeStatement } from "../table/run.ts";
 import type {
   CallerTransactions,
   ErrorResponse,

@@ -139,9 +139,13 @@ const APPLIES: Readonly<Record<NamedDialect, Applies>> = {
 
 /** The header Preference-Applied; "" for none. */
 function appliedPreferences(exchange: ResourceExchange, isProblem: boolean): string {
-  const { named, handling } = exchange.preferences;
+  const { named, handling, read } = exchange.preferences;
   const dialects = [...named].filter((name) => APPLIES[name](exchange, isProblem)).map((name) => `dialect=${name}`);
-  return [...dialects, ...(handling === null ? [] : [`handling=${handling}`])].join(", ");
+  const others = [
+    ["handling", handling],
+    ["read", exchange.request.method === "GET" || exchange.request.method === "HEAD" ? read : null],
+  ].filter(([, value]) => value !== null);
+  return [...dialects, ...others.map((pair) => pair.join("="))].join(", ");
 }
 
 export function errorDialect({ dialects }: Preferences): ErrorDialect {

@@ -10,6 +10,7 @@ import { HEADERS, PROBLEM_SCHEMA, problemResponses } from "../../openapi/convent
 import { SECURITY, SECURITY_SCHEMES } from "../../openapi/conventions/security.ts";
 import { TASK_PATHS, TASK_SCHEMAS, TASKS_TAG } from "../../openapi/conventions/tasks.ts";
 import type { Components, JsonSchema, OpenApiDocument } from "../../openapi/document.ts";
+import { POSITION_COMPONENTS, withPositions } from "../../openapi/positions.ts";
 import { APPLICATION_TAG, routePaths } from "../../routes/openapi.ts";
 import type { CurrentResources } from "../current.ts";
 import { resourceParameters, sharedParameters } from "./parameters.ts";
@@ -63,10 +64,14 @@ export class DescriptionEndpoint implements Endpoint {
 
 /** OpenAPI 3.1 of the resources in one version. */
 export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
-  const { version, resources, routes, hasTasks, baseUrl } = api;
+  const { version, resources, routes, hasTasks, hasReplicas, baseUrl } = api;
   const hasAccounts = api.passwords !== null;
   const root = baseUrl.replace(/\/+$/, "");
   const all = [...resources.values()];
+  const paths = Object.fromEntries([
+    ...all.flatMap((resource) => resourcePaths(api, resource)),
+    ...all.flatMap((resource) => collectionPaths(api, resource)),
+  ]);
   const tags = all.map(({ description: { name, about } }) => ({ name, description: about }));
   return {
     openapi: "3.1.0",
@@ -80,8 +85,7 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
       ...(hasAccounts ? [AUTH_TAG] : []),
     ],
     paths: {
-      ...Object.fromEntries(all.flatMap((resource) => resourcePaths(api, resource))),
-      ...Object.fromEntries(all.flatMap((resource) => collectionPaths(api, resource))),
+      ...(hasReplicas ? withPositions(paths) : paths),
       ...routePaths(routes, version === 2 ? root : null),
       ...(hasTasks && TASK_PATHS),
       ...(hasAccounts && authPaths(version === 2 ? root : null)),
@@ -104,8 +108,9 @@ function componentsOf(api: ApiVersion): Components {
     parameters: {
       ...Object.fromEntries(all.flatMap((resource) => resourceParameters(api, resource))),
       ...sharedParameters(api),
+      ...(api.hasReplicas && POSITION_COMPONENTS.parameters),
     },
-    headers: HEADERS,
+    headers: { ...HEADERS, ...(api.hasReplicas && POSITION_COMPONENTS.headers) },
     responses: problemResponses(),
     securitySchemes: SECURITY_SCHEMES,
   };

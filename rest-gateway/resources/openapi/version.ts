@@ -17,6 +17,8 @@ export type ApiOptions = {
   /** The paths of the application. */
   readonly routes: readonly Route[];
   readonly hasTasks: boolean;
+  /** Whether reads may be answered by replicas. */
+  readonly hasReplicas: boolean;
   /** The rules for passwords; null without accounts. */
   readonly passwords: PasswordRules | null;
   /** Maximum records of one POST. */

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { parserCache } from "../../../cache/text-cache.ts";
+import { parserCache } from "../../../cache/cache.ts";
 import { parseEntityTags, parseHttpDate } from "../../conventions/conditional.ts";
 import { readPair, splitList } from "../../conventions/headers.ts";
 import { badRequest } from "../../conventions/problem.ts";
@@ -38,10 +38,12 @@ function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): P
   let handling: Preferences["handling"] = null;
   let saysNone = false;
   let respondsAsync = false;
+  let read: Preferences["read"] = null;
   for (const item of items) {
     const text = splitList(item, ";")[0] ?? "";
     const { name, value } = readPair(text) ?? { name: text.toLowerCase(), value: "" };
     if (name === "respond-async") respondsAsync = true;
+    else if (name === "read" && value === "primary") read = value;
     else if (name === "handling" && (value === "strict" || value === "lenient")) handling ??= value;
     else if (name === "dialect") {
       for (const word of value.split(/\s+/)) {
@@ -57,6 +59,7 @@ function preferencesOf(items: readonly string[], usual: ReadonlySet<Dialect>): P
     named: isNone ? new Set([NO_DIALECT]) : dialects,
     handling,
     respondsAsync,
+    read,
     unknown,
   };
 }

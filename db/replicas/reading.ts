@@ -1,0 +1,35 @@
+import type { RunOptions } from "../transaction/execution.ts";
+import type { Identity } from "../transaction/identity.ts";
+import type { Result, Statement } from "../wire/batch.ts";
+
+/** A read that a replica may answer. */
+export type Reading = {
+  /** The replica must have replayed this position of the write-ahead log. */
+  readonly after: bigint;
+  /** What the replica had replayed before it read; null if the primary has answered. */
+  replayed: bigint | null;
+};
+
+/** Where the write-ahead log ended after a commit: a replica that has replayed it has what was written. Null if that is unknown. */
+export type CommitPosition = { lsn: bigint | null };
+
+/** Runs statements as `Transactions.run` does. */
+export type Run = (identity: Identity, statements: readonly Statement[], options: RunOptions) => Promise<Result[]>;
+
+/** Reads on a replica, or by `onPrimary`. */
+export type Reader = (
+  identity: Identity,
+  statements: readonly Statement[],
+  options: RunOptions,
+  onPrimary: Run,
+) => Promise<Result[]>;
+
+/** Of the transactions of a service with replicas. */
+export type ReplicationOptions = {
+  /** Reads on replicas. */
+  readonly reader?: Reader;
+  /** Called with the position of a commit, which takes a query; null if it is unknown. */
+  readonly onWritten?: (identity: Identity, lsn: bigint | null) => void;
+  /** Whether the server is a replica: each transaction says what it has replayed. */
+  readonly isReplica?: boolean;
+};

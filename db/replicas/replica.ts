@@ -1,0 +1,145 @@
+import pg from "pg";
+import type { CallerLogin } from "../database.ts";
+import type { Transactions } from "../transaction/transaction.ts";
+import type { PrimaryPosition } from "./primary-position.ts";
+import type { Lsn } from "./recent-writes.ts";
+
+export type ReplicaOptions = {
+  /** For the log and metrics: `replica-1:5432` */
+  readonly name: string;
+  /** A connection string of the login `data`. */
+  readonly url: string;
+  readonly transactions: Readonly<Record<CallerLogin, Transactions>>;
+  readonly primary: PrimaryPosition;
+  /** Milliseconds. A replica that is further behind is not used. */
+  readonly maxLag: number;
+  /** Called when it can be used again (null), or not any more. */
+  onState(name: string, fault: string | null): void;
+  /** Called after each look at what it has replayed. */
+  onLook(): void;
+};
+
+type State = { readonly standby: boolean; readonly replayed: string | null; readonly system: string };
+
+const STARTING = "it has not been looked at yet";
+
+/** Milliseconds until the next look, if nothing waits for it. */
+const IDLE = 500;
+/** The same while a read waits. */
+const BUSY = 2;
+/** Milliseconds after which a replica that does not answer counts as dead. */
+const SILENT = 2000;
+
+const QUERY = `
+  select pg_is_in_recovery() as standby, (pg_last_wal_replay_lsn() - '0/0')::text as replayed, system_identifier::text as system
+  from pg_control_system()`;
+
+/** A replica: its pools, and one connection that looks at what it has replayed. */
+export class Replica {
+  readonly name: string;
+  readonly transactions: ReplicaOptions["transactions"];
+  /** Reads that it is answering. */
+  running = 0;
+  /** Reads that it has answered. */
+  answered = 0;
+  /** What it had replayed when it was last looked at. */
+  replayed: Lsn = 0n;
+  /** Why it is not used; null if it is. */
+  fault: string | null = STARTING;
+  readonly #options: ReplicaOptions;
+  #client: pg.Client | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #isLooking = false;
+  #isClosed = false;
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    this.name = options.name;
+    this.transactions = options.transactions;
+  }
+
+  /** Milliseconds. */
+  get lag(): number {
+    return this.#options.primary.lagOf(this.replayed, performance.now());
+  }
+
+  /** Looks at it now, and again after a while: soon if `isBusy` says so. */
+  async look(isBusy: () => boolean): Promise<void> {
+    if (this.#isLooking || this.#isClosed) return;
+    this.#isLooking = true;
+    clearTimeout(this.#timer);
+    try {
+      this.#apply(await this.#read());
+    } catch (error) {
+      this.#lose((error as Error).message);
+    }
+    this.#isLooking = false;
+    this.#options.onLook();
+    if (this.#isClosed) return;
+    const pause = this.fault === null && isBusy() ? BUSY : IDLE;
+    this.#timer = setTimeout(() => this.look(isBusy), pause).unref();
+  }
+
+  /** A connection to it has failed: it is not used until it has answered again. */
+  doubt(error: Error): void {
+    this.#lose(error.message);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    this.#disconnect();
+    await Promise.all(Object.values(this.transactions).map((each) => each.close()));
+  }
+
+  async #read(): Promise<State> {
+    this.#client ??= await this.#connect();
+    const { rows } = await this.#client.query<State>(QUERY);
+    return rows[0]!;
+  }
+
+  async #connect(): Promise<pg.Client> {
+    const client = new pg.Client({
+      connectionString: this.#options.url,
+      application_name: "content-service replica",
+      connectionTimeoutMillis: SILENT,
+      query_timeout: SILENT,
+      keepAlive: true,
+    });
+    client.on("error", (error) => this.#client === client && this.#lose(error.message));
+    await client.connect();
+    if (this.#isClosed) {
+      client.end().catch(() => {});
+      throw new Error("closed");
+    }
+    return client;
+  }
+
+  #apply({ standby, replayed, system }: State): void {
+    const { primary, maxLag } = this.#options;
+    this.replayed = BigInt(replayed ?? 0);
+    if (primary.system === "") return;
+    if (system !== primary.system) this.#set("it is no replica of the database");
+    else if (!standby) this.#set("it is no replica any more: it accepts writes");
+    else if (this.lag > maxLag) this.#set("it is behind by more than REPLICA_MAX_LAG");
+    else this.#set(null);
+  }
+
+  #lose(reason: string): void {
+    this.#disconnect();
+    this.replayed = 0n;
+    this.#set(`it does not answer: ${reason}`);
+  }
+
+  #disconnect(): void {
+    const client = this.#client;
+    this.#client = null;
+    client?.end().catch(() => {});
+  }
+
+  #set(fault: string | null): void {
+    const isChanged = this.fault === STARTING || (fault === null) !== (this.fault === null);
+    this.fault = fault;
+    if (isChanged && !this.#isClosed) this.#options.onState(this.name, fault);
+  }
+}

@@ -1,0 +1,326 @@
+import { readFile } from "node:fs/promises";
+import { createClient, type SupabaseClient } from "@supabase/supabase-js";
+import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { POLL } from "../support/command.ts";
+import { EventStreamClient } from "../support/event-stream.ts";
+import { type ReplicaRig, startReplicaRig, type TestReplica } from "../support/replica-rig.ts";
+import { type RestSent, sendRest } from "../support/rest-client.ts";
+import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+
+const NOTES = `
+  create table public.notes (id int primary key, text text not null);
+  grant select, insert, update, delete on public.notes to anon, authenticated;
+  create function public.on_replica() returns boolean language sql stable return pg_is_in_recovery();
+  create function public.log_end() returns pg_lsn language sql stable return pg_current_wal_lsn();
+  create function public.add_note(id int) returns void language sql
+  begin atomic; insert into public.notes values (id, 'added'); end;
+  create function public.wait_on_replica() returns boolean language plpgsql stable as $$
+  begin
+    perform from public.notes;
+    if pg_is_in_recovery() then perform pg_sleep(600); end if;
+    return pg_is_in_recovery();
+  end $$;
+  grant execute on all functions in schema public to anon, authenticated, service_role;`;
+
+const HOUR = "3600000";
+let rig: ReplicaRig;
+let second: TestReplica;
+/** Does not wait for replicas, however far behind they are. */
+let service: TestService;
+/** Waits for replicas, however long it takes. */
+let patient: TestService;
+
+const startService = (settings: Readonly<Record<string, string>>) =>
+  startTestService(
+    {
+      GRAPHQL_MAX_TABLES: "0",
+      METRICS: "on",
+      SEED: "demo",
+      DATABASE_REPLICA_URLS: urls(),
+      REPLICA_MAX_LAG: HOUR,
+      ...settings,
+    },
+    rig.primary,
+  );
+const urls = () => rig.replicas.map(({ url }) => url).join();
+const ask = (path: string, sent: RestSent = {}, at = service) => sendRest(at, path, sent);
+const asksReplica = async (at = service, sent: RestSent = {}) => (await ask("rpc/on_replica", sent, at)).json;
+const metric = async (name: string, at = service) => {
+  const headers = { apikey: at.service.tokens.issueKey("service_role") };
+  const text = await (await fetch(`${at.url}/metrics`, { headers })).text();
+  return [...text.matchAll(new RegExp(`^content_service_${name}(\\{[^}]*\\})? (\\S+)$`, "gm"))].map(
+    ([, labels, value]) => [labels, Number(value)],
+  );
+};
+
+beforeAll(async () => {
+  rig = await startReplicaRig(2);
+  second = rig.replicas[1]!;
+  const foreign = new URL(inject("clusterUrl"));
+  const isNoReplica = `${urls()},postgres://${foreign.host}`;
+  service = await startService({ REPLICA_MAX_WAIT: "0", DATABASE_REPLICA_URLS: isNoReplica });
+  await rig.primary.owner.query(NOTES);
+  patient = await startService({ REPLICA_MAX_WAIT: "60000" });
+  await usesReplicas();
+  return async () => {
+    await service.stop();
+    await patient.stop();
+    await rig.remove();
+  };
+});
+
+/** Waits until both have replayed everything and are used. */
+async function usesReplicas(): Promise<void> {
+  for (const replica of rig.replicas) await replica.catchUp();
+  for (const at of [service, patient]) await vi.waitUntil(() => usesAll(at), POLL);
+  for (const caller of [{}, { as: "ada" }, { as: "bob" }] as const)
+    await vi.waitUntil(() => asksReplica(service, caller), POLL);
+}
+
+async function usesAll(at: TestService): Promise<boolean> {
+  const all = await metric("db_replica_used", at);
+  return rig.replicas.every(({ name }) => all.some(([labels, used]) => labels === `{replica="${name}"}` && used === 1));
+}
+
+/** Both stay at the present state of the primary until the end of the test. */
+async function pauseReplicas(): Promise<void> {
+  await usesReplicas();
+  for (const replica of rig.replicas) await replica.pause();
+  onTestFinished(async () => {
+    await resumeReplicas();
+    await usesReplicas();
+  });
+}
+async function resumeReplicas(): Promise<void> {
+  for (const replica of rig.replicas) await replica.resume();
+}
+
+const write = (id: number, as: "ada" | "bob" = "ada", at = service) =>
+  ask("notes", { as, body: { id, text: `of ${as}` } }, at);
+const textOf = async (id: number, sent: RestSent = {}, at = service) =>
+  (await ask(`notes?select=text&id=eq.${id}`, sent, at)).json[0]?.text ?? null;
+const sending = (position: string | null) => ({ headers: { "change-position": position! } });
+
+describe("a replica answers", () => {
+  test("reads of tables and functions that are not volatile, whatever the method", async () => {
+    const before = await metric("db_replica_reads_total");
+    for (const sent of [{}, { method: "HEAD" }, { body: {} }])
+      expect((await ask("rpc/on_replica", sent)).status).toBe(200);
+    expect(
+      (await ask("notes", { method: "QUERY", headers: { "content-type": "application/x-www-form-urlencoded" } }))
+        .status,
+    ).toBe(200);
+    const sum = (all: any[]) => all.reduce((total, [, value]) => total + value, 0);
+    expect(sum(await metric("db_replica_reads_total")) - sum(before)).toBe(4);
+  });
+
+  test("for every caller, with their rights", async () => {
+    for (const as of [undefined, "ada", "bob", "admin", "service"] as const) {
+      const [caller, path] = [as === undefined ? {} : { as }, "articles?select=id,status&order=id"];
+      expect(await asksReplica(service, caller)).toBe(true);
+      expect((await ask(path, caller)).text).toBe((await ask(path, { ...caller, prefer: "read=primary" })).text);
+    }
+  });
+});
+
+describe("the primary answers", () => {
+  test("writes, and volatile functions", async () => {
+    expect((await ask("notes", { body: { id: 1, text: "one" } })).status).toBe(201);
+    expect((await ask("rpc/add_note", { body: { id: 2 } })).status).toBe(204);
+  });
+
+  test("with Prefer: read=primary, which the response repeats", async () => {
+    const { json, headers } = await ask("rpc/on_replica", { prefer: "read=primary" });
+    expect([json, headers.get("preference-applied")]).toEqual([false, "read=primary"]);
+  });
+
+  test("a function that a replica cannot execute", async () => {
+    const { status, text } = await ask("rpc/log_end");
+    expect([status, text]).toEqual([200, expect.stringMatching(/^"[0-9A-F]+\/[0-9A-F]+"$/)]);
+  });
+
+  test("with the error that is true there", async () => {
+    await pauseReplicas();
+    expect((await ask("nothing")).status).toBe(404);
+    await rig.primary.owner.query(
+      "create table public.later (id int); insert into public.later values (1); grant select on public.later to anon",
+    );
+    await expect.poll(async () => (await ask("later")).json, POLL).toEqual([{ id: 1 }]);
+    await rig.primary.owner.query("alter table public.later add name text not null default 'new'");
+    await expect.poll(async () => (await ask("later?select=name")).json, POLL).toEqual([{ name: "new" }]);
+    await rig.primary.owner.query(`
+      create function public.count_later() returns bigint language sql stable as 'select count(*) from public.later';
+      grant execute on function public.count_later() to anon`);
+    await expect.poll(async () => (await ask("rpc/count_later")).json, POLL).toBe(1);
+    await rig.primary.owner.query("drop function public.count_later(); drop table public.later");
+  });
+});
+
+describe("while the replicas are behind", () => {
+  test("a write returns its position, and a read that sends it sees the write", async () => {
+    await pauseReplicas();
+    const { headers } = await write(10);
+    const position = headers.get("change-position");
+    expect(position).toMatch(/^[a-z0-9]+-[a-z0-9]+-0$/);
+    expect(await textOf(10, { as: "bob" })).toBeNull();
+    expect(await textOf(10, { as: "bob", ...sending(position) })).toBe("of ada");
+  });
+
+  test("the OpenAPI documents describe the position of a write, which the response has", async () => {
+    const tables = await ask("", { as: "ada" });
+    const resources = await fetch(`${service.url}/openapi.json`);
+    for (const { paths } of [tables.json, (await resources.json()) as any])
+      expect(paths["/articles"].post.responses[201].headers).toHaveProperty("Change-Position");
+  });
+
+  test("the client of the documentation sees its last write at every instance", async () => {
+    const other = await startService({ REPLICA_MAX_WAIT: "0" });
+    onTestFinished(() => other.stop());
+    await vi.waitUntil(() => usesAll(other), POLL);
+    await pauseReplicas();
+    const [, block] = /```js\n([^`]*)```/.exec(await readFile("docs/scaling.md", "utf8"))!;
+    const code = `${block!.replace("http://127.0.0.1:3000", other.url)}; return client;`;
+    // Writes reach one instance and reads the other, as behind a load balancer.
+    const balanced = (url: string, options: RequestInit) =>
+      fetch(options.method === "GET" ? url.replace(other.url, service.url) : url, options);
+    const apikey = service.service.tokens.issueKey("anon");
+    const env = { ANON_KEY: apikey };
+    const client: SupabaseClient = new Function("createClient", "process", "fetch", code)(
+      createClient,
+      { env },
+      balanced,
+    );
+    expect((await client.from("notes").insert({ id: 20, text: "new" })).error).toBeNull();
+    expect((await client.from("notes").select("text").eq("id", 20)).data).toEqual([{ text: "new" }]);
+    expect(await textOf(20)).toBeNull();
+  });
+
+  test("the caller sees their own write without a position", async () => {
+    await pauseReplicas();
+    await write(11, "ada");
+    expect([await textOf(11, { as: "ada" }), await textOf(11, { as: "bob" })]).toEqual(["of ada", null]);
+    await ask("rpc/add_note", { as: "bob", body: { id: 12 } });
+    expect(await textOf(12, { as: "bob" })).toBe("added");
+  });
+
+  test("a resource is read on a replica, or where the write is that the request names", async () => {
+    await pauseReplicas();
+    const article = async (as: DemoUser, sent: RequestInit = {}) => {
+      const headers = { authorization: `Bearer ${service.token(as)}`, ...sent.headers };
+      const response = await fetch(`${service.url}/articles/1`, { ...sent, headers });
+      return { response, body: (await response.json()) as { title: string } };
+    };
+    const { title } = (await article("bob")).body;
+    const change = { method: "PATCH", headers: { "content-type": "application/json" }, body: '{"title":"Changed"}' };
+    const { response } = await article("ada", change);
+    expect(response.status).toBe(200);
+    expect((await article("ada")).body.title).toBe("Changed");
+    expect((await article("bob")).body.title).toBe(title);
+    expect((await article("bob", sending(response.headers.get("change-position")))).body.title).toBe("Changed");
+    const primary = await article("bob", { headers: { prefer: "read=primary" } });
+    expect([primary.body.title, primary.response.headers.get("preference-applied")]).toEqual([
+      "Changed",
+      "read=primary",
+    ]);
+  });
+
+  test("a read waits until a replica has what it must see", async () => {
+    await pauseReplicas();
+    const { headers } = await write(13, "ada", patient);
+    const text = textOf(13, { as: "bob", ...sending(headers.get("change-position")) }, patient);
+    const answer = asksReplica(patient, { as: "ada" });
+    await second.resume();
+    expect([await text, await answer]).toEqual(["of ada", true]);
+  });
+
+  test("the primary answers a position of another server, and one that is none", async () => {
+    for (const position of ["k3vd81-1c4e8-2", "tomorrow", ""])
+      expect(await asksReplica(service, { headers: { "change-position": position } })).toBe(false);
+  });
+
+  test("a stream from the position of a read on a replica misses nothing", async () => {
+    await pauseReplicas();
+    await write(14, "ada");
+    const { headers, json } = await ask("notes?id=eq.14", { as: "bob" });
+    expect(json).toEqual([]);
+    const apikey = service.service.tokens.issueKey("anon");
+    const stream = new EventStreamClient(`${service.url}/rest/v1/notes?id=eq.14`, {
+      headers: { apikey },
+      lastEventId: headers.get("change-position")!,
+    });
+    expect((await stream.take(1, "INSERT"))[0]!.data.new).toEqual({ id: 14, text: "of ada" });
+  });
+
+  test("a replica that is behind by more than REPLICA_MAX_LAG answers nothing until it has caught up", async () => {
+    const strict = await startService({ REPLICA_MAX_LAG: "1000", REPLICA_MAX_WAIT: "0" });
+    onTestFinished(() => strict.stop());
+    await expect.poll(() => asksReplica(strict, { as: "bob" }), POLL).toBe(true);
+    await pauseReplicas();
+    await write(15, "ada");
+    await expect.poll(() => asksReplica(strict, { as: "bob" }), POLL).toBe(false);
+    await resumeReplicas();
+    await expect.poll(() => asksReplica(strict, { as: "bob" }), POLL).toBe(true);
+  });
+
+  test("no read of 100 writers is stale, while replicas stop and go on to replay", async () => {
+    let isDone = false;
+    const disturb = async () => {
+      for (let i = 0; !isDone; i++) {
+        const replica = rig.replicas[i % 2]!;
+        await replica.query("select pg_wal_replay_pause()");
+        await replica.query("select pg_sleep(0.02), pg_wal_replay_resume()");
+      }
+    };
+    const disturbed = disturb();
+    const stale: string[] = [];
+    const pairs = async (at: TestService, start: number) => {
+      for (let id = start; id < start + 50; id++) {
+        const { headers } = await write(id, "ada", at);
+        if ((await textOf(id, { as: "ada" }, at)) === null) stale.push(`own ${id}`);
+        const sent = { as: "bob" as const, headers: sending(headers.get("change-position")).headers };
+        // At the other instance, which does not know who has written.
+        if ((await textOf(id, sent, at === service ? patient : service)) === null) stale.push(`position ${id}`);
+      }
+    };
+    await Promise.all([pairs(service, 1000), pairs(patient, 2000)]);
+    isDone = true;
+    await disturbed;
+    await usesReplicas();
+    expect(stale).toEqual([]);
+  });
+});
+
+describe("a replica that cannot answer", () => {
+  test("because it must replay what conflicts with a read: the primary answers", async () => {
+    const answer = ask("rpc/wait_on_replica", { as: "bob" });
+    await isWaiting();
+    await rig.primary.owner.query("alter table public.notes add more text");
+    expect([(await answer).status, (await answer).json]).toEqual([200, false]);
+    expect(await metric("db_replica_fallbacks_total")).toContainEqual(['{reason="conflict"}', 1]);
+    await usesReplicas();
+  });
+
+  test("because it stops: the primary answers, until it is back", async () => {
+    const answer = ask("rpc/wait_on_replica", { as: "bob" });
+    await isWaiting();
+    await Promise.all(rig.replicas.map((replica) => replica.stop()));
+    expect([(await answer).status, (await answer).json]).toEqual([200, false]);
+    expect(await asksReplica()).toBe(false);
+    await Promise.all(rig.replicas.map((replica) => replica.start()));
+    await usesReplicas();
+  });
+
+  test("because it is no replica of this database is not used", async () => {
+    const { host } = new URL(inject("clusterUrl"));
+    expect(await metric("db_replica_used")).toContainEqual([`{replica="${host}"}`, 0]);
+  });
+});
+
+/** Whether a read waits on one of the replicas. */
+const isWaiting = () =>
+  expect
+    .poll(async () => {
+      const running = "select from pg_stat_activity where wait_event = 'PgSleep'";
+      return (await Promise.all(rig.replicas.map((replica) => replica.query(running)))).flat().length;
+    }, POLL)
+    .toBe(1);
