@@ -179,6 +179,9 @@ function messageOf(
   return messages.get(`${schema}.${table}.${constraint}`);
 }
 
+/** The statement was cancelled because it took too long. Another attempt would take as long again. */
+export const isTimeout = (error: unknown): boolean => (error as { code?: unknown }).code === "57014";
+
 /** Nothing was executed: the connection does not know the statement, or already does, or a type in its result has changed. */
 export const isStalePlan = (error: DatabaseError) =>
   error.code === "26000" ||

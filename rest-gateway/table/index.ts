@@ -6,12 +6,13 @@ import { startAfter } from "../../db/changes/position.ts";
 import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
 import type { Problem } from "../../db/problems/problem.ts";
+import type { ReplicatedRequest } from "../../db/replicas/replicas.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { SlowStreams } from "../../http/limits/slow-streams.ts";
 import { readBytes } from "../../http/pipeline/body.ts";
 import type { Destination, Exchange } from "../../http/pipeline/exchange.ts";
+import { contextOfExchange } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
-import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 import { ClientGone } from "../../http/pipeline/response.ts";
 import type { CallerRules } from "../../identity/caller-resolver.ts";
 import { type DataExchange, DataInterface, type DataOptions, type Reader } from "../conventions/data-interface.ts";
@@ -19,10 +20,10 @@ import { positionHeader } from "../conventions/headers.ts";
 import type { TaskQueue } from "../tasks/task-handler.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { internalProblem, problemOf } from "./answer/error-mapping.ts";
-import { BASE, parseUrl } from "./parse/request.ts";
-import { type RootSpec, rootCall, withQueryInUrl } from "./parse/rewritten-request.ts";
+import { refuseLongStream, streamBodyLimit, wantsStream } from "./parse/headers.ts";
+import { BASE, parseUrl, type RootSpec, rootCall, withQueryInUrl } from "./parse/request.ts";
 import { allowedMethods } from "./plan/request.ts";
-import type { Plan } from "./plan.ts";
+import { isChange, isRead, type Plan } from "./plan.ts";
 import { Planner, type PlannerOptions, type TableTransaction } from "./planner.ts";
 import { type TableProblem, tableAnswer } from "./problem.ts";
 import { type PlannedRequest, RESULT, type StreamQuery } from "./query.ts";
@@ -30,19 +31,12 @@ import { type RefusedValue, refusedValuesOf } from "./refused-row.ts";
 import { QUERY_TYPE, type RequestText, type RequestUrl, type TableRequest } from "./request.ts";
 import { run, runStreamed, type StreamedAnswer } from "./run.ts";
 import { Stopwatch, sendAnswer, sendStream, sendTableProblem, type Verbosity } from "./send.ts";
-import {
-  refuseLongStream,
-  snapshotRequest,
-  streamBodyLimit,
-  type TableSnapshot,
-  type TableStreams,
-  wantsStream,
-} from "./stream/stream.ts";
+import { snapshotRequest, type TableSnapshot, type TableStreams } from "./stream/stream.ts";
 import { acceptTask, isTask, taskOf } from "./task.ts";
 
 export type TableOptions = PlannerOptions &
   DataOptions & {
-    readonly database: Pick<Database, "forRole" | "budget">;
+    readonly database: Pick<Database, "forRole" | "budget" | "replicas">;
     /** The maximum size of a body in bytes. */
     readonly maxBodySize: number;
     /** Null when tasks are off. */
@@ -50,8 +44,6 @@ export type TableOptions = PlannerOptions &
     /** Milliseconds that a streamed response may take; 0 means no limit. */
     readonly streamTimeout: number;
     readonly slowStreams: SlowStreams;
-    /** Whether responses have the header Server-Timing. */
-    readonly showsTiming: boolean;
     readonly callerRules: CallerRules;
     /** The function that responds at the root; null for the OpenAPI description. */
     readonly rootSpec: RootSpec | null;
@@ -65,7 +57,7 @@ export type TableOptions = PlannerOptions &
 
 type TableExchange = DataExchange & {
   readonly url: RequestUrl;
-  readonly stopwatch: Stopwatch | null;
+  readonly stopwatch: Stopwatch;
   plan: Plan | null;
   /** The values in the body that the database has refused. */
   refused: readonly RefusedValue[];
@@ -99,8 +91,7 @@ export class TableInterface
 
   protected open({ request, response, head, identity }: Exchange): TableExchange {
     const { span } = head.notes;
-    const { showsTiming } = this.#options;
-    const stopwatch = showsTiming || span ? new Stopwatch(showsTiming, span) : null;
+    const stopwatch = new Stopwatch(span);
     const url = parseUrl(request.url!);
     head.notes.route = routeOf(url.path);
     return {
@@ -119,7 +110,7 @@ export class TableInterface
   }
 
   protected async send(exchange: TableExchange, answered: Answer | StreamedAnswer | null): Promise<void> {
-    exchange.stopwatch?.mark("response");
+    exchange.stopwatch.mark("response");
     if (answered === null) return;
     if (!("parts" in answered)) return sendAnswer(exchange, answered);
     const { database, slowStreams } = this.#options;
@@ -134,7 +125,7 @@ export class TableInterface
     const method = request.method!;
     const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
-    stopwatch?.mark("jwt");
+    stopwatch.mark("jwt");
     const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
     const document = root ? null : this.#options.document(pathOf(url), request, caller, catalog.current);
     if (document) return document;
@@ -144,7 +135,7 @@ export class TableInterface
     refuseLongStream(text);
     const parsed = this.#planner.parse(text);
     if (method === "OPTIONS") return allow(allowedMethods(parsed, catalog.current));
-    stopwatch?.mark("parse");
+    stopwatch.mark("parse");
     return this.attempt<Answer | StreamedAnswer | null>(exchange, () =>
       wantsStream(parsed) ? this.#stream(parsed, caller, exchange) : this.#serve(parsed, text, caller, exchange),
     );
@@ -173,21 +164,23 @@ export class TableInterface
     exchange: TableExchange,
   ): Promise<Answer | StreamedAnswer> {
     const { database, tasks, feed } = this.#options;
+    const { replicas } = database;
     const { url, stopwatch } = exchange;
     const { body } = text;
     const planned = this.#planner.plan(parsed);
     exchange.plan = planned.plan;
-    stopwatch?.mark("plan");
+    stopwatch.mark("plan");
     if (tasks && body && isTask(parsed, planned, body) && tasks.isOpenTo(caller)) {
       return acceptTask(tasks, taskOf(exchange, url, caller, body), planned);
     }
     const mayStream = database.forRole(caller.role).streams && exchange.identity.trial === null;
     const query = mayStream ? planned.query.stream : null;
     if (query) return this.#export(parsed, planned, query, text.url, caller, exchange);
-    const { result, mark } = await this.#run(parsed, planned, caller, exchange);
+    const replicated = replicas?.requestOf(text.headers["change-position"], planned.plan.preferences.read);
+    const { result, mark } = await this.#run(parsed, planned, caller, exchange, replicated);
     const answered = answer(planned, result, text.url);
-    const isRead = planned.plan.kind === "read" || planned.plan.kind === "call";
-    const position = positionHeader(feed, mark, isRead ? result.main.rows[0]![RESULT.snapshot] : null);
+    const snapshot = isChange(planned.plan) ? null : result.main.rows[0]![RESULT.snapshot];
+    const position = positionHeader(feed, mark, snapshot, replicated);
     return position.length === 0 ? answered : { ...answered, headers: [...answered.headers, ...position] };
   }
 
@@ -203,7 +196,7 @@ export class TableInterface
     const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange), query);
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
-    const onConnected = () => exchange.stopwatch?.mark("wait");
+    const onConnected = () => exchange.stopwatch.mark("wait");
     const run = { planned, query, transaction, url, timeout, signal, onConnected };
     const transactions = database.forRole(caller.role);
     return this.#examined(runStreamed(transactions, run), parsed, transaction, transactions, exchange);
@@ -228,7 +221,13 @@ export class TableInterface
     return { ...contextOfExchange(exchange, exchange.url.path, caller), method: methodOf(exchange, parsed) };
   }
 
-  async #run(parsed: TableRequest, planned: PlannedRequest, caller: Caller, exchange: TableExchange) {
+  async #run(
+    parsed: TableRequest,
+    planned: PlannedRequest,
+    caller: Caller,
+    exchange: TableExchange,
+    replicated?: ReplicatedRequest,
+  ) {
     const { database, feed } = this.#options;
     const { response, stopwatch } = exchange;
     const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange));
@@ -236,10 +235,12 @@ export class TableInterface
     const transactions = database.forRole(caller.role);
     const running = run(transactions, planned, transaction, {
       signal: new ClientGone(response),
-      onConnected: () => stopwatch?.mark("wait"),
+      onConnected: () => stopwatch.mark("wait"),
+      reading: isRead(planned.plan) ? replicated?.reading : undefined,
+      written: replicated?.written,
     });
     const result = await this.#examined(running, parsed, transaction, transactions, exchange);
-    stopwatch?.mark("transaction");
+    stopwatch.mark("transaction");
     return { result, mark };
   }
 

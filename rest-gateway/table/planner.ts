@@ -1,4 +1,4 @@
-import { shapeCache } from "../../cache/text-cache.ts";
+import { shapeCache } from "../../cache/cache.ts";
 import type { Config } from "../../config/config.ts";
 import type { Caller } from "../../db/caller.ts";
 import type { Catalog, Setting } from "../../db/catalog/catalog.ts";
@@ -7,14 +7,14 @@ import { finish, quoteIdentifier, sql } from "../../db/sql.ts";
 import type { Identity, RequestContext } from "../../db/transaction/identity.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import { ROWS_PORTAL } from "../../db/wire/fetch.ts";
-import { appliedPreferences, profileHeader, warningOf } from "./answer/headers.ts";
+import { appliedPreferences, profileHeader, warningOf } from "./answer/answer.ts";
 import { BASE, parseRequest } from "./parse/request.ts";
 import { type PlanOptions, planRequest } from "./plan/request.ts";
 import { isReadOnly, type Plan } from "./plan.ts";
 import type { PlannedRequest, StreamQuery } from "./query.ts";
 import type { ParseLimits, RequestText, TableRequest } from "./request.ts";
+import { writeStatement } from "./run.ts";
 import { writeQuery } from "./write/query.ts";
-import { writeStatement } from "./write/statement.ts";
 
 export type PlanningOptions = PlanOptions & Pick<Config, "dbExtraSearchPath" | "dbTxEnd" | "appSettings">;
 

@@ -12,10 +12,20 @@ export type TableProblem = {
   readonly message: string;
   readonly details?: unknown;
   readonly hint?: string;
+  /** The values of the request that are refused, as in `extensions.fields` of GraphQL. */
+  readonly fields?: readonly FieldProblem[];
   /** Replaces the standard reason phrase: `419 Page Expired`. */
   readonly statusText?: string;
   /** Additional headers of the response. */
   readonly headers?: Readonly<Record<string, string>>;
+};
+
+/** `{ field: "[3].email", message: "email already registered", code: "RESOURCE_CONFLICT", constraint: "users_email_key" }` */
+export type FieldProblem = {
+  readonly field: string;
+  readonly message: string;
+  readonly code: string;
+  readonly constraint?: string;
 };
 
 /** The codes of errors that the service itself raises, by status. */
@@ -199,7 +209,8 @@ export const methodNotForTable = (method: string, allow: readonly string[]) =>
   problem("method not for table", { method, allow });
 export const noSuchSchema = (name: string, schemas: readonly string[]) =>
   problem("no such schema", { name, hint: `Only the following schemas are exposed: ${schemas.join(", ")}` });
-export const notAcceptable = (types: readonly string[]) => problem("not acceptable", { types: types.join(", ") });
+export const notAcceptable = (types: readonly string[], hint?: string) =>
+  problem("not acceptable", { types: types.join(", "), ...(hint !== undefined && { hint }) });
 
 // Names that the catalog does not know.
 

@@ -4,10 +4,10 @@ import { finish, type Sql, sql } from "../../db/sql.ts";
 import type { Read } from "../../db/transaction/unreadable.ts";
 import type { ConditionPlan, FieldPlan, Plan, RowSource, RowsPlan } from "./plan.ts";
 import type { TableRequest } from "./request.ts";
+import { writeStatement } from "./run.ts";
 import { writeArgumentsApart } from "./write/call.ts";
 import { writeConditions } from "./write/conditions.ts";
 import { Aliases, type From, fromTable } from "./write/scope.ts";
-import { writeStatement } from "./write/statement.ts";
 
 /** What reads one value of a request: the name of an argument, or the path of a column, such as `tasks.due`. */
 type Part = {

@@ -2,16 +2,22 @@ import type { Catalog, Column } from "../../db/catalog/catalog.ts";
 import type { DatabaseErrorLike } from "../../db/errors.ts";
 import { finish, sql } from "../../db/sql.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
-import { columnsOfError, faultsOfInput, type InputFault, mayHaveMore } from "../../db/transaction/input-faults.ts";
+import {
+  columnsOfError,
+  faultCode,
+  faultsOfInput,
+  type InputFault,
+  mayHaveMore,
+} from "../../db/transaction/input-faults.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
-import { isOfValue, type Read, readOf, unreadableOf } from "../../db/transaction/unreadable.ts";
+import { isOfValue, type Read, readOf, type Unreadable, unreadableOf } from "../../db/transaction/unreadable.ts";
 import type { InsertPlan, Plan, UpdatePlan } from "./plan.ts";
 import type { TableTransaction } from "./planner.ts";
 import { REFUSED } from "./query.ts";
 import { readsOfQuery } from "./refused-query.ts";
 import type { TableRequest } from "./request.ts";
+import { writeStatement } from "./run.ts";
 import { writeBodyRows, writeTrial } from "./write/changes.ts";
-import { writeStatement } from "./write/statement.ts";
 
 /** Several rows of which the database has refused one. */
 export type RefusedRows = {
@@ -84,6 +90,8 @@ export type RefusedValue = {
   readonly columns: readonly string[];
   /** Null if the message of the database error applies. */
   readonly message: string | null;
+  readonly code: InputFault["code"];
+  readonly constraint: string | null;
 };
 
 export type RefusedWrite = {
@@ -129,7 +137,7 @@ async function unreadableInQuery(
   { plan, request, identity, ...database }: RefusedWrite,
 ): Promise<readonly RefusedValue[]> {
   const found = await unreadableOf(error, readsOfQuery(plan, request), identity, database);
-  const values = found.map(({ column, message }) => ({ row: null, columns: [column], message }));
+  const values = found.map((value) => unreadable(null, value));
   // The message of the error applies to the only one.
   return values.length > 1 ? values : values.map((value) => ({ ...value, message: null }));
 }
@@ -143,8 +151,9 @@ async function placeOf(
   const columns = columnsOf(error as DatabaseErrorLike, plan, write);
   const isMany = plan.kind === "insert" && rows.length > 1;
   const row = isMany ? await rowOf(error, rows, plan, write) : 0;
-  if (row === null) return null;
-  return isMany || columns.length > 0 ? { row: isMany ? row : null, columns, message: null } : null;
+  if (row === null || !(isMany || columns.length > 0)) return null;
+  const { code = "", constraint = null } = error as DatabaseErrorLike;
+  return { row: isMany ? row : null, columns, message: null, code: faultCode(code), constraint };
 }
 
 function rowOf(error: unknown, rows: readonly Row[], plan: InsertPlan, { request, ...database }: RefusedWrite) {
@@ -207,6 +216,12 @@ const refusedBy = (faults: readonly InputFault[], isMany: boolean): RefusedValue
   row: isMany ? faults[0]!.record : null,
   columns: faults.map(({ column }) => column),
   message: faults[0]!.message,
+  code: faults[0]!.code,
+  constraint: faults[0]!.constraint,
+});
+
+const unreadable = (row: number | null, { column, message }: Unreadable): RefusedValue => ({
+  ...{ row, columns: [column], message, code: "VALIDATION_ERROR", constraint: null },
 });
 
 /** Every value of the refused row that Postgres cannot read. */
@@ -221,10 +236,11 @@ async function unreadableValues(
   if (index === null) return [];
   const row = isMany ? index : null;
   const found = await unreadableOf(error, readsIn(rows[index]!, plan, write), write.identity, write);
-  const values = found.map(({ column, message }) => ({ row, columns: [column], message }));
+  const values = found.map((value) => unreadable(row, value));
   // The message of the error applies to the only one.
   if (values.length > 1) return values;
-  return isMany || values.length > 0 ? [{ row, columns: values[0]?.columns ?? [], message: null }] : [];
+  const place = { row, columns: [], code: "VALIDATION_ERROR", constraint: null } as const;
+  return isMany || values.length > 0 ? [{ ...place, ...values[0], message: null }] : [];
 }
 
 function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }: RefusedWrite): readonly Read[] {
@@ -240,5 +256,5 @@ function readsIn(row: Row, { table, body }: InsertPlan | UpdatePlan, { request }
 }
 
 /** `[3].status`, `status`, `[3]` */
-export const pathOf = ({ row, columns }: RefusedValue): string =>
+export const pathOf = ({ row, columns }: Pick<RefusedValue, "row" | "columns">): string =>
   [row === null ? "" : `[${row}]`, columns.join(", ")].filter((part) => part !== "").join(".");

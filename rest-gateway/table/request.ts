@@ -99,6 +99,8 @@ export type Preferences = {
   readonly handling: "strict" | "lenient" | null;
   readonly timezone: string | null;
   readonly maxAffected: number | null;
+  /** Not from a replica. */
+  readonly read: "primary" | null;
   /** `respond-async`: the call of a function becomes a task. */
   readonly respondsAsync: boolean;
   /** Invalid preferences, as the client wrote them. */

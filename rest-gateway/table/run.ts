@@ -1,27 +1,29 @@
+import type { Parameter, Written } from "../../db/sql.ts";
 import type { OpenedStream, RowStream } from "../../db/transaction/row-stream.ts";
-import type { Result, Transactions } from "../../db/transaction/transaction.ts";
+import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
+import { writeArray } from "../../db/wire/array-text.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
 import type { StreamQueue } from "../../http/limits/slow-streams.ts";
 import { type Answer, answer } from "./answer/answer.ts";
 import { isRead, isReadOnly } from "./plan.ts";
 import type { TableTransaction } from "./planner.ts";
 import { type PlannedRequest, type QueryResult, RESULT, type StreamQuery } from "./query.ts";
-import type { RequestUrl } from "./request.ts";
+import type { Body, RequestUrl } from "./request.ts";
 
-type RunOptions = {
+type Options = {
   readonly signal: CancelSignal;
   readonly onConnected: () => void;
-};
+} & Pick<RunOptions, "reading" | "written">;
 
 /** Runs the transaction of a request in one round trip. */
 export async function run(
   transactions: Transactions,
   { plan, query, isRolledBack }: PlannedRequest,
   { identity, statements, isolation }: TableTransaction,
-  { signal, onConnected }: RunOptions,
+  more: Options,
 ): Promise<QueryResult> {
   const unlimitedResult = !isReadOnly(plan);
-  const options = { isolation, rollback: isRolledBack, unlimitedResult, isRead: isRead(plan), signal, onConnected };
+  const options = { isolation, rollback: isRolledBack, unlimitedResult, isRead: isRead(plan), ...more };
   const results = await transactions.run(identity, statements, options);
   if (query.estimate === null) return { main: results.at(-1)!, estimate: null };
   return { main: results.at(-2)!, estimate: results.at(-1)! };
@@ -137,4 +139,31 @@ function withRows({ rows, rowCount }: Result, body: Buffer | null, count: number
   row[RESULT.body] = body;
   row[RESULT.rows] = Buffer.from(String(count));
   return { rows: [row], rowCount };
+}
+
+/** The parts of a request that supply the parameters of a statement. */
+export type Input = {
+  readonly values: readonly string[];
+  readonly body: Extract<Body, { kind: "text" }> | { readonly kind: "json"; readonly text: string } | null;
+};
+
+/** Adds the values of a request to the SQL that all requests of its shape share. */
+export const writeStatement = ({ text, parameters }: Written, request: Input): Statement => ({
+  text,
+  values: parameters.map((parameter) => textOf(parameter, request)),
+  binary: true,
+});
+
+function textOf(parameter: Parameter, { values, body }: Input): string {
+  switch (parameter.kind) {
+    case "value":
+      return values[parameter.index]!;
+    case "values":
+      return writeArray(parameter.indexes.map((index) => values[index]!));
+    case "constant":
+      return parameter.text;
+    case "body":
+      if (body!.kind === "json") return body!.text;
+      return body!.type === "application/octet-stream" ? `\\x${body!.bytes.toString("hex")}` : body!.bytes.toString();
+  }
 }

@@ -54,7 +54,7 @@ function writeHead(
   const all = [...common, "Cache-Control", "private, no-cache", "Vary", VARY];
   for (const [name, value] of headers) all.push(name, value);
   all.push(...more);
-  if (stopwatch?.isShown) all.push("Server-Timing", stopwatch.text);
+  if (stopwatch) all.push("Server-Timing", stopwatch.text);
   response.writeHead(status, given ? replaced(all, given) : all);
 }
 
@@ -146,14 +146,14 @@ function replaced(all: readonly string[], given: readonly Header[]): string[] {
   return [...kept, ...given.flat()];
 }
 
-/** How much an error says: with `minimal` there are no details and no hint. */
+/** How much an error says: with `minimal` there are no details, no hint and no fields. */
 export type Verbosity = "verbose" | "minimal";
 
 /** `{"code":"PGRST116","message":…,"details":…,"hint":…}` */
-export const tableProblemBody = ({ code, message, details, hint }: TableProblem, verbosity: Verbosity): object => ({
+export const tableProblemBody = ({ code, message, details, hint, fields }: TableProblem, verbosity: Verbosity) => ({
   code,
   message,
-  ...(verbosity === "verbose" && { details: details ?? null, hint: hint ?? null }),
+  ...(verbosity === "verbose" && { details: details ?? null, hint: hint ?? null, fields }),
 });
 
 /** Sends a problem, formatted as PostgREST formats its errors. */
@@ -207,12 +207,10 @@ const TRACED: ReadonlySet<string> = new Set(["wait", "transaction"]);
 export class Stopwatch {
   #last = performance.now();
   #text = "";
-  readonly isShown: boolean;
   readonly #span: Span | null;
 
-  /** `isShown`: in the header. `span` is that of the request, whose children the stages become; null when it is not traced. */
-  constructor(isShown: boolean, span: Span | null) {
-    this.isShown = isShown;
+  /** `span` is that of the request, whose children the stages become; null when it is not traced. */
+  constructor(span: Span | null) {
     this.#span = span;
   }
 

@@ -3,7 +3,7 @@ import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
 import type { Statement } from "../../db/transaction/transaction.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
-import { recipientOfResponse } from "../../http/pipeline/recipient.ts";
+import { recipientOfResponse } from "../../http/pipeline/exchange.ts";
 import { contextOf, requestHeaders } from "../../http/pipeline/request.ts";
 import type {
   ErrorResponse,

@@ -51,7 +51,8 @@ const cache = new WeakMap<Catalog, Map<string, string>>();
 function bodyOf(catalog: Catalog, { version }: Form, options: DescriptionOptions): string {
   const bodies = cache.get(catalog) ?? new Map<string, string>();
   cache.set(catalog, bodies);
-  const key = JSON.stringify([version, options.schema, options.role, options.baseUrl, options.ignorePrivileges]);
+  const { schema, role, baseUrl, ignorePrivileges, hasReplicas } = options;
+  const key = JSON.stringify([version, schema, role, baseUrl, ignorePrivileges, hasReplicas]);
   const body = bodies.get(key) ?? JSON.stringify(WRITERS[version](catalog, options));
   bodies.set(key, body);
   return body;

@@ -1,6 +1,7 @@
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { OPERATORS } from "../../../db/filters/operators.ts";
 import type { Components, JsonSchema, OpenApiDocument, SecurityScheme } from "../document.ts";
+import { POSITION_COMPONENTS, withPositions } from "../positions.ts";
 import { documentationOf, plainText } from "../schema-parts.ts";
 import { FUNCTIONS_TAG, functionPath } from "./function-paths.ts";
 import { FILTER_SCHEMA, filterParameters, PARAMETERS } from "./parameters.ts";
@@ -12,6 +13,8 @@ import { ERROR, FILTER, type NamedSchema, type Viewer, visibleSchema, withNames 
 export type DescriptionOptions = Viewer & {
   /** The URL of the service, without `/rest/v1`: `https://content.example`. */
   readonly baseUrl: string;
+  /** Whether reads may be answered by replicas. */
+  readonly hasReplicas?: boolean;
 };
 
 /** The version of the API, as in its path. */
@@ -23,6 +26,11 @@ export function openApi(catalog: Catalog, options: DescriptionOptions): OpenApiD
   const { summary, description } = documentationOf(visible.schema.comment);
   const tables = [...visible.tables.values()];
   const functions = [...visible.functions];
+  const paths = Object.fromEntries([
+    ...tables.map((table) => tablePath(visible, table)),
+    ...functions.map(([name, overloads]) => functionPath(visible, name, overloads)),
+  ]);
+  const hasReplicas = options.hasReplicas ?? false;
   return {
     openapi: "3.1.0",
     info: {
@@ -33,11 +41,8 @@ export function openApi(catalog: Catalog, options: DescriptionOptions): OpenApiD
     servers: [{ url: `${options.baseUrl.replace(/\/+$/, "")}/rest/v1` }],
     security: [{ apikey: [] }, { apikey: [], bearer: [] }],
     tags: tagsOf(visible),
-    paths: Object.fromEntries([
-      ...tables.map((table) => tablePath(visible, table)),
-      ...functions.map(([name, overloads]) => functionPath(visible, name, overloads)),
-    ]),
-    components: componentsOf(visible),
+    paths: hasReplicas ? withPositions(paths) : paths,
+    components: componentsOf(visible, hasReplicas),
   };
 }
 
@@ -52,7 +57,7 @@ function tagsOf({ tables, functions }: NamedSchema): OpenApiDocument["tags"] {
     : tags;
 }
 
-function componentsOf(visible: NamedSchema): Components {
+function componentsOf(visible: NamedSchema, hasReplicas: boolean): Components {
   const tables = [...visible.tables.values()];
   const schemas: [string, JsonSchema][] = tables.flatMap((table) => tableSchemas(visible, table));
   return {
@@ -60,8 +65,9 @@ function componentsOf(visible: NamedSchema): Components {
     parameters: {
       ...Object.fromEntries(tables.flatMap((table) => filterParameters(visible, table))),
       ...PARAMETERS,
+      ...(hasReplicas && POSITION_COMPONENTS.parameters),
     },
-    headers: HEADERS,
+    headers: { ...HEADERS, ...(hasReplicas && POSITION_COMPONENTS.headers) },
     responses: errorResponses(),
     securitySchemes: SECURITY_SCHEMES,
   };

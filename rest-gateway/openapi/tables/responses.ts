@@ -30,6 +30,20 @@ export const ERROR_SCHEMA: JsonSchema = {
     message: { type: "string", description: "For people: the cause of the error." },
     details: { description: "Further details, or null." },
     hint: { type: ["string", "null"], description: "How to correct the request, or null." },
+    fields: {
+      type: "array",
+      description: "Only if values of the request are refused: each of them.",
+      items: {
+        type: "object",
+        properties: {
+          field: { type: "string", description: "Such as `email`, or `[3].email` in a bulk insert." },
+          message: { type: "string", description: "The fault." },
+          code: { type: "string", enum: ["VALIDATION_ERROR", "RESOURCE_CONFLICT"] },
+          constraint: { type: "string", description: "The constraint that is violated." },
+        },
+        required: ["field", "message", "code"],
+      },
+    },
   },
   required: ["code", "message", "details", "hint"],
 };

@@ -48,10 +48,11 @@ function overloadType(called: DatabaseFunction, overloads: readonly DatabaseFunc
   ]);
 }
 
-/** Whether a function can be called with named arguments or with the whole body, or selected as a field of a row. */
+/** Whether a function can be called with named arguments or with the whole body, or read as a field of a row. */
 function isCallable(called: DatabaseFunction): boolean {
   const all = called.arguments;
-  const isField = all.length === 1 && all[0]!.shape.category === "composite" && !all[0]!.shape.isArray;
+  const isReadOnly = called.volatility !== "volatile";
+  const isField = isReadOnly && all.length === 1 && all[0]!.shape.category === "composite" && !all[0]!.shape.isArray;
   return isField || all.every(({ name }) => name !== "") || rawBodyOf(called) !== null;
 }
 

@@ -104,9 +104,9 @@ function rowOf({ schema, name }: TypeShape, catalog: Catalog): Type {
   return computed.length === 0 ? rowEntry(table) : `Omit<${rowEntry(table)}, ${computed.join(" | ")}>`;
 }
 
-/** The computed fields that can be selected. A column with the same name hides the field. */
+/** The computed fields that every read may select: volatile ones may write. A column with the same name hides the field. */
 export const computedFieldsOf = ({ columns, computedFields }: Table): ComputedField[] =>
-  byName(computedFields.values()).filter(({ name }) => !columns.has(name));
+  byName(computedFields.values()).filter(({ name, isVolatile }) => !isVolatile && !columns.has(name));
 
 /** `Database["public"]["Tables"]["posts"]["Row"]` */
 export const rowEntry = (table: Table): string =>

@@ -1,6 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
-import { retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
+import { messagesFor } from "../../../db/catalog/exposure.ts";
+import { problemOf as databaseProblem, retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
 import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { referenceFault } from "../../../db/references.ts";
@@ -17,7 +18,7 @@ import {
 } from "../problem.ts";
 import { REFUSED } from "../query.ts";
 import { pathOf, type RefusedValue } from "../refused-row.ts";
-import { writeHeader } from "./headers.ts";
+import { writeHeader } from "./answer.ts";
 
 const INTERNAL = 500;
 const UNAVAILABLE = 503;
@@ -57,7 +58,8 @@ function ofProblem(problem: Problem, { catalog, role }: ProblemContext): TablePr
   return { ...tableAnswer(problem), ...(hint !== null && { hint }) };
 }
 
-function fromDatabase(raised: DatabaseError, status: number, { refused, catalog }: ProblemContext): TableProblem {
+function fromDatabase(raised: DatabaseError, status: number, context: ProblemContext): TableProblem {
+  const { refused, catalog } = context;
   const { code = "", message, detail, schema, table, constraint } = raised;
   // The comment of a foreign key says what the rows with it refer to.
   const rule = catalog.constraints.get(`${schema}.${table}.${constraint}`);
@@ -67,7 +69,8 @@ function fromDatabase(raised: DatabaseError, status: number, { refused, catalog 
   const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);
   const retryAfter = retryAfterOf(raised);
   const headers = retryAfter === undefined ? null : { headers: retryHeaders(retryAfter) };
-  return { status, code, message, details, ...headers, ...(hint !== undefined && { hint }) };
+  const fields = fieldsOf(raised, context);
+  return { status, code, message, details, ...headers, ...(hint !== undefined && { hint }), ...fields };
 }
 
 /** Hints that replace those of Postgres, which are for authors of SQL. */
@@ -101,6 +104,28 @@ function detailsOf(
   }
   // What Postgres says about one object names its columns already.
   return first.row === null && detail !== undefined ? detail : inPlace(first, detail ?? null);
+}
+
+/** The same as a list: an entry for each column, always with a message, as in GraphQL. */
+function fieldsOf(raised: DatabaseError, context: ProblemContext): Pick<TableProblem, "fields"> {
+  const { refused } = context;
+  if (refused.length === 0) return {};
+  const shared = messageOf(raised, context);
+  const fields = refused.slice(0, MAX_LISTED).flatMap(({ row, columns, message, code, constraint }) => {
+    const fault = { message: message ?? shared, code, ...(constraint !== null && { constraint }) };
+    const paths = columns.length === 0 ? [[]] : columns.map((column) => [column]);
+    return paths.map((path) => ({ field: pathOf({ row, columns: path }), ...fault }));
+  });
+  return { fields };
+}
+
+/** What a form can show: unlike what Postgres says about a constraint, it names no objects of the database. */
+function messageOf(raised: DatabaseError, { catalog, role }: ProblemContext): string {
+  const { code, column, message } = raised;
+  if (code === "23502" && column !== undefined) return `${column} must not be null`;
+  if (isOfValue(raised)) return labelsOf(raised, catalog) ?? message;
+  const messages = role === null ? catalog : messagesFor(catalog, role);
+  return databaseProblem(raised, { ...messages, anonymous: false, refused: null })?.message ?? message;
 }
 
 /** `post_status must be one of DRAFT, PUBLISHED, ARCHIVED`; null for other errors. */

@@ -1,8 +1,8 @@
-import type { IncomingHttpHeaders } from "node:http";
-import { parserCache } from "../../../cache/text-cache.ts";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { parserCache } from "../../../cache/cache.ts";
 import { readPair, splitList } from "../../conventions/headers.ts";
-import { invalidPreferences, invalidRange } from "../problem.ts";
-import type { Preferences, Range } from "../request.ts";
+import { invalidPreferences, invalidRange, streamNotPossible } from "../problem.ts";
+import type { Preferences, Range, RequestText, TableRequest } from "../request.ts";
 import { MAX_DIGITS } from "./query-string.ts";
 
 type Value = string | number;
@@ -18,6 +18,7 @@ const PREFERENCES: ReadonlyMap<string, { readonly key: Name; readonly read: (val
     ["tx", { key: "tx", read: oneOf("commit", "rollback") }],
     ["handling", { key: "handling", read: oneOf("strict", "lenient") }],
     ["timezone", { key: "timezone", read: anyText }],
+    ["read", { key: "read", read: oneOf("primary") }],
     ["max-affected", { key: "maxAffected", read: wholeNumber }],
   ]);
 
@@ -33,6 +34,7 @@ export const NO_PREFERENCES: Preferences = {
   handling: null,
   timezone: null,
   maxAffected: null,
+  read: null,
   respondsAsync: false,
   invalid: [],
 };
@@ -104,4 +106,25 @@ const rowOf = (digits: string) => Math.min(Number(digits), MAX_ROW);
 export function parseProfile(header: string | readonly string[] | undefined): string | null {
   const name = typeof header === "string" ? header : header?.[0];
   return name ? Buffer.from(name, "latin1").toString() : null;
+}
+
+const EVENT_STREAM = "text/event-stream";
+
+/** Whether a client wants the rows and then their changes: `Accept: text/event-stream`. */
+export const wantsStream = ({ method, accept }: TableRequest): boolean =>
+  method === "GET" && accept[0]?.type === EVENT_STREAM;
+
+/** Maximum characters of the query string of a stream, in the URL or in the body: it is read before anything else is known about the stream. */
+const MAX_STREAM_QUERY = 65_536;
+
+/** Maximum bytes of the body of a request. That of a stream is its query, and a longer one is refused before it is read. */
+export function streamBodyLimit({ method, headers }: IncomingMessage, most: number): number {
+  const isQuery = method === "QUERY" || /^(GET|QUERY)$/i.test(String(headers["x-http-method-override"]));
+  return isQuery && headers.accept?.includes(EVENT_STREAM) ? Math.min(most, MAX_STREAM_QUERY) : most;
+}
+
+/** Throws Problem for a request of a stream that takes long to read. */
+export function refuseLongStream({ headers, url }: RequestText): void {
+  if (url.search.length > MAX_STREAM_QUERY && headers.accept?.includes(EVENT_STREAM))
+    throw streamNotPossible(`the query of a stream can have at most ${MAX_STREAM_QUERY} characters`);
 }

@@ -1,4 +1,4 @@
-import { parserCache } from "../../../cache/text-cache.ts";
+import { parserCache } from "../../../cache/cache.ts";
 import { type Field, readField } from "../../../db/filters/field.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
 import type { OrderTerm } from "../request.ts";

@@ -1,4 +1,4 @@
-import { parserCache } from "../../../cache/text-cache.ts";
+import { parserCache } from "../../../cache/cache.ts";
 import { similarTo } from "../../../db/catalog/similar.ts";
 import type { Condition, Logic } from "../../../db/filters/condition.ts";
 import { type Field, readName, readPath } from "../../../db/filters/field.ts";

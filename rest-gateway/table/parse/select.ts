@@ -1,4 +1,4 @@
-import { parserCache } from "../../../cache/text-cache.ts";
+import { parserCache } from "../../../cache/cache.ts";
 import { readName, readPath, refuseLongName } from "../../../db/filters/field.ts";
 import { tooDeep } from "../../../db/filters/parse.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";

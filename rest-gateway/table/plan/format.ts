@@ -25,12 +25,21 @@ export function planFormat(accept: readonly MediaType[], options: FormatOptions)
     const format = formatOf(wanted, options);
     if (format) return format;
   }
-  throw notAcceptable(accept.map(({ type }) => type));
+  const hint = accept.some(isPlan) && !options.allowsPlans ? PLANS_ARE_OFF : undefined;
+  throw notAcceptable(
+    accept.map(({ type }) => type),
+    hint,
+  );
 }
 
+const PLANS_ARE_OFF = "Query plans, such as those of explain(), are off: the operator sets DB_PLAN=on.";
+
+const PLAN_TYPES = ["plan", "plan+json", "plan+text"].map((name) => PGRST + name);
+
+const isPlan = ({ type }: MediaType): boolean => PLAN_TYPES.includes(type);
+
 function formatOf(wanted: MediaType, options: FormatOptions): Format | null {
-  if (wanted.type === `${PGRST}plan+json` || wanted.type === `${PGRST}plan+text` || wanted.type === `${PGRST}plan`)
-    return options.allowsPlans ? explained(wanted, options) : null;
+  if (isPlan(wanted)) return options.allowsPlans ? explained(wanted, options) : null;
   const { result } = options;
   // The response has no body, so any type is acceptable.
   if (result?.kind === "void") return format("scalar", "application/json");

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import type { Caller } from "../../../db/caller.ts";
 import type { Change } from "../../../db/changes/change.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
@@ -20,7 +19,7 @@ import { parseAccept } from "../../conventions/headers.ts";
 import { shapeOf } from "../parse/request.ts";
 import type { Plan, ReadPlan } from "../plan.ts";
 import { streamNotPossible, streamRefused } from "../problem.ts";
-import type { RequestText, TableRequest } from "../request.ts";
+import type { TableRequest } from "../request.ts";
 import { ChangeEvent } from "./change-event.ts";
 
 /** A client that watches a table. */
@@ -59,27 +58,7 @@ export type StreamRequest = {
 /** What a stream takes beside its filter. Measured: 29,200 bytes. */
 const STREAM_BYTES = 30_000;
 
-const MEDIA_TYPE = "text/event-stream";
 const JSON_ONLY = parseAccept("application/json");
-
-/** Whether a client wants the rows and then their changes: `Accept: text/event-stream`. */
-export const wantsStream = ({ method, accept }: TableRequest): boolean =>
-  method === "GET" && accept[0]?.type === MEDIA_TYPE;
-
-/** Maximum characters of the query string of a stream, in the URL or in the body: it is read before anything else is known about the stream. */
-const MAX_STREAM_QUERY = 65_536;
-
-/** Maximum bytes of the body of a request. That of a stream is its query, and a longer one is refused before it is read. */
-export function streamBodyLimit({ method, headers }: IncomingMessage, most: number): number {
-  const isQuery = method === "QUERY" || /^(GET|QUERY)$/i.test(String(headers["x-http-method-override"]));
-  return isQuery && headers.accept?.includes(MEDIA_TYPE) ? Math.min(most, MAX_STREAM_QUERY) : most;
-}
-
-/** Throws Problem for a request of a stream that takes long to read. */
-export function refuseLongStream({ headers, url }: RequestText): void {
-  if (url.search.length > MAX_STREAM_QUERY && headers.accept?.includes(MEDIA_TYPE))
-    throw streamNotPossible(`the query of a stream can have at most ${MAX_STREAM_QUERY} characters`);
-}
 
 /** The request for the rows. */
 export function snapshotRequest(request: TableRequest): TableRequest {

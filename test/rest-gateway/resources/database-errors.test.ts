@@ -10,7 +10,7 @@ const settings = { DB_POOL: "2", DB_POOL_SHARE: "100", DB_POOL_TIMEOUT: "700", D
 const { api, body, failure, sql, service } = useResources(settings, "", log);
 
 /** Less than it takes until a statement is ended for its own sake. */
-const POLL = { timeout: 30_000, interval: 5 };
+const POLL = { timeout: 120_000, interval: 5 };
 const login = () => `${service().database.name}_data`;
 /** Statements of callers that wait for a lock of the owner's transaction. */
 async function waiting(): Promise<number> {

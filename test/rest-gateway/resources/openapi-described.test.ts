@@ -24,6 +24,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
     ...{
       routes: [],
       hasTasks: false,
+      hasReplicas: false,
       passwords: new PasswordRules({ passwordMinLength: 12, passwordClasses: [] }),
       maxRecords: 100,
     },
@@ -98,6 +99,23 @@ test("without tasks and resources the document has no paths for them", () => {
   });
   expect(openApiFaults(described)).toEqual([]);
   expect(Object.keys(described.paths)).toContain("/tasks");
+});
+
+test("with replicas, writes return their Change-Position, and reads accept it", () => {
+  const document = documentOf([PRODUCTS, MAKERS], { hasReplicas: true });
+  expect(openApiFaults(document)).toEqual([]);
+  const accepted = { $ref: "#/components/parameters/ReadAfter" };
+  const returned = { "Change-Position": { $ref: "#/components/headers/WritePosition" } };
+  const { get, post } = document.paths["/products"];
+  const { patch, delete: remove } = document.paths["/products/{productId}"];
+  const sell = document.paths["/products/{productId}/sell"].post;
+  expect(get.parameters).toContainEqual(accepted);
+  for (const write of [post, patch, remove, sell]) expect(write.parameters).not.toContainEqual(accepted);
+  expect(post.responses[201].headers).toMatchObject(returned);
+  expect(patch.responses[200].headers).toMatchObject(returned);
+  expect(remove.responses[204].headers).toMatchObject(returned);
+  expect(sell.responses[200].headers).toMatchObject(returned);
+  expect(JSON.stringify(all())).not.toContain("WritePosition");
 });
 
 test("links are described as nullable for nullable relations, and only for supported operations", () => {

@@ -40,7 +40,7 @@ describe("/openapi.json", () => {
     const rule = () =>
       api("/openapi.json").then(({ json }) => json.components.schemas.User.properties.name.description);
     await sql("comment on column users.name is 'What others call the user.'");
-    await expect.poll(rule, { timeout: 30_000 }).toBe("What others call the user.");
+    await expect.poll(rule).toBe("What others call the user.");
   });
 });
 

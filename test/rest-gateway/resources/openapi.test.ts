@@ -77,7 +77,7 @@ describe.each(VERSIONS)("the document of version %i", (version) => {
     const document = ofResources(version);
     const seen = new Seen(document);
     const hasPosition = async () => (await client.api("/users/1")).headers.has("change-position");
-    await expect.poll(hasPosition, { timeout: 30_000 }).toBe(true);
+    await expect.poll(hasPosition).toBe(true);
     await askSamples(version, seen);
     await askTasks(version, seen);
     await askOverLimit(version, seen);
@@ -229,7 +229,7 @@ async function askTasks(version: 1 | 2, seen: Seen): Promise<void> {
   const ask = asker(client, version, seen);
   const start = async (path: string) => (await client.body(path, { prefer: "respond-async" })).taskId;
   const done = await start("/users");
-  await expect.poll(async () => (await client.body(`/tasks/${done}`)).status, { timeout: 30_000 }).toBe("succeeded");
+  await expect.poll(async () => (await client.body(`/tasks/${done}`)).status).toBe("succeeded");
   await client.sql("begin; lock table articles in access exclusive mode");
   const running = await start("/articles");
   const samples: readonly Sample[] = [

@@ -16,7 +16,7 @@ const client = useResources({ API_MAX_RECORDS: "2000", TASK_CONCURRENCY: "2", TA
 const { api, body, sql } = client;
 
 const PREFER = "respond-async";
-const POLL = { timeout: 30_000, interval: 50 };
+const POLL = { timeout: 120_000, interval: 50 };
 
 /** The address of the task that a request becomes. */
 async function accepted(request: string, sent: ApiSent = {}): Promise<string> {

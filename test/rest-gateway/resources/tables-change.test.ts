@@ -8,7 +8,7 @@ const logged: any[] = [];
 const log = pino({ level: "warn" }, { write: (line) => void logged.push(JSON.parse(line)) });
 const { api, body, failure, sql } = useResources({}, "", log);
 
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 120_000, interval: 20 };
 const OUT_OF_ORDER = [503, "INTERNAL_ERROR", "comments are not available at the moment: try again later"];
 const status = async (path: string) => (await api(path)).status;
 const untilStatus = (path: string, code: number) => vi.waitFor(async () => expect(await status(path)).toBe(code), SOON);

@@ -66,7 +66,7 @@ function faultOf({ method }: FuzzRequest, { status, type, text }: Reply): string
   if (method === "HEAD") return text === "" ? null : "a body";
   if (type !== "application/json; charset=utf-8") return `type ${type}`;
   const { code, message, ...others } = JSON.parse(text);
-  if (Object.keys(others).join() !== "details,hint") return `keys ${Object.keys(others)}`;
+  if (!/^details,hint(,fields)?$/.test(Object.keys(others).join())) return `keys ${Object.keys(others)}`;
   if (typeof message !== "string" || message === "" || OUR_SQL.test(text)) return `message ${text}`;
   if (code === "42601" ? !OF_A_VALUE.test(message) : !/^(PGRST[1-3]\d\d|[0-9A-W][0-9A-Z]{4})$/.test(code))
     return `code ${code}: ${message}`;

@@ -12,7 +12,7 @@ const { rest, rows, failure, sql } = useRest(
    grant execute on function moving.count_shelves() to anon;`,
 );
 
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 120_000, interval: 20 };
 const grants =
   "grant all on all tables in schema moving to anon; grant execute on all functions in schema moving to anon";
 let ahead = 0;

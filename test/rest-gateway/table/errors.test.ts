@@ -73,6 +73,7 @@ const PRODUCED: [code: string, status: number, path: string, sent?: RestSent][] 
   ["PGRST105", 405, "books?title=eq.x", put({ id: 1 })],
   ["PGRST106", 406, "books", { headers: { "accept-profile": "public" } }],
   ["PGRST107", 406, "books", { headers: { accept: "image/png" } }],
+  ["PGRST107", 406, "books", { headers: { accept: "application/vnd.pgrst.plan+text" } }],
   ["PGRST108", 400, "books?select=id&authors.name=eq.x"],
   ["PGRST111", 500, "rpc/respond?name=response.headers&value=none"],
   ["PGRST112", 500, "rpc/respond?name=response.status&value=99"],
@@ -302,12 +303,16 @@ describe("an error of PostgreSQL", () => {
 
   test("for a violated constraint does not reveal the row, and has the constraint's comment as its hint", async () => {
     const { json } = await rest("authors", { body: { id: 9, name: "Secret", age: 999 } });
-    expect(json).toEqual({
+    const { fields, ...error } = json;
+    expect(error).toEqual({
       code: "23514",
       message: 'new row for relation "authors" violates check constraint "age_range"',
       details: "in age",
       hint: "the age is out of range",
     });
+    expect(fields).toEqual([
+      { field: "age", message: "the age is out of range", code: "VALIDATION_ERROR", constraint: "age_range" },
+    ]);
     expect((await rest("authors", { body: { id: 9 } })).json.details).toBe("in name");
   });
 
@@ -317,6 +322,7 @@ describe("an error of PostgreSQL", () => {
       message: 'duplicate key value violates unique constraint "authors_pkey"',
       details: "Key (id)=(1) already exists.",
       hint: null,
+      fields: [expect.objectContaining({ field: "id", code: "RESOURCE_CONFLICT", constraint: "authors_pkey" })],
     });
   });
 
@@ -425,4 +431,9 @@ test("a failed request leaves no changes", async () => {
     }),
   ).toEqual([409, "23505"]);
   expect(await sql("select from faults.authors")).toHaveLength(2);
+});
+
+test("a query plan is refused while DB_PLAN is off, and the hint names the setting", async () => {
+  const { json } = await rest("books", { headers: { accept: "application/vnd.pgrst.plan+text" } });
+  expect(json.hint).toBe("Query plans, such as those of explain(), are off: the operator sets DB_PLAN=on.");
 });

@@ -3,7 +3,7 @@ import { type IncomingMessage, request as requestHttp } from "node:http";
 import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { type RestReply, useRest } from "../../support/rest-client.ts";
 
-const POLL = { timeout: 10_000, interval: 10 };
+const POLL = { timeout: 120_000, interval: 10 };
 const LINES = "application/x-ndjson";
 
 /** 30,000 entries of 200 bytes: 6 MB, more than a transaction may return here. Two streams at once. */

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
+import { cacheMemory } from "../../../cache/cache.ts";
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 
 const { rest, rows, service, sql } = useRest(
@@ -193,17 +194,30 @@ describe("Postgres reuses plans,", () => {
     }
   });
 
+  const ask = async (n: number) => {
+    await rows(`comments?select=id,content&id=eq.${n}&content=not.like.*${n}*&or=(id.gt.${n},author_id.in.(${n},1))`);
+    await rows("comments?id=eq.1", { as: "ada", method: "PATCH", body: { content: `Number ${n}.` } });
+    await rows("rpc/add", { body: { a: n, b: n } });
+    await rows(`rpc/add?a=${n}&b=2`);
+  };
+
   test("because requests that differ only in values share a prepared statement", async () => {
-    const ask = async (n: number) => {
-      await rows(`comments?select=id,content&id=eq.${n}&content=not.like.*${n}*&or=(id.gt.${n},author_id.in.(${n},1))`);
-      await rows("comments?id=eq.1", { as: "ada", method: "PATCH", body: { content: `Number ${n}.` } });
-      await rows("rpc/add", { body: { a: n, b: n } });
-      await rows(`rpc/add?a=${n}&b=2`);
-    };
     await ask(0);
     const { length } = await prepared(/./);
     for (let n = 1; n < 20; n++) await ask(n);
     expect(await prepared(/./)).toHaveLength(length);
+  });
+
+  test("and requests that differ only in values take no further memory of the caches", async () => {
+    const bytes = () => {
+      const { parsed, statements, prepared } = Object.fromEntries(cacheMemory.bytesByName());
+      return { parsed, statements, prepared };
+    };
+    // A text is cached when it occurs for the second time.
+    for (let n = 100; n < 102; n++) await ask(n);
+    const known = bytes();
+    for (let n = 102; n < 140; n++) await ask(n);
+    expect(bytes()).toEqual(known);
   });
 
   test("for the session settings and the call of DB_PRE_REQUEST too", async () => {

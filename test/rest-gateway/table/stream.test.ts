@@ -6,7 +6,7 @@ import { EventStreamClient, type StreamSent } from "../../support/event-stream.t
 import { type RestSent, useRest } from "../../support/rest-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 
-const POLL = { timeout: 30_000, interval: 10 };
+const POLL = { timeout: 120_000, interval: 10 };
 
 const DDL = `
   create table notes (

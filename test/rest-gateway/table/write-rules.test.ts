@@ -174,6 +174,37 @@ describe("an error of a body", () => {
     expect(hint).toBe("title must have at least 5 characters; content must not be empty, nor longer than 1 MiB");
   });
 
+  test("has the same as a list in fields, one or several, always with the message", async () => {
+    const fieldsOf = async (path: string, body?: unknown) => (await rest(path, { body, as: "ada" })).json.fields;
+    const title = {
+      field: "title",
+      message: "title must have at least 5 characters",
+      code: "VALIDATION_ERROR",
+      constraint: "articles_title_length",
+    };
+    const content = { ...title, field: "content", message: "content must not be null", constraint: undefined };
+    expect(await fieldsOf("articles", { ...ARTICLE, title: "Four" })).toEqual([title]);
+    expect(await fieldsOf("articles", { title: "Four" })).toEqual([content, title]);
+    expect(await fieldsOf("articles", [ARTICLE, { title: "Four", content: "x" }])).toEqual([
+      { ...title, field: "[1].title" },
+    ]);
+    expect(await fieldsOf("users", { name: "Grace", email: "ada@example.com" })).toEqual([
+      { field: "email", message: "email already registered", code: "RESOURCE_CONFLICT", constraint: "users_email_key" },
+    ]);
+    const status = { field: "status", message: LABELS, code: "VALIDATION_ERROR" };
+    expect(await fieldsOf("articles", { ...ARTICLE, status: "LOST" })).toEqual([status]);
+    expect(await fieldsOf("articles?status=eq.LOST")).toEqual([status]);
+    expect(await fieldsOf("bookings", { id: 9, seats: 1, article_id: 99 })).toEqual([
+      {
+        field: "article_id",
+        message: "article_id refers to a record that does not exist",
+        code: "RESOURCE_CONFLICT",
+        constraint: "bookings_article_id_fkey",
+      },
+    ]);
+    expect(await fieldsOf("articles?nothing=eq.1")).toBeUndefined();
+  });
+
   test("and of a filter by an enum lists the labels", async () => {
     const { json } = await rest("articles?status=eq.LOST");
     expect([json.code, json.details, json.hint]).toEqual(["22P02", "in status", LABELS]);
@@ -402,7 +433,8 @@ describe("a database error", () => {
     [{ id: 2, seats: 6 }, 402, ["PT402", "Payment required", null, null]],
   ])("for %j is %i %j", async (body, status, [code, message, details, hint]: any) => {
     const answer = await rest("bookings", { body });
-    expect([answer.status, answer.json]).toEqual([status, { code, message, details, hint }]);
+    const { fields: _fields, ...error } = answer.json;
+    expect([answer.status, error]).toEqual([status, { code, message, details, hint }]);
     expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
     expect(answer.headers.get("proxy-status")).toContain(`error=${code}`);
   });

@@ -15,7 +15,13 @@ const sha256 = (bytes: Uint8Array, encoding: "hex" | "base64") => createHash("sh
 let url: string;
 beforeAll(async () => {
   const app = express().use(
-    docsRouter({ anonKey: `"><script>alert(1)</script>`, versions: [1, 2], hasAccounts: true, links: [] }),
+    docsRouter({
+      anonKey: `"><script>alert(1)</script>`,
+      settings: { dbSchemas: ["public"] },
+      versions: [1, 2],
+      hasAccounts: true,
+      links: [],
+    }),
   );
   const server = app.listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));

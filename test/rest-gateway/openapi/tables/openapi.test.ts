@@ -20,7 +20,8 @@ function only(name: string): Catalog {
 }
 const shop = (role: string, more: { ignorePrivileges?: boolean } = {}): any =>
   openApi(only("shop"), { schema: "shop", role, baseUrl: "https://shop.example/", ...more });
-const content = (role: string): any => openApi(only("public"), { schema: "public", role, baseUrl: BASE_URL });
+const content = (role: string, hasReplicas = false): any =>
+  openApi(only("public"), { schema: "public", role, baseUrl: BASE_URL, hasReplicas });
 
 const schemaOf = (document: any, name: string) => document.components.schemas[name];
 const namesOf = (document: any, { parameters }: any): string[] =>
@@ -30,6 +31,8 @@ const methodsOf = (document: any, path: string) =>
     .filter((name) => !name.startsWith("x-"))
     .sort();
 const resultOf = (operation: any) => operation.responses[200].content["application/json"].schema;
+
+const WRITE = "WritePosition";
 
 test("reads have the header Change-Position, writes and volatile functions do not", () => {
   const document = content("authenticated");
@@ -41,6 +44,31 @@ test("reads have the header Change-Position, writes and volatile functions do no
   expect(positioned.filter((name) => name.endsWith("/articles"))).toEqual(["get /articles", "x-query /articles"]);
   expect(positioned).toContain("get /rpc/search");
   expect(positioned).not.toContain("post /rpc/create_article");
+});
+
+test("with replicas, every write returns its Change-Position, and every read accepts it", () => {
+  const document = content("authenticated", true);
+  const { [WRITE]: header, ...of } = { ...document.components.headers };
+  expect(header.description).toMatch("The position of this write");
+  expect(Object.keys(of)).toEqual(Object.keys(content("authenticated").components.headers));
+  expect(openApiFaults(document)).toEqual([]);
+  for (const [path, operations] of Object.entries<any>(document.paths))
+    for (const [method, operation] of Object.entries<any>(operations)) {
+      const acceptsPosition = namesOf(document, operation).includes("Change-Position");
+      const returned = Object.entries<any>(operation.responses)
+        .filter(([, { headers }]) => headers?.["Change-Position"]?.$ref.endsWith(`/${WRITE}`))
+        .map(([status]) => status);
+      const complete = Object.keys(operation.responses).filter((status) => status.startsWith("2"));
+      const answered = [`${method} ${path}`, acceptsPosition, returned];
+      expect(answered).toEqual([`${method} ${path}`, acceptsPosition, acceptsPosition ? [] : complete]);
+    }
+  const accepting = (method: string, path: string) =>
+    namesOf(document, document.paths[path][method]).includes("Change-Position");
+  expect(accepting("get", "/articles") && accepting("x-query", "/articles") && accepting("post", "/rpc/search")).toBe(
+    true,
+  );
+  for (const method of ["post", "patch", "delete"]) expect(accepting(method, "/articles")).toBe(false);
+  expect(accepting("post", "/rpc/create_article")).toBe(false);
 });
 
 describe("the description is valid OpenAPI 3.1", () => {

@@ -124,7 +124,7 @@ function firstAnswer(url: string): Promise<any> {
     if (!response.ok) throw new Error(`${response.status} ${url}`);
     return response.json();
   };
-  return vi.waitFor(read, { timeout: 30_000 });
+  return vi.waitFor(read, { timeout: 120_000 });
 }
 
 /** Removes the smart tags from the comments, as our descriptions do. */

@@ -50,11 +50,8 @@ export type Database = {
           tags: string[]
           title: string
           updated_at: string | null
-          create_article:
-            | Database["public"]["CompositeTypes"]["mutation_result"]
-            | null
         }
-        ComputedFields: "create_article"
+        ComputedFields: never
         Insert: {
           author_id?: number
           content: string
@@ -195,7 +192,7 @@ export type Database = {
       articles_related_articles: {
         Args: {
           article:
-            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">>
+            | Partial<Database["public"]["Tables"]["articles"]["Row"]>
             | null
           limit?: number | null
         }
@@ -219,7 +216,7 @@ export type Database = {
       articles_summary: {
         Args: {
           article:
-            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">>
+            | Partial<Database["public"]["Tables"]["articles"]["Row"]>
             | null
           length?: number | null
         }
@@ -228,7 +225,7 @@ export type Database = {
       articles_title: {
         Args: {
           article:
-            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">>
+            | Partial<Database["public"]["Tables"]["articles"]["Row"]>
             | null
           language: string | null
         }
@@ -236,14 +233,10 @@ export type Database = {
       }
       create_article: {
         Args: {
-          input:
-            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">>
-            | null
+          input: Partial<Database["public"]["Tables"]["articles"]["Row"]> | null
         }
         Returns: {
-          article:
-            | Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">
-            | null
+          article: Database["public"]["Tables"]["articles"]["Row"] | null
           errors: Database["public"]["CompositeTypes"]["field_error"][] | null
           message: string | null
           success: boolean | null
@@ -347,9 +340,7 @@ export type Database = {
       update_article: {
         Args: {
           id: number | null
-          input:
-            | Partial<Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">>
-            | null
+          input: Partial<Database["public"]["Tables"]["articles"]["Row"]> | null
         }
         Returns: {
           author_id: number
@@ -396,9 +387,7 @@ export type Database = {
         message: string | null
       }
       mutation_result: {
-        article:
-          | Omit<Database["public"]["Tables"]["articles"]["Row"], "create_article">
-          | null
+        article: Database["public"]["Tables"]["articles"]["Row"] | null
         errors: Database["public"]["CompositeTypes"]["field_error"][] | null
         message: string | null
         success: boolean | null

@@ -72,6 +72,8 @@ create view shop.totals as
 
 -- A field, and relationships, of a product.
 create function shop.full_label(shop.products) returns text stable language sql as 'select $1.label';
+-- Not a field of the types: it may write.
+create function shop.order_again(shop.products) returns text volatile language sql as 'select $1.label';
 create function shop.stock_of(shop.products) returns setof shop.stocks rows 1 stable language sql
   as 'select * from shop.stocks where product_id = $1.id';
 create function shop.siblings(product shop.products) returns setof shop.products stable language sql

@@ -12,6 +12,7 @@ describe("Prefer", () => {
     handling: null,
     timezone: null,
     maxAffected: null,
+    read: null,
     respondsAsync: false,
     invalid: [],
   };
@@ -29,6 +30,7 @@ describe("Prefer", () => {
     ["count=exact,tx=rollback,handling=lenient", { count: "exact", tx: "rollback", handling: "lenient" }],
     ["tx=commit , count = estimated", { tx: "commit", count: "estimated" }],
     ['timezone="America/New, York", max-affected=10', { timezone: "America/New, York", maxAffected: 10 }],
+    ["read=primary", { read: "primary" }],
     ['Return="minimal", MAX-AFFECTED=0', { return: "minimal", maxAffected: 0 }],
     ["count=exact, count=planned", { count: "exact" }],
     ["count=all, count=exact", { count: "exact", invalid: ["count=all"] }],
