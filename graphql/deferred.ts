@@ -6,6 +6,7 @@ import type { Exchange } from "../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { GraphQLInterface, GraphQLOptions } from "./index.ts";
 import { GRAPHQL } from "./transport/envelope.ts";
+import type { Example } from "./transport/example.ts";
 
 /** The close code for a server that cannot serve a socket at the moment. */
 const TRY_AGAIN = 1013;
@@ -49,12 +50,12 @@ export class DeferredGraphQL {
     return (this.#loaded?.reload.failure ?? null) === null;
   }
 
-  /** An operation that runs on the schema, for the explorer. */
-  async example(): Promise<string> {
+  /** Operations that run on the schema, for the explorer; none while there is no schema. */
+  async examples(): Promise<readonly Example[]> {
     try {
-      return (await this.load()).example();
+      return (await this.load()).examples();
     } catch {
-      return "# GraphQL is not available: /health and the log give the reason.\n";
+      return [];
     }
   }
 

@@ -19,7 +19,7 @@ import type { OperationMetrics } from "./execute/operation-metrics.ts";
 import { SubscriptionMemory } from "./execute/subscription-memory.ts";
 import { type SchemaSettings, schemaSettings } from "./schema/schema.ts";
 import { type ReloadLog, SchemaReload } from "./schema/schema-reload.ts";
-import { exampleOperation } from "./transport/example.ts";
+import { type Example, exampleOperations } from "./transport/example.ts";
 import { graphqlInterface } from "./transport/http.ts";
 import { graphqlSocket } from "./transport/socket.ts";
 
@@ -71,8 +71,8 @@ export type GraphQLInterface = {
   readonly http: HttpInterface;
   readonly socket: SocketRoute;
   readonly reload: SchemaReload;
-  /** An operation that runs on the schema. Throws Problem while there is no schema. */
-  example(): string;
+  /** Operations that run on the schema. Throws Problem while there is no schema. */
+  examples(): readonly Example[];
   /** Applies changed limits of documents. */
   follow(settings: GraphQLSettings): void;
   /** The number of active subscriptions. */
@@ -135,7 +135,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     http,
     socket,
     reload,
-    example: () => exampleOperation(engine.schema),
+    examples: () => exampleOperations(engine.schema),
     follow: (changed) => engine.limitTo(changed),
     countSubscriptions: () => subscriptions.size,
   };

@@ -8,8 +8,7 @@ import {
   validate,
   visit,
 } from "postgraphile/graphql";
-import { bytesOf, Cache, type CacheMemory, cacheMemory } from "../../cache/cache.ts";
-import { SeenTexts } from "../../cache/text-cache.ts";
+import { bytesOf, Cache, type CacheMemory, cacheMemory, SeenTexts } from "../../cache/cache.ts";
 import type { Config } from "../../config/config.ts";
 import type { TrustedDocuments } from "../../config/trusted-documents.ts";
 import { followKeptSql } from "../compiled/compiled-queries.ts";

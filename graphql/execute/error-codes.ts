@@ -14,6 +14,7 @@ const CODES: Readonly<Record<Exclude<RestCode, Code>, Code>> = {
   INVALID_TOKEN: "AUTH_REQUIRED",
   VERIFICATION_FAILED: "AUTH_REQUIRED",
   MFA_REQUIRED: "AUTH_REQUIRED",
+  NOT_CONFIGURED: "INTERNAL_ERROR",
 };
 
 /** Reason → code, of the subscriptions. */

@@ -8,7 +8,7 @@ import { networkOf } from "../../db/network.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import { CHARACTERS_PER_OPERATION } from "../../http/limits/rate-limit.ts";
 import type { SocketExchange, SocketRoute } from "../../http/limits/upgrade-gate.ts";
-import { recipientOf } from "../../http/pipeline/recipient.ts";
+import { recipientOf } from "../../http/pipeline/exchange.ts";
 import { contextOf } from "../../http/pipeline/request.ts";
 import { type SocketCaller, SocketCallers } from "../../identity/socket-caller.ts";
 import type { Span, Tracer } from "../../telemetry/span.ts";

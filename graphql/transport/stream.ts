@@ -5,7 +5,7 @@ import type { Start } from "../../db/changes/position.ts";
 import { feedGap } from "../../db/changes/reader.ts";
 import type { EventStream, EventStreams } from "../../http/pipeline/event-stream.ts";
 import type { Exchange } from "../../http/pipeline/exchange.ts";
-import { recipientOf } from "../../http/pipeline/recipient.ts";
+import { recipientOf } from "../../http/pipeline/exchange.ts";
 import { contextOf } from "../../http/pipeline/request.ts";
 import type { SocketCallers } from "../../identity/socket-caller.ts";
 import type { ChangeEvents, Subscriptions } from "../execute/change-events.ts";

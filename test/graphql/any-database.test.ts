@@ -158,12 +158,15 @@ describe("with a database of another application", () => {
     expect(await health()).toEqual({ schema: "current" });
   }, 300_000);
 
-  test("/graphiql opens with an operation that runs", async () => {
+  test("the examples of /graphiql are valid, and the first one runs", async () => {
     const page = await (await fetch(`${service.url}/graphiql`)).text();
-    expect(page).toContain("hasAccounts = false");
-    const { defaultQuery } = JSON.parse(/RURU_CONFIG = (\{[\s\S]*?\n\});?\s*<\/script>/.exec(page)![1]!);
-    const { items } = await graphql(defaultQuery);
+    expect(page).toContain('data-accounts="false"');
+    const shown = /data-examples="([^"]*)"/.exec(page)![1]!.replaceAll("&#34;", '"');
+    const [first, ...others]: { name: string; query: string; variables: string }[] = JSON.parse(shown);
+    const { items } = await graphql(first!.query);
     expect(items.edges).toHaveLength(10);
+    expect(others.map(({ name }) => name)).toEqual(["One row", "Rows as they are created", "Changes of rows"]);
+    expect(await graphql(others[0]!.query, JSON.parse(others[0]!.variables))).toHaveProperty("item");
   });
 
   test("a mutation is refused if nothing may be written", async () => {

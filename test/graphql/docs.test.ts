@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { InMemoryCache } from "@apollo/client";
 import { type ArgumentNode, buildSchema, isObjectType, parse, visit } from "postgraphile/graphql";
 import { expect, test } from "vitest";
 import { refuseLargeOperations } from "../../graphql/execute/document-size.ts";
@@ -28,6 +29,23 @@ test.each(EXAMPLES)("docs/graphql.md, %s: the example works", async (_, example)
   const { data, errors } = await gql(example, { as: "ada" });
   expect(errors).toBeUndefined();
   for (const result of Object.values<any>(data)) if (result?.success !== undefined) expect(result.success).toBe(true);
+});
+
+test("docs/graphql.md: currentUser is the signed-in user, and null for an anonymous caller", async () => {
+  const [, code] = /```js\n(async function currentUser[\s\S]*?)```/.exec(GUIDE)!;
+  const script = `${code!.replace("http://127.0.0.1:3000", service().url)} export { currentUser };`;
+  const { currentUser } = await import(`data:text/javascript,${encodeURIComponent(script)}`);
+  expect(await currentUser(service().token("ada"))).toEqual({ id: "1", name: "Ada Lovelace" });
+  expect(await currentUser(undefined)).toBeNull();
+  expect(await currentUser("not a token")).toBeNull();
+});
+
+test("docs/graphql.md: with the documented keyFields, Apollo caches translations by article and language", () => {
+  const [, policies] = /`typePolicies: (\{ ArticleTranslation: .*? \} \})`/.exec(GUIDE)!;
+  const cache = new InMemoryCache({ typePolicies: new Function(`return ${policies}`)() });
+  const article = { __typename: "Article", id: "1" };
+  const row = { __typename: "ArticleTranslation", article, language: "de", title: "Webstühle" };
+  expect(cache.identify(row)).toBe('ArticleTranslation:{"article":{"id":"1"},"language":"de"}');
 });
 
 test("docs/realtime.md: a subscription begins at the position of the query", async () => {

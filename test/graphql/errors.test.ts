@@ -34,7 +34,7 @@ async function addFunctions({ sql, errors }: Client): Promise<void> {
   await vi.waitFor(
     async () => expect(await errors("{ nothing }")).not.toEqual([expect.stringMatching(/Cannot query field/)]),
     {
-      timeout: 30_000,
+      timeout: 120_000,
       interval: 50,
     },
   );

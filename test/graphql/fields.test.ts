@@ -240,7 +240,7 @@ describe("the order and format of", () => {
           outside: { totalCount: 0 },
         });
       },
-      { timeout: 30_000 },
+      { timeout: 120_000 },
     );
   });
 });

@@ -25,7 +25,7 @@ beforeAll(async () => {
     const { errors } = await gql("mutation { updateOrder(id: 1, input: { sum: -1 }) { id } }", { as: "ada" });
     return (errors?.[0]?.extensions as any)?.fields;
   };
-  await vi.waitFor(async () => expect(await fields()).toHaveLength(1), { timeout: 30_000, interval: 50 });
+  await vi.waitFor(async () => expect(await fields()).toHaveLength(1), { timeout: 120_000, interval: 50 });
 }, 40_000);
 
 /** Message, code and fields of the only error. */

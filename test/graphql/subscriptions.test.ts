@@ -462,7 +462,7 @@ describe("a subscriber that reads too slowly", () => {
           await vi.advanceTimersByTimeAsync(1000);
           return service.service.open();
         },
-        { timeout: 30_000, interval: 100 },
+        { timeout: 120_000, interval: 100 },
       )
       .toEqual({ sockets: 0, addresses: 0, subscriptions: 0 });
   });
