@@ -13,15 +13,25 @@ export type Group = { readonly name: string; readonly docs: readonly Doc[] };
 /** Names are those of files in `docs/`, without `.md`. A document is in the group of its first reader. */
 const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   Start: ["README.md", "upgrades", "CHANGELOG.md"],
-  "Frontend developers": ["graphql", "supabase-js", "realtime", "authentication", "accounts", "passkeys", "errors"],
+  "Frontend developers": [
+    "graphql",
+    "supabase-js",
+    "realtime",
+    "broadcast",
+    "authentication",
+    "accounts",
+    "passkeys",
+    "errors",
+  ],
   "Client developers": ["tables", "resources", "tasks"],
   "Application developers": ["applications", "hooks", "mail"],
   DBAs: [
-    ...["existing-database", "dba-guide", "from-psql-to-a-migration", "migrations", "modules", "bring-your-users"],
+    ...["database-application", "existing-database", "dba-guide", "from-psql-to-a-migration", "migrations"],
+    ...["modules", "bring-your-users"],
     ...["advisor", "console"],
   ],
   Operators: [
-    ...["deployment", "configuration", "settings", "metrics", "runbook", "federated-sign-in", "SECURITY.md"],
+    ...["deployment", "scaling", "configuration", "settings", "metrics", "runbook", "federated-sign-in", "SECURITY.md"],
     "bench/results.md",
   ],
   "Developers of the service": ["architecture", "changes", "tour", "glossary", "decisions/README", "releasing"],

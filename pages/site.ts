@@ -7,10 +7,10 @@ import { type LinkSettings, linksOf } from "../http/pages/links.ts";
 import { byMethod } from "../http/pipeline/express.ts";
 import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
 import { RETRY_SECONDS } from "../http/pipeline/response.ts";
-import { contentHandler } from "../rest-gateway/conventions/conditional.ts";
+import { compressedHandler, contentHandler } from "../rest-gateway/conventions/conditional.ts";
 import { DOCUMENTATION } from "../rest-gateway/conventions/problem.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
-import { ASSETS } from "./assets.ts";
+import { ASSETS, LIBRARY } from "./assets.ts";
 import { docsOf, type Group, listGroups } from "./contents.ts";
 import { docsPages, schemaIn } from "./docs.ts";
 import { type FirstRequests, firstRequestsOf } from "./first-requests.ts";
@@ -94,6 +94,7 @@ function assets(): Router {
       byMethod({ GET: contentHandler({ type, text: readFileSync(file, "utf8"), headers }) }),
     );
   }
+  router.all("/assets/library.js", byMethod({ GET: compressedHandler(LIBRARY, "no-cache") }));
   return router;
 }
 

@@ -1,10 +1,10 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { CloseCode } from "graphql-ws";
 import { expect, test } from "vitest";
-import { describeSettings } from "../config/config.ts";
 import { describeLimits } from "../config/limits.ts";
 import { describePostgrest } from "../config/postgrest-names.ts";
 import { RELOADABLE } from "../config/reload.ts";
+import { describeSettings } from "../config/settings.ts";
 import { readRules } from "../db/advisor/advisor.ts";
 import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { SQLSTATES } from "../db/errors.ts";

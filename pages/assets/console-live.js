@@ -4,14 +4,17 @@ const numbers = document.getElementById("live");
 const button = document.getElementById("pause");
 let isPaused = false;
 
+const isRead = () => numbers.contains(document.activeElement) || !document.getSelection().isCollapsed;
+
 async function refresh() {
-  const isRead = numbers.contains(document.activeElement) || !document.getSelection().isCollapsed;
-  if (isPaused || isRead || document.hidden) return;
+  if (isPaused || isRead() || document.hidden) return;
   const response = await fetch(location.href);
   // The sign-in has ended.
   if (response.redirected) return location.reload();
   if (!response.ok) return;
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  // Also if the reader has begun, or paused, since the request.
+  if (isPaused || isRead()) return;
   numbers.replaceChildren(...page.getElementById("live").childNodes);
 }
 

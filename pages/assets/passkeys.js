@@ -35,13 +35,15 @@ for (const place of document.querySelectorAll("[data-passkey]")) {
   fault.setAttribute("role", "alert");
   button.addEventListener("click", async () => {
     const { form } = button;
+    const { code } = form.elements;
+    // The passkey replaces the code. What else is required comes first.
+    if (code) code.required = false;
+    if (!form.reportValidity()) return;
     button.disabled = true;
     fault.textContent = "";
     try {
       const credential = await USES[use](place.dataset, form.elements);
       place.querySelector("input").value = JSON.stringify(credential);
-      // The passkey replaces the code.
-      if (form.elements.code) form.elements.code.required = false;
       form.requestSubmit();
     } catch (error) {
       fault.textContent = FAULTS[error.name] ?? `This did not work: ${error.message}`;

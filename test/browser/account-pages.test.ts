@@ -69,6 +69,16 @@ async function newUser(): Promise<string> {
   return email;
 }
 
+const invite = (email: string) =>
+  fetch(`${service.url}/auth/invitations`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      authorization: `Bearer ${service.service.tokens.issueKey("service_role")}`,
+    },
+    body: JSON.stringify({ email }),
+  });
+
 describe.skipIf(!installed)("in a browser without scripts", () => {
   test("a user signs up, confirms the e-mail, signs in, and changes the e-mail and the password", async () => {
     const email = await newUser();
@@ -127,7 +137,7 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
     expect(await title()).toBe("Your password is changed");
     await page.goto(url);
     expect(await title()).toBe("This link does not work");
-    await page.goto(`${base}/auth/account`);
+    await page.getByRole("link", { name: "Go to the sign-in" }).click();
     await send({ "E-mail or username": email, Password: OTHER }, "Sign in");
     expect(await title()).toBe("Your account");
   });
@@ -236,14 +246,7 @@ describe.skipIf(!installed)("in a browser without scripts", () => {
 
   test("an invited user creates an account and is signed in, and signs in without a password later", async () => {
     const email = "invited@test.example";
-    await fetch(`${service.url}/auth/invitations`, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        authorization: `Bearer ${service.service.tokens.issueKey("service_role")}`,
-      },
-      body: JSON.stringify({ email }),
-    });
+    await invite(email);
     await openLink(email, /invit|account/i);
     await send({ Name: "Ivy", Password: PASSWORD }, "Create the account");
     expect(await title()).toBe("Your account");
@@ -313,7 +316,8 @@ describe.skipIf(!installed)("every page", () => {
     "/auth/account/keys",
   ];
 
-  test("is accessible, light and dark, on a phone and on a desktop, before and after a mistake, and violates no policy", async () => {
+  /** Looks at pages with scripts on: `check` demands that the present page is accessible and fits, and no page may violate a policy. */
+  async function lookAt(visit: (check: (name: string) => Promise<void>) => Promise<void>): Promise<void> {
     const scripted = await browser.newContext();
     page = await scripted.newPage();
     const faults: string[] = [];
@@ -321,8 +325,7 @@ describe.skipIf(!installed)("every page", () => {
       if (/Content.Security.Policy|autocomplete|\[DOM\]/i.test(message.text())) faults.push(message.text());
     });
     page.on("pageerror", (error) => faults.push(error.message));
-    await signIn("bob");
-    const check = async (name: string) => {
+    await visit(async (name) => {
       for (const colorScheme of ["light", "dark"] as const)
         for (const width of [1280, 390]) {
           await page.emulateMedia({ colorScheme });
@@ -330,24 +333,60 @@ describe.skipIf(!installed)("every page", () => {
           const found = [name, colorScheme, width, await overflowOf(page), await violationsOf(page)];
           expect(found).toEqual([name, colorScheme, width, 0, []]);
         }
-    };
-    for (const path of PATHS) {
-      await page.goto(base + path);
-      await check(path);
-    }
-    await page.goto(`${base}/auth/sign-in/e-mail`);
-    await send({ "E-mail": "stranger@test.example" }, "Send the e-mail");
-    await check("the code of an e-mail");
-    await page.goto(`${base}/auth/account/password`);
-    await send({ "Current password": "x", "New password": "short" }, "Change your password");
-    await check("a mistake in a field");
-    await page.goto(`${base}/auth/sign-in`);
-    await send({ "E-mail or username": "nobody", Password: "wrong" }, "Sign in");
-    await check("a mistake");
-    await page.goto(`${base}/auth/account/second-factor`);
-    await send({}, "Continue");
-    await check("the secret");
+    });
     expect(faults).toEqual([]);
     await scripted.close();
-  });
+  }
+
+  test("is accessible, light and dark, on a phone and on a desktop, before and after a mistake, and violates no policy", () =>
+    lookAt(async (check) => {
+      await signIn("bob");
+      for (const path of PATHS) {
+        await page.goto(base + path);
+        await check(path);
+      }
+      await page.goto(`${base}/auth/sign-in/e-mail`);
+      await send({ "E-mail": "stranger@test.example" }, "Send the e-mail");
+      await check("the code of an e-mail");
+      await page.goto(`${base}/auth/account/password`);
+      await send({ "Current password": "x", "New password": "short" }, "Change your password");
+      await check("a mistake in a field");
+      await page.goto(`${base}/auth/sign-in`);
+      await send({ "E-mail or username": "nobody", Password: "wrong" }, "Sign in");
+      await check("a mistake");
+      await page.goto(`${base}/auth/account/second-factor`);
+      await send({}, "Continue");
+      await check("the secret");
+    }));
+
+  test("that the link of an e-mail opens is so too: to confirm, sign in, reset, undo a change and accept an invitation", () =>
+    lookAt(async (check) => {
+      const email = `gina${++count}@test.example`;
+      await page.goto(`${base}/auth/sign-up`);
+      await send({ Name: "Gina", "E-mail": email, Password: PASSWORD }, "Create the account");
+      await openLink(email, /^Confirm/);
+      await check("confirm");
+      await send({}, "Confirm");
+      await page.goto(`${base}/auth/sign-in/e-mail`);
+      await send({ "E-mail": email }, "Send the e-mail");
+      await openLink(email, /sign in/i);
+      await check("sign in");
+      await page.goto(`${base}/auth/forgot-password`);
+      await send({ "E-mail": email }, "Send the e-mail");
+      await openLink(email, /^Reset/);
+      await check("reset");
+      await send({ "New password": "short" }, "Set the password");
+      await check("reset, after a mistake");
+      await invite(`to${email}`);
+      await openLink(`to${email}`, /invit|account/i);
+      await check("invitation");
+      await signIn(email);
+      await page.goto(`${base}/auth/account/e-mail`);
+      await send({ "New e-mail": `new${email}` }, "Change the e-mail");
+      await openLink(`new${email}`, /^Confirm/);
+      await check("confirm another e-mail");
+      await send({}, "Confirm");
+      await openLink(email, /change|e-mail/i);
+      await check("undo");
+    }));
 });

@@ -1,7 +1,8 @@
-import type { Browser, BrowserContext, CDPSession, Page } from "playwright-core";
+import type { Browser, BrowserContext, CDPSession, Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { linkIn, type MailServer, startMailServer } from "../support/mail-server.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 const PASSWORD = "Correct-Horse-7!";
@@ -9,6 +10,7 @@ const PASSWORD = "Correct-Horse-7!";
 const installed = hasBrowser("the pages for passkeys");
 
 let service: TestService;
+let mails: MailServer;
 let browser: Browser;
 let context: BrowserContext;
 let page: Page;
@@ -19,12 +21,15 @@ const faults: string[] = [];
 
 beforeAll(async () => {
   if (!installed) return;
-  [service, browser] = await Promise.all([startTestService({ GRAPHQL_MAX_TABLES: "0" }), launchBrowser()]);
+  mails = await startMailServer(undefined, () => {});
+  const settings = { ...mails.settings, GRAPHQL_MAX_TABLES: "0" };
+  [service, browser] = await Promise.all([startTestService(settings), launchBrowser()]);
   base = service.url.replace("127.0.0.1", "localhost");
 });
 afterAll(async () => {
   await browser?.close();
   await service?.stop();
+  await mails?.close();
 });
 /** A browser on a device that verifies its user. */
 beforeEach(async () => {
@@ -62,9 +67,9 @@ const press = (name: string) => Promise.all([page.waitForEvent("load"), click(na
 const fill = async (fields: Readonly<Record<string, string>>) => {
   for (const [label, value] of Object.entries(fields)) await page.getByLabel(label, { exact: true }).fill(value);
 };
-async function signIn(): Promise<void> {
+async function signIn(username = "ada", password = PASSWORD): Promise<void> {
   await page.goto(`${base}/auth/sign-in`);
-  await fill({ "E-mail or username": "ada", Password: PASSWORD });
+  await fill({ "E-mail or username": username, Password: password });
   await press("Sign in");
 }
 /** Adds a passkey to the account that is signed in, and returns the backup codes that the page shows. */
@@ -138,6 +143,42 @@ describe.skipIf(!installed)("in Chromium with a virtual authenticator", () => {
     await press("Use a passkey instead of the code");
     await accountTitle();
     expect(await page.locator(".secrets code").count()).toBe(10);
+  });
+
+  test("the page of a reset link takes the passkey in place of the code, and sends its token to no page as Referer", async () => {
+    const email = "fay@test.example";
+    await fetch(`${base}/auth/register`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ name: "Fay", email, password: PASSWORD }),
+    });
+    await signIn(email);
+    await addPasskey("My laptop");
+    await signOut();
+    await page.goto(`${base}/auth/forgot-password`);
+    await fill({ "E-mail": email });
+    await press("Send the e-mail");
+    const { url } = linkIn(await mails.next(email, /^Reset/));
+
+    const requests: Request[] = [];
+    page.on("request", (request) => requests.push(request));
+    await page.goto(url.replace("127.0.0.1", "localhost"));
+    await page.getByLabel("A backup code").waitFor();
+    // The new password comes first: the browser asks for it, and not for the passkey.
+    await click("Use a passkey instead of the code");
+    expect(await page.locator(":focus").getAttribute("name")).toBe("password");
+    await fill({ "New password": "short" });
+    await press("Use a passkey instead of the code");
+    expect(await page.locator("#password-fault").innerText()).toMatch(/^New password must have/);
+    await fill({ "New password": "Another-Horse-9?" });
+    await press("Use a passkey instead of the code");
+    expect(await title()).toBe("Your password is changed");
+    const referers = await Promise.all(requests.map(async (request) => (await request.allHeaders()).referer));
+    expect(referers).toEqual(requests.map(() => undefined));
+    expect(requests.map((request) => new URL(request.url()).pathname)).toContain("/assets/passkeys.js");
+    await signIn(email, "Another-Horse-9?");
+    await press("Use a passkey");
+    await accountTitle();
   });
 
   test("a passkey that was removed, or belongs to no account, is refused in words", async () => {

@@ -52,6 +52,14 @@ async function useLink(email: string, values: Readonly<Record<string, string>>):
   return title;
 }
 
+/** Invites a user, who accepts. */
+async function invite(email: string): Promise<void> {
+  const authorization = `Bearer ${service.service.tokens.issueKey("service_role")}`;
+  const headers = { "content-type": "application/json", authorization };
+  await fetch(`${service.url}/auth/invitations`, { method: "POST", headers, body: JSON.stringify({ email }) });
+  await useLink(email, { Name: "Ivy", Password: PASSWORD });
+}
+
 /** Signs in on the page and out again. */
 async function signsIn(page: Page, email: string, password: string, name: string): Promise<void> {
   await send(page, "Sign in", { Username: email, Password: password });
@@ -86,10 +94,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
 
   test("signs in a user who has accepted an invitation", async () => {
     const email = `ivy@${folder}.example`;
-    const authorization = `Bearer ${service.service.tokens.issueKey("service_role")}`;
-    const headers = { "content-type": "application/json", authorization };
-    await fetch(`${service.url}/auth/invitations`, { method: "POST", headers, body: JSON.stringify({ email }) });
-    await useLink(email, { Name: "Ivy", Password: PASSWORD });
+    await invite(email);
     const page = await browser.newPage();
     page.setDefaultTimeout(60_000);
     onTestFinished(() => page.close());
@@ -97,3 +102,38 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await signsIn(page, email, PASSWORD, "Ivy");
   });
 });
+
+test.skipIf(!installed)(
+  "the example page with the cookie leads to the pages of the service to register and to reset a password, and back",
+  async () => {
+    const page = await browser.newPage();
+    page.setDefaultTimeout(60_000);
+    onTestFinished(() => page.close());
+    const url = examples.urlOf("cookie").replace("127.0.0.1", "localhost");
+    await page.goto(url);
+    const email = "hedy@cookie.example";
+    await page.getByRole("link", { name: "Create an account" }).click();
+    for (const [label, value] of Object.entries({ Name: "Hedy", "E-mail": email, Password: PASSWORD }))
+      await page.getByLabel(label).fill(value);
+    await button(page, "Create the account").click();
+    await page.getByRole("heading", { name: "Check your e-mail" }).waitFor();
+    expect(new URL(page.url()).origin).toBe(new URL(url).origin);
+    expect(await useLink(email, {})).toBe("Your e-mail is confirmed");
+
+    await page.goto(url);
+    await page.getByRole("link", { name: "Forgot your password?" }).click();
+    await page.getByLabel("E-mail").fill(email);
+    await button(page, "Send the e-mail").click();
+    await page.getByRole("heading", { name: "Check your e-mail" }).waitFor();
+    expect(await useLink(email, { "New password": OTHER })).toBe("Your password is changed");
+    await invite("ivy@cookie.example");
+
+    for (const [address, password, name] of [
+      [email, OTHER, "Hedy"],
+      ["ivy@cookie.example", PASSWORD, "Ivy"],
+    ] as const) {
+      await page.goto(url);
+      await signsIn(page, address, password, name);
+    }
+  },
+);

@@ -1,9 +1,11 @@
 import { once } from "node:events";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { createSite } from "../../demo/pages/server-rendered/server.ts";
 import { violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { linkIn, startMailServer } from "../support/mail-server.ts";
 import { startTestService } from "../support/service.ts";
 
 test.runIf(hasBrowser("the server-rendered page"))(
@@ -52,6 +54,81 @@ test.runIf(hasBrowser("the server-rendered page"))(
     expect(await page.context().cookies()).toEqual([]);
     await page.reload();
     expect(await user.count()).toBe(0);
+  },
+);
+
+test.runIf(hasBrowser("the links of the server-rendered page"))(
+  "in Chromium, a user of the server-rendered page signs up, confirms the e-mail, resets the password, and another one accepts the invitation of an administrator",
+  async () => {
+    let site: Server | null = null;
+    const front = createServer((request, response) => site!.emit("request", request, response)).listen(0, "127.0.0.1");
+    await once(front, "listening");
+    onTestFinished(() => void front.close());
+    onTestFinished(() => front.closeAllConnections());
+    const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+    const mails = await startMailServer(undefined, onTestFinished);
+    const settings = { ...mails.settings, EMAIL_CONFIRM: "required", AUTH_PAGES: `${url}/link` };
+    const [service, browser] = await Promise.all([startTestService(settings), launchBrowser()]);
+    onTestFinished(() => service.stop());
+    onTestFinished(() => browser.close());
+    const { tokens } = service.service;
+    site = createSite(service.url, tokens.issueKey("anon"), tokens.issueKey("service_role"));
+
+    const page = await browser.newPage({ javaScriptEnabled: false });
+    const send = async (fields: Readonly<Record<string, string>>, button: string) => {
+      for (const [label, value] of Object.entries(fields)) await page.getByLabel(label).fill(value);
+      await Promise.all([page.waitForEvent("load"), page.getByRole("button", { name: button }).click()]);
+    };
+    const openLink = async (email: string) => page.goto(linkIn(await mails.next(email)).url);
+    const signedIn = () => page.locator("strong").innerText();
+    const email = "hedy@ssr.example";
+
+    await page.goto(`${url}/sign-up`);
+    await send({ Name: "Hedy", "E-mail": email, Password: "short" }, "Create the account");
+    expect(await page.getByRole("alert").innerText()).toMatch(/password/i);
+    await send({ Name: "Hedy", "E-mail": email, Password: "Correct-Horse-7!" }, "Create the account");
+    await page.getByText("An e-mail is on its way.").waitFor();
+    await openLink(email);
+    await send({}, "Confirm your e-mail");
+    expect(await signedIn()).toBe(email);
+    await send({}, "Sign out");
+
+    await page.getByRole("link", { name: "Forgot your password?" }).click();
+    await send({ "E-mail": email }, "Send the e-mail");
+    await openLink(email);
+    await send({}, "Choose a new password");
+    await send({ Password: "Another-Horse-9?" }, "Set the password");
+    expect(await signedIn()).toBe(email);
+    await send({}, "Sign out");
+    await send({ "E-mail": email, Password: "Another-Horse-9?" }, "Sign in");
+    expect(await signedIn()).toBe(email);
+    expect(await page.getByRole("link", { name: "Invite a user" }).count()).toBe(0);
+    await page.goto(`${url}/invite`);
+    await send({ Name: "Ivy", "E-mail": "ivy@ssr.example" }, "Send the invitation");
+    expect(await page.getByRole("alert").innerText()).toBe("Only administrators send invitations.");
+    await page.goto(url);
+    await send({}, "Sign out");
+
+    await send({ "E-mail": "admin@example.com", Password: "Correct-Horse-7!" }, "Sign in");
+    await page.getByRole("link", { name: "Invite a user" }).click();
+    await send({ Name: "Ivy", "E-mail": "ivy@ssr.example" }, "Send the invitation");
+    await page.getByText("The invitation is on its way.").waitFor();
+    await page.goto(url);
+    await send({}, "Sign out");
+    await openLink("ivy@ssr.example");
+    const used = page.url();
+    await send({}, "Accept the invitation");
+    await send({ Password: "Correct-Horse-7!" }, "Set the password");
+    await send({}, "Sign out");
+    await send({ "E-mail": "ivy@ssr.example", Password: "Correct-Horse-7!" }, "Sign in");
+    expect(await signedIn()).toBe("ivy@ssr.example");
+    await page.goto(used);
+    await send({}, "Accept the invitation");
+    expect(await page.getByRole("alert").innerText()).toMatch(/expired|invalid/i);
+    for (const path of ["/sign-in", "/sign-up", "/forgot", "/password", "/invite"]) {
+      await page.goto(url + path);
+      expect([path, await page.getByRole("button").count()]).toEqual([path, 1]);
+    }
   },
 );
 

@@ -59,6 +59,13 @@ describe("/console/data", () => {
     expect(textOf(await browse({ where: '["team","neq","many"]' }))).toContain("length secret");
   });
 
+  test("offers each table with a link to its rows, until one is chosen", async () => {
+    const page = await operator.page("/data");
+    expect(page).toContain('href="/console/data?table=public.things"');
+    expect(page).toContain('href="/console/data?table=public.users"');
+    expect(textOf(page)).toContain("public.users A person who writes articles and comments.");
+  });
+
   test("filters, sorts and pages", async () => {
     const many = { where: '["team","eq","many"]', order: "order", direction: "desc" };
     const first = await browse(many);

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type ConsoleClient, consoleClient, signIn, textOf } from "../support/console-client.ts";
+import { linkIn, startMailServer } from "../support/mail-server.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
 let service: TestService;
@@ -70,6 +71,32 @@ describe("/console/users", () => {
     });
     expect(textOf(weak)).toContain("Password must have");
     expect(weak).not.toContain('value="short"');
+  });
+
+  test("sends an invitation, and says why it cannot", async () => {
+    const mails = await startMailServer(undefined, () => {});
+    const inviting = await startTestService({ CONSOLE: "on", GRAPHQL_MAX_TABLES: "0", ...mails.settings });
+    try {
+      const client = await consoleClient(inviting, inviting.token("admin"));
+      const email = "ivy@console.example";
+      expect(textOf(await client.send("/users", { action: "invite", invited: email }))).toContain(
+        "An e-mail is on its way, with a link to create an account.",
+      );
+      expect(linkIn(await mails.next(email)).url).toContain("/auth/link?token=");
+      const { rows } = await inviting.database.owner.query(
+        "select operator from security_events where event = 'invited'",
+      );
+      expect(rows).toEqual([{ operator: "user 3" }]);
+      const refused = await client.send("/users", { action: "invite", invited: "ivy" });
+      expect(refused).toContain('name="invited" type="email" required maxlength="254" value="ivy"');
+      expect(textOf(refused)).toMatch(/must be a valid address/i);
+    } finally {
+      await inviting.stop();
+      await mails.close();
+    }
+    expect(textOf(await admin.send("/users", { action: "invite", invited: "ivy@console.example" }))).toContain(
+      "Sign-up is closed",
+    );
   });
 
   test("finds users by a part of the name or e-mail, page by page", async () => {

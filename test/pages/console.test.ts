@@ -445,6 +445,30 @@ describe("/console/activity", () => {
   });
 });
 
+test("the page Activity shows the tasks and jobs that have failed, with their errors, and without secrets", async () => {
+  const page = () => admin.page("/activity").then(textOf);
+  await expect.poll(page).toContain("No task has failed.");
+  const headers = { apikey: key, "content-type": "application/json", prefer: "respond-async" };
+  const body = JSON.stringify({ id: 999 });
+  const sent = await fetch(`${service.url}/rest/v1/rpc/publish_article`, { method: "POST", headers, body });
+  expect(sent.status).toBe(202);
+  // As a worker ends it.
+  const error = JSON.stringify({ status: 404, code: "P0002", message: "no such article", details: "Key (email)=(x)" });
+  await sql(
+    `update tasks.tasks set status = 'failed', finished_at = now(), request = null, attempts = 1, error = '${error}'`,
+  );
+  expect(await page()).toMatch(/Failed Task .* function [\d :-]+ service_role 1 – 404 P0002 no such article/);
+  expect(await page()).not.toContain("Key (email)");
+  // A job that this process has no handler for is not tried.
+  await sql(`
+    select tasks.run('digest');
+    update graphile_worker._private_jobs as j
+    set attempts = 3, last_error = e'https://bob:secret@a.example refused Bearer abcdefghijklmnopqrstuvwxyz.abc\n at <b>'
+    from graphile_worker._private_tasks as t
+    where t.id = j.task_id and t.identifier = 'app:digest'`);
+  expect(await page()).toMatch(/ digest [\d :-]+ – 3 [\d :-]+ https:\/\/…@a\.example refused Bearer …/);
+});
+
 test("errors are pages that say what to do, also while the database does not respond", async () => {
   const method = await fetch(`${service.url}/console/sign-out`);
   expect([method.status, method.headers.get("allow"), method.headers.get("content-type")]).toEqual([

@@ -1,11 +1,9 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { gunzipSync } from "node:zlib";
 import { type RequestHandler, Router } from "express";
-import { SIGNED_IN } from "../../../http/operations/sign-in.ts";
+import type { Config } from "../../../config/config.ts";
 import { bareFrameOf, Html, headerOf, html, type Link } from "../../../http/pages/html.ts";
 import { byMethod } from "../../../http/pipeline/express.ts";
-import { contentHandler } from "../../conventions/conditional.ts";
+import { compressedHandler, contentHandler } from "../../conventions/conditional.ts";
 import { livePage } from "./live.ts";
 
 export const BUNDLE_FILE = new URL("./scalar-1.72.1.js.gz", import.meta.url);
@@ -16,6 +14,8 @@ export type DocsOptions = {
   readonly anonKey: string | null;
   /** The supported versions of the resources; none where they are not served. */
   readonly versions: readonly number[];
+  /** Live changes offers the tables of these schemas. */
+  readonly settings: Pick<Config, "dbSchemas">;
   /** Whether users sign in here. */
   readonly hasAccounts: boolean;
   /** The links of the header. */
@@ -27,7 +27,7 @@ export function docsRouter(options: DocsOptions): Router {
   const router = Router({ strict: true, caseSensitive: true });
   router.all("/docs", byMethod({ GET: pageHandler(options) }));
   router.all("/docs/live", byMethod({ GET: livePage(options) }));
-  router.all(BUNDLE_PATH, byMethod({ GET: bundleHandler() }));
+  router.all(BUNDLE_PATH, byMethod({ GET: compressedHandler(BUNDLE_FILE, "public, max-age=31536000, immutable") }));
   return router;
 }
 
@@ -36,7 +36,7 @@ export function docsRouter(options: DocsOptions): Router {
  * with a code: the page exchanges it with a verifier that only this tab has (RFC 7636). The page shows what the token's role may do,
  * so it is loaded again when the user signs in or out.
  */
-const SIGN_IN = `${SIGNED_IN}
+const SIGN_IN = `import { signedIn } from "/assets/signed-in.js";
 const token = signedIn.token();
 const form = document.getElementById("sign-in");
 const status = form.querySelector("[role=status]");
@@ -45,7 +45,8 @@ const postJson = (path, body, headers = {}) =>
 // Scalar keeps its sidebar below the header and the form, which stay in view.
 const header = form.parentElement;
 new ResizeObserver(() => {
-  document.documentElement.style.setProperty("--scalar-custom-header-height", header.offsetHeight + "px");
+  const height = getComputedStyle(header).position === "sticky" ? header.offsetHeight : 0;
+  document.documentElement.style.setProperty("--scalar-custom-header-height", height + "px");
 }).observe(header);
 form.classList.toggle("signed-in", token !== null);
 if (token) status.textContent = "Signed in as " + signedIn.name() + ": this page shows what you may do.";
@@ -183,6 +184,20 @@ if (served.length === 0) {
   reference.textContent = sources[0].message ?? "This service has no interface to describe.";
   throw new Error(reference.textContent);
 }
+// Names, states and roles that Scalar leaves out, for screen readers.
+function name() {
+  for (const each of reference.querySelectorAll("header:not([role])")) {
+    each.role = "presentation";
+    Object.assign(each.parentElement, { role: "navigation", ariaLabel: "Interface" });
+  }
+  for (const each of reference.querySelectorAll("[role=combobox]:not([aria-expanded])")) {
+    each.ariaExpanded = "false";
+    each.ariaLabel ??= "Value";
+  }
+  for (const each of reference.querySelectorAll(".scalar-code-copy:not([aria-label])")) each.ariaLabel = "Copy";
+  for (const each of reference.querySelectorAll(".show-more[aria-label]")) each.removeAttribute("aria-label");
+}
+new MutationObserver(name).observe(reference, { childList: true, subtree: true });
 Scalar.createApiReference(reference, served.map(({ title, slug, content, authentication }) => ({
   title,
   slug,
@@ -193,6 +208,7 @@ Scalar.createApiReference(reference, served.map(({ title, slug, content, authent
   telemetry: false,
   hideClientButton: true,
   showDeveloperTools: "never",
+  hideDarkModeToggle: true,
   mcp: { disabled: true },
   agent: { disabled: true },
 })));
@@ -211,12 +227,31 @@ const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-/** Fields of the second factor are hidden until they are needed. */
+/** The colours and the focus of the other pages, and fields of the second factor, which are hidden until they are needed. */
 const STYLE = `
+html { scroll-padding: calc(var(--scalar-custom-header-height, 0px) + 1rem) 0 1rem; }
+:root :is(.light-mode, .dark-mode) {
+  --scalar-background-1: var(--page); --scalar-background-2: var(--raised); --scalar-background-3: var(--line);
+  --scalar-border-color: var(--line); --scalar-radius: var(--radius); --scalar-color-accent: var(--link);
+  --scalar-color-1: var(--text); --scalar-color-2: var(--muted); --scalar-color-3: var(--muted);
+  --scalar-color-blue: var(--link); --scalar-color-green: var(--good); --scalar-color-orange: var(--warn);
+  --scalar-color-yellow: var(--warn); --scalar-color-red: var(--bad); --scalar-color-purple: var(--code-word);
+  --scalar-button-1: var(--link); --scalar-button-1-hover: var(--link); --scalar-button-1-color: var(--on-link);
+  --scalar-font: system-ui, sans-serif; --scalar-font-code: ui-monospace, monospace;
+}
+#reference { overflow-x: clip; }
+#reference th { word-break: normal; overflow-wrap: normal; }
+body :focus-visible { outline: 3px solid var(--link) !important; outline-offset: -1px; }
 #sign-in .code, #sign-in.signed-in label, #sign-in .out, #sign-in.signed-in .in, #sign-in.confirmed label:not(.code),
 #sign-in.confirmed > .in { display: none; }
 #sign-in.needs-code .code, #sign-in.signed-in .out { display: inline; }
 #sign-in input { width: 11rem; }
+@media (max-width: 50rem) {
+  .top { position: static; }
+  #sign-in label { display: grid; grid-template-columns: 7rem minmax(0, 1fr); align-items: center; width: 100%; }
+  #sign-in.needs-code .code { display: grid; }
+  #sign-in input { width: 100%; }
+}
 `;
 
 const ACCOUNT = `<label>Username <input name="username" autocomplete="username"></label>
@@ -233,11 +268,12 @@ ${hasAccounts ? ACCOUNT : ""}<label>Access token <input name="token" type="passw
 
 function pageHandler({ anonKey, versions, hasAccounts, links }: DocsOptions): RequestHandler {
   const body = html`<body>
+<a class="skip" href="#reference">Skip to the content</a>
 <div class="top">
 ${headerOf(links, "/docs")}
 ${new Html(formOf(hasAccounts))}
 </div>
-<div id="reference" data-key="${anonKey ?? ""}" data-versions="${versions.join(" ")}"></div>
+<div id="reference" tabindex="-1" data-key="${anonKey ?? ""}" data-versions="${versions.join(" ")}"></div>
 <script src="${BUNDLE_PATH}"></script>
 <script type="module">${new Html(SCRIPT)}</script>
 </body>`;
@@ -248,14 +284,4 @@ ${new Html(formOf(hasAccounts))}
     text,
     headers: { "Content-Security-Policy": CONTENT_SECURITY_POLICY, "Cache-Control": "no-cache" },
   });
-}
-
-/** The bundle is stored compressed, and decompressed only for clients without gzip. */
-function bundleHandler(): RequestHandler {
-  const bundle = readFileSync(BUNDLE_FILE);
-  return (request, response) => {
-    response.set("Cache-Control", "public, max-age=31536000, immutable").vary("Accept-Encoding").type("js");
-    if (request.acceptsEncodings("gzip")) response.set("Content-Encoding", "gzip").send(bundle);
-    else response.send(gunzipSync(bundle));
-  };
 }
