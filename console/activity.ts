@@ -2,6 +2,7 @@ import type { Advice } from "../db/advisor/advisor.ts";
 import { LEVELS } from "../db/advisor/finding.ts";
 import { type Activity, SLOW, type SlowTransaction, type StatementStatistics } from "../db/transaction/activity.ts";
 import { CONSOLE, type Html, html, records, stampOf } from "../http/pages/html.ts";
+import type { FailedTask } from "../rest-gateway/tasks/task-repository.ts";
 import { PREFIX, parseMetrics } from "../telemetry/metrics.ts";
 import { LOOKS } from "./access.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
@@ -19,6 +20,8 @@ export type ActivityOptions = {
   metrics(): Promise<string>;
   /** Null if the service has no tasks. */
   waitingTasks(): Promise<number | null>;
+  /** The newest tasks whose last attempt has failed. */
+  failedTasks(limit: number): Promise<readonly FailedTask[]>;
   /** The newest e-mails that are kept instead of sent; null if they are sent, or if there are none. */
   readonly mails: ((total: number) => Promise<readonly KeptMail[]>) | null;
   /** Null if users do not sign in at the service. */
@@ -29,16 +32,18 @@ const ACTIVITY = `${CONSOLE}/activity`;
 const MAX_STATEMENTS = 20;
 const MAX_LATEST = 8;
 const MAX_TEXT = 1000;
+const MAX_ERROR = 300;
 
 /** `/console/activity`: what was slow, what the advisor finds, and the newest security events, tasks and e-mails. */
 export const activityView = (options: ActivityOptions): View => ({
   path: ACTIVITY,
   name: "Activity",
   async render(input) {
-    const [{ statistics }, text, waiting, events, mails] = await Promise.all([
+    const [{ statistics }, text, waiting, failed, events, mails] = await Promise.all([
       options.activity(),
       options.metrics(),
       options.waitingTasks(),
+      options.failedTasks(MAX_LATEST),
       options.send && eventsPart(options.send, input),
       options.mails?.(MAX_LATEST) ?? null,
     ]);
@@ -49,7 +54,7 @@ ${findingsPart(options.advice())}
 ${slowPart(options.slow())}
 ${statistics === null ? html`<p class="muted">With the extension <code>pg_stat_statements</code>, the statements that take the most time of the database are here too.</p>` : html`<h3>Most time in the database</h3>${statisticsPart(statistics)}`}
 ${events}
-${waiting === null ? null : tasksPart(waiting, parseMetrics(text))}
+${waiting === null ? null : tasksPart(waiting, failed, parseMetrics(text))}
 ${mails === null ? null : html`<h2>E-mails</h2>${mails.length === 0 ? html`<p>There is no e-mail yet.</p>` : html`${mailsTable(mails)}<p><a href="${MAIL}">All e-mails</a></p>`}`}`;
   },
 });
@@ -122,7 +127,7 @@ async function eventsPart(send: SendRequest, input: ViewInput): Promise<Html> {
   }
 }
 
-function tasksPart(waiting: number, samples: ReturnType<typeof parseMetrics>): Html {
+function tasksPart(waiting: number, failed: readonly FailedTask[], samples: ReturnType<typeof parseMetrics>): Html {
   const of = (name: string) => samples.get(PREFIX + name) ?? [];
   const running = of("tasks_running").reduce((sum, { value }) => sum + value, 0);
   const outcomes = of("task_attempts_total").filter(({ value }) => value > 0);
@@ -135,5 +140,23 @@ ${
         ["Outcome", "Attempts since the start"],
         outcomes.map(({ labels, value }) => [labels.outcome ?? "", countText(value)]),
       )
-}`;
 }
+${failed.length === 0 ? html`<p class="good">No task has failed.</p>` : html`<h3>Failed</h3>${failedTable(failed)}`}`;
+}
+
+const failedTable = (failed: readonly FailedTask[]): Html =>
+  records(
+    ["Task", "Failed (UTC)", "Of", "Attempts", "Next (UTC)", "Error"],
+    failed.map(({ name, owner, at, attempts, next, error }) => [
+      html`<code>${name.replace(/^app:/, "")}</code>`,
+      stampOf(at.toISOString()),
+      owner,
+      countText(attempts),
+      next && stampOf(next.toISOString()),
+      withoutSecrets(error).slice(0, MAX_ERROR),
+    ]),
+  );
+
+/** Passwords in URLs, and what may be a token or a key: `https://bob:secret@a.example` → `https://…@a.example`. */
+const withoutSecrets = (text: string): string =>
+  text.replace(/:\/\/[^\s/@]*@/g, "://…@").replace(/[\w-]{24,}(?:\.[\w-]+)*/g, "…");

@@ -10,11 +10,20 @@ export type SendRequest = (request: InProcessRequest, from: ViewInput["request"]
 export class Refused extends FormFault {
   /** Where the operator signs in again, if the sign-in is too old; null for another reason. */
   readonly signIn: string | null;
-  constructor(message: string, signIn: string | null = null) {
-    super(message);
+  constructor(
+    message: string,
+    { signIn = null, field = null }: { signIn?: string | null; field?: string | null } = {},
+  ) {
+    super(message, field);
     this.signIn = signIn;
   }
 }
+
+type RefusedAnswer = {
+  readonly code: string;
+  readonly message: string;
+  readonly details?: readonly { readonly field?: string }[];
+};
 
 type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
@@ -52,9 +61,12 @@ export class AdminApi {
     const response = await this.#send({ ...request, headers }, from);
     if (response === null) throw problem("busy", { retryAfter: 1 });
     if (response.status < 400) return response;
-    const { error } = JSON.parse(response.body.toString()) as { error: { code: string; message: string } };
+    const { error } = JSON.parse(response.body.toString()) as { error: RefusedAnswer };
     const message = `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`;
     const mustSignIn = error.code === "PASSWORD_REQUIRED";
-    throw new Refused(message, mustSignIn ? `${SIGN_IN}?next=${encodeURIComponent(this.#page)}` : null);
+    throw new Refused(message, {
+      signIn: mustSignIn ? `${SIGN_IN}?next=${encodeURIComponent(this.#page)}` : null,
+      field: error.details?.[0]?.field ?? null,
+    });
   }
 }

@@ -54,7 +54,7 @@ export async function outcomeOf(work: () => Promise<Html>): Promise<Outcome> {
     return { shown: await work(), fault: null };
   } catch (error) {
     if (error instanceof FormFault) return { shown: null, fault: error };
-    if (error instanceof QuestionFault) return { shown: null, fault: new FormFault(error.message) };
+    if (error instanceof QuestionFault) return { shown: null, fault: new FormFault(error.message, error.row) };
     throw error;
   }
 }

@@ -126,6 +126,12 @@ export function refusalIn({ body }: InProcessResponse): string {
   return sentences.join(" ");
 }
 
+/** The column whose value was refused; null if the response names none. */
+export function refusedColumnIn({ body }: InProcessResponse): string | null {
+  const { fields } = JSON.parse(body.toString()) as { fields?: readonly { readonly field: string }[] };
+  return fields?.[0]?.field ?? null;
+}
+
 /** Identifies the values of a row, so that an edit of an older version is noticed. */
 export const versionOf = (row: Row): string => createHash("sha256").update(JSON.stringify(row)).digest("base64url");
 

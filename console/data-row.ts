@@ -11,6 +11,7 @@ import {
   type Row,
   readRequest,
   refusalIn,
+  refusedColumnIn,
   rowsIn,
   type Selection,
   stringsIn,
@@ -63,7 +64,7 @@ export async function rowPage(
     if (body === "{}") throw new FormFault("Nothing differs from the row: change a value first.");
     const isApplied = form.get("action") === "apply";
     const tried = await options.send(changeRequest(selection, key, body), isApplied);
-    const changed = changedRow(tried);
+    const changed = changedRow(tried, editableColumns(row, options));
     if (isApplied)
       return {
         location: link({ key: JSON.stringify(selection.table.primaryKey.map((name) => changed[name])), done: "on" }),
@@ -72,7 +73,9 @@ export async function rowPage(
   } catch (error) {
     if (!(error instanceof FormFault)) throw error;
     const alert = error.field === null ? html`<p class="alert" role="alert">${error.message}</p>` : null;
-    const entered = form?.get("version") === versionOf(row) ? form : null;
+    // A confirmation has the change alone.
+    const hasValues = form?.get("version") === versionOf(row) && form.get("action") !== "apply";
+    const entered = hasValues ? form : null;
     return shown(html`${alert}${editForm(row, options, { action, csrf, entered, fault: error })}`);
   }
 }
@@ -87,10 +90,13 @@ async function readRow(key: readonly string[], { selection, send }: RowOptions):
 }
 
 /** The row after the change. Throws FormFault if there is none. */
-function changedRow({ response }: Tried): Row {
+function changedRow({ response }: Tried, editable: readonly Column[]): Row {
   if (response === null) throw new FormFault("There was no response in time, and nothing is changed.");
   const rows = rowsIn(response);
-  if (rows === null) throw new FormFault(refusalIn(response));
+  if (rows === null) {
+    const column = editable.find(({ name }) => name === refusedColumnIn(response));
+    throw new FormFault(refusalIn(response), column ? `value ${column.name}` : null);
+  }
   const [row] = rows;
   if (!row)
     throw new FormFault("No row is changed: no policy lets the caller update it. The page Why? names the policy.");

@@ -1,5 +1,6 @@
 import type { Caller } from "../db/caller.ts";
 import type { Catalog, Table } from "../db/catalog/catalog.ts";
+import { withoutSmartTags } from "../db/catalog/constraints.ts";
 import { tableExposure } from "../db/catalog/exposure.ts";
 import { mayUseSchema } from "../db/catalog/grants.ts";
 import { CONSOLE, type Html, html, table as tableOf } from "../http/pages/html.ts";
@@ -30,6 +31,8 @@ const PAGE_SIZE = 50;
 const MAX_VALUE = 120;
 const LONG = 30;
 const MAX_LISTED = 1000;
+/** Tables with a link of their own. All are in the list of the form. */
+const MAX_LINKS = 60;
 /** Rows of an export, and of each request that reads them. */
 const MAX_EXPORTED = 10_000;
 const EXPORT_STEP = 500;
@@ -67,7 +70,7 @@ function withCaller({ query, operator }: ViewInput): URLSearchParams {
 }
 
 const missing = (query: URLSearchParams) =>
-  query.get("table") ? new FormFault(`“${query.get("table")}” is not a table of the served schemas.`, "table") : null;
+  query.get("table") ? new FormFault(`“${query.get("table")}” is not a table of the served schemas.`) : null;
 
 async function pageOf(
   table: Table,
@@ -125,8 +128,9 @@ function addedCondition(query: URLSearchParams, { conditions, columns }: Selecti
 const chooser = (query: URLSearchParams, input: ViewInput, options: DataOptions, fault: FormFault | null): Html => html`
 <h1>Data</h1>
 <p>The rows of a table as a caller sees them, through the table interface: grants and policies hold. A change is shown with its SQL before it is made.</p>
-${fault && html`<p class="alert" role="alert">${fault.message}</p>`}
-${tableForm(query, input, options, fault)}`;
+${fault && fault.field === null ? html`<p class="alert" role="alert">${fault.message}</p>` : null}
+${tableForm(query, input, options, fault)}
+${tableLinks(allTables(options.catalog()))}`;
 
 const head = (query: URLSearchParams, input: ViewInput, options: DataOptions, table: Table): Html => html`
 <h1>Data</h1>
@@ -153,6 +157,18 @@ ${asFields(query, operator, options, fault)}
 </form>`;
 }
 
+/** The tables, as links to their rows. */
+const tableLinks = (tables: readonly Table[]): Html | null =>
+  tables.length === 0
+    ? null
+    : html`<h2>Tables</h2>
+<ul class="offers">${tables
+        .slice(0, MAX_LINKS)
+        .map(
+          (each) =>
+            html`<li><strong><a href="${DATA}?${new URLSearchParams({ table: nameOf(each) }).toString()}">${nameOf(each)}</a></strong>${each.comment && html`<p>${withoutSmartTags(each.comment)}</p>`}</li>\n`,
+        )}</ul>`;
+
 async function rowsPart(
   query: URLSearchParams,
   { selection, send, link, updatable, caller }: RowOptions,
@@ -170,7 +186,7 @@ async function rowsPart(
     rows.length > PAGE_SIZE ? html`<a href="${link({ offset: String(offset + PAGE_SIZE) })}">Next rows</a>` : null;
   const isEditable = updatable.length > 0 && isKeyReadable(selection);
   return html`${filters}
-${shown.length === 0 ? html`<p>${offset > 0 ? "No more rows." : `No row is visible to ${nameOfCaller(caller)}.`}</p>` : rowsTable(shown, selection, link, isEditable)}
+${shown.length === 0 ? html`<p class="empty">${offset > 0 ? "No more rows." : `No row is visible to ${nameOfCaller(caller)}.`}</p>` : rowsTable(shown, selection, link, isEditable)}
 <p class="row">${shown.length > 0 ? html`<span class="muted">Rows ${offset + 1} to ${offset + shown.length}</span>` : null} ${previous} ${next} <a href="${link({ export: "csv" })}" download>Export as CSV</a></p>`;
 }
 

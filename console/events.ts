@@ -66,7 +66,7 @@ ${field("from", "From (UTC)", "date")}${field("to", "Before (UTC)", "date")}
 
 function foundEvents({ data, next }: Events, query: URLSearchParams): Html {
   if (data.length === 0)
-    return html`<p>No event. ${isFiltered(query) ? html`<a href="${EVENTS}">Show all</a>` : null}</p>`;
+    return html`<p class="empty">No event. ${isFiltered(query) ? html`<a href="${EVENTS}">Show all</a>` : null}</p>`;
   return html`
 <p class="row">${isFiltered(query) ? html`<a href="${EVENTS}">Show all</a>` : null}
 <a href="${linkTo(query, { export: "csv" })}" download>Export as CSV</a>

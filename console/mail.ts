@@ -21,7 +21,7 @@ export function mailView(mails: Pick<MailService, "kept">): View {
 <h1>Mail</h1>
 <p>E-mails are kept here and not sent. To send them, set <code>MAIL_URL</code>.</p>
 ${chosen && mailOf(chosen)}
-${kept.length === 0 ? html`<p>There is no e-mail yet.</p>` : mailsTable(kept)}`;
+${kept.length === 0 ? html`<p class="empty">There is no e-mail yet.</p>` : mailsTable(kept)}`;
     },
   };
 }
@@ -35,5 +35,5 @@ const rowOf = ({ id, sentAt, to, subject }: KeptMail): Html =>
 function mailOf({ to, subject, text }: KeptMail): Html {
   const parts = text.split(/(https?:\/\/\S+)/);
   return html`<section aria-label="The chosen e-mail"><h2>${subject}</h2><p class="muted">To ${to}</p>
-<pre>${parts.map((part, i) => (i % 2 === 0 ? part : html`<a href="${part}">${part}</a>`))}</pre></section>`;
+<pre class="letter">${parts.map((part, i) => (i % 2 === 0 ? part : html`<a href="${part}">${part}</a>`))}</pre></section>`;
 }

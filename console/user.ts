@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { badge, CONSOLE, Html, html, timeOf } from "../http/pages/html.ts";
 import type { AdminUserAnswer } from "../rest-gateway/auth/admin/schemas.ts";
 import { type AdminApi, Refused } from "./admin-api.ts";
-import { selectField } from "./caller-form.ts";
+import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
 import { csrfField, type ViewInput } from "./console.ts";
 import { EVENTS } from "./events.ts";
 
@@ -15,6 +15,7 @@ type User = z.infer<typeof AdminUserAnswer>;
 /** What an operator has done, as the page says it that the browser continues at. */
 export const DONE: Readonly<Record<string, string>> = {
   create: "The user is created.",
+  invite: "An e-mail is on its way, with a link to create an account.",
   change: "The changes are saved.",
   disable: "The account is disabled, and signed out everywhere.",
   enable: "The account is enabled.",
@@ -38,6 +39,10 @@ const ACTIONS: Readonly<Record<string, Action>> = {
 /** Does what the form says, and returns where the browser continues. Rejects with Refused. */
 export async function submit(form: URLSearchParams, id: string | null, api: AdminApi): Promise<string> {
   const name = form.get("action") ?? "";
+  if (id === null && name === "invite") {
+    await invite(form, api);
+    return `${USERS}?done=invite`;
+  }
   if (id === null) {
     const created = await createUser(form, api);
     return `${USERS}?${new URLSearchParams({ id: String(created.id), done: "create" })}`;
@@ -59,6 +64,15 @@ function createUser(form: URLSearchParams, api: AdminApi): Promise<User> {
   return api.call("POST", "/auth/admin/users", { ...Object.fromEntries(given), emailConfirmed });
 }
 
+async function invite(form: URLSearchParams, api: AdminApi): Promise<void> {
+  try {
+    await api.call("POST", "/auth/invitations", { email: form.get("invited")?.trim() ?? "" });
+  } catch (error) {
+    if (error instanceof Refused && error.field === "email") throw new Refused(error.message, { field: "invited" });
+    throw error;
+  }
+}
+
 /** Sends what differs from the account. */
 async function changeUser(form: URLSearchParams, path: string, api: AdminApi): Promise<void> {
   const { email, role, emailConfirmed } = await api.call<User>("GET", path);
@@ -75,7 +89,8 @@ async function deleteUser(form: URLSearchParams, path: string, api: AdminApi): P
   if (!form.has("sure")) throw new Refused("Confirm that the user is to be deleted: this cannot be undone.");
   const successor = form.get("handOverTo")?.trim() ?? "";
   const isHandedOver = form.get("data") === "handOver";
-  if (isHandedOver && successor === "") throw new Refused("Enter the id of the user who gets the data.");
+  if (isHandedOver && successor === "")
+    throw new Refused("Enter the id of the user who gets the data.", { field: "handOverTo" });
   await api.call("DELETE", isHandedOver ? `${path}?${new URLSearchParams({ handOverTo: successor })}` : path);
 }
 
@@ -85,6 +100,7 @@ export async function userPage(
   api: AdminApi,
   id: string,
   notice: Html | null,
+  fault: FormFault | null,
 ): Promise<Html> {
   const user = await api.call<User>("GET", pathOf(id));
   const begin = (
@@ -108,7 +124,7 @@ ${user.mfaEnabled ? button("reset-factors", "Remove the second factors", "danger
 </div>
 <h2>Account</h2>
 ${begin("change", ' class="fields"')}
-<label for="email">E-mail that the user signs in with</label><input id="email" name="email" type="email" autocomplete="off" maxlength="254" value="${enteredIn(form, "email") ?? user.email ?? ""}">
+<label for="email">E-mail that the user signs in with</label><input id="email" name="email" type="email" autocomplete="off" maxlength="254" value="${enteredIn(form, "email") ?? user.email ?? ""}"${marksOf("email", fault)}>${messageFor("email", fault)}
 ${selectField({ name: "role", label: "Role", values: rolesOf(user), value: enteredIn(form, "role") ?? user.role })}
 <p class="hint">Another role ends all sign-ins of the user.</p>
 ${user.emailConfirmed ? null : html`<p><label><input type="checkbox" name="emailConfirmed"> The e-mail is known to be that of the user</label></p>`}
@@ -116,7 +132,7 @@ ${user.emailConfirmed ? null : html`<p><label><input type="checkbox" name="email
 </form>
 <h2>Delete</h2>
 ${begin("delete", ' class="fields"')}
-${deletionFields(form)}
+${deletionFields(form, fault)}
 <button class="danger">Delete the user</button>
 </form>`;
 }
@@ -145,14 +161,14 @@ const profileOf = (user: User): Html => html`<dl class="profile">
 <div><dt>Last sign-in</dt><dd>${user.lastSignInAt === null ? "not signed in now" : timeOf(user.lastSignInAt)}</dd></div>
 </dl>`;
 
-function deletionFields(form: URLSearchParams | null): Html {
+function deletionFields(form: URLSearchParams | null, fault: FormFault | null): Html {
   const isHandedOver = form?.get("data") === "handOver";
   const choice = (value: string, isChosen: boolean, text: string) =>
     html`<label><input type="radio" name="data" value="${value}"${new Html(isChosen ? " checked" : "")}> ${text}</label>`;
   return html`<fieldset><legend>The rows of all tables that refer to the user</legend>
 <p>${choice("delete", !isHandedOver, "are deleted")}</p>
 <p class="row">${choice("handOver", isHandedOver, "are handed over to another user")}
-<label for="handOverTo">with the id</label><input id="handOverTo" name="handOverTo" value="${form?.get("handOverTo") ?? ""}" maxlength="200"></p>
+<label for="handOverTo">with the id</label><input id="handOverTo" name="handOverTo" value="${form?.get("handOverTo") ?? ""}" maxlength="200"${marksOf("handOverTo", fault)}></p>${messageFor("handOverTo", fault)}
 </fieldset>
 <p><label><input type="checkbox" name="sure" required> Delete this user. This cannot be undone.</label></p>`;
 }

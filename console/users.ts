@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { Html, html, table, timeOf } from "../http/pages/html.ts";
 import type { AdminUserAnswer, UserListAnswer } from "../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
-import { selectField } from "./caller-form.ts";
+import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
 import { csrfField, type Rendered, type View, type ViewInput } from "./console.ts";
 import { DONE, ROLES, stateOf, submit, USERS, userPage } from "./user.ts";
 
@@ -10,6 +10,8 @@ type Users = z.infer<typeof UserListAnswer>;
 type User = z.infer<typeof AdminUserAnswer>;
 
 const PAGE_SIZE = 20;
+/** The fields that have the message about them below. */
+const MARKED = new Set(["name", "email", "username", "password", "handOverTo", "invited"]);
 
 /** `/console/users`: the accounts, and, with `?id=`, one of them with all that an administrator may change. */
 export const usersView = (send: SendRequest): View => ({
@@ -23,8 +25,11 @@ export const usersView = (send: SendRequest): View => ({
     try {
       const refused = form && (await refusalOf(form, id, api));
       if (refused !== null && "location" in refused) return refused;
-      const notice = refused === null ? doneText(query.get("done")) : refusalText(refused);
-      return id === null ? await listPage(input, api, notice) : await userPage(input, api, id, notice);
+      const isMarked = refused?.field && MARKED.has(refused.field);
+      const notice = refused === null ? doneText(query.get("done")) : isMarked ? null : refusalText(refused);
+      return id === null
+        ? await listPage(input, api, notice, refused)
+        : await userPage(input, api, id, notice, refused);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       return html`<h1>Users</h1>${refusalText(error)}<p><a href="${USERS}">All users</a></p>`;
@@ -48,7 +53,12 @@ const doneText = (name: string | null): Html | null =>
 const refusalText = ({ message, signIn }: Refused): Html =>
   html`<p class="alert" role="alert">${message}${signIn && html` <a href="${signIn}">Sign in again</a>`}</p>`;
 
-async function listPage({ query, form, operator }: ViewInput, api: AdminApi, notice: Html | null): Promise<Rendered> {
+async function listPage(
+  { query, form, operator }: ViewInput,
+  api: AdminApi,
+  notice: Html | null,
+  fault: FormFault | null,
+): Promise<Rendered> {
   const search = query.get("q") ?? "";
   const asked = new URLSearchParams({
     ...(search !== "" && { q: search }),
@@ -56,6 +66,7 @@ async function listPage({ query, form, operator }: ViewInput, api: AdminApi, not
     limit: String(PAGE_SIZE),
   });
   const { data, pagination } = await api.call<Users>("GET", `/auth/admin/users?${asked}`);
+  const opened = (action: string) => new Html(form?.get("action") === action ? " open" : "");
   const count = `${pagination.total} ${pagination.total === 1 ? "user" : "users"}`;
   return html`
 <h1>Users</h1>
@@ -65,12 +76,19 @@ ${notice}
 <button>Search</button>
 </form>
 <p class="muted">${search === "" ? `${count}, newest first.` : html`${count} found. <a href="${USERS}">Show all</a>`}</p>
-${data.length === 0 ? null : table(["Name", "E-mail", "Role", "State", "Last sign-in", "Created"], data.map(rowOf))}
+${data.length === 0 ? html`<p class="empty">No user has this name, username, e-mail or id.</p>` : table(["Name", "E-mail", "Role", "State", "Last sign-in", "Created"], data.map(rowOf))}
 ${pagesOf(search, pagination)}
-<details${new Html(form === null ? "" : " open")}><summary>Create a user</summary>
+<details${opened("invite")}><summary>Invite a user</summary>
+<form method="post" action="${USERS}" class="fields">
+${csrfField(operator.csrf)}<input type="hidden" name="action" value="invite">
+<label for="invited">E-mail to invite</label><input id="invited" name="invited" type="email" required maxlength="254" value="${form?.get("invited") ?? ""}" autocomplete="off"${marksOf("invited", fault)}>${messageFor("invited", fault)}
+<p class="hint">The e-mail has a link to create an account, which is valid for seven days.</p>
+<button>Send the invitation</button>
+</form></details>
+<details${opened("create")}><summary>Create a user</summary>
 <form method="post" action="${USERS}" class="fields">
 ${csrfField(operator.csrf)}<input type="hidden" name="action" value="create">
-${newUserFields(form)}
+${newUserFields(form, fault)}
 <button>Create the user</button>
 </form></details>`;
 }
@@ -88,14 +106,14 @@ function pagesOf(search: string, { page, totalPages }: Users["pagination"]): Htm
 }
 
 /** What the operator has entered stays after a mistake, without the password. */
-function newUserFields(form: URLSearchParams | null): Html {
+function newUserFields(form: URLSearchParams | null, fault: FormFault | null): Html {
   const text = (name: string, label: string, more = "") =>
-    html`<label for="${name}">${label}</label><input id="${name}" name="${name}" value="${form?.get(name) ?? ""}" autocomplete="off"${new Html(more)}>`;
+    html`<label for="${name}">${label}</label><input id="${name}" name="${name}" value="${form?.get(name) ?? ""}" autocomplete="off"${new Html(more)}${marksOf(name, fault)}>${messageFor(name, fault)}`;
   const isConfirmed = form?.has("emailConfirmed") ?? false;
   return html`${text("name", "Name", ' required maxlength="200"')}
 ${text("email", "E-mail", ' type="email" required maxlength="254"')}
 ${text("username", "Username, if the user has one", ' maxlength="254"')}
-<label for="password">Password</label><input id="password" name="password" type="password" autocomplete="new-password" maxlength="128" aria-describedby="password-hint">
+<label for="password">Password</label><input id="password" name="password" type="password" autocomplete="new-password" maxlength="128"${marksOf("password", fault) ?? html` aria-describedby="password-hint"`}>${messageFor("password", fault)}
 <p class="hint" id="password-hint">Without one, the user sets it with “Forgot your password?”, or signs in with a provider. No e-mail is sent.</p>
 ${selectField({ name: "role", label: "Role", values: ROLES, value: form?.get("role") ?? ROLES[0]! })}
 <p><label><input type="checkbox" name="emailConfirmed"${new Html(isConfirmed ? " checked" : "")}> The e-mail is known to be that of the user</label></p>`;

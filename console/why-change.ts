@@ -27,7 +27,7 @@ export function changeFields(form: URLSearchParams | null, fault: FormFault | nu
     values: [NO_CHANGE, ...EVENTS],
   });
   const field = (name: string, label: string, placeholder: string) =>
-    inputField({ name, label, placeholder, value: form?.get(name) ?? "", maxlength: 65_536 }, fault);
+    html`<div class="pair">${inputField({ name, label, placeholder, value: form?.get(name) ?? "", maxlength: 65_536 }, fault)}</div>`;
   return html`<fieldset><legend>Does a subscriber receive a change?</legend><div class="row">${event}
 ${field("old", "Old values", '{"status": "DRAFT"}')}${field("new", "New values", '{"status": "PUBLISHED"}')}
 ${field("filter", "Filter", "status=eq.DRAFT")}</div>

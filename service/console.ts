@@ -116,6 +116,7 @@ export function createConsole({
   const keptMails = mail === null ? [] : [mailView(mail)];
   const activity = activityView({
     ...{ advice, metrics, waitingTasks, activity: readStatements, send },
+    failedTasks: async (limit) => tasks?.failed(limit) ?? [],
     slow: () => database.slow.all,
     mails: mail && ((total) => mail.kept(total)),
   });
