@@ -76,8 +76,16 @@ const samlType = (sources: Sources) =>
         .max(2, "must have at most 2 key pairs")
         .default([]),
       nameIdFormat: requiredText.nullable().default(null),
+      domains: z.array(domain, { error: "must be a list of domains" }).default([]),
     })
     .transform((entry): SamlSettings => named(entry));
+
+/** `Corp.Example` → `corp.example` */
+const domain = requiredText
+  .transform((text) => text.toLowerCase())
+  .refine((text) => text.length <= 253 && /^[^\s@/.]+(\.[^\s@/.]+)+$/.test(text), {
+    error: "must be the domain of an e-mail, such as corp.example",
+  });
 
 const NAME = /^[a-z0-9][a-z0-9-]{0,49}$/;
 

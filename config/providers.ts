@@ -56,6 +56,8 @@ export type SamlSettings = CommonSettings & {
   readonly keys: readonly KeyPair[];
   /** The format of the subject that is requested; null to leave it to the provider. */
   readonly nameIdFormat: string | null;
+  /** The domains of the e-mails of its users, in lower case: an application finds the provider by them. */
+  readonly domains: readonly string[];
 };
 
 export type ProviderSettings = OidcSettings | OAuth2Settings | SamlSettings;
@@ -78,7 +80,8 @@ export class ProviderReader {
     if (this.#path === "") return [];
     const entries = z
       .array(entryType({ environment: this.#environment, isTable: false }), { error: "must be a list of providers" })
-      .refine(hasUniqueNames, { error: "names a provider twice" });
+      .refine(hasUniqueNames, { error: "names a provider twice" })
+      .refine(hasUniqueDomains, { error: "has a domain twice" });
     const providers = parseValue("AUTH_PROVIDERS", jsonFile(entries), this.#path);
     for (const provider of providers) this.#refuseLoopback(provider);
     return providers;
@@ -103,6 +106,11 @@ export class ProviderReader {
 
 const hasUniqueNames = (providers: readonly ProviderSettings[]) =>
   new Set(providers.map(({ name }) => name)).size === providers.length;
+
+function hasUniqueDomains(providers: readonly ProviderSettings[]): boolean {
+  const domains = providers.flatMap((provider) => (provider.kind === "saml" ? provider.domains : []));
+  return new Set(domains).size === domains.length;
+}
 
 function urlsOf(provider: ProviderSettings): readonly string[] {
   switch (provider.kind) {

@@ -4,6 +4,7 @@ import type { Config } from "../config/config.ts";
 import { isJwk, type Key, readJwks } from "../config/json-web-keys.ts";
 import { isPem } from "../config/setting-types.ts";
 import { keepSecret } from "../db/cluster/data-directory.ts";
+import type { Tokens } from "./tokens.ts";
 
 export type { Key } from "../config/json-web-keys.ts";
 
@@ -58,6 +59,12 @@ type KeyUsesOptions = {
   /** Called when a write has failed; the next one includes its keys. */
   onError(error: unknown): void;
 };
+
+/** The key that the service shows: the same for a whole year, so that a restart does not seem to replace it. */
+export function shownKey(tokens: Pick<Tokens, "issueKey">, role: Parameters<Tokens["issueKey"]>[0]): string {
+  const year = new Date().getUTCFullYear();
+  return tokens.issueKey(role, { iat: Date.UTC(year) / 1000, jti: `${role} of ${year}` });
+}
 
 /** Collects the API keys that are used and stores their use together, once a minute. */
 export class KeyUses {

@@ -189,9 +189,9 @@ export class Tokens implements Verifier {
     return type === "refresh" ? String(sub) : null;
   }
 
-  /** An API key: public for `anon`, secret for `service_role`. */
-  issueKey(role: "anon" | "service_role"): string {
-    return this.#sign({ role }, KEY_SECONDS);
+  /** An API key: public for `anon`, secret for `service_role`. `claims` may be its time and its id. */
+  issueKey(role: "anon" | "service_role", claims: { readonly iat?: number; readonly jti?: string } = {}): string {
+    return this.#sign({ role, ...claims }, KEY_SECONDS);
   }
 
   verify(token: string): Caller {
@@ -232,7 +232,7 @@ export class Tokens implements Verifier {
       keyid: kid,
       issuer: ISSUER,
       expiresIn,
-      jwtid: randomUUID(),
+      ...("jti" in claims ? null : { jwtid: randomUUID() }),
       ...(subject === undefined ? null : { subject }),
       ...(this.#audience === "" ? null : { audience: this.#audience }),
     });

@@ -39,6 +39,9 @@ const isRefused = (outcome: string) => outcome === "42501";
 const isAllowed = (outcome: string) => outcome.startsWith("23") || (outcome.startsWith("=") && outcome !== "=0");
 const isError = (outcome: string) => !outcome.startsWith("=") && !isAllowed(outcome) && !isRefused(outcome);
 
+/** The codes of views and of their columns that cannot be changed, and of generated columns. */
+const NOT_UPDATABLE = ["55000", "0A000", "428C9"];
+
 /** Tries everything as one caller. */
 export class Attempts {
   readonly #owner: pg.Client;
@@ -111,13 +114,15 @@ export class Attempts {
     const reach = reached(found, outcomes);
     const changed = found.filter((_, i) => isAllowed(outcomes[i]!)).slice(0, CHANGED_ROWS);
     const values: ColumnValues[] = [];
-    const everywhere: string[] = [];
+    // Without a column that can be written, the error of the table or view is the answer.
+    const [first] = this.#privileges.update.map(quoteIdentifier);
+    const everywhere = columns.length === 0 ? [`update ${sql} set ${first} = ${first}`] : [];
     for (const column of columns) {
       const candidates = await this.#candidates(column);
       values.push(await this.#change(column, candidates, changed));
       everywhere.push(...candidates.map((value) => `update ${sql} set ${this.#assignment(column, value)}`));
     }
-    return { ...reach, others: await this.#others(reach, everywhere), values };
+    return { ...(await this.#withOthers(reach, everywhere)), values };
   }
 
   /** Changes a column of the rows into other values. */
@@ -158,17 +163,22 @@ export class Attempts {
     const found = hasPlaces ? visible : [];
     const statements = found.map(({ place }) => `delete from ${sql} where ${place}`);
     const reach = reached(found, await this.#attempt(this.#reading(), statements));
-    return { ...reach, others: await this.#others(reach, [`delete from ${sql}`]) };
+    return this.#withOthers(reach, [`delete from ${sql}`]);
   }
 
   /**
    * The rows that a statement without a condition reaches in addition, as a count: it does not read, so that policies for select do not
-   * apply. A statement may also give the rows of others to the caller.
+   * apply. A statement may also give the rows of others to the caller. A view that is not updatable has an error in place of rows.
    */
-  async #others({ labels }: Reach, statements: readonly string[]): Promise<number> {
+  async #withOthers(reach: Reach, statements: readonly string[]): Promise<Reach> {
     const outcomes = await this.#attempt("select", statements);
     const counts = outcomes.filter((outcome) => outcome.startsWith("=")).map((outcome) => Number(outcome.slice(1)));
-    return Math.max(0, ...counts.map((count) => count - labels.length));
+    const isNotUpdatable = outcomes.length > 0 && outcomes.every((outcome) => NOT_UPDATABLE.includes(outcome));
+    return {
+      labels: reach.labels,
+      others: Math.max(0, ...counts.map((count) => count - reach.labels.length)),
+      errors: isNotUpdatable ? [...new Set([...reach.errors, ...outcomes])].sort() : reach.errors,
+    };
   }
 
   #writable(columns: readonly string[]): readonly string[] {

@@ -52,6 +52,7 @@ const WHICH_ROLE = `\
 const NO_RIGHTS = `\
 -- Signed-in users have the role authenticated, which may do nothing yet, and others the role anon. For each table that they may use:
 --   alter table public.notes enable row level security;
+--   drop policy if exists "owners read their notes" on public.notes;
 --   create policy "owners read their notes" on public.notes to authenticated using (owner_id = (select auth.uid()));
 --   grant usage on schema public to authenticated;
 --   grant select on public.notes to authenticated;

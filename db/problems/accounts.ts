@@ -63,7 +63,7 @@ export const ACCOUNTS = {
   // Passkeys.
   "passkeys off": [
     503,
-    "INTERNAL_ERROR",
+    "NOT_CONFIGURED",
     "browsers allow passkeys only with https and a domain name, or on localhost: set BASE_URL, which is {url}",
   ],
   "passkey origin": [
@@ -76,6 +76,12 @@ export const ACCOUNTS = {
     401,
     "AUTH_REQUIRED",
     "the passkey was not accepted: try again, or sign in in another way",
+  ],
+  /** For a login whose passkey is valid, with EMAIL_CONFIRM=required. */
+  "passkey of an unconfirmed account": [
+    401,
+    "AUTH_REQUIRED",
+    "the e-mail of the account is not confirmed: open the link in the e-mail, or request another at POST /auth/confirm/send",
   ],
   /** For a signed-in user. */
   "passkey refused": [400, "VALIDATION_ERROR", "the passkey was not accepted: try again with one of this account"],
@@ -99,7 +105,7 @@ export const ACCOUNTS = {
   ],
 
   // E-mails.
-  "no mail": [503, "INTERNAL_ERROR", "this service sends no e-mails: its operator has not set MAIL_URL"],
+  "no mail": [503, "NOT_CONFIGURED", "this service sends no e-mails: its operator has not set MAIL_URL"],
   "too many mails": [429, "RATE_LIMITED", "too many e-mails were requested: try again later"],
   "wrong mail code": [
     401,

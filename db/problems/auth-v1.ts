@@ -42,6 +42,8 @@ export const AUTH_V1 = {
     "The browser does not come from the page that links an identity: use PKCE, or send its Referer",
   ],
   "mail token invalid": [403, "INVALID_TOKEN", "Token has expired or is invalid"],
+  "SAML off": [404, "RESOURCE_NOT_FOUND", "SAML 2.0 is disabled"],
+  "no such SAML provider": [404, "RESOURCE_NOT_FOUND", "No SSO provider assigned for this domain or id"],
   "no administrator": [403, "PERMISSION_DENIED", "User not allowed"],
   "no such user": [404, "RESOURCE_NOT_FOUND", "User not found"],
   "metadata of administrators": [403, "PERMISSION_DENIED", "Updating app_metadata requires admin privileges"],

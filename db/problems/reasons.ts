@@ -32,6 +32,7 @@ export const REST_CODES = [
   "INVALID_TOKEN",
   "VERIFICATION_FAILED",
   "MFA_REQUIRED",
+  "NOT_CONFIGURED",
 ] as const;
 
 export type Code = (typeof CODES)[number];

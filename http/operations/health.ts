@@ -64,6 +64,8 @@ type Reported = {
   readonly schemaChanges: string | null;
   /** What other instances on the database do not share with this one; null without others. */
   readonly instances: string | null;
+  /** Why REDIS_URL cannot be used now; null if it can, or is unset. */
+  readonly redis: string | null;
 };
 
 /** The part of `/health` about GraphQL, the changes and the advisor. */
@@ -73,6 +75,7 @@ export function reportOf({
   changes,
   schemaChanges,
   instances,
+  redis,
 }: Reported): ReturnType<Health["report"]> {
   const { omissions = [], ...schema } = graphql?.health ?? { schema: "not served" };
   const { findings = [] } = advice ?? {};
@@ -85,6 +88,7 @@ export function reportOf({
       changes,
       ...(schemaChanges && { schemaChanges }),
       ...(instances && { instances }),
+      ...(redis && { redis }),
       ...(advice && { advisor: { ...countsOf(findings), findings: findings.map(lineOf) } }),
     },
   };

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import type { ByteBudget } from "../../db/admission/byte-budget.ts";
+import type { Database } from "../../db/database.ts";
 import { networkOf } from "../../db/network.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
@@ -13,7 +13,7 @@ import type { ServiceState } from "../operations/health.ts";
 import type { RequestMetrics } from "../operations/metrics.ts";
 import { countBody } from "./body.ts";
 import { type Cors, cors } from "./cors.ts";
-import { type Destination, type Exchange, type Head, RequestNotes, setHead } from "./exchange.ts";
+import { type Destination, type Exchange, type Head, isRefused, RequestNotes, setHead } from "./exchange.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "./request.ts";
 import type { Routes } from "./routes.ts";
 import { DATA_HEADERS } from "./security-headers.ts";
@@ -76,10 +76,8 @@ type QueuedRequest = {
 /** What the pipeline needs to know about callers, and about the work that they wait for. */
 export type PipelineContext = {
   readonly callers: Pick<CallerResolver, "identify">;
-  /** Whether the database is overloaded, so that a request of this caller would be refused. */
-  refuses?(identity: RequestIdentity): boolean;
-  /** Counts bodies; absent where only operators send them. */
-  readonly budget?: ByteBudget;
+  /** Refuses requests while it is overloaded, and counts bodies; absent where only operators send them. */
+  readonly database?: Pick<Database, "waiting" | "refuses" | "budget">;
 };
 
 /** Handles every HTTP request: request id, log, identity, limits, CORS, and then the interface at its path. */
@@ -166,14 +164,17 @@ export class Pipeline {
       const envelope = this.#envelopeOf(queued);
       const rejection = rejectionOf(request, taken);
       if (rejection !== null) return envelope.reject({ request, response, head }, rejection);
-      if (served?.needsDatabase && this.#context!.refuses?.(identity!))
+      const { database } = this.#context ?? {};
+      if (database && served?.needsDatabase && isRefused(database, identity!))
         return envelope.reject({ request, response, head }, problem("overloaded"));
       if (served === null || identity === null) return this.#handleUnready({ request, response, head });
       const exchange = { request, response, head, identity };
-      const { budget } = this.#context!;
       const turns = this.#options.turns?.of;
       const network = networkOf(identity.address);
-      if (budget && turns) countBody(exchange, { network, client: identity.knownName ?? network, budget, turns });
+      if (database && turns) {
+        const { budget } = database;
+        countBody(exchange, { network, client: identity.knownName ?? network, budget, turns });
+      }
       const handled = notes.span
         ? forRequest({ span: notes.span, requestId }, () => served.handle(exchange))
         : served.handle(exchange);

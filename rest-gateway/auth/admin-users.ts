@@ -6,6 +6,7 @@ import type { EventFilters } from "./admin/events.ts";
 import type { AdminUserAnswer, EventAnswer } from "./admin/schemas.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
 import { emailSkeleton, usernameSkeleton } from "./login-names.ts";
+import type { MailData } from "./mail/repository.ts";
 import type { PublicUser } from "./v1/repository.ts";
 
 /** `id` is that of the application, as text. */
@@ -15,7 +16,7 @@ export type Found = { readonly id: string; readonly user: PublicUser };
 export type LinkToken = {
   readonly kind: "confirm" | "sign-in" | "reset";
   readonly userId: string;
-  readonly returnTo: string | null;
+  readonly data: Pick<MailData, "returnTo" | "newEmail"> & { readonly skeleton?: string | null };
 };
 
 /** What an administrator changes; what is missing stays. */
@@ -128,7 +129,7 @@ export class AdminUsers {
 
   /** Stores the token of a link, with its code. */
   async addToken(
-    { kind, userId, returnTo }: LinkToken,
+    { kind, userId, data }: LinkToken,
     {
       tokenHash,
       codeHash,
@@ -137,7 +138,7 @@ export class AdminUsers {
     address: string,
   ): Promise<void> {
     const hashes = [bytes(tokenHash), bytes(codeHash)];
-    const values = [kind, userId, JSON.stringify({ returnTo }), ...hashes, time(expiresAt), address || null];
+    const values = [kind, userId, JSON.stringify(data), ...hashes, time(expiresAt), address || null];
     const types = "$1, $2, $3::jsonb, $4::bytea, $5::bytea, $6::timestamptz, $7::inet";
     await this.#functions.call(`add_token(${types})`, values);
   }

@@ -17,6 +17,7 @@ import { AdminUsers } from "./admin-users.ts";
 import { FactorRepository } from "./factor-repository.ts";
 import { createFederated, type Federated, type FederatedSettings } from "./federated/federated.ts";
 import { AuthFunctions } from "./functions.ts";
+import { HookFailures } from "./hook-failures.ts";
 import { ANONYMOUS_SECONDS, Housekeeping } from "./housekeeping.ts";
 import { identityStore } from "./identity-store.ts";
 import { KeyRepository } from "./keys.ts";
@@ -123,6 +124,7 @@ export type Auth = {
   readonly callers: CallerResolver;
   readonly federated: Federated;
   readonly mail: MailService;
+  readonly hookFailures: HookFailures;
   /** Encrypts what the pages keep in a cookie. */
   readonly pageBox: SecretBox;
   readonly limits: BodyLimits;
@@ -160,7 +162,8 @@ export function createAuth({
 }: AuthOptions): Auth {
   const onError = (error: unknown) => log.warn({ err: error }, "a background write of authentication has failed");
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = settings;
-  const functions = new AuthFunctions(database, clock);
+  const hookFailures = new HookFailures(log);
+  const functions = new AuthFunctions(database, clock, (error) => hookFailures.note(error));
   const repository = new AuthRepository(functions);
   const sessionRows = new SessionRepository(functions, { max: settings.sessionsMax, idle: IDLE_SECONDS });
   const keys = new KeyRepository(functions);
@@ -243,6 +246,7 @@ export function createAuth({
     callers,
     federated,
     mail,
+    hookFailures,
     pageBox: new SecretBox(deriveKey(secret, "account pages")),
     limits: settings,
     clock,

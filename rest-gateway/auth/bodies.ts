@@ -53,11 +53,20 @@ const code = field(
   CODE,
 );
 
-export const LoginBody = named("Login", {
-  username: text(MAX_LOGIN, { description: "The username or the e-mail." }),
+const PASSWORD_AND_PROOF = {
   password: text(MAX_PASSWORD, PASSWORD),
   code: code.nullable().optional(),
   passkey: SignatureBody.nullable().optional(),
+};
+
+export const LoginBody = named("Login", {
+  username: text(MAX_LOGIN, { description: "The username or the e-mail." }),
+  ...PASSWORD_AND_PROOF,
+});
+
+export const EmailLoginBody = named("LoginWithEmail", {
+  email: text(MAX_LOGIN, { description: "The e-mail, as at the registration." }),
+  ...PASSWORD_AND_PROOF,
 });
 
 export const CHALLENGE = text(MAX_TOKEN, secret("The challenge from the 401 `MFA_REQUIRED` response."));
@@ -72,7 +81,7 @@ export const ChallengePasskeyBody = named("LoginWithChallengeAndPasskey", {
 export const PasskeyLoginBody = named("LoginWithPasskey", { passkey: SignatureBody });
 
 /** The bodies of a login, of which each is one. */
-export const LOGIN_BODIES = [LoginBody, ChallengeBody, ChallengePasskeyBody, PasskeyLoginBody];
+export const LOGIN_BODIES = [LoginBody, EmailLoginBody, ChallengeBody, ChallengePasskeyBody, PasskeyLoginBody];
 
 export const RefreshBody = named("Refresh", {
   refreshToken: text(MAX_TOKEN, secret("The refresh token of the latest pair.")),
@@ -238,7 +247,7 @@ export async function readOptional<Body>(limits: BodyLimits, request: IncomingMe
 }
 
 /**
- * Parses `{ username, password, code? }`, `{ challenge, code }` that completes a login, or `{ passkey }`. In place of a code, each may have
+ * Parses `{ username, password, code? }`, `{ email, password, code? }`, `{ challenge, code }` that completes a login, or `{ passkey }`. In place of a code, each may have
  * a passkey. Throws Problem.
  */
 export function parseLogin(body: unknown): LoginInput | ChallengeInput | PasskeyInput {
@@ -249,8 +258,11 @@ export function parseLogin(body: unknown): LoginInput | ChallengeInput | Passkey
     const { challenge, passkey } = parse(ChallengePasskeyBody, body);
     return { challenge, code: passkey };
   }
-  const isAlone = hasPasskey && sent.username === undefined && sent.password === undefined;
-  return isAlone ? parse(PasskeyLoginBody, body) : parseCredentials(body);
+  if (hasPasskey && ["username", "email", "password"].every((name) => sent[name] === undefined))
+    return parse(PasskeyLoginBody, body);
+  if (sent.username !== undefined || sent.email === undefined) return parseCredentials(body);
+  const { email, ...others } = parse(EmailLoginBody, body);
+  return parseCredentials({ ...others, username: email });
 }
 
 export function parseCredentials(body: unknown): LoginInput {

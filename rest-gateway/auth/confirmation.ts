@@ -44,6 +44,14 @@ export async function requireRecentSignIn(
   requireAccepted(await throttle.spendCode((limits) => factors.tryCode(owner.id, spend, null, limits), client));
 }
 
+/** Throws Problem for an anonymous user: nothing would let them in again after a second factor, and a key ends with the account. */
+export function refuseAnonymous({ caller }: Owner): void {
+  if (caller.claims.is_anonymous !== true) return;
+  throw problem("anonymous user", {
+    message: "an anonymous user needs an e-mail first: POST /auth/email, then POST /auth/refresh",
+  });
+}
+
 /** Whether the caller need not send the password again. */
 export const isRecent = ({ clock, settings }: Auth, { caller }: Owner): boolean =>
   hasRecentSignIn(caller, clock(), settings.recentSignIn);

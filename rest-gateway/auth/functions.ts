@@ -1,8 +1,10 @@
-import { anonymous } from "../../db/caller.ts";
+import { anonymous, type Caller } from "../../db/caller.ts";
+import { isTimeout } from "../../db/errors.ts";
+import { problem } from "../../db/problems/problem.ts";
 import { type Identity, NO_REQUEST } from "../../db/transaction/identity.ts";
 import type { Transactions } from "../../db/transaction/transaction.ts";
 import type { Clock } from "../../identity/account.ts";
-import { recipientOfSender } from "../../identity/sender.ts";
+import { recipientOfSender } from "../../identity/caller-resolver.ts";
 import { tracedRequest } from "../../telemetry/span.ts";
 import type { CodeLimits, CodeToTry } from "./throttle.ts";
 
@@ -16,18 +18,20 @@ const GATEWAY: Pick<Identity, "caller"> = { caller: anonymous("none") };
 export class AuthFunctions {
   readonly #database: Transactions;
   readonly #clock: Clock;
+  readonly #onError: (error: unknown) => void;
   readonly #operator: string | undefined;
 
-  /** `operator` acts, instead of the user whose account it is. */
-  constructor(database: Transactions, clock: Clock, operator?: string) {
+  /** `onError` gets each error of the database. `operator` acts, instead of the user whose account it is. */
+  constructor(database: Transactions, clock: Clock, onError: (error: unknown) => void = () => {}, operator?: string) {
     this.#database = database;
     this.#clock = clock;
+    this.#onError = onError;
     this.#operator = operator;
   }
 
   /** The same functions, whose security events name the operator: `user 3`, `role service_role`. */
   by(operator: string): AuthFunctions {
-    return new AuthFunctions(this.#database, this.#clock, operator);
+    return new AuthFunctions(this.#database, this.#clock, this.#onError, operator);
   }
 
   async call<T>(call: string, values: Call["values"]): Promise<T> {
@@ -47,6 +51,11 @@ export class AuthFunctions {
     try {
       const results = await this.#database.run({ ...GATEWAY, request }, statements);
       return results.map(({ rows }) => JSON.parse(rows[0]?.[0]?.toString() ?? "null"));
+    } catch (error) {
+      this.#onError(error);
+      // Also of a hook whose other errors are faults of the service.
+      if (isTimeout(error)) throw problem("too slow", { cause: error });
+      throw error;
     } finally {
       recipient?.close();
     }
@@ -73,6 +82,10 @@ export class AuthFunctions {
     });
   }
 }
+
+/** Who acts, for security events: `user 3`, `role service_role`. */
+export const operatorName = ({ role, claims }: Caller): string =>
+  role === "service_role" ? "role service_role" : `user ${claims.sub}`;
 
 // Arguments as text.
 export const time = (milliseconds: number) => new Date(milliseconds).toISOString();

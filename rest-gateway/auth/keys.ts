@@ -4,7 +4,7 @@ import type { FoundKey } from "../../identity/account.ts";
 import { hashOf, newKey } from "../../identity/secrets.ts";
 import type { KeyAnswer } from "./answers.ts";
 import type { KeyBody } from "./bodies.ts";
-import { requireRecentSignIn } from "./confirmation.ts";
+import { refuseAnonymous, requireRecentSignIn } from "./confirmation.ts";
 import { type AuthFunctions, bytes, time } from "./functions.ts";
 import { type Call, currentSignInOf } from "./route.ts";
 import type { CurrentSignIn } from "./session-repository.ts";
@@ -14,6 +14,7 @@ export const listKeys = async ({ auth, signedIn }: Call<"account">) => ({ data: 
 export async function createKey({ auth, response, client, signedIn, body }: Call<"account", z.infer<typeof KeyBody>>) {
   const { repository, keys, clock, settings } = auth;
   const { name, expiresIn, ...confirmation } = body;
+  refuseAnonymous(signedIn);
   // A key outlives the token that creates it.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const { id: userId } = signedIn;

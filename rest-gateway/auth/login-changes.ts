@@ -3,7 +3,7 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import type { Auth } from "./auth.ts";
 import type { EmailBody, PasswordBody } from "./bodies.ts";
-import { confirm, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
+import { confirm, refuseAnonymous, requireAccepted, requireRecentSignIn, type Wrong } from "./confirmation.ts";
 import { deviceOf } from "./device.ts";
 import { badFields, emailRefused, refuseRaised } from "./problem.ts";
 import { type Call, currentSignInOf, type Owner } from "./route.ts";
@@ -63,6 +63,7 @@ async function replacePassword(
   client: Client,
 ): Promise<Account> {
   const { repository, hashing, throttle } = auth;
+  refuseAnonymous(owner);
   refuseWeak(auth, newPassword, password);
   const confirmed = await confirm(auth, owner, { password, code, passkey }, client, WRONG);
   const hash = await hashing.inPlace(() => hashing.hash(newPassword));

@@ -10,6 +10,7 @@ import {
   type Confirmed,
   confirm,
   isRecent,
+  refuseAnonymous,
   requireAccepted,
   requirePassword,
   requireRecentSignIn,
@@ -41,6 +42,7 @@ export async function beginFactor(
   name: string | null,
 ) {
   // Otherwise a thief could lock the owner out with a factor of their own.
+  refuseAnonymous(signedIn);
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const { id, secret, uri } = await auth.enrolment.begin(await accountOf(auth, signedIn), name);
   // Loaded only here: it takes 7 MB.

@@ -4,7 +4,7 @@ import type { Config, PasswordClass } from "../../config/config.ts";
 import { FairQueue } from "../../db/admission/fair-queue.ts";
 import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
-import { networkOfSender } from "../../identity/sender.ts";
+import { networkOfSender } from "../../identity/caller-resolver.ts";
 import type { JsonSchema } from "../openapi/document.ts";
 import { argon2, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
 import { badFields } from "./problem.ts";

@@ -1,5 +1,5 @@
 import { problem } from "../../db/problems/problem.ts";
-import { forSender } from "../../identity/sender.ts";
+import { forSender } from "../../identity/caller-resolver.ts";
 import type { PasswordHashing } from "./passwords.ts";
 import { withMissingGrant } from "./problem.ts";
 import type { AuthRepository } from "./repository.ts";

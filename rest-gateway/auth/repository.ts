@@ -26,6 +26,8 @@ export type VerifiedAttempt = Proof & {
   readonly attempt: ReservedAttempt;
   readonly address: string;
   readonly factor?: "mfa/webauthn";
+  /** The token of an e-mail that was taken, which is valid again if the hook after_sign_in refuses the sign-in. */
+  readonly mailToken?: object;
 };
 
 /** Events that the gateway records. The database records changes of accounts itself. */

@@ -112,7 +112,8 @@ export class SessionRepository {
     const [session, ...results] = await running.catch(async (error) => {
       if (login) {
         const refused = noting(refusedByHook(id, login.address), this.#functions.now());
-        await this.#functions.run(settling(login.attempt, false), refused);
+        const returned = login.mailToken ? [returning(login.mailToken, account)] : [];
+        await this.#functions.run(settling(login.attempt, false), refused, ...returned);
       }
       return refuseByHook(error);
     });
@@ -175,3 +176,9 @@ export class SessionRepository {
     return [settling(attempt, false), { call, values }];
   }
 }
+
+/** Makes the token of an e-mail valid again. */
+const returning = (token: object, { id, epoch }: Account): Call => ({
+  call: "return_mail_token($1::jsonb, $2, $3::integer)",
+  values: [JSON.stringify(token), id, String(epoch)],
+});

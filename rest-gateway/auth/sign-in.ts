@@ -73,7 +73,7 @@ export class SignIn {
     return { account, attempt, address: client.address, ...factorOf(code!) };
   }
 
-  /** The account of a passkey, which needs neither a name nor a password. Rejects as `admit` does, and with "passkey refused at login". */
+  /** The account of a passkey, which needs neither a name nor a password. Rejects as `admit` does, and with "passkey refused at login" and "passkey of an unconfirmed account". */
   async admitPasskey(signature: PasskeySignature, client: Client): Promise<AdmittedLogin> {
     const { throttle, passkeys } = this.#options;
     const signed = await passkeys.verify(signature);
@@ -82,7 +82,7 @@ export class SignIn {
     const { account, attempt } = login;
     // Deleted meanwhile.
     if (account === null) return this.#refuseUnknown(client, attempt);
-    await this.#tryCode(await this.#requireOpen({ ...login, account }, client), signed, client, null);
+    await this.#tryCode(await this.#requireOpen({ ...login, account }, client, true), signed, client, null);
     return { account, attempt, address: client.address, byPasskey: true };
   }
 
@@ -101,16 +101,14 @@ export class SignIn {
   }
 
   async #verify(username: string, password: string, client: Client): Promise<VerifiedLogin> {
-    return this.#requireOpen(
-      await this.#options.passwords.verify({ login: username }, password, client, this.#wrong),
-      client,
-    );
+    const login = await this.#options.passwords.verify({ login: username }, password, client, this.#wrong);
+    return this.#requireOpen(login, client, false);
   }
 
-  async #requireOpen(login: VerifiedLogin, client: Client): Promise<VerifiedLogin> {
+  async #requireOpen(login: VerifiedLogin, client: Client, byPasskey: boolean): Promise<VerifiedLogin> {
     const { isDisabled, mustConfirm } = login.account;
-    if (isDisabled) return this.#refuse(login, client, "disabled");
-    return this.#options.confirms && mustConfirm ? this.#refuse(login, client, "unconfirmed") : login;
+    if (isDisabled) return this.#refuse(login, client, "disabled", byPasskey);
+    return this.#options.confirms && mustConfirm ? this.#refuse(login, client, "unconfirmed", byPasskey) : login;
   }
 
   /** Completes a login whose code was missing, and spends the challenge. Rejects as `admit` does, and with "invalid challenge". */
@@ -140,12 +138,17 @@ export class SignIn {
     }
   }
 
-  async #refuse({ account, attempt }: VerifiedLogin, { address }: Client, reason: Refused): Promise<never> {
+  async #refuse(
+    { account, attempt }: VerifiedLogin,
+    { address }: Client,
+    reason: Refused,
+    byPasskey: boolean,
+  ): Promise<never> {
     // A person who has tried to register an address must not learn from the password whether it had an account.
-    const isLikeWrong = reason === "unconfirmed";
+    const isLikeWrong = reason === "unconfirmed" && !byPasskey;
     const event = { event: "login_refused", userId: account.id, address, detail: { reason } } as const;
     await this.#options.throttle.settle(attempt, isLikeWrong, event);
-    throw isLikeWrong ? this.#wrong.error() : problem("account disabled");
+    throw isLikeWrong ? this.#wrong.error() : problem(REFUSED[reason]);
   }
 
   /** A wrong code counts as a failed login. `challenge` is the id of the challenge that the code completes. */
@@ -168,6 +171,8 @@ export class SignIn {
 
 const factorOf = (code: FactorProof): Pick<VerifiedAttempt, "factor"> =>
   typeof code === "string" ? {} : { factor: "mfa/webauthn" };
+
+const REFUSED = { disabled: "account disabled", unconfirmed: "passkey of an unconfirmed account" } as const;
 
 const refusedPasskey = () =>
   problem("passkey refused at login", { faults: [{ field: "passkey", message: "not accepted" }] });

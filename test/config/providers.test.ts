@@ -70,6 +70,7 @@ test("an entry of SAML needs metadata: a URL, or a file that is read", () => {
     entityId: null,
     keys: [],
     nameIdFormat: null,
+    domains: [],
     claims: { subject: [] },
   });
   expect(read([{ ...SAML, metadata: write("<xml/>\n") }])[0]).toMatchObject({ metadata: { xml: "<xml/>" } });
@@ -108,12 +109,14 @@ test("every field can be set", () => {
     keys: [PAIR, PAIR],
     entityId: "urn:content",
     nameIdFormat: "x",
+    domains: ["Corp.Example"],
     claims: { subject: "employee.number" },
     require: { "a.b": "c" },
   };
   expect(read([saml])[0]).toMatchObject({
     keys: [PAIR, PAIR],
     entityId: "urn:content",
+    domains: ["corp.example"],
     claims: { subject: [["employee.number"]] },
     require: [{ claim: ["a.b"], values: ["c"] }],
   });
@@ -175,6 +178,18 @@ test.each<[unknown, string]>([
   [
     [{ ...SAML, keys: [{ ...PAIR, certificate: PAIR.privateKey }] }],
     "[0].keys[0].certificate must be the PEM certificate of an RSA key of at least 2048 bits",
+  ],
+  [
+    [{ ...SAML, domains: ["mary@corp.example"] }],
+    "[0].domains[0] must be the domain of an e-mail, such as corp.example",
+  ],
+  [[{ ...OIDC, domains: ["corp.example"] }], "[0].domains is not a known field"],
+  [
+    [
+      { ...SAML, domains: ["corp.example"] },
+      { ...SAML, name: "other", domains: ["CORP.example"] },
+    ],
+    "the value has a domain twice",
   ],
   [[{ ...SAML, keys: [PAIR, PAIR, PAIR] }], "[0].keys must have at most 2 key pairs"],
 ])("a file with %.60j is rejected: %s", (entries, message) => expect(errorOf(entries)).toBe(message));

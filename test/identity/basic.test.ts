@@ -71,7 +71,7 @@ describe("a valid password", () => {
 
 describe("a cached password", () => {
   /** Less than the minute for which a password is cached, however busy the machine is. */
-  const SOON = { timeout: 30_000 };
+  const SOON = { timeout: 120_000 };
   const bob = { headers: { authorization: basic("bob") } };
   const outcome = async () => {
     const { status, json } = await send("/tasks", bob);

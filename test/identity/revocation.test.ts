@@ -71,7 +71,7 @@ async function eachEverywhere(credentials: Readonly<Record<string, Readonly<Reco
 const ALL_DONE = [...INTERFACES, ...INTERFACES].map((at) => DONE[at]);
 const ALL_REFUSED = [...INTERFACES, ...INTERFACES].map((at) => REFUSED[at]);
 /** Milliseconds for requests to all three interfaces of two processes. */
-const SOON = { timeout: 30_000, interval: 50 };
+const SOON = { timeout: 120_000, interval: 50 };
 
 const ENDS: readonly (readonly [what: string, end: () => Promise<unknown>, kinds: readonly Kind[]])[] = [
   ["the account is disabled", () => accounts("disabled_at = now()"), KINDS],
@@ -281,8 +281,7 @@ describe("a waiting task", () => {
   };
   const statusOf = async (id: string) => (await sql("select status, error from tasks.tasks where id = $1", id))[0];
 
-  const until = (id: string, facts: object) =>
-    expect.poll(() => statusOf(id), { timeout: 30_000 }).toMatchObject(facts);
+  const until = (id: string, facts: object) => expect.poll(() => statusOf(id)).toMatchObject(facts);
 
   /** Occupies both processes until `meanwhile` has ended. */
   async function whileBusy(meanwhile: () => Promise<unknown>): Promise<void> {

@@ -1,12 +1,12 @@
 import { createHmac, generateKeyPairSync } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import jwt from "jsonwebtoken";
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Caller } from "../../db/caller.ts";
 import { isRefusal } from "../../db/problems/problem.ts";
 import { CallerResolver } from "../../identity/caller-resolver.ts";
 import { ForeignTokens } from "../../identity/foreign-tokens.ts";
-import { foreignKeys } from "../../identity/keys.ts";
+import { foreignKeys, shownKey } from "../../identity/keys.ts";
 import { Tokens } from "../../identity/tokens.ts";
 import type { Verifier } from "../../identity/verified-tokens.ts";
 import { tableAnswer } from "../../rest-gateway/table/problem.ts";
@@ -386,5 +386,24 @@ describe("of the tokens of another issuer,", () => {
       );
       expect(outcome({ authorization: bearer(editor) }, closed)).toBe("editor 7");
     });
+  });
+});
+
+describe("the keys that the service shows", () => {
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+  const shownAt = (time: string) => {
+    vi.useFakeTimers({ toFake: ["Date"], now: new Date(time) });
+    return [shownKey(tokens, "anon"), shownKey(tokens, "service_role")];
+  };
+
+  test("are the same until the year ends, and are valid for ten years", () => {
+    const first = shownAt("2026-01-01T00:00:00Z");
+    expect(shownAt("2026-12-31T23:59:59Z")).toEqual(first);
+    const next = shownAt("2027-01-01T00:00:00Z");
+    for (const [i, key] of first.entries()) expect(next[i]).not.toBe(key);
+    shownAt("2035-12-29T00:00:00Z");
+    expect(first.map((key) => tokens.verifyKey(key).role)).toEqual(["web_anon", "service_role"]);
   });
 });

@@ -114,7 +114,7 @@ describe("users that callers add count like registrations", () => {
         (await limited.database.owner.query("select count(*) from tasks.tasks where finished_at is not null")).rows[0]
           .count,
       );
-    await expect.poll(ended, { timeout: 20_000 }).toBe(3);
+    await expect.poll(ended).toBe(3);
     expect(await countOf("task-%", limited)).toBe(1);
     await limited.stop();
   });

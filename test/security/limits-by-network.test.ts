@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { LIMITS as FIXED } from "../../config/limits.ts";
 import { SETTINGS } from "../../config/settings.ts";
 import { anonymous } from "../../db/caller.ts";
-import { recipientOf } from "../../http/pipeline/recipient.ts";
+import { recipientOf } from "../../http/pipeline/exchange.ts";
 import type { RequestIdentity } from "../../identity/caller-resolver.ts";
 import { POLL } from "../support/graphql-client.ts";
 import { useService } from "../support/http-client.ts";
@@ -22,7 +22,7 @@ const LIMITS = [
 ];
 
 /** Settings that have an address, or count regardless of it. */
-const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "MFA_ATTEMPTS"];
+const NO_LIMITS = ["HOST", "ADMIN_HOST", "TRUST_PROXY", "MFA_ATTEMPTS", "REPLICA_STICKY"];
 
 test("every setting and limit that counts by client is in the list", () => {
   const counting = Object.entries({ ...SETTINGS, ...FIXED })

@@ -158,7 +158,7 @@ test("streams and channels of the table have placeholders", async () => {
   const stream = new EventStreamClient(`${url}/rest/v1/users?id=eq.2`, { headers: { apikey: apikey() } });
   await stream.take(1);
   await client.sql("update users set email = 'bobby@example.com', age = 51 where id = 2");
-  await expect.poll(() => stream.text, { timeout: 30_000 }).toContain('"age":51');
+  await expect.poll(() => stream.text).toContain('"age":51');
   expect(stream.text).toContain(hidden(2));
   expect(stream.text).not.toContain("@example.com");
   await client.sql("update users set email = 'bob@example.com' where id = 2");
@@ -169,6 +169,32 @@ test("a subscription shows no e-mail of the author", async () => {
   const events = await socket.subscribe("subscription { onArticleCreated { author { email privateEmail } } }");
   await client.article({ author: 1 });
   await events.expect({ onArticleCreated: { author: { email: hidden(1), privateEmail: null } } });
+});
+
+test("a restrictive policy that could hide users from the start refuses USERS_EMAIL=private, unless it is for callers only", async () => {
+  const first = await startTestService({ USERS_EMAIL: "public" });
+  const { owner } = first.database;
+  await first.service.stop();
+  const start = async () => {
+    const database = { ...first.database, drop: async () => {} };
+    const started = await startTestService({ USERS_EMAIL: "private" }, database as never);
+    await started.service.stop();
+  };
+  const shown = async () =>
+    (await owner.query("select count(*)::integer from users where email not like 'hidden-%'")).rows[0].count;
+  const before = await shown();
+  for (const roles of ["auth_owner", "public"]) {
+    await owner.query(`create policy "only some" on users as restrictive to ${roles} using (id <> 2)`);
+    await expect(start()).rejects.toThrow(
+      'USERS_EMAIL=private cannot hide all e-mails: the restrictive policy "only some" on public.users applies to auth_owner',
+    );
+    expect(await shown()).toBe(before);
+    await owner.query('drop policy "only some" on users');
+  }
+  await owner.query('create policy "only some" on users as restrictive to anon, authenticated using (id <> 2)');
+  await start();
+  expect(await shown()).toBe(0);
+  await first.database.drop();
 });
 
 test("another USERS_EMAIL at the next start shows the e-mails or hides them again, and changes nothing else", async () => {

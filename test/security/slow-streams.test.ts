@@ -4,7 +4,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-const POLL = { timeout: 30_000, interval: 10 };
+const POLL = { timeout: 120_000, interval: 10 };
 /** More than the system buffers for a connection: 40 MB. */
 const LARGE = "rpc/lines?n=2000";
 const SMALL = "rpc/lines?n=2";

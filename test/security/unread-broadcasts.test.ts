@@ -2,7 +2,7 @@ import { afterEach, beforeAll, expect, test } from "vitest";
 import { ChannelClient } from "../support/channel-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-const POLL = { timeout: 30_000, interval: 10 };
+const POLL = { timeout: 120_000, interval: 10 };
 const SHARE = 4_000_000;
 
 let service: TestService;
@@ -10,7 +10,6 @@ beforeAll(async () => {
   service = await startTestService({
     CLIENT_MEMORY: String(4 * SHARE),
     CLIENT_MEMORY_PER_ADDRESS: String(SHARE),
-    DB_POOL_TIMEOUT: "1000",
     WS_MESSAGE_RATE: "1000000",
     WS_MESSAGE_RATE_PER_ADDRESS: "1000000",
     // So that only the memory ends a socket.

@@ -204,7 +204,7 @@ begin
     sign_up.password_hash,
     email_skeleton => sign_up.email_skeleton,
     username_skeleton => sign_up.username_skeleton);
-  perform auth_private.after_sign_up(new_id, accepted);
+  perform auth_private.call_hook('after_sign_up', new_id, accepted);
   return new_id;
 end $$;
 
@@ -341,14 +341,14 @@ begin
     coalesce(accepted ->> 'name', register_anonymous.name),
     register_anonymous.user_metadata,
     true);
-  perform auth_private.after_sign_up(new_id, accepted);
+  perform auth_private.call_hook('after_sign_up', new_id, accepted);
   perform auth_api.note_event('registered', new_id, address, '{"by": "anonymous"}', register_anonymous.now);
   return new_id;
 end $$;
 
 comment on function auth_api.register_anonymous(text, jsonb, inet, timestamptz) is $$
 Creates a user with an anonymous account, which has no e-mail and no password, and returns the id. The hooks get an
-e-mail that belongs to nobody. Raises CS403 unless SIGNUP=open.
+e-mail without a mailbox. Raises CS403 unless SIGNUP=open.
 $$;
 
 create or replace function auth_private.mark_update() returns trigger
@@ -404,15 +404,34 @@ $$;
 create or replace trigger _500_announce after update or delete on auth_private.accounts
   for each row execute function auth_private.announce_account();
 
+create or replace function auth_private.end_pending_change(user_id auth.user_id) returns void
+language plpgsql volatile set search_path = '' as $$
+begin
+  -- First the e-mails that may be adding a token at this moment.
+  delete from auth_private.mails as m
+  where m.user_id = end_pending_change.user_id
+    and m.kind = 'confirm'
+    and m.data ? 'from';
+  delete from auth_private.one_time_tokens as t
+  where t.user_id = end_pending_change.user_id
+    and t.kind = 'confirm'
+    and t.data ? 'from';
+end $$;
+
+comment on function auth_private.end_pending_change(auth.user_id) is
+  'Ends a change of the e-mail that waits for its confirmation: one of the sign-ins that end may have requested it.';
+
 create or replace function auth_api.end_epoch(user_id auth.user_id) returns void
 language sql volatile security definer set search_path = '' as $$
   update auth_private.accounts as a
   set epoch = a.epoch + 1
-  where a.user_id = end_epoch.user_id
+  where a.user_id = end_epoch.user_id;
+
+  select auth_private.end_pending_change(end_epoch.user_id)
 $$;
 
 comment on function auth_api.end_epoch(auth.user_id) is $$
-Revokes all tokens of a user and ends the session. API keys remain valid.
+Revokes all tokens of a user, and ends the session and a pending change of the e-mail. API keys remain valid.
 $$;
 
 create or replace function auth_private.lock_account(user_id auth.user_id, password_hash text) returns boolean

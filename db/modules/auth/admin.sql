@@ -138,19 +138,24 @@ create or replace function auth_api.add_token(
   kind text, user_id auth.user_id, data jsonb, token_hash bytea, code_hash bytea, expires_at timestamptz, address inet)
 returns void
 language plpgsql volatile security definer set search_path = '' as $$
+declare
+  current constant text := (
+    select e.email
+    from auth_private.login_emails as e
+    where e.user_id = add_token.user_id
+      and e.released_at is null);
 begin
   insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, code_hash, expires_at)
   values (
     add_token.token_hash,
     add_token.kind,
     add_token.user_id,
-    (
-      select e.email
-      from auth_private.login_emails as e
-      where e.user_id = add_token.user_id
-        and e.released_at is null
-    ),
-    add_token.data,
+    coalesce(add_token.data ->> 'newEmail', current),
+    -- As request_email stores it.
+    case
+      when add_token.data ? 'newEmail' then add_token.data - 'newEmail' || jsonb_build_object('from', current)
+      else add_token.data
+    end,
     add_token.code_hash,
     add_token.expires_at);
   perform auth_api.note_event(
@@ -159,7 +164,10 @@ end $$;
 
 comment on function
   auth_api.add_token(text, auth.user_id, jsonb, bytea, bytea, timestamptz, inet) is
-  'For the service key: stores the token and the code of a link that the application sends itself.';
+$$
+For the service key: stores the token and the code of a link that the application sends itself. With newEmail in the
+data, the link changes the e-mail to this one.
+$$;
 
 create or replace function auth_api.invite_user(
   user_id auth.user_id, email text, data jsonb, address inet, now timestamptz)
@@ -230,12 +238,13 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform auth_private.require_operator(end_sign_ins.user_id);
   perform auth_private.end_other_sign_ins(end_sign_ins.user_id, null, now());
+  perform auth_private.end_pending_change(end_sign_ins.user_id);
   perform auth_api.note_event(
     'logout', end_sign_ins.user_id, address, '{"by": "operator", "scope": "global"}', now());
 end $$;
 
 comment on function auth_api.end_sign_ins(auth.user_id, inet) is
-  'Ends all tokens and sessions of a user. API keys remain valid.';
+  'Ends all tokens and sessions of a user, and a pending change of the e-mail. API keys remain valid.';
 
 create or replace function auth_private.email_of(user_id auth.user_id) returns text
 language sql stable set search_path = ''

@@ -165,8 +165,8 @@ comment on function auth_private.add_email_of_identity(auth.user_id, text, text)
   'Adds the e-mail of an identity to an account that has none; nothing if it is taken or malformed.';
 
 create or replace function auth_api.link_identity(
-  user_id auth.user_id, issuer text, subject text, provider text, email text, email_skeleton text, sign_in bytea,
-  max integer, address inet, now timestamptz)
+  user_id auth.user_id, session uuid, issuer text, subject text, provider text, email text, email_skeleton text,
+  sign_in bytea, max integer, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
@@ -174,11 +174,9 @@ declare
   new_id uuid;
 begin
   -- Locked, so that parallel calls can't exceed max.
-  perform from auth_private.accounts as a
-  where a.user_id = link_identity.user_id
-    and a.disabled_at is null
-  for no key update;
-  if not found then return json_build_object('outcome', 'changed'); end if;
+  if not auth_private.lock_sign_in(link_identity.user_id, session) then
+    return json_build_object('outcome', 'changed');
+  end if;
   if link_identity.max <= (
     select count(*) from auth_private.identities as i where i.user_id = link_identity.user_id
   ) then return json_build_object('outcome', 'too many'); end if;
@@ -219,10 +217,11 @@ begin
 end $$;
 
 comment on function
-  auth_api.link_identity(auth.user_id, text, text, text, text, text, bytea, integer, inet, timestamptz) is $$
+  auth_api.link_identity(auth.user_id, uuid, text, text, text, text, text, bytea, integer, inet, timestamptz) is $$
 Links an identity to an account: {outcome: "linked", id}, also if it is already. An anonymous account is then one like
 any other, and gets the e-mail of the identity unless it is taken. Otherwise nothing changes: "taken" by
-another account, "too many" identities, or "changed": the account is disabled or deleted.
+another account, "too many" identities, or "changed": the session that the user is signed in with, if any, has ended, or
+the account is disabled or deleted.
 $$;
 
 create or replace function auth_api.list_identities(user_id auth.user_id) returns json

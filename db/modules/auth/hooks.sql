@@ -98,6 +98,18 @@ end $$;
 
 comment on function auth_private.hook(text) is 'The name of the function of a hook; null without one.';
 
+create or replace function auth_private.call_hook(point text, user_id auth.user_id, about anyelement) returns void
+language plpgsql volatile set search_path = '' as $$
+declare hook constant text := auth_private.hook(point);
+begin
+  if hook is null then return; end if;
+  execute format('select %s($1, $2)', hook) using user_id, about;
+end $$;
+
+comment on function auth_private.call_hook(text, auth.user_id, anyelement) is $$
+Calls a hook about a user: after_sign_up, after_sign_in, or new_email. An error of the hook undoes what has called it.
+$$;
+
 create or replace function auth_private.before_sign_up(fields jsonb) returns jsonb
 language plpgsql volatile set search_path = '' as $$
 declare
@@ -145,32 +157,10 @@ The id of a new user, whose row the hook new_user creates. Without the hook, a n
 import may choose the id.
 $$;
 
-create or replace function auth_private.after_sign_up(user_id auth.user_id, fields jsonb) returns void
-language plpgsql volatile set search_path = '' as $$
-declare hook constant text := auth_private.hook('after_sign_up');
-begin
-  if hook is null then return; end if;
-  execute format('select %s($1, $2)', hook) using user_id, fields;
-end $$;
-
-comment on function auth_private.after_sign_up(auth.user_id, jsonb) is
-  'Calls the hook after_sign_up, in the transaction of the sign-up.';
-
-create or replace function auth_private.after_sign_in(user_id auth.user_id, sign_in jsonb) returns void
-language plpgsql volatile set search_path = '' as $$
-declare hook constant text := auth_private.hook('after_sign_in');
-begin
-  if hook is null then return; end if;
-  execute format('select %s($1, $2)', hook) using user_id, sign_in;
-end $$;
-
-comment on function auth_private.after_sign_in(auth.user_id, jsonb) is
-  'Calls the hook after_sign_in, in the transaction of the sign-in, which an error of the hook refuses.';
-
 -- security definer: the login role of the service may call it but not read the hooks.
 create or replace function auth_api.after_sign_in(user_id auth.user_id, sign_in jsonb) returns void
 language sql volatile security definer set search_path = ''
-return auth_private.after_sign_in(user_id, sign_in);
+return auth_private.call_hook('after_sign_in', user_id, sign_in);
 
 comment on function auth_api.after_sign_in(auth.user_id, jsonb) is
   'Calls the hook after_sign_in for a sign-in without a session: a password that is sent with a request.';
@@ -198,17 +188,6 @@ begin
 end $$;
 
 comment on function auth_private.show_emails(boolean) is 'Calls the hook users_email for a changed USERS_EMAIL.';
-
-create or replace function auth_private.new_email(user_id auth.user_id, email text) returns void
-language plpgsql volatile set search_path = '' as $$
-declare hook constant text := auth_private.hook('new_email');
-begin
-  if hook is null then return; end if;
-  execute format('select %s($1, $2)', hook) using user_id, email;
-end $$;
-
-comment on function auth_private.new_email(auth.user_id, text) is
-  'Calls the hook new_email before an account signs in with another e-mail.';
 
 create or replace function auth_private.claims_of(account auth_private.accounts) returns jsonb
 language plpgsql stable set search_path = '' as $$

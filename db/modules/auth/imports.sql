@@ -71,7 +71,7 @@ begin
   if not has_after then return; end if;
   foreach entry in array added loop
     continue when (entry -> 'exists')::boolean;
-    perform auth_private.after_sign_up((entry ->> 'userId')::auth.user_id, entry -> 'fields');
+    perform auth_private.call_hook('after_sign_up', (entry ->> 'userId')::auth.user_id, entry -> 'fields');
   end loop;
 end $$;
 

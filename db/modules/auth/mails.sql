@@ -88,12 +88,54 @@ return kind in ('reset', 'confirm', 'sign-in', 'email-changed', 'invitation');
 
 comment on function auth_private.takes_token(text) is 'Whether e-mails of this kind have a link with a token.';
 
+create or replace function auth_private.pending_change(mail auth_private.mails, now timestamptz)
+returns auth_private.mails
+language plpgsql volatile set search_path = '' as $$
+declare pending auth_private.one_time_tokens;
+begin
+  select t.*
+  into pending
+  from auth_private.one_time_tokens as t
+  where t.kind = 'confirm'
+    and t.expires_at > pending_change.now
+    and (t.data ? 'from' or not auth_private.has_email(t.user_id))
+    and (
+      lower(t.email) = lower(mail.email)
+      or t.user_id = (
+        select e.user_id
+        from auth_private.login_emails as e
+        where lower(e.email) = lower(mail.email)
+          and e.released_at is null))
+    and auth_private.account_of_token(t) is not null
+  order by t.created_at desc
+  limit 1;
+  -- The request has counted for the address that it names, which need not be the recipient.
+  if not found
+    or lower(pending.email) <> lower(mail.email)
+    and not auth_private.count_mail('mail to', auth_private.mail_key(pending.email))
+  then return null; end if;
+
+  mail.kind := 'confirm';
+  mail.user_id := pending.user_id;
+  mail.email := pending.email;
+  -- Otherwise a thief who has requested the change could keep it pending for ever.
+  mail.data := pending.data || jsonb_strip_nulls(mail.data) || jsonb_build_object('until', pending.expires_at);
+  mail.prepared_at := pending_change.now;
+  return mail;
+end $$;
+
+comment on function auth_private.pending_change(auth_private.mails, timestamptz) is $$
+The e-mail that confirms a requested change of the e-mail once more, as long as the first one is valid: `mail` names the
+present address or the new one, and the new one receives it. Null if no change is pending.
+$$;
+
 create or replace function auth_private.prepared(
   mail auth_private.mails, now timestamptz)
 returns auth_private.mails
 language plpgsql volatile set search_path = '' as $$
 declare account record;
 begin
+  if mail.kind = 'change' then return auth_private.pending_change(mail, prepared.now); end if;
   perform auth_private.lift_bans(e.user_id, prepared.now)
   from auth_private.login_emails as e
   where lower(e.email) = lower(mail.email)
@@ -124,7 +166,10 @@ begin
 end $$;
 
 comment on function auth_private.prepared(auth_private.mails, timestamptz) is
-  'A requested e-mail with what is sent in its place: every address gets one e-mail, with or without an account.';
+$$
+A requested e-mail with what is sent in its place: every address gets one e-mail, with or without an account. Null if a
+change of the e-mail is to be confirmed once more, and none is pending.
+$$;
 
 create or replace function auth_api.begin_mail(
   id uuid, token_hash bytea, code_hash bytea, now timestamptz, validity interval)
@@ -142,20 +187,27 @@ begin
   for update;
   if not found then return null; end if;
 
-  expiry := mail.created_at + case mail.kind
-    when 'email-changed' then interval '24 hours'
-    when 'invitation' then interval '7 days'
-    else validity
-  end;
   if mail.prepared_at is null then
     if mail.user_id is null then mail := auth_private.prepared(mail, begin_mail.now); end if;
+    if mail.kind is null then
+      delete from auth_private.mails as m where m.id = begin_mail.id;
+      return null;
+    end if;
     update auth_private.mails as m
     set kind = mail.kind,
       user_id = mail.user_id,
       email = mail.email,
+      data = mail.data,
       prepared_at = begin_mail.now
     where m.id = begin_mail.id;
 
+    expiry := least(
+      mail.created_at + case mail.kind
+        when 'email-changed' then interval '24 hours'
+        when 'invitation' then interval '7 days'
+        else validity
+      end,
+      (mail.data ->> 'until')::timestamptz);
     if auth_private.takes_token(mail.kind) and expiry > begin_mail.now then
       insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, code_hash, expires_at)
       values (
@@ -190,7 +242,8 @@ begin
 end $$;
 
 comment on function auth_api.begin_mail(uuid, bytea, bytea, timestamptz, interval) is $$
-What to send for an e-mail that is due: {outcome: "due", kind, email, data, userId, hasHook}, and null if it is sent.
+What to send for an e-mail that is due: {outcome: "due", kind, email, data, userId, hasHook}; null if it is sent, or
+nothing is to be sent.
 The first attempt stores the token of its link; the outcome is "too late" if it is no longer valid.
 $$;
 

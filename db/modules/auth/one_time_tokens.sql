@@ -246,25 +246,49 @@ create or replace function auth_api.take_mail_token(token_hash bytea, kinds text
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
-  found_kind constant text := (
-    select t.kind
-    from auth_private.one_time_tokens as t
-    where t.token_hash = take_mail_token.token_hash
-      and t.kind = any (kinds));
+  found_token auth_private.one_time_tokens;
+  account json;
 begin
-  if found_kind = 'confirm' then
-    return auth_api.account_of(
+  select *
+  into found_token
+  from auth_private.one_time_tokens as t
+  where t.token_hash = take_mail_token.token_hash
+    and t.kind = any (kinds);
+  if found_token.kind = 'confirm' then
+    account := auth_api.account_of(
       auth_api.confirm_email(take_mail_token.token_hash, take_mail_token.address, take_mail_token.now));
+  else
+    account := auth_private.admit_by_mail(
+      auth_private.take_token(take_mail_token.token_hash, found_token.kind, take_mail_token.now),
+      take_mail_token.address,
+      take_mail_token.now);
   end if;
-  return auth_private.admit_by_mail(
-    auth_private.take_token(take_mail_token.token_hash, found_kind, take_mail_token.now),
-    take_mail_token.address,
-    take_mail_token.now);
+  if account is null then return null; end if;
+  return json_build_object('account', account, 'token', to_json(found_token));
 end $$;
 
 comment on function auth_api.take_mail_token(bytea, text[], inet, timestamptz) is $$
-Takes a token of one of these kinds, which all show whose the mailbox is, and returns the account that signs in, as
-account_of does. Null if the token is not valid. The token of a confirmation leaves the password.
+Takes a token of one of these kinds, which all show whose the mailbox is: {account, token}, the account that signs in,
+as account_of returns it, and what return_mail_token stores again. Null if the token is not valid. The token of a
+confirmation leaves the password.
+$$;
+
+create or replace function auth_api.return_mail_token(token jsonb, user_id auth.user_id, epoch integer) returns void
+language sql volatile security definer set search_path = '' as $$
+  insert into auth_private.one_time_tokens
+  select t.*
+  from jsonb_populate_record(null::auth_private.one_time_tokens, token) as t
+  where exists (
+    select from auth_private.accounts as a
+    where a.user_id = return_mail_token.user_id
+      and a.epoch = return_mail_token.epoch
+      and a.disabled_at is null)
+  on conflict do nothing
+$$;
+
+comment on function auth_api.return_mail_token(jsonb, auth.user_id, integer) is $$
+Makes a token that take_mail_token has taken valid again, because a hook has refused its sign-in; not if the account has
+changed since.
 $$;
 
 create or replace function auth_private.find_code(email text, now timestamptz)
@@ -275,7 +299,8 @@ language sql stable set search_path = '' as $$
   where lower(t.email) = lower(find_code.email)
     and t.code_hash is not null
     and t.expires_at > find_code.now
-  order by t.expires_at desc
+  -- Not by the expiry: an invitation is valid longer than a newer code.
+  order by t.created_at desc
   limit 1
 $$;
 

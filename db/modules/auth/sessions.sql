@@ -109,7 +109,7 @@ begin
   if oldest <> '{}' then perform auth_private.end_sessions(oldest, start_session.now); end if;
 
   if has_hook then
-    perform auth_private.after_sign_in(start_session.user_id, jsonb_build_object(
+    perform auth_private.call_hook('after_sign_in', start_session.user_id, jsonb_build_object(
       -- The first proof comes last.
       'method', start_session.methods[cardinality(start_session.methods)],
       'methods', to_jsonb(start_session.methods),
@@ -277,8 +277,9 @@ language plpgsql volatile security definer set search_path = '' as $$
 begin
   if not auth_private.lock_sign_in(end_other_sessions.user_id, session) then return false; end if;
   perform auth_private.end_other_sign_ins(end_other_sessions.user_id, session, end_other_sessions.now);
+  perform auth_private.end_pending_change(end_other_sessions.user_id);
   return true;
 end $$;
 
 comment on function auth_api.end_other_sessions(auth.user_id, uuid, timestamptz) is
-  'Ends all sessions of a user but this one; false if this one has ended.';
+  'Ends all sessions of a user but this one, and a pending change of the e-mail; false if this one has ended.';

@@ -303,14 +303,15 @@ create table auth_private.one_time_tokens (
   code_hash  bytea, -- a keyed hash of the six digits; null if the e-mail has none, or after 5 wrong ones
   attempts   integer not null default 0, -- wrong codes
   expires_at timestamptz not null,
+  created_at timestamptz not null default clock_timestamp(),
 
   constraint one_time_tokens_token_hash_length check (octet_length(token_hash) = 32),
   constraint one_time_tokens_code_hash_length check (octet_length(code_hash) = 32)
 );
 -- The tokens of an account.
 create index one_time_tokens_user_id_idx on auth_private.one_time_tokens (user_id);
--- The code that an address has received.
-create index one_time_tokens_email_idx on auth_private.one_time_tokens (lower(email)) where code_hash is not null;
+-- The code that an address has received, and a change of the e-mail to it.
+create index one_time_tokens_email_idx on auth_private.one_time_tokens (lower(email));
 -- Deleting expired tokens.
 create index one_time_tokens_expires_at_idx on auth_private.one_time_tokens (expires_at);
 

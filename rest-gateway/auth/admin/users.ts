@@ -6,6 +6,7 @@ import { Parameters } from "../../conventions/parameters.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { AdminUsers, DescribedAccount } from "../admin-users.ts";
 import { isRecent } from "../confirmation.ts";
+import { operatorName } from "../functions.ts";
 import { emailSkeleton } from "../login-names.ts";
 import { badFields, emailRefused, refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
@@ -131,12 +132,11 @@ const usersAs = (call: AdminCall): AdminUsers => call.auth.adminUsers.by(operato
  * is not recent.
  */
 function operatorOf({ auth, signedIn: caller }: AdminCall): string {
-  if (caller.role === "service_role") return "role service_role";
-  const { sub } = caller.claims;
+  if (caller.role === "service_role") return operatorName(caller);
   if (caller.credential?.kind === "key") throw problem("signed in by key");
-  if (!isRecent(auth, { id: String(sub), caller }))
+  if (!isRecent(auth, { id: String(caller.claims.sub), caller }))
     throw problem("recent sign-in required", { seconds: auth.settings.recentSignIn });
-  return `user ${sub}`;
+  return operatorName(caller);
 }
 
 /** Throws Problem for the constraints of accounts, and for errors that a trigger or a hook of the DBA has raised. */

@@ -40,7 +40,7 @@ export async function linkIdentity(call: Call<"account", z.infer<typeof LinkBody
   // From then on, the identity signs in.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   const { provider, identity } = requireCode(await completion.takeCode(signInCode, "link", codeVerifier));
-  const linked = await identities.link(signedIn.id, identity, provider, MAX_IDENTITIES, client.address);
+  const linked = await identities.link(currentSignInOf(signedIn), identity, provider, MAX_IDENTITIES, client.address);
   if (linked.outcome === "changed") throw problem("revoked token");
   if (linked.outcome !== "linked") throw LINK_REFUSALS[linked.outcome]();
   auth.forget(signedIn.id);

@@ -57,16 +57,17 @@ export class IdentityRepository {
   }
 
   link(
-    userId: string,
+    { id: userId, session }: CurrentSignIn,
     { issuer, subject, email, signIn }: SealedIdentity,
     provider: string,
     max: number,
     address: string,
   ): Promise<Linked> {
-    const given = [userId, issuer, subject, provider, email, email && emailSkeleton(email), signIn && bytes(signIn)];
+    const emails = [email, email && emailSkeleton(email)];
+    const given = [userId, session, issuer, subject, provider, ...emails, signIn && bytes(signIn)];
     const values = [...given, String(max), address || null, this.#functions.now()];
-    const call = "link_identity($1, $2, $3, $4, $5, $6, $7::bytea, $8::integer, $9::inet, $10::timestamptz)";
-    return this.#functions.call(call, values);
+    const types = "$1, $2::uuid, $3, $4, $5, $6, $7, $8::bytea, $9::integer, $10::inet, $11::timestamptz";
+    return this.#functions.call(`link_identity(${types})`, values);
   }
 
   list(userId: string): Promise<readonly IdentityDescription[]> {

@@ -59,4 +59,5 @@ export const LinkForm = named("LinkForm", {
   name: z.string().optional().describe("The name of a new user."),
   password: z.string().optional().meta(NEW_PASSWORD),
   code: z.string().optional().describe("The code of the second factor, if one is enabled."),
+  passkey: z.string().optional().describe("A passkey in place of the code: the JSON of its signature."),
 });

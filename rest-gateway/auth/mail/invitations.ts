@@ -3,6 +3,7 @@ import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { signInBrowser } from "../federated/browser.ts";
+import { operatorName } from "../functions.ts";
 import { emailSkeleton } from "../login-names.ts";
 import { refuseRaised } from "../problem.ts";
 import type { Call } from "../route.ts";
@@ -14,10 +15,10 @@ import { linkOf, mailDataOf, returnToOf } from "./requests.ts";
 
 /** `POST /auth/invitations`: an administrator or the service key invites an address. */
 export async function invite(call: Call<"operator", z.infer<typeof MailBody>>) {
-  const { auth, body, client } = call;
+  const { auth, body, client, signedIn } = call;
   requireInvitations(auth);
   const data = mailDataOf(call, returnToOf(auth, body.returnTo));
-  await auth.mail.repository.invite(body.email, data, client.address);
+  await auth.mail.repository.by(operatorName(signedIn)).invite(body.email, data, client.address);
   return { message: "an e-mail is on its way to this address" };
 }
 

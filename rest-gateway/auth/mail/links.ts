@@ -1,15 +1,15 @@
-import type { z } from "zod";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { parse } from "../bodies.ts";
 import { readForm, searchOf } from "../federated/browser.ts";
+import { codeFieldOf, passkeyForCode } from "../pages/account-form.ts";
 import { type Done, doneUrl } from "../pages/done.ts";
 import {
-  CODE_FIELD,
   type Field,
   type FormState,
+  fieldsIn,
   formOf,
   NAME,
   NEW_FORM,
@@ -17,6 +17,7 @@ import {
   stateAfter,
 } from "../pages/form.ts";
 import { sendPage } from "../pages/page.ts";
+import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { pathOf } from "../pages/paths.ts";
 import type { Call } from "../route.ts";
 import { InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
@@ -36,13 +37,18 @@ type Action = {
   readonly fields: (auth: Auth) => readonly Field[];
   /** What has happened; null if the browser is signed in. */
   readonly done: Done | null;
-  run(call: Call, form: z.infer<typeof LinkForm>, link: Link): Promise<unknown>;
+  run(call: Call, form: LinkFields, link: Link): Promise<unknown>;
 };
+
+/** The fields of the form. A passkey is an object. */
+type LinkFields = Readonly<Record<string, unknown>> & { readonly token: string };
 
 const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
   confirm: {
     title: "Confirm your e-mail",
-    about: "Confirm that {email} is your address, and that you have registered with it.",
+    about:
+      "Confirm that {email} is your address, and that you have registered with it yourself. Otherwise close this page: " +
+      "the person who has registered knows the password.",
     button: "Confirm",
     fields: () => [],
     done: "confirmed",
@@ -93,12 +99,11 @@ export async function showLink(call: Call): Promise<void> {
 export async function useLink(call: Call): Promise<void> {
   const { auth, request, response } = call;
   const sent = await readForm(request);
-  const form = parse(LinkForm, Object.fromEntries([...sent].filter(([, value]) => value !== "")));
-  const { token } = form;
+  const { token } = parse(LinkForm, fieldsIn(sent));
   const link = await linkOf(auth, token);
   const { done, run } = actionOf(link);
   try {
-    await run(call, form, link);
+    await run(call, { ...fieldsWithPasskey(sent), token }, link);
     if (done !== null) response.redirect(303, doneUrl(auth, done, link.data.returnTo));
   } catch (error) {
     const isMistake =
@@ -118,10 +123,12 @@ function sendForm(call: Call, link: Link, token: string, state: FormState = NEW_
   const { title, about, button, fields: fieldsFor } = actionOf(link);
   const own = fieldsFor(call.auth);
   const isPassword = own.some(({ type }) => type === "password");
-  const fields = isPassword && link.account?.hasFactor ? [...own, CODE_FIELD] : own;
+  const account = isPassword && link.account?.hasFactor ? link.account : null;
+  const fields = account === null ? own : [...own, codeFieldOf(account)];
+  const passkey = account && passkeyForCode(call.auth, account);
   const action = pathOf(call.auth, LINK_PATH);
   const username = isPassword ? link.email : null;
-  const form = formOf({ action, fields, hidden: { token }, username, button, isFocused: true }, state);
+  const form = formOf({ action, fields, hidden: { token }, username, button, after: passkey, isFocused: true }, state);
   const main = html`<p>${about.replace("{email}", () => link.email)}</p>\n${form}`;
-  sendPage(call, { title, status: state.status, main });
+  sendPage(call, { title, status: state.status, main, hasPasskeyButton: passkey !== null });
 }

@@ -57,6 +57,9 @@ export type AcceptedInvitation = {
 /** The kinds of e-mails whose links and codes sign in. */
 export type SignInKind = "sign-in" | "confirm" | "reset";
 
+/** The account that a token signs in, and the token, which is valid again if a hook refuses the sign-in. */
+export type TakenToken = { readonly account: Account; readonly token: object };
+
 /** The token of a link, which stays valid. */
 export type Link = DueMail & {
   /** Null for an address without an account. */
@@ -71,6 +74,11 @@ export class MailRepository {
 
   constructor(functions: AuthFunctions) {
     this.#functions = functions;
+  }
+
+  /** The same repository, whose security events name the operator. */
+  by(operator: string): MailRepository {
+    return new MailRepository(this.#functions.by(operator));
   }
 
   /** Adds an e-mail to an address, whether it has an account or not. Null if it is added, "malformed" if no account can have the address. */
@@ -165,8 +173,8 @@ export class MailRepository {
     await this.#functions.call("use_settings($1::jsonb)", [JSON.stringify(settings)]);
   }
 
-  /** Takes a token of one of these kinds, and returns the account that signs in; null if it is not valid. */
-  takeToken(tokenHash: Buffer, kinds: readonly SignInKind[], address: string): Promise<Account | null> {
+  /** Takes a token of one of these kinds; null if it is not valid. */
+  takeToken(tokenHash: Buffer, kinds: readonly SignInKind[], address: string): Promise<TakenToken | null> {
     const values = [bytes(tokenHash), writeArray(kinds), address || null, this.#functions.now()];
     return this.#functions.call("take_mail_token($1::bytea, $2::text[], $3::inet, $4::timestamptz)", values);
   }
@@ -178,7 +186,7 @@ export class MailRepository {
     kinds: readonly SignInKind[],
     attempts: number,
     address: string,
-  ): Promise<Account | null> {
+  ): Promise<TakenToken | null> {
     const limits = [writeArray(kinds), String(attempts)];
     const values = [email, bytes(codeHash), ...limits, address || null, this.#functions.now()];
     const call = "take_mail_code($1, $2::bytea, $3::text[], $4::integer, $5::inet, $6::timestamptz)";

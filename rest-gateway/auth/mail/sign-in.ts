@@ -1,6 +1,5 @@
 import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
-import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { signInBrowser } from "../federated/browser.ts";
@@ -8,7 +7,7 @@ import type { Call } from "../route.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import { challengeOf, type SignedIn, signIn } from "../tokens.ts";
 import type { MailCodeBody, TokenBody } from "./bodies.ts";
-import type { Link, SignInKind } from "./repository.ts";
+import type { Link, SignInKind, TakenToken } from "./repository.ts";
 
 /** Wrong codes after which the code of an e-mail is no longer valid. */
 const CODE_ATTEMPTS = 5;
@@ -29,27 +28,27 @@ export async function admitCode(
   email: string,
   code: string,
 ): Promise<AdmittedLogin> {
-  const account = await takeMailCode(call, email, code);
-  if (account === null) throw problem("wrong mail code");
-  return admitted(call, account);
+  const taken = await takeMailCode(call, email, code);
+  if (taken === null) throw problem("wrong mail code");
+  return admitted(call, taken);
 }
 
-/** The account of an address and the code that it has received. Returns null for a wrong one, which counts as a failed login. */
+/** Takes the code that an address has received. Returns null for a wrong one, which counts as a failed login. */
 export async function takeMailCode(
   { auth, client }: Pick<Call, "client"> & { readonly auth: Auth },
   email: string,
   code: string,
   kinds: readonly SignInKind[] = ["sign-in"],
-): Promise<Account | null> {
+): Promise<TakenToken | null> {
   const { throttle, mail, repository } = auth;
   const codeHash = mail.hashOfCode(code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
   const taking = mail.repository.takeCode(email, codeHash, kinds, CODE_ATTEMPTS, client.address);
-  const account = await throttle.guard(attempt, taking);
-  await throttle.settle(attempt, account === null);
-  if (account === null)
+  const taken = await throttle.guard(attempt, taking);
+  await throttle.settle(attempt, taken === null);
+  if (taken === null)
     await repository.note({ event: "code_failed", userId: null, address: client.address, detail: { by: "e-mail" } });
-  return account;
+  return taken;
 }
 
 /** The form of the page that the link opens. */
@@ -58,15 +57,18 @@ export async function signInOnPage(call: Call, token: string, { data: { returnTo
 }
 
 async function admitLink(call: Pick<Call, "auth" | "client">, token: string): Promise<AdmittedLogin> {
-  const account = await call.auth.mail.repository.takeToken(hashOf(token), ["sign-in"], call.client.address);
-  if (account === null) throw problem("invalid link");
-  return admitted(call, account);
+  const taken = await call.auth.mail.repository.takeToken(hashOf(token), ["sign-in"], call.client.address);
+  if (taken === null) throw problem("invalid link");
+  return admitted(call, taken);
 }
 
 /** The account may have lost its password and its sign-ins, if its e-mail was not confirmed. */
-function admitted({ auth, client: { address } }: Pick<Call, "auth" | "client">, account: Account): AdmittedLogin {
+function admitted(
+  { auth, client: { address } }: Pick<Call, "auth" | "client">,
+  { account, token }: TakenToken,
+): AdmittedLogin {
   auth.forget(account.id);
-  return { account, attempt: [], address, byMail: true };
+  return { account, attempt: [], address, byMail: true, mailToken: token };
 }
 
 /** The e-mail replaces the password, but not the second factor. */

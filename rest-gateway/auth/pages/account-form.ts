@@ -1,5 +1,6 @@
 import { type Html, html } from "../../../http/pages/html.ts";
 import type { Account } from "../../../identity/account.ts";
+import type { Auth } from "../auth.ts";
 import { isRecent } from "../confirmation.ts";
 import { CODE_FIELD, type Field, type Form, type FormState, formOf } from "./form.ts";
 import { sendPage } from "./page.ts";
@@ -17,6 +18,10 @@ const PASSWORD: Field = {
 
 /** The password, as JSON bodies call it in a confirmation. */
 export const currentPassword = (name = PASSWORD.name, label = PASSWORD.label): Field => ({ ...PASSWORD, name, label });
+
+/** The button of a form with a code. Null without a passkey. */
+export const passkeyForCode = (auth: Auth, { factorKinds }: Account): Html | null =>
+  factorKinds.includes("passkey") ? passkeyButton(auth, "Use a passkey instead of the code") : null;
 
 /** A passkey replaces the code: /assets/passkeys.js adds it. */
 export const codeFieldOf = ({ factorKinds }: Account): Field =>
@@ -54,8 +59,7 @@ export function sendAccountForm(visit: AccountVisit, form: AccountForm, state: F
   const back = html`<ul class="links"><li><a href="${pathOf(auth, ACCOUNT_PATH)}">Back to your account</a></li></ul>`;
   const action = pathOf(auth, path);
   const hasCode = form.fields.some(({ name }) => name === CODE_FIELD.name);
-  const usesPasskey = hasCode && account.factorKinds.includes("passkey");
-  const passkey = usesPasskey ? passkeyButton(auth, "Use a passkey instead of the code") : null;
+  const passkey = hasCode ? passkeyForCode(auth, account) : null;
   const username = form.fields.some(({ type }) => type === "password") ? account.username : null;
   const again = `${pathOf(auth, SIGN_IN_PATH)}?${new URLSearchParams({ return_to: action })}`;
   const content = mustSignIn(visit)
@@ -64,6 +68,6 @@ export function sendAccountForm(visit: AccountVisit, form: AccountForm, state: F
   const main = html`${typeof about === "string" ? html`<p>${about}</p>` : about}
 ${content}
 ${back}`;
-  const hasPasskeyButton = usesPasskey || form.hasPasskeyButton === true;
+  const hasPasskeyButton = passkey !== null || form.hasPasskeyButton === true;
   sendPage(visit, { title, status: state.status, main, namesOrigin: true, hasPasskeyButton });
 }

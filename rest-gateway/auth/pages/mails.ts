@@ -21,7 +21,9 @@ type Request = {
   readonly done: Done | null;
 };
 
-const REQUESTS: Readonly<Record<RequestedKind, Request>> = {
+type PageKind = Exclude<RequestedKind, "change">;
+
+const REQUESTS: Readonly<Record<PageKind, Request>> = {
   reset: {
     path: FORGOT_PATH,
     title: "Forgot your password?",
@@ -45,13 +47,13 @@ const REQUESTS: Readonly<Record<RequestedKind, Request>> = {
   },
 };
 
-export const showRequest = (kind: RequestedKind) => async (visit: Visit) => {
+export const showRequest = (kind: PageKind) => async (visit: Visit) => {
   if (!visit.auth.mail.isOn) throw problem("no mail");
   sendRequest(visit, kind);
 };
 
 /** Adds the e-mail as the JSON route does. */
-export const requestOnPage = (kind: RequestedKind) => async (visit: Visit, form: URLSearchParams) => {
+export const requestOnPage = (kind: PageKind) => async (visit: Visit, form: URLSearchParams) => {
   const { auth, response, returnTo } = visit;
   const { done } = REQUESTS[kind];
   try {
@@ -63,7 +65,7 @@ export const requestOnPage = (kind: RequestedKind) => async (visit: Visit, form:
   }
 };
 
-function sendRequest(visit: Visit, kind: RequestedKind, state: FormState = NEW_FORM): void {
+function sendRequest(visit: Visit, kind: PageKind, state: FormState = NEW_FORM): void {
   const { path, title, about, button } = REQUESTS[kind];
   const form = { action: withReturnTo(visit, path), fields: [EMAIL], button, isFocused: true };
   const main = html`<p>${about}</p>

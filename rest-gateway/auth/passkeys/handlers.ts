@@ -11,6 +11,7 @@ import {
   type Confirmation,
   confirm,
   isRecent,
+  refuseAnonymous,
   requireAccepted,
   requirePassword,
   requireRecentSignIn,
@@ -29,6 +30,7 @@ export async function beginPasskey(call: Call<"account">): Promise<PublicKeyCred
 }
 
 export async function beginPasskeyWith({ auth, client, signedIn }: Call<"account">, confirmation: Confirmation) {
+  refuseAnonymous(signedIn);
   // Otherwise a thief could stay signed in with a passkey of their own.
   await requireRecentSignIn(auth, signedIn, confirmation, client);
   return auth.passkeys.creationOptions(await accountOf(auth, signedIn), currentSignInOf(signedIn));

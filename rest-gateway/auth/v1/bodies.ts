@@ -49,6 +49,14 @@ export const IdTokenGrant = z.object({
   nonce: text(MAX_EMAIL),
   link_identity: z.boolean().nullish(),
 });
+export const SsoRequest = z.object({
+  provider_id: text(50),
+  domain: text(MAX_EMAIL),
+  redirect_to: text(MAX_TOKEN),
+  skip_http_redirect: z.boolean().nullish(),
+  code_challenge: text(128),
+  code_challenge_method: text(20),
+});
 export const MailRequest = z.object({
   email,
   phone: text(MAX_EMAIL),
@@ -74,7 +82,7 @@ export const AdminUser = z.object({
   user_metadata: metadata,
   app_metadata: metadata,
 });
-export const LinkRequest = z.object({ type: text(30), email, password, data: metadata });
+export const LinkRequest = z.object({ type: text(30), email, new_email: email, password, data: metadata });
 export const InvitedUser = z.object({ email, data: metadata });
 export const Deletion = z.object({ should_soft_delete: z.boolean().nullish() });
 export const FactorChange = z.object({ factor_type: text(20), friendly_name: text(100) });

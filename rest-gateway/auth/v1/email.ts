@@ -1,9 +1,8 @@
 import { problem } from "../../../db/problems/problem.ts";
-import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { emailSkeleton } from "../login-names.ts";
 import type { RequestedKind } from "../mail/kinds.ts";
-import type { MailData, SignInKind } from "../mail/repository.ts";
+import type { MailData, SignInKind, TakenToken } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { takeMailCode } from "../mail/sign-in.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
@@ -37,11 +36,20 @@ export async function requestRecovery(call: AuthCall): Promise<object> {
   return send(call, "reset", email);
 }
 
-/** `POST /resend`: the e-mail of a sign-up once more. */
+/** What can be sent once more. */
+const RESENT: Readonly<Record<string, RequestedKind>> = { signup: "confirm", email_change: "change" };
+
+/** `POST /resend`: the e-mail of a sign-up, or of a change of the e-mail, once more. */
 export async function resendMail(call: AuthCall): Promise<object> {
   const { type, email } = await readAuthBody(call.request, call.auth.limits, MailRequest);
-  if (type !== "signup") throw invalid("type must be signup");
-  return send(call, "confirm", email);
+  if (type === "sms" || type === "phone_change") throw problem("phones off");
+  return send(call, ofType(RESENT, type), email);
+}
+
+/** Throws Problem. */
+function ofType<Value>(values: Readonly<Record<string, Value>>, type: string | null | undefined): Value {
+  if (type != null && Object.hasOwn(values, type)) return values[type]!;
+  throw invalid(`type must be ${Object.keys(values).join(", ")}`);
 }
 
 /**
@@ -59,8 +67,8 @@ export async function reauthenticate(call: AuthCall): Promise<object> {
 /** Rejects with Problem unless the code is that of an e-mail to the user. It is spent. */
 export async function requireNonce(call: AuthCall, { user, userId }: SignedIn, nonce: string): Promise<void> {
   if (user.email_confirmed_at === undefined) throw problem("nonce needs a confirmed e-mail");
-  const account = await takeMailCode(call, user.email, nonce);
-  if (account?.id !== userId) throw problem("nonce wrong");
+  const taken = await takeMailCode(call, user.email, nonce);
+  if (taken?.account.id !== userId) throw problem("nonce wrong");
 }
 
 async function send(
@@ -92,17 +100,20 @@ const TYPES: Readonly<Record<string, readonly SignInKind[]>> = {
 /** `POST /verify`: signs in with the code of an e-mail, or with the token of its link. */
 export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request, client } = call;
-  const { type, email, phone, token, token_hash: link } = await readAuthBody(request, auth.limits, Verification);
+  const { type, email, phone, token: code, token_hash: link } = await readAuthBody(request, auth.limits, Verification);
   if (phone) throw problem("phones off");
-  const kinds = Object.hasOwn(TYPES, type ?? "") ? TYPES[type!]! : null;
-  if (kinds === null) throw invalid(`type must be ${Object.keys(TYPES).join(", ")}`);
-  if (!link && !(email && token)) throw invalid("Either token_hash, or email and token are required");
-  const taking = link ? takeLink(call, link, kinds) : takeMailCode(call, requireEmail(email!), token!, kinds);
-  const account = await taking.catch(refuseUser);
-  if (account === null) throw problem("mail token invalid");
+  const kinds = ofType(TYPES, type);
+  if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
+  const taking = link ? takeLink(call, link, kinds) : takeMailCode(call, requireEmail(email!), code!, kinds);
+  const taken = await taking.catch(refuseUser);
+  if (taken === null) throw problem("mail token invalid");
+  const { account, token: mailToken } = taken;
   auth.forget(account.id);
-  return startAuthSession(call, account, "otp", { attempt: [], address: client.address });
+  return startAuthSession(call, account, "otp", { attempt: [], address: client.address, mailToken });
 }
 
-const takeLink = ({ auth, client }: AuthCall, token: string, kinds: readonly SignInKind[]): Promise<Account | null> =>
-  auth.mail.repository.takeToken(hashOf(token), kinds, client.address);
+const takeLink = (
+  { auth, client }: AuthCall,
+  token: string,
+  kinds: readonly SignInKind[],
+): Promise<TakenToken | null> => auth.mail.repository.takeToken(hashOf(token), kinds, client.address);

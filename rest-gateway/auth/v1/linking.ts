@@ -58,8 +58,8 @@ export async function linkTo(
   { provider, identity }: { readonly provider: string; readonly identity: SealedIdentity },
   address: string,
 ): Promise<Account> {
-  if ((await auth.publicUsers.signedInUser(userId, session)) === null) throw problem("session ended");
-  const linked = await auth.federated.identities.link(userId, identity, provider, MAX_IDENTITIES, address);
+  const signIn = { id: userId, session };
+  const linked = await auth.federated.identities.link(signIn, identity, provider, MAX_IDENTITIES, address);
   if (linked.outcome === "changed") throw problem("session ended");
   if (linked.outcome === "taken") throw problem("identity taken");
   if (linked.outcome === "too many") throw problem("too many identities", { max: MAX_IDENTITIES });

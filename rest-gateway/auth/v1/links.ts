@@ -1,7 +1,8 @@
 import { randomInt } from "node:crypto";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf, newSecret } from "../../../identity/secrets.ts";
-import type { AccountChanges } from "../admin-users.ts";
+import type { AccountChanges, LinkToken } from "../admin-users.ts";
+import { emailSkeleton } from "../login-names.ts";
 import { LINK_PATH } from "../mail/mail.ts";
 import { adminUsersOf, passwordHashOf, refuseAdminUser, requireServiceKey } from "./admin.ts";
 import { InvitedUser, LinkRequest, readAuthBody } from "./bodies.ts";
@@ -18,7 +19,13 @@ import { nameOf, requireEmail, requireStrong } from "./sign-in.ts";
 const INVITATION_SECONDS = 7 * 24 * 3600;
 
 /** The type of a link → the kind of its token. */
-const KINDS = { signup: "confirm", invite: "sign-in", magiclink: "sign-in", recovery: "reset" } as const;
+const KINDS = {
+  signup: "confirm",
+  invite: "sign-in",
+  magiclink: "sign-in",
+  recovery: "reset",
+  email_change_new: "confirm",
+} as const;
 type LinkType = keyof typeof KINDS;
 
 /** `POST /admin/generate_link`: a link and a code that the application sends itself. */
@@ -26,9 +33,13 @@ export async function generateLink(call: AuthCall): Promise<object> {
   await requireServiceKey(call);
   const { auth, request, client } = call;
   const sent = await readAuthBody(request, auth.limits, LinkRequest);
+  // As on the wire of Supabase, when the new address alone confirms.
+  if (sent.type === "email_change_current")
+    throw invalid("Enable secure email change to generate link for current email");
   if (!Object.hasOwn(KINDS, sent.type ?? "")) throw invalid(`type must be ${Object.keys(KINDS).join(", ")}`);
   const type = sent.type as LinkType;
   const email = requireEmail(sent.email ?? "");
+  const change = type === "email_change_new" ? await changeTo(call, sent.new_email ?? "") : {};
   const { user, id, isNew } = await userFor(call, type, email, sent);
   const token = newSecret();
   const code = String(randomInt(1_000_000)).padStart(6, "0");
@@ -36,7 +47,7 @@ export async function generateLink(call: AuthCall): Promise<object> {
   const seconds = type === "invite" ? INVITATION_SECONDS : auth.settings.mailLinkTtl;
   const verified = isNew && type === "magiclink" ? "signup" : type;
   await adminUsersOf(call).addToken(
-    { kind: KINDS[verified], userId: id, returnTo },
+    { kind: KINDS[verified], userId: id, data: { returnTo, ...change } },
     { tokenHash: hashOf(token), codeHash: auth.mail.hashOfCode(code), expiresAt: auth.clock() + seconds * 1000 },
     client.address,
   );
@@ -61,6 +72,13 @@ export async function inviteUser(call: AuthCall): Promise<PublicUser> {
   return shownUser(auth, user);
 }
 
+/** The new e-mail of a user, as it is stored with its link. Rejects with Problem. */
+async function changeTo({ auth }: AuthCall, sent: string): Promise<LinkToken["data"]> {
+  const newEmail = requireEmail(sent);
+  if ((await auth.repository.findAccount(newEmail)) !== null) throw problem("email taken");
+  return { newEmail, skeleton: emailSkeleton(newEmail) };
+}
+
 type Sent = { readonly password?: string | null | undefined; readonly data?: Metadata | null | undefined };
 type Metadata = Readonly<Record<string, unknown>>;
 
@@ -74,7 +92,7 @@ async function userFor(call: AuthCall, type: LinkType, email: string, { password
     if (isConfirmed && (type === "signup" || type === "invite")) throw problem("email taken");
     return { user, id: account.id, isNew: false };
   }
-  if (type === "recovery") throw problem("no such user");
+  if (type === "recovery" || type === "email_change_new") throw problem("no such user");
   if (type === "signup" && !password) throw invalid("Signup requires a valid password");
   if (type === "signup") requireStrong(call.auth, password!);
   const metadata = data ?? {};

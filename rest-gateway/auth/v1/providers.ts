@@ -1,4 +1,5 @@
 import jwt from "jsonwebtoken";
+import type { z } from "zod";
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { CLOCK_TOLERANCE } from "../../../identity/verified-tokens.ts";
@@ -9,7 +10,7 @@ import { isSignInFailure } from "../federated/failure.ts";
 import { OidcProvider } from "../federated/oidc.ts";
 import type { Provider } from "../federated/provider.ts";
 import type { SignInRequest } from "../federated/sign-in-request.ts";
-import { IdTokenGrant, PkceGrant, readAuthBody } from "./bodies.ts";
+import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 import { linkingOf, linkTo, takeTicket, ticketUrl } from "./linking.ts";
 import { invalid } from "./problem.ts";
@@ -39,6 +40,38 @@ export async function authorizeLink(call: AuthCall): Promise<object | undefined>
   const url = await ticketUrl(call, settings.name, startIn(call, sent, "link"));
   if (sent.get("skip_http_redirect") === "true") return { url };
   return void call.response.redirect(302, url);
+}
+
+/**
+ * `POST /sso`: the URL at which a browser begins to sign in at a provider with SAML, which its name or the domain of an e-mail finds. It
+ * is one of this service, so that the sign-in is bound to the browser that opens it.
+ */
+export async function authorizeSso(call: AuthCall): Promise<object | undefined> {
+  const { auth, request, response } = call;
+  const sent = await readAuthBody(request, auth.limits, SsoRequest);
+  const { settings } = requireSamlProvider(call, sent);
+  const { redirect_to, code_challenge, code_challenge_method } = sent;
+  const parameters = Object.entries({ redirect_to, code_challenge, code_challenge_method }).filter(
+    ([, value]) => value,
+  );
+  const search = new URLSearchParams([["provider", settings.name], ...(parameters as [string, string][])]);
+  startIn(call, search, "token");
+  const url = `${auth.federated.url}/auth/v1/authorize?${search}`;
+  if (sent.skip_http_redirect) return { url };
+  return void response.redirect(303, url);
+}
+
+/** Throws Problem. */
+function requireSamlProvider({ auth }: AuthCall, sent: z.infer<typeof SsoRequest>): Provider {
+  const [id, domain] = [sent.provider_id?.toLowerCase(), sent.domain?.toLowerCase()];
+  if (!id && !domain) throw invalid("A provider_id or a domain is required");
+  const providers = auth.federated.providers.list().filter(({ settings }) => settings.kind === "saml");
+  if (providers.length === 0) throw problem("SAML off");
+  const found = providers.find(({ settings }) =>
+    id ? settings.name === id : settings.kind === "saml" && settings.domains.includes(domain!),
+  );
+  if (found === undefined) throw problem("no such SAML provider");
+  return found;
 }
 
 function startIn({ auth: { federated } }: AuthCall, sent: URLSearchParams, mode: "token" | "link"): SignInRequest {

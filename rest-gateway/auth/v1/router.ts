@@ -28,7 +28,7 @@ import {
   signInWithPasskey,
 } from "./passkeys.ts";
 import { invalid, isForClient, sendAuthProblem } from "./problem.ts";
-import { authorize, authorizeLink, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
+import { authorize, authorizeLink, authorizeSso, grantByCode, grantByIdToken, unlinkIdentity } from "./providers.ts";
 import { grantByPassword, grantByRefreshToken, signUp } from "./sign-in.ts";
 import { changeUser, logOut, readUser } from "./user.ts";
 
@@ -40,6 +40,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   "GET /settings": readSettings,
   "GET /.well-known/jwks.json": readKeys,
   "GET /authorize": authorize,
+  "POST /sso": authorizeSso,
   "POST /signup": signUp,
   "POST /token": (call) => grantOf(call.request)(call),
   "POST /otp": requestCode,
@@ -93,10 +94,10 @@ const VERSION: string = JSON.parse(readFileSync(new URL("../../../package.json",
 
 /** `GET /settings`: which ways to sign in this service has. */
 function readSettings({ auth }: AuthCall): object {
-  const providers = auth.federated.providers.list().map(({ settings }) => [settings.name, true]);
+  const providers = auth.federated.providers.list().map(({ settings }) => settings);
   return {
     external: {
-      ...Object.fromEntries(providers),
+      ...Object.fromEntries(providers.map(({ name }) => [name, true])),
       email: true,
       phone: false,
       anonymous_users: auth.settings.anonymousUsers === "on",
@@ -105,7 +106,7 @@ function readSettings({ auth }: AuthCall): object {
     mailer_autoconfirm: auth.settings.emailConfirm !== "required",
     phone_autoconfirm: false,
     sms_provider: "",
-    saml_enabled: false,
+    saml_enabled: providers.some(({ kind }) => kind === "saml"),
     passkeys_enabled: auth.passkeys.isOn,
   };
 }

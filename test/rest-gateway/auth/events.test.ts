@@ -113,13 +113,13 @@ test("events older than AUDIT_RETENTION are deleted, and so are expired attempts
     return rows[0];
   };
   const first = await startTestService({}, database, undefined, () => now);
-  await expect.poll(counts, { timeout: 30_000 }).toEqual({ events: ["new"], attempts: 1, sessions: 1 });
+  await expect.poll(counts).toEqual({ events: ["new"], attempts: 1, sessions: 1 });
   await first.service.stop();
   now += 3 * 24 * 3600 * 1000;
   const second = await startTestService({ AUDIT_RETENTION: "8640000" }, database, undefined, () => now);
-  await expect.poll(counts, { timeout: 30_000 }).toEqual({ events: ["new"], attempts: 0, sessions: 0 });
+  await expect.poll(counts).toEqual({ events: ["new"], attempts: 0, sessions: 0 });
   await second.service.stop();
   const third = await startTestService({ AUDIT_RETENTION: "3600" }, database, undefined, () => now);
-  await expect.poll(counts, { timeout: 30_000 }).toMatchObject({ events: [] });
+  await expect.poll(counts).toMatchObject({ events: [] });
   await third.stop();
 });

@@ -32,6 +32,18 @@ test("before_sign_up of docs/hooks.md refuses a user with its message", async ()
   expect((await user("dora@example.com")).status).toBe(201);
 });
 
+test("new_email of docs/hooks.md refuses another e-mail with its message", async () => {
+  const [example] = /create function internal\.check_new_email[^`]*/.exec(GUIDE)!;
+  await client.sql(example);
+  await post("/auth/register", { name: "Fay", email: "fay@example.com", password: PASSWORD });
+  const { json } = await post("/auth/login", { username: "fay@example.com", password: PASSWORD });
+  const change = (email: string) => post("/auth/email", { email }, { authorization: `Bearer ${json.accessToken}` });
+  const refused = await change("fay@test.example");
+  expect([refused.status, refused.json.error.message]).toEqual([403, "your e-mail must end with @example.com"]);
+  expect((await change("fay.too@example.com")).status).toBe(200);
+  await client.sql("select auth.use_hook('new_email', null)");
+});
+
 describe("after_sign_in", () => {
   const suspend = (id: number) => client.sql("insert into internal.suspensions values ($1, 'unpaid')", id);
   const REFUSED = "your account is suspended: unpaid";
@@ -40,7 +52,7 @@ describe("after_sign_in", () => {
     await suspend(1);
     expect((await post("/auth/login/mail", { email: "ada@example.com" })).status).toBe(202);
     const letter = () => client.sql("delete from internal.letters returning message");
-    await expect.poll(async () => (letters ??= (await letter())[0]), { timeout: 30_000 }).toBeDefined();
+    await expect.poll(async () => (letters ??= (await letter())[0])).toBeDefined();
     const { token } = letters!.message.values;
     const anonKey = client.service().service.tokens.issueKey("anon");
     const v1 = { email: "ada@example.com", password: PASSWORD };
@@ -68,10 +80,61 @@ describe("after_sign_in", () => {
     expect(events.every(({ event, detail }) => event === "login_refused" && detail.reason === "hook")).toBe(true);
     await client.sql("delete from internal.suspensions");
     expect((await post("/auth/login", credentials)).status).toBe(200);
-    // The transaction that had taken the token was another one.
+    // A refusal does not spend the link; a sign-in does.
+    expect((await post("/auth/login/link", { token })).status).toBe(200);
     expect((await post("/auth/login/link", { token })).status).toBe(401);
   });
   let letters: Record<string, any> | undefined;
+
+  test("that refuses the code of an e-mail does not spend it, and wrong codes still count", async () => {
+    const apikey = client.service().service.tokens.issueKey("anon");
+    const verify = async (token: string) => {
+      const sent = { email: "admin@example.com", token, type: "email" };
+      const { status, json } = await post("/auth/v1/verify", sent, { apikey });
+      return [status, json.error_code ?? json.user.email];
+    };
+    const newCode = async () => {
+      await client.sql("delete from internal.letters");
+      await post("/auth/login/mail", { email: "admin@example.com" });
+      await expect.poll(() => client.sql("select from internal.letters"), { timeout: 30_000 }).toHaveLength(1);
+      return (await client.sql("select message from internal.letters"))[0]!.message.values.code as string;
+    };
+    const attempts = async () =>
+      (await client.sql("select attempts from auth_private.one_time_tokens where email = 'admin@example.com'"))[0];
+    const code = await newCode();
+    await suspend(3);
+    const wrong = code === "000000" ? "111111" : "000000";
+    expect(await verify(wrong)).toEqual([403, "otp_expired"]);
+    for (let i = 0; i < 2; i++) expect((await verify(code))[0]).toBe(403);
+    expect(await attempts()).toEqual({ attempts: 1 });
+    expect(await verify(wrong)).toEqual([403, "otp_expired"]);
+    expect(await attempts()).toEqual({ attempts: 2 });
+    await client.sql("delete from internal.suspensions");
+    await client.sql("delete from auth_private.attempts");
+    expect(await verify(code)).toEqual([200, "admin@example.com"]);
+    expect(await verify(code)).toEqual([403, "otp_expired"]);
+    await client.sql("delete from auth_private.attempts");
+    await client.sql("delete from internal.letters");
+  });
+
+  test("does not make the link of a refused sign-in valid again after the account has changed", async () => {
+    const { rows } = await client.service().database.owner.query(
+      `with token as (
+         insert into auth_private.one_time_tokens (token_hash, kind, user_id, email, data, expires_at)
+         values (sha256('held'), 'sign-in', '1', 'ada@example.com', '{}', now() + interval '1 hour')
+         returning *)
+       select to_jsonb(token) as token, a.epoch
+       from token join auth_private.accounts as a on a.user_id = token.user_id`,
+    );
+    const [{ token, epoch }] = rows;
+    await client.sql("delete from auth_private.one_time_tokens where token_hash = sha256('held')");
+    const returned = async (at: number) => {
+      await client.sql("select auth_api.return_mail_token($1, 1, $2)", JSON.stringify(token), at);
+      return client.sql("delete from auth_private.one_time_tokens where token_hash = sha256('held') returning kind");
+    };
+    expect(await returned(epoch - 1)).toEqual([]);
+    expect(await returned(epoch)).toEqual([{ kind: "sign-in" }]);
+  });
 
   test("gets method, session, network and device, in the transaction of the sign-in", async () => {
     await client.sql(`
@@ -116,7 +179,7 @@ describe("after_sign_in", () => {
     const [backup] = (await post("/api/mfa/verify", { code }, headers)).json.backupCodes;
     await post("/auth/login/mail", { email: "bob@example.com" });
     const find = async () => (await client.sql("select message from internal.letters"))[0]?.message.values.token;
-    await expect.poll(find, { timeout: 30_000 }).toBeDefined();
+    await expect.poll(find).toBeDefined();
     const asked = await post("/auth/login/link", { token: await find() });
     const { challenge } = asked.json.error;
     await client.sql("delete from internal.sign_ins");
@@ -146,7 +209,7 @@ describe("send_message", () => {
   test("of docs/hooks.md takes its e-mails once, with all that a template may name, and the service sends the others", async () => {
     await client.sql("delete from internal.letters");
     await post("/auth/forgot", { email: "admin@example.com", returnTo: "/welcome" });
-    await expect.poll(() => client.sql("select from internal.letters"), { timeout: 30_000 }).toHaveLength(1);
+    await expect.poll(() => client.sql("select from internal.letters")).toHaveLength(1);
     const [{ message }] = (await client.sql("select message from internal.letters")) as [Record<string, any>];
     expect(message).toMatchObject({
       ...{ kind: "reset", to: "admin@example.com", userId: 3, language: "en", subject: "Reset your password" },
@@ -171,9 +234,9 @@ describe("send_message", () => {
     await client.sql("delete from internal.letters; alter table internal.letters add constraint closed check (false)");
     await post("/auth/forgot", { email: "bob@example.com" });
     const failed = () => client.sql("select last_error from graphile_worker.jobs where last_error like '%closed%'");
-    await expect.poll(failed, { timeout: 30_000 }).toHaveLength(1);
+    await expect.poll(failed).toHaveLength(1);
     expect(await client.sql("select from auth_private.mails where kind = 'reset' and sent_at is null")).toHaveLength(1);
     await client.sql("alter table internal.letters drop constraint closed");
-    await expect.poll(() => client.sql("select from internal.letters"), { timeout: 30_000 }).toHaveLength(1);
+    await expect.poll(() => client.sql("select from internal.letters")).toHaveLength(1);
   });
 });

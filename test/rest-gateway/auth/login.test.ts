@@ -70,6 +70,14 @@ describe("POST /auth/login", () => {
     expect([status, json.error.code]).toEqual([400, code]);
   });
 
+  test("accepts the e-mail as email, as the registration does, and as username", async () => {
+    const byEmail = await login({ email: "ada@example.com", password: PASSWORD });
+    const byUsername = await login({ username: "ada@example.com", password: PASSWORD });
+    expect([byEmail.status, byEmail.json.user]).toEqual([200, byUsername.json.user]);
+    const { json } = await login({ email: "ada@example.com" });
+    expect(json.error.fields).toEqual({ password: "password is required" });
+  });
+
   test("names every missing field", async () => {
     const { json } = await login({});
     expect(json.error.details).toEqual([

@@ -122,7 +122,7 @@ describe("POST /api/mfa/verify", () => {
     await sql("begin");
     await sql("select from auth_private.factors for update");
     const verified = [verify(code), verify(code)];
-    await expect.poll(waiting, { timeout: 30_000 }).toBe(2);
+    await expect.poll(waiting).toBe(2);
     await sql("commit");
     const outcomes = await Promise.all(verified);
     expect(outcomes.filter(([status]) => status === 200)).toHaveLength(1);

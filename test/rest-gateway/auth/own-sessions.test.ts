@@ -7,7 +7,7 @@ import { SessionClient, signedIn } from "./session-client.ts";
 const FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0";
 const PASSWORD = "Correct-Horse-7!";
 /** Longer than another process takes to hear of an end. */
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 120_000, interval: 20 };
 
 const client = useService({ USERS_WRITE: "owner", SESSIONS_MAX: "3" });
 const { send, service, sql } = client;

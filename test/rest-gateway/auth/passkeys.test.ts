@@ -68,9 +68,10 @@ test("a passkey is listed, renamed and deleted with the password and a signature
 });
 
 test("a backup code deletes a lost passkey", async () => {
-  const { id, backupCodes } = await add("ada");
+  const { id, key, backupCodes } = await add("ada");
   const body = { password: PASSWORD, code: backupCodes[0] };
   expect((await api(`POST /auth/passkeys/${id}/delete`, { as: "ada", body })).status).toBe(204);
+  expect(await signInWith(await signatureOf(key))).toEqual(REFUSED_AT_LOGIN);
 });
 
 test("passkeys of others are unknown", async () => {
@@ -242,7 +243,7 @@ test.each<[string, Deviation]>([
   expect((await events()).at(-1)).toBe("passkey_failed");
 });
 
-test("a signature of a page of another origin is refused with the reason, and a page in CORS_ORIGINS may use passkeys", async () => {
+test("a signature of a page of another origin is refused with the reason", async () => {
   const { key } = await add("ada");
   const [status, code, message] = await signInWith(await signatureOf(key, { origin: "https://evil.example" }));
   expect([status, code]).toEqual([403, "PERMISSION_DENIED"]);
@@ -290,6 +291,30 @@ test("a credential is added once, by the session that has asked for it, and need
   expect(await post(key.create(await optionsFor("ada")))).toEqual([
     ...[409, "RESOURCE_CONFLICT", "this passkey is registered already"],
   ]);
+});
+
+test("a credential of another domain, or of a page of another origin, is not added", async () => {
+  const post = async (deviation: Deviation) => {
+    const credential = new Authenticator(origin()).create(await optionsFor("ada"), deviation);
+    return (await failure("POST /auth/passkeys", { as: "ada", body: { credential } })).slice(0, 2);
+  };
+  expect(await post({ domain: "evil.example" })).toEqual([400, "VALIDATION_ERROR"]);
+  expect(await post({ crossOrigin: true })).toEqual([400, "VALIDATION_ERROR"]);
+  expect(await post({ type: "webauthn.get" })).toEqual([400, "VALIDATION_ERROR"]);
+  expect(await post({ origin: "https://evil.example" })).toEqual([403, "PERMISSION_DENIED"]);
+  expect(await sql("select from auth_private.passkeys")).toEqual([]);
+});
+
+test("a challenge is the same for everyone until a password is right, and is not stored", async () => {
+  const { key } = await add("ada");
+  const spent = () => sql("select id from auth_private.spent_challenges order by id");
+  const before = await spent();
+  const options = await challenge();
+  expect(options).toMatchObject({ allowCredentials: [], userVerification: "required" });
+  const { status, json } = await api("POST /auth/passkeys/challenge", { body: { challenge: "x".repeat(40) } });
+  expect([status, json.error.code]).toEqual([401, "INVALID_TOKEN"]);
+  expect(await spent()).toEqual(before);
+  expect((await signInWith(key.get(options)))[0]).toBe(200);
 });
 
 test("a user has at most 20 passkeys", async () => {

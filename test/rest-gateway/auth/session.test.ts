@@ -12,7 +12,7 @@ const NO_SESSION = [401, "AUTH_REQUIRED", "the session has ended: sign in again"
 const NO_COOKIE = [401, "AUTH_REQUIRED", "login required: sign in at POST /api/auth/login for a session"];
 const WRONG = [401, "AUTH_REQUIRED", "wrong username or password"];
 /** Longer than a session counts as seen without a word to the database, and than its end takes to be heard of. */
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 120_000, interval: 20 };
 
 const ADA = {
   id: 1,

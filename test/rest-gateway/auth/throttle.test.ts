@@ -209,7 +209,7 @@ describe("a login while undecided attempts take up the limit", () => {
   });
 });
 
-describe("the work of a failed login", () => {
+describe("the work of a login", () => {
   /** What one login costs: the status, the password verifications with their parameters, and the SQL statements in order. */
   async function costOf(address: string, username: string, password: string, path: string) {
     const verify = vi.spyOn(argon2, "verify");
@@ -245,6 +245,13 @@ describe("the work of a failed login", () => {
       const [first] = costs;
       expect([first!.status, first!.verifications]).toEqual([429, []]);
       expect(costs).toEqual(Array(3).fill(first));
+    });
+
+    test("is one password verification for a login that succeeds, and no other hash", async () => {
+      const hash = vi.spyOn(argon2, "hash");
+      const { status, verifications, statements } = await costOf(anAddress(), "bob", PASSWORD, path);
+      expect([status, verifications, hash.mock.calls.length, statements.length]).toEqual([200, ONE, 0, 2]);
+      hash.mockRestore();
     });
 
     test("is one password verification for a disabled account with the right password", async () => {

@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:880c38f5ecdf35fbb056bcbb4235571a1fd74c5c
+--! Hash: sha1:c63edff395a46bc4fa083779fd4b68b67d179914
 --! Message: the demo
 
 --! Included roles.sql
@@ -202,7 +202,26 @@ create or replace trigger _600_email after update on internal.private_emails
 
 create or replace function internal.show_emails(are_public boolean) returns void
 language plpgsql volatile set search_path = '' as $$
+declare
+  hiding constant text := (
+    select string_agg(quote_ident(policy.polname), ', ' order by policy.polname)
+    from pg_policy as policy
+    where policy.polrelid = 'public.users'::regclass
+      and not policy.polpermissive
+      and policy.polcmd in ('*', 'r', 'w')
+      and exists (
+        select from unnest(policy.polroles) as role
+        where role = 0
+          or pg_has_role(role, 'usage')));
 begin
+  -- What a policy hides from this function would stay visible to others.
+  if not are_public and hiding is not null then
+    raise insufficient_privilege using
+      message = format(
+        'USERS_EMAIL=private cannot hide all e-mails: the restrictive policy %s on public.users applies to auth_owner',
+        hiding),
+      hint = 'Name the roles of its callers: alter policy … on public.users to anon, authenticated, service_role;';
+  end if;
   if are_public and not exists (select from internal.private_emails) then return; end if;
 
   perform set_config('internal.shows_emails', 'on', true);

@@ -65,6 +65,12 @@ async function signIn(
 }
 const userId = async () => (await browser.request(url("/api/auth/me"))).json.userId;
 
+test("GET /auth/v1/settings says that a provider with SAML is configured", async () => {
+  const headers = { apikey: client.service().service.tokens.issueKey("anon") };
+  const answer = await fetch(url("/auth/v1/settings"), { headers });
+  expect(await answer.json()).toMatchObject({ saml_enabled: true, external: { corp: true, email: true } });
+});
+
 describe("the request", () => {
   test("is sent with the id of the sign-in, is signed, and sets a cookie that a POST of the provider brings back", async () => {
     const page = await browser.request(url("/auth/saml/corp"));

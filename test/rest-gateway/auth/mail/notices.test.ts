@@ -32,7 +32,7 @@ async function newUser() {
 async function subjectsTo(email: string): Promise<string[]> {
   await expect
     .poll(async () => client.sql("select from graphile_worker.jobs where task_identifier = 'mail'"), {
-      timeout: 30_000,
+      timeout: 120_000,
     })
     .toEqual([]);
   return server.mails.filter(({ to }) => to.includes(email)).map(({ subject }) => subject);
@@ -209,6 +209,19 @@ describe("a change of the e-mail", () => {
     const reset = linkIn(await requested("/auth/forgot")).token;
     expect((await post("/auth/reset", { token: reset, password: NEW })).status).toBe(200);
     expect((await post("/auth/email/undo", { token })).status).toBe(401);
+  });
+
+  test("keeps no one from a reset who confirms the new address first, as the e-mail says", async () => {
+    const user = await newUser();
+    const { newEmail } = await change(user);
+    expect((await post("/auth/forgot", { email: newEmail })).status).toBe(202);
+    expect((await server.next(newEmail)).text).toContain("request an e-mail to confirm the address");
+    expect((await post("/auth/confirm/send", { email: newEmail })).status).toBe(202);
+    const { token } = linkIn(await server.next(newEmail, /^Confirm/));
+    expect((await post("/auth/confirm", { token })).status).toBe(200);
+    expect((await post("/auth/forgot", { email: newEmail })).status).toBe(202);
+    const reset = linkIn(await server.next(newEmail, /^Reset/)).token;
+    expect((await post("/auth/reset", { token: reset, password: NEW })).status).toBe(200);
   });
 
   test("keeps a link from signing in that the address has received before", async () => {

@@ -162,3 +162,52 @@ describe("anonymous users", () => {
     expect(failureOf(await closed.client().auth.signInAnonymously())).toEqual([422, "signup_disabled"]);
   });
 });
+
+describe("at the own routes, an anonymous user", () => {
+  const { send, sql } = useAuth("bigint", { ...ON, ...server.settings });
+  const signIn = async () => (await send("POST /auth/v1/signup", { body: {} })).json.access_token as string;
+
+  test.each([
+    ["a password", "POST /auth/password", { newPassword: PASSWORD }],
+    ["an API key", "POST /auth/keys", { name: "the build" }],
+    ["a second factor", "POST /api/mfa/enable", {}],
+    ["a passkey", "POST /auth/passkeys/options", {}],
+  ])("gets no %s, and the error says to add an e-mail first", async (_, request, body) => {
+    const token = await signIn();
+    const { status, json } = await send(request, { token, body });
+    expect([status, json.error.code, json.error.message]).toEqual([
+      ...[
+        403,
+        "PERMISSION_DENIED",
+        "an anonymous user needs an e-mail first: POST /auth/email, then POST /auth/refresh",
+      ],
+    ]);
+    const left =
+      "select from auth_private.api_keys union all select from auth_private.factors union all select from auth_private.passkeys";
+    expect([(await send("GET /auth/me", { token })).json.hasPassword, await sql(left)]).toEqual([false, []]);
+  });
+
+  test("sees and ends its session, and has no keys, passkeys and identities", async () => {
+    const token = await signIn();
+    for (const path of ["keys", "passkeys", "identities"])
+      expect((await send(`GET /auth/${path}`, { token })).json).toEqual({ data: [] });
+    expect((await send("GET /auth/sessions", { token })).json.data).toHaveLength(1);
+    expect((await send("POST /auth/logout", { token, body: {} })).status).toBe(200);
+    expect((await send("GET /auth/me", { token })).status).toBe(401);
+  });
+
+  test("adds an e-mail, and is then an account like any other: a refreshed token sets the password", async () => {
+    const { access_token: token, refresh_token: refreshToken } = (await send("POST /auth/v1/signup", { body: {} }))
+      .json;
+    const email = "own-route@test.example";
+    expect((await send("POST /auth/email", { token, body: { email } })).status).toBe(200);
+    const { accessToken } = (await send("POST /auth/refresh", { body: { refreshToken } })).json;
+    const body = { newPassword: PASSWORD };
+    expect((await send("POST /auth/password", { token: accessToken, body })).status).toBe(200);
+    const login = await send("POST /auth/login", {
+      body: { email, password: PASSWORD },
+      headers: { authorization: "" },
+    });
+    expect([login.status, login.json.user?.email]).toEqual([200, email]);
+  });
+});

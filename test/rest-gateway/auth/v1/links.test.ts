@@ -53,6 +53,15 @@ describe("supabase.auth.admin.generateLink", () => {
     expect(failureOf(again)).toEqual([422, "email_exists"]);
   });
 
+  test("invite: its code, which is valid for a week, does not hide a newer one", async () => {
+    const email = "invited-twice@test.example";
+    const invited = await link("invite", email);
+    const newer = await link("magiclink", email);
+    const verify = (token: string) => client().auth.verifyOtp({ email, token, type: "email" });
+    const signedIn = await verify(newer.properties!.email_otp);
+    expect([signedIn.error, signedIn.data.user!.id]).toEqual([null, invited.user!.id]);
+  });
+
   test("recovery: the link signs in, so that the user can choose a password, with the event PASSWORD_RECOVERY", async () => {
     const { email } = await newUser();
     const { properties } = await link("recovery", email);
@@ -67,6 +76,35 @@ describe("supabase.auth.admin.generateLink", () => {
     expect(events).toContain("PASSWORD_RECOVERY");
     const unknown = await admin().generateLink({ type: "recovery", email: "nobody@test.example" });
     expect(failureOf(unknown)).toEqual([404, "user_not_found"]);
+  });
+
+  test("email_change_new: the link, or the code, changes the e-mail, and the new address alone confirms", async () => {
+    const { email, id } = await newUser();
+    const generate = (type: "email_change_new" | "email_change_current", newEmail: string, of = email) =>
+      admin().generateLink({ type, email: of, newEmail });
+    const newEmail = `new-${id}@test.example`;
+    const { data, error } = await generate("email_change_new", newEmail);
+    expect([error, data.user!.email, data.properties!.verification_type]).toEqual([null, email, "email_change_new"]);
+    const { hashed_token, email_otp } = data.properties!;
+    const verify = () => client().auth.verifyOtp({ token_hash: hashed_token, type: "email_change" });
+    expect((await verify()).data.user).toMatchObject({ id, email: newEmail, email_confirmed_at: expect.any(String) });
+    expect(failureOf(await verify())).toEqual([403, "otp_expired"]);
+    expect(email_otp).toMatch(/^\d{6}$/);
+    const other = await generate("email_change_new", email, newEmail);
+    const code = { email, token: other.data.properties!.email_otp, type: "email_change" } as const;
+    expect((await client().auth.verifyOtp(code)).data.user!.email).toBe(email);
+
+    const taken = await generate("email_change_new", "bob@example.com");
+    expect(failureOf(taken)).toEqual([422, "email_exists"]);
+    expect(failureOf(await generate("email_change_new", "none"))).toEqual([400, "validation_failed"]);
+    expect(failureOf(await generate("email_change_new", newEmail, "nobody@test.example"))).toEqual([
+      ...[404, "user_not_found"],
+    ]);
+    const current = await generate("email_change_current", newEmail);
+    expect([failureOf(current), current.error!.message]).toEqual([
+      [400, "validation_failed"],
+      "Enable secure email change to generate link for current email",
+    ]);
   });
 
   test("a link is of its type only, and expires", async () => {

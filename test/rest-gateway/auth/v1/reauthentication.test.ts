@@ -3,8 +3,14 @@ import { linkIn, startMailServer } from "../../../support/mail-server.ts";
 import { failureOf, useAuth } from "./support.ts";
 
 const server = await startMailServer();
+const LIMIT = 4;
 let now = Date.now();
-const settings = { ...server.settings, EMAIL_CONFIRM: "claim", RECENT_SIGN_IN: "600" };
+const settings = {
+  ...server.settings,
+  EMAIL_CONFIRM: "claim",
+  RECENT_SIGN_IN: "600",
+  MAILS_PER_RECIPIENT: String(LIMIT),
+};
 const { client, newUser, sql } = useAuth("bigint", settings, () => now);
 
 const NEW = "Another-Horse-9?";
@@ -70,4 +76,52 @@ test("verifyOtp with the type email_change changes the e-mail with the token tha
   expect([changed.error, changed.data.user!.id, changed.data.user!.email]).toEqual([null, id, email]);
   expect((await own.auth.getUser()).data.user!.email).toBe(email);
   expect(failureOf(await verify("email_change"))).toEqual([403, "otp_expired"]);
+});
+
+test("resend sends the confirmation of a change of the e-mail once more, named by the present or the new address", async () => {
+  const { client: own, id, email: current } = await newUser();
+  const email = `resent-${id}@test.example`;
+  await own.auth.updateUser({ email });
+  const first = linkIn(await server.next(email, /^Confirm/)).token;
+  const resend = async (named: string) => {
+    expect((await client().auth.resend({ type: "email_change", email: named })).error).toBeNull();
+    return linkIn(await server.next(email, /^Confirm/)).token;
+  };
+  const tokens = [first, await resend(current), await resend(email.toUpperCase())];
+  expect(new Set(tokens).size).toBe(3);
+  const expiries = await sql("select distinct expires_at from auth_private.one_time_tokens where email = $1", email);
+  expect(expiries).toHaveLength(1);
+  const changed = await client().auth.verifyOtp({ token_hash: tokens[2]!, type: "email_change" });
+  expect([changed.error, changed.data.user!.email]).toEqual([null, email]);
+  // The others are for a change from an e-mail that the account has no more.
+  const again = await client().auth.verifyOtp({ token_hash: first, type: "email_change" });
+  expect(failureOf(again)).toEqual([403, "otp_expired"]);
+});
+
+test("resend of a change answers the same without one and for an unknown address, and sends nothing", async () => {
+  const { email } = await newUser();
+  for (const each of [email, "never@test.example"]) {
+    const { data, error } = await client().auth.resend({ type: "email_change", email: each });
+    expect([data, error]).toEqual([{ user: null, session: null }, null]);
+  }
+  const left = () =>
+    sql("select from auth_private.mails where email in ($1, 'never@test.example') and kind = 'change'", email);
+  await expect.poll(left, { timeout: 30_000 }).toEqual([]);
+  const tokens = "select from auth_private.one_time_tokens where email = $1 and data ? 'from'";
+  expect(await sql(tokens, email)).toEqual([]);
+  for (const type of ["sms", "phone_change"] as const)
+    expect(failureOf(await client().auth.resend({ type, phone: "+4912345" }))).toEqual([
+      ...[400, "phone_provider_disabled"],
+    ]);
+});
+
+test("resend cannot send a new address more than MAILS_PER_RECIPIENT e-mails", async () => {
+  const { client: own, id, email: current } = await newUser();
+  const email = `flooded-${id}@test.example`;
+  await own.auth.updateUser({ email });
+  await server.next(email, /^Confirm/);
+  for (let i = 0; i < LIMIT; i++) await client().auth.resend({ type: "email_change", email: current });
+  await expect.poll(() => sql("select from auth_private.mails where kind = 'change'"), { timeout: 30_000 }).toEqual([]);
+  const tokens = await sql("select from auth_private.one_time_tokens where email = $1", email);
+  expect(tokens).toHaveLength(LIMIT);
 });

@@ -1,0 +1,115 @@
+import pino from "pino";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startMailServer } from "../../support/mail-server.ts";
+import { sendTo } from "../../support/resource-client.ts";
+import { startTestService, type TestService } from "../../support/service.ts";
+
+const PASSWORD = "Correct-Horse-7!";
+const server = await startMailServer();
+const lines: { msg: string; hook?: string }[] = [];
+const log = pino({ level: "error" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+let service: TestService;
+beforeAll(async () => {
+  const settings = {
+    ...server.settings,
+    GRAPHQL_MAX_TABLES: "0",
+    ADVISOR: "on",
+    METRICS: "on",
+    DB_STATEMENT_TIMEOUT: "1000",
+  };
+  service = await startTestService(settings, undefined, log);
+  await sql("create table internal.suspensions (user_id bigint)");
+});
+afterAll(() => service.stop());
+
+const sql = (text: string) => service.database.owner.query(text);
+const HOOKS = {
+  before_sign_up: ["internal.hook(jsonb)", "(fields jsonb) returns jsonb"],
+  after_sign_in: ["internal.hook(bigint,jsonb)", "(id bigint, sign_in jsonb) returns void"],
+  send_message: ["internal.send(jsonb)", "(message jsonb) returns boolean"],
+} as const;
+const POLL = { timeout: 20_000, interval: 50 };
+type Point = keyof typeof HOOKS;
+
+/** Makes the function a hook until `remove` is called. */
+async function use(point: Point, body: string) {
+  const [signature, head] = HOOKS[point];
+  const name = signature.split("(")[0];
+  await sql(`
+    create or replace function ${name}${head} language plpgsql set search_path = '' as $$ ${body} $$;
+    grant execute on function ${signature} to auth_owner;
+    select auth.use_hook('${point}', '${signature}')`);
+}
+const remove = (point: Point) => sql(`select auth.use_hook('${point}', null)`);
+
+const login = async () =>
+  (await sendTo(service.url, "POST /auth/login", { body: { username: "ada", password: PASSWORD } })).status;
+const count = async (name: string) => {
+  const { text } = await sendTo(service.url, "GET /metrics", {});
+  return Number(new RegExp(`hook_failures_total\\{function="${name}"\\} (\\d+)`).exec(text)?.[1] ?? 0);
+};
+/** What the advisor says about hooks at /health. */
+async function advice(): Promise<string[]> {
+  const authorization = `Bearer ${service.service.tokens.issueKey("service_role")}`;
+  const { json } = await sendTo(service.url, "GET /health", { headers: { authorization } });
+  return (json.details.advisor?.findings ?? []).filter((line: string) => line.includes("hook-fails"));
+}
+const logged = () => lines.splice(0).filter(({ msg }) => msg === "a hook of the application has failed");
+
+/** The same after an action that fails. The schema change that has made the hook may be noticed after it has failed first. */
+const adviceAfter = (action: () => Promise<unknown>) =>
+  expect.poll(async () => {
+    await action();
+    return advice();
+  }, POLL);
+
+describe("a hook that fails", () => {
+  test("is counted, is in the log once, and the advisor names it with the reason until the schema changes", async () => {
+    await use("after_sign_in", "begin perform from internal.suspensions; end");
+    expect([await login(), await login()]).toEqual([500, 500]);
+    expect(await count("internal.hook")).toBe(2);
+    await adviceAfter(login).toEqual([
+      "error hook-fails: function internal.hook: the service has called it as a hook, and it raised 42501: permission denied for table suspensions",
+    ]);
+    expect(logged()).toEqual([expect.objectContaining({ hook: "internal.hook" })]);
+    await sql("grant select on internal.suspensions to auth_owner");
+    await expect.poll(advice, POLL).toEqual([]);
+    expect(await login()).toBe(200);
+    await remove("after_sign_in");
+  });
+
+  test("because it takes longer than DB_STATEMENT_TIMEOUT is one too", async () => {
+    await use("after_sign_in", "begin perform pg_catalog.pg_sleep(600); end");
+    expect(await login()).toBe(504);
+    await adviceAfter(login).toEqual([
+      expect.stringMatching(/internal\.hook.*it took longer than DB_STATEMENT_TIMEOUT$/),
+    ]);
+    expect(logged()).toHaveLength(1);
+    await remove("after_sign_in");
+  });
+
+  test("because an e-mail could not be sent is one too, whatever it raises", async () => {
+    await use("send_message", "begin raise exception 'the queue is full'; end");
+    const forget = () => sendTo(service.url, "POST /auth/forgot", { body: { email: "bob@example.com" } });
+    // The message may quote values of the e-mail.
+    await adviceAfter(forget).toEqual([expect.stringMatching(/internal\.send: .*it raised P0001$/)]);
+    expect(await count("internal.send")).toBeGreaterThan(0);
+    expect(logged()).toHaveLength(1);
+    await remove("send_message");
+  });
+});
+
+test("a hook that refuses, or whose row breaks a constraint, does not fail", async () => {
+  const before = await count("internal.hook");
+  await use("after_sign_in", "begin raise insufficient_privilege using message = 'suspended'; end");
+  expect(await login()).toBe(403);
+  await remove("after_sign_in");
+  await sql(
+    "create table internal.seats (id int primary key check (id > 1)); grant all on internal.seats to auth_owner",
+  );
+  await use("before_sign_up", "begin insert into internal.seats values (1); return fields; end");
+  const newcomer = { name: "Dora", email: "dora@example.com", password: PASSWORD };
+  expect((await sendTo(service.url, "POST /auth/register", { body: newcomer })).status).toBe(400);
+  await remove("before_sign_up");
+  expect([await count("internal.hook"), logged()]).toEqual([before, []]);
+});
