@@ -3,14 +3,13 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { ConfigError, folderIn } from "../config/config.ts";
-import { baseOf, loadBase } from "../db/cluster/base.ts";
+import { baseOf, installWithBase, loadBase } from "../db/cluster/base.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { applyCurrent } from "../db/cluster/graphile-migrate.ts";
-import { installModules } from "../db/cluster/migrate.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { startTestCluster } from "../db/cluster/test-cluster.ts";
 import { createLog } from "../http/pipeline/log.ts";
-import { openConfigured } from "../service/app.ts";
+import { openConfigured } from "../service/open.ts";
 import { MIGRATIONS } from "./application.ts";
 import { CONFIG_FILE, type Definition, loadApplication } from "./load.ts";
 import { onTestDatabase } from "./test-application.ts";
@@ -44,8 +43,7 @@ async function prepare(definition: Definition, url: string): Promise<void> {
     throw new ConfigError(`the application has no ${MIGRATIONS}, which make the database of the tests, and no db/base`);
   if (base !== null) {
     const choice = { modules: config.modules, userId: config.authUserId };
-    if (config.isManaged) await installModules(url, () => {}, choice);
-    await loadBase(url, base);
+    await (config.isManaged ? installWithBase(url, base, choice) : loadBase(url, base));
   }
   if (!config.isManaged) {
     if (seedFile !== null) await withClient(url, async (owner) => owner.query(await readFile(seedFile, "utf8")));

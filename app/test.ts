@@ -14,7 +14,7 @@ import { createTokens } from "../identity/tokens.ts";
 import { emailSkeleton, usernameSkeleton } from "../rest-gateway/auth/login-names.ts";
 import { hashPassword } from "../rest-gateway/auth/passwords.ts";
 import { startService } from "../server.ts";
-import { openConfigured } from "../service/app.ts";
+import { openConfigured } from "../service/open.ts";
 import { loadApplication } from "./load.ts";
 import { onTestDatabase } from "./test-application.ts";
 

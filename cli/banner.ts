@@ -1,5 +1,6 @@
 import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
+import { shownKey } from "../identity/keys.ts";
 import type { Tokens } from "../identity/tokens.ts";
 
 /** A service that has started. */
@@ -26,8 +27,9 @@ export function printBanner({ config, application }: Configured, { url, tokens }
   }
   if (config.embedded) {
     rows.push(["Database", `psql "$(${COMMAND} url)"`]);
-    rows.push(["anon key", tokens.issueKey("anon")], ["service key", tokens.issueKey("service_role")]);
-  }
+    rows.push(["anon key", shownKey(tokens, "anon")], ["service key", shownKey(tokens, "service_role")]);
+    rows.push(["Keys", "valid for ten years; until the year ends, each start prints the same"]);
+  } else if (config.hasAuth && config.apiKeyRequired) rows.push(["API keys", `${COMMAND} key create anon web`]);
   if (config.seed === "demo" && application.seedAccounts !== null)
     rows.push(["Demo accounts", application.seedAccounts]);
   const width = Math.max(...rows.map(([name]) => name.length));

@@ -1,12 +1,13 @@
-import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import pg from "pg";
+import type pg from "pg";
 import { type Configured, configure } from "../app/configured.ts";
+import { findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
-import { type Config, ConfigError, type Environment } from "../config/config.ts";
+import { addDotEnv, type Config, ConfigError, type Environment, folderIn } from "../config/config.ts";
 import { runningUrl } from "../db/cluster/data-directory.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
+import { findPrimary, PrimaryClient } from "../db/wire/primary.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 
@@ -45,13 +46,18 @@ export async function outcomeOf(work: Promise<string>): Promise<Outcome> {
 }
 
 /**
- * The settings and the application of the service, from this process unless another environment is given; no command needs its keys.
- * Rejects with CommandError.
+ * The settings and the application of the service, from this process and `.env` unless another environment is given; no command needs
+ * its keys. Rejects with CommandError.
  */
-export const readService = (environment?: Environment): Promise<Configured> =>
-  configure({ environment, needsKeys: false }).catch((error) => {
+export async function readService(environment?: Environment): Promise<Configured> {
+  try {
+    const folder = environment === undefined ? findApplication(folderIn()) : null;
+    if (folder !== null) addDotEnv(folder);
+    return await configure({ environment, needsKeys: false });
+  } catch (error) {
     throw error instanceof ConfigError ? new CommandError(2, error.message) : error;
-  });
+  }
+}
 
 /** The same without the application. */
 export const readSettings = async (environment?: Environment): Promise<Config> =>
@@ -71,10 +77,11 @@ export async function withOwner<Result>(
   config: Pick<Config, "databaseUrl" | "dataDir">,
   work: (client: pg.Client) => Promise<Result>,
 ): Promise<Result> {
-  const client = new pg.Client({
-    connectionString: ownerUrl(config),
-    connectionTimeoutMillis: CONNECT_MILLISECONDS,
+  const connectionString = ownerUrl(config);
+  await findPrimary(connectionString).catch((error) => {
+    throw cannotUseDatabase(error);
   });
+  const client = new PrimaryClient({ connectionString, connectionTimeoutMillis: CONNECT_MILLISECONDS });
   try {
     await client.connect();
     return await work(client);
@@ -112,14 +119,10 @@ export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | 
   if (url === null)
     throw new CommandError(
       1,
-      `no embedded database is running in ${dataDir}; start it with ${COMMAND} start, or set DATABASE_URL${inDotEnv()}`,
+      `no embedded database is running in ${dataDir}; start it with ${COMMAND} start, or set DATABASE_URL`,
     );
   return url;
 }
-
-/** Only `dev` and `test` read `.env` by themselves. */
-const inDotEnv = (): string =>
-  existsSync(".env") ? " (export SETTINGS_FILE=.env uses the settings of .env, as dev and test do)" : "";
 
 /** A host name with several addresses fails with an AggregateError, whose message is empty. */
 export const cannotUseDatabase = (error: Error): CommandError => {

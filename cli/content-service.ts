@@ -45,7 +45,7 @@ db/migrations/current.sql runs after a change in db/migrations or db/schema. If 
   ${COMMAND} dev <folder>   the application in this folder
   ${COMMAND} dev --help     show this help
 
-The settings are those of ${COMMAND} start. It also reads the file .env, after the environment, and writes database.types.ts.
+The settings are those of ${COMMAND} start, and those of the file .env. It writes database.types.ts.
 `;
 
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -136,6 +136,8 @@ ${[
   .join("\n")}
 
 ${COMMAND} <command> --help describes a command, and ${COMMAND} start --help lists all settings.
+The settings are those of the environment and of SETTINGS_FILE. Without SETTINGS_FILE, every command except start and test also reads
+the file .env of the application, for development.
 The exit code is 0, or 1 if the command has failed, or 2 if an argument or a setting is invalid.
 `;
 

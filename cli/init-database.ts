@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import pg from "pg";
 import { COMMAND } from "../config/command.ts";
-import { ConfigError, parseValue, postgresUrl } from "../config/setting-types.ts";
+import { postgresUrl } from "../config/postgres-url.ts";
+import { ConfigError, parseValue } from "../config/setting-types.ts";
 import { refuseOldServer } from "../db/cluster/open.ts";
 import type { Choice } from "../db/existing/choice.ts";
 import { dumpArguments } from "../db/existing/dump.ts";
@@ -15,7 +16,7 @@ import { readSurvey, type Survey } from "../db/existing/survey.ts";
 import { CommandError } from "./command.ts";
 import { filesFor } from "./database-files.ts";
 import { describeChoice, describeSurvey } from "./database-report.ts";
-import { enterCommand, writeFiles } from "./new-files.ts";
+import { installCommands, writeFiles } from "./new-files.ts";
 
 const CONNECT_MILLISECONDS = 10_000;
 const SECRET_BYTES = 48;
@@ -107,10 +108,9 @@ async function environmentIn(folder: string, url: string): Promise<string> {
 }
 
 function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder, given }: Options): string {
-  const enter = enterCommand(folder, given);
   const steps = [
     ...(preparation.length > 0 ? [`As a superuser of the server, run:\n${indented(preparation.join("\n"))}`] : []),
-    `Install the packages:\n${indented(`${enter}npm install`)}`,
+    `Install the packages:\n${indented(installCommands(folder, given).join("\n"))}`,
     ...(choice.migrate === "off"
       ? ["In .env, set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller."]
       : [`Read db/schema/sign-in.sql: ${aboutSignIn(signIn, choice)}`]),
@@ -122,17 +122,32 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
       : []),
     `Try what callers may do: test/access.md has it then.\n${indented("npm test")}`,
     ...accountsOf(choice),
-    `Start the service${choice.migrate === "off" ? "" : ", which adds its modules to the database"}:\n${indented("npm run dev")}`,
+    ...(choice.migrate !== "off" && survey.login.isSuperuser ? [OWNER] : []),
+    ...(choice.migrate === "off" ? [] : [copyOf(survey, choice)]),
+    `Start the service:\n${indented("npm run dev")}`,
   ];
   return `Nothing in the database was changed. Next:\n\n${steps.map((step, i) => `${i + 1}. ${step}\n`).join("\n")}`;
 }
+
+const OWNER =
+  'The login is a superuser, and the service needs only the owner of the database. For production, give it one before the first start: node_modules/content-service/docs/configuration.md, "Change the owner".';
+
+/** `dev` changes the database that `.env` names. */
+const copyOf = ({ database }: Survey, { migrate }: Choice): string =>
+  `.env names the database ${database}. npm run dev installs the modules of the service in it${
+    migrate === "on" ? ", and runs your migrations on it, at each change of db/migrations/current.sql too" : ""
+  }. If it is not for development, make a copy, and name the copy in .env. The first command needs a database that is not in use, the others one that is:
+${indented(`createdb --template=${database} ${copyName(database)}\ncreatedb ${copyName(database)} && pg_dump ${database} | psql ${copyName(database)}`)}`;
+
+/** `shop` → `shop_dev`; `"My shop"` → `"My shop_dev"` */
+const copyName = (database: string): string => database.replace(/("?)$/, "_dev$1");
 
 /** Users who are there already. */
 const accountsOf = ({ users, migrate }: Choice): readonly string[] =>
   users === null || migrate === "off"
     ? []
     : [
-        `Give the users in ${users.table.sql} accounts, with the hashes of their passwords, in another migration: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database".`,
+        `Give the users in ${users.table.sql} accounts, with the hashes of their passwords, in another migration: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database". Users without a hash set a password by e-mail, at POST /auth/forgot: set MAIL_URL in .env (docs/mail.md); MAIL_URL=keep and CONSOLE=on show the e-mails at /console/mail.`,
       ];
 
 const NO_RIGHTS =

@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { COMMAND } from "../config/command.ts";
 import { CommandError } from "./command.ts";
 import { initDatabase } from "./init-database.ts";
-import { enterCommand, FIXTURES, manifestFor, type NewFile, writeFiles } from "./new-files.ts";
+import { FIXTURES, installCommands, manifestFor, type NewFile, writeFiles } from "./new-files.ts";
 
 const HELP = `\
 Makes an application: a folder with its configuration, TypeScript and packages. It overwrites and installs nothing. A
@@ -67,8 +67,8 @@ export async function init(args: string[]): Promise<string> {
     }),
   );
   await writeFiles(folder, [...files, FIXTURES], { given, replaces });
-  const enter = enterCommand(folder, given);
-  return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n  ${enter}npm install\n  npm run dev\n`;
+  const commands = [...installCommands(folder, given), "npm run dev"].map((command) => `  ${command}\n`);
+  return `${files.map(({ file }) => `  ${file}\n`).join("")}\nThe application is ready. Install its packages and start it:\n\n${commands.join("")}`;
 }
 
 type Arguments = {

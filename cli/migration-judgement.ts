@@ -3,12 +3,12 @@ import type { Configured } from "../app/configured.ts";
 import { advise } from "../db/advisor/advisor.ts";
 import { CALLER_ROLES, type Finding, sorted } from "../db/advisor/finding.ts";
 import { readAcceptances } from "../db/advisor/live.ts";
-import { baseOf, loadBase } from "../db/cluster/base.ts";
+import { baseOf, installWithBase } from "../db/cluster/base.ts";
 import { withClient } from "../db/cluster/client.ts";
 import { inNewDatabase } from "../db/cluster/compare.ts";
 import type { Cluster } from "../db/cluster/embedded.ts";
 import { readCurrent } from "../db/cluster/graphile-migrate.ts";
-import { installModules, migrate } from "../db/cluster/migrate.ts";
+import { migrate } from "../db/cluster/migrate.ts";
 import { type Judgement, judge, MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import type { ModuleChoice } from "../db/cluster/modules.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
@@ -31,8 +31,7 @@ export async function judgeCurrent(
 ): Promise<Verdict> {
   const { config } = configured;
   return inNewDatabase(cluster, "rehearsed", async (url) => {
-    await installModules(url, () => {}, installation);
-    await loadBase(url, baseOf(join(installation.folder, "..")));
+    await installWithBase(url, baseOf(join(installation.folder, "..")), installation);
     await migrate(url, () => {}, installation);
     const logins = await provisionLogins(
       url,

@@ -15,7 +15,7 @@ import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { readMigrationState } from "../db/cluster/migration-state.ts";
-import { type Committed, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
+import { type Committed, filesOf, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
 import { inTransaction } from "../db/cluster/modules.ts";
 import { statementsOf } from "../db/cluster/statements.ts";
 import { remember } from "../db/cluster/tried-statements.ts";
@@ -199,8 +199,10 @@ async function status(_args: string[], { environment, folder: given }: Migration
   const installation = { folder, modules: config.modules, userId: config.authUserId };
   return withOwner(config, async (client) => {
     const { modules, queue, migrations } = await readMigrationState(client, installation);
-    const rows = migrations.map(({ name, isApplied, isNewer }) => ({
-      migration: name,
+    const names = migrations.map(({ name }) => name);
+    const files = folder === null ? names : await filesOf(folder, names);
+    const rows = migrations.map(({ isApplied, isNewer }, i) => ({
+      migration: files[i]!,
       state: isNewer ? "of a newer version" : isApplied ? "applied" : "not applied",
     }));
     const application = rows.length > 0 ? `\n${inColumns(["migration", "state"], rows)}` : "";
@@ -263,13 +265,21 @@ export async function inScratchCluster<Result>(
   start: MigrationOptions["startScratch"] = startScratchCluster,
   work: (cluster: Cluster) => Promise<Result>,
 ): Promise<Result> {
-  const cluster = await start();
+  const cluster = await start().catch(({ message }: Error) => {
+    throw new CommandError(
+      1,
+      `a temporary PostgreSQL server, which this command needs, cannot start: ${message}. ${NOT_IN_IMAGE}`,
+    );
+  });
   try {
     return await work(cluster);
   } finally {
     await cluster.remove();
   }
 }
+
+const NOT_IN_IMAGE =
+  "Run it in the folder of the application, with DATABASE_URL: an image has no server, and writes no files";
 
 export const urlsIn = (cluster: Cluster) => ({
   database: cluster.url("content"),

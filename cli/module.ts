@@ -1,7 +1,13 @@
 import { COMMAND } from "../config/command.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { alone } from "../db/cluster/migrate.ts";
-import { type Dependent, findObstacles, type Obstacles, removeModules } from "../db/cluster/module-removal.ts";
+import {
+  type Dependent,
+  findObstacles,
+  type Obstacles,
+  type Removed,
+  removeModules,
+} from "../db/cluster/module-removal.ts";
 import { type ModuleState, readModules } from "../db/cluster/modules.ts";
 import { MODULES, type Module } from "../db/modules/modules.ts";
 import { CommandError, cannotUseDatabase, inColumns, ownerUrl, readSettings, withOwner } from "./command.ts";
@@ -14,7 +20,7 @@ Lists or removes the modules of the service in the database: ${MODULES.map(({ na
   ${COMMAND} module --help                     show this help
 
 A module is not removed while a service runs, or while something of your application depends on it: policies, views,
-functions, foreign keys, defaults, triggers. The command then lists them. Without --yes it says what it would remove.
+functions, foreign keys, defaults, triggers, hooks. The command then lists them. Without --yes it says what it would remove.
 caller is the last one: the others need it. The next start installs what MODULES names, so leave the removed ones out.
 `;
 
@@ -67,24 +73,45 @@ async function remove(config: Config, modules: readonly Module[], isSure: boolea
       const obstacles = await findObstacles(client, modules);
       refuse(names, obstacles);
       if (!isSure) throw new CommandError(2, questionFor(modules, obstacles));
-      const { keptRoles } = await removeModules(client, modules);
-      const kept =
-        keptRoles.length > 0 ? `These roles stay, because something uses them: ${keptRoles.join(", ")}.\n` : "";
-      return `Removed: ${names}. The next start installs what MODULES names.\n${kept}`;
+      return `Removed: ${names}. The next start installs what MODULES names.\n${textOf(await removeModules(client, modules))}`;
     },
   );
 }
 
+/** What stays. */
+const textOf = ({ keptRoles, closedTables }: Removed): string =>
+  [
+    ...(keptRoles.length > 0 ? [`These roles stay, because something uses them: ${keptRoles.join(", ")}.`] : []),
+    ...(closedTables.length > 0
+      ? [
+          `These tables have row-level security and no policy, so only their owner sees rows, until you run alter table … disable row level security: ${closedTables.join(", ")}.`,
+        ]
+      : []),
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
+
 /** Throws CommandError if the modules must not be removed. */
-function refuse(names: string, { neededBy, connections, dependents }: Obstacles): void {
+function refuse(names: string, { neededBy, connections, dependents, hooks }: Obstacles): void {
   if (neededBy.length > 0)
     throw new CommandError(1, `these modules need caller, so remove them too: ${neededBy.join(", ")}`);
   if (connections > 0) throw new CommandError(1, "a service uses this database: stop it first");
-  if (dependents.length > 0)
-    throw new CommandError(1, `nothing was removed: your application uses ${names}. ${LISTED}\n${linesOf(dependents)}`);
+  const listed = [...dependents, ...hooks];
+  if (listed.length === 0) return;
+  throw new CommandError(
+    1,
+    [
+      `nothing was removed: your application uses ${names}. ${LISTED}`,
+      linesOf(listed),
+      ...(hooks.length > 0 ? [HOOKS] : []),
+    ].join("\n"),
+  );
 }
 
-const LISTED = "Drop or change these first; the statement shows each of them:";
+const LISTED =
+  "Drop or change all of these first. Below each is the select that shows it, if there is one, and then the statement that removes it:";
+const HOOKS =
+  "No start runs your migrations again: if you install auth again later, set its hooks and its table of users in a new migration.";
 
 function questionFor(modules: readonly Module[], { mentions, ...obstacles }: Obstacles): string {
   const names = modules.map(({ name }) => name).join(" ");
@@ -97,4 +124,6 @@ function questionFor(modules: readonly Module[], { mentions, ...obstacles }: Obs
 }
 
 const linesOf = (dependents: readonly Dependent[]): string =>
-  dependents.map(({ object, sql }) => `  ${object}${sql && `\n    ${sql};`}`).join("\n");
+  dependents
+    .flatMap(({ object, sql, undo }) => [`  ${object}`, ...[sql, undo].filter(Boolean).map((each) => `    ${each};`)])
+    .join("\n");

@@ -1,7 +1,7 @@
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, extname, join, resolve } from "node:path";
 import { CommandError } from "./command.ts";
 
 /** A file of a new application. With `link` it is a symbolic link to this path. */
@@ -113,6 +113,30 @@ const nameOf = (folder: string): string =>
     .toLowerCase()
     .replace(/[^a-z0-9._~-]+/g, "-")
     .replace(/^[-._]+|-+$/g, "") || "application";
+
+/**
+ * The commands that install the packages of a new application. Until this version is in the registry, npm needs the file that `npx` has run
+ * this command from, or the one that a clone makes.
+ */
+export function installCommands(folder: string, given: string): readonly string[] {
+  const { name, version } = createRequire(import.meta.url)("../package.json");
+  const enter = enterCommand(folder, given);
+  const source = fileOfPackage(name);
+  if (source === "registry") return [`${enter}npm install`];
+  if (source !== "clone") return [`${enter}npm install ${quoted(source)}`];
+  const pack = `npx node build/package.ts ../package && npm pack ../package --pack-destination ${quoted(given)}`;
+  return [`${pack}   # in the clone`, `${enter}npm install ./${name}-${version}.tgz`];
+}
+
+/** `npx` installs packages in a folder of their own, whose manifest names the file. */
+function fileOfPackage(name: string): string {
+  const packageFolder = join(import.meta.dirname, "..");
+  if (extname(import.meta.filename) === ".ts") return "clone";
+  const parent = join(packageFolder, "../..");
+  const manifest = join(parent, MANIFEST);
+  const wanted = existsSync(manifest) ? JSON.parse(readFileSync(manifest, "utf8")).dependencies?.[name] : undefined;
+  return wanted?.startsWith("file:") ? resolve(parent, wanted.slice("file:".length)) : "registry";
+}
 
 /** `cd 'My Notes' && `; nothing for the current folder. */
 export const enterCommand = (folder: string, given: string): string =>

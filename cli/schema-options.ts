@@ -3,6 +3,7 @@ import type { Configured } from "../app/configured.ts";
 import { buildCatalog } from "../db/catalog/build.ts";
 import { parseCatalog, readCatalog } from "../db/catalog/read.ts";
 import { retryLocked } from "../db/follow/lock-retries.ts";
+import { PrimaryClient } from "../db/wire/primary.ts";
 import { type SchemaOptions, schemaSettings } from "../graphql/schema/schema.ts";
 import { ownerUrl } from "./command.ts";
 
@@ -14,7 +15,12 @@ export async function withSchemaOptions<Result>(
 ): Promise<Result> {
   // A pooler may refuse options.
   const options = `-c role=${login.replace(/[\\ ]/g, "\\$&")}`;
-  const pool = new pg.Pool({ connectionString: config.databaseDirectUrl || ownerUrl(config), max: 2, options });
+  const pool = new pg.Pool({
+    Client: PrimaryClient,
+    connectionString: config.databaseDirectUrl || ownerUrl(config),
+    max: 2,
+    options,
+  });
   pool.on("error", () => {});
   try {
     const scope = { schemas: config.dbSchemas, extraSearchPath: config.dbExtraSearchPath };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { MIGRATIONS } from "../app/application.ts";
 import { CONFIG_FILE, findApplication } from "../app/load.ts";
 import { COMMAND } from "../config/command.ts";
-import { folderIn, variablesOf } from "../config/config.ts";
+import { folderIn, shellEnvironment, variablesOf } from "../config/config.ts";
 import { CommandError, programOf } from "./command.ts";
 import { migrationCommand } from "./migration.ts";
 
@@ -18,7 +18,7 @@ counts, unless CI is set, as in continuous integration.
   ${COMMAND} test -u               options of vitest: this one writes snapshots, such as test/access.md, again
   ${COMMAND} test --help           show this help
 
-The tests need no running service and no database: they start an embedded one.
+The tests need no running service and no database: they start an embedded one. They do not read .env.
 `;
 
 /** Checks the application, and runs its tests with these arguments of vitest. Throws CommandError. */
@@ -32,7 +32,9 @@ export async function testCommand(args: string[]): Promise<string> {
     await run(folder, programOf(folder, "typescript", "bin/tsc"), ["--noEmit"]);
   if (existsSync(join(folder, MIGRATIONS))) {
     const isIntegration = Boolean(variablesOf(["CI"]).CI);
-    process.stdout.write(await migrationCommand(["check", ...(isIntegration ? [] : ["--current"])]));
+    // Tests get no variables of .env, which has the database of development.
+    const environment = shellEnvironment();
+    process.stdout.write(await migrationCommand(["check", ...(isIntegration ? [] : ["--current"])], { environment }));
   }
   await run(folder, vitest, ["run", ...args], SNAPSHOTS);
   return "";

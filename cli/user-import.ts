@@ -58,6 +58,7 @@ type Imported = { readonly created: number; readonly known: number; readonly ref
 /** Rows of a transaction. */
 const BATCH = 500;
 const PROGRESS = 10_000;
+const ANALYZE = "analyze auth_private.accounts, auth_private.login_emails";
 
 /**
  * Imports the users of a file with a JSON object on each line, and returns what came of it. A row is imported once: after an
@@ -81,6 +82,13 @@ export async function importUsers(client: pg.Client, file: string, options: Impo
     if (text !== "") await writeFile(report, text, { flag: "a", mode: 0o600 });
   };
 
+  let batches = 0;
+  /** The plans that Postgres keeps for a table of a few rows read all of it. They are made again while the tables grow. */
+  const renewPlans = async () => {
+    batches++;
+    if (Number.isInteger(Math.log2(batches))) await client.query(ANALYZE);
+  };
+
   if (isDryRun) await client.query("begin");
   let [entries, refused]: [Entry[], Refused[]] = [[], []];
   for await (const text of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
@@ -92,6 +100,7 @@ export async function importUsers(client: pg.Client, file: string, options: Impo
     else entries.push(read);
     if (entries.length + refused.length < BATCH) continue;
     await run(entries, refused);
+    await renewPlans();
     [entries, refused] = [[], []];
     if (done % PROGRESS === 0) onProgress(`${done} rows, ${Math.min(100, Math.floor((100 * bytes) / size))} %`);
   }

@@ -23,8 +23,17 @@ export type AskedChange = {
 /** Both rows as Postgres writes them; null if the change has none. */
 export type AskedRows = { readonly old: string | null; readonly new: string | null };
 
+type RowName = "old" | "new";
+
 /** What has to be corrected in a question. The message is for the person who asks. */
-export class QuestionFault extends Error {}
+export class QuestionFault extends Error {
+  /** Whose values are wrong; null for another part of the question. */
+  readonly row: RowName | null;
+  constructor(message: string, row: RowName | null = null) {
+    super(message);
+    this.row = row;
+  }
+}
 
 /** Characters of a primary key. */
 export const MAX_KEY = 1000;
@@ -62,29 +71,29 @@ export async function askedRows(
   table: Table,
   write: (values: string) => Promise<string>,
 ): Promise<AskedRows> {
-  const rowOf = (text: string, name: string) => {
+  const rowOf = (text: string, name: RowName) => {
     const values = valuesIn(text, name, table);
     if (readRow) return readRow(values);
-    if (values === "{}") throw new QuestionFault(`Give a primary key, or the values of the ${name} row.`);
+    if (values === "{}") throw new QuestionFault(`Give a primary key, or the values of the ${name} row.`, name);
     return write(values);
   };
-  if (event === "INSERT" && old.trim() !== "") throw new QuestionFault("An INSERT has no old row.");
-  if (event === "DELETE" && current.trim() !== "") throw new QuestionFault("A DELETE has no new row.");
+  if (event === "INSERT" && old.trim() !== "") throw new QuestionFault("An INSERT has no old row.", "old");
+  if (event === "DELETE" && current.trim() !== "") throw new QuestionFault("A DELETE has no new row.", "new");
   return {
     old: event === "INSERT" ? null : await rowOf(old, "old"),
     new: event === "DELETE" ? null : await rowOf(current, "new"),
   };
 }
 
-function valuesIn(text: string, name: string, { columns }: Table): string {
+function valuesIn(text: string, name: RowName, { columns }: Table): string {
   if (text.trim() === "") return "{}";
   if (text.length > MAX_JSON)
-    throw new QuestionFault(`The values of the ${name} row must not have more than ${MAX_JSON} characters.`);
+    throw new QuestionFault(`The values of the ${name} row must not have more than ${MAX_JSON} characters.`, name);
   const values = jsonObject(text);
   if (values === null)
-    throw new QuestionFault(`The values of the ${name} row must be a JSON object, such as {"id": 1}.`);
+    throw new QuestionFault(`The values of the ${name} row must be a JSON object, such as {"id": 1}.`, name);
   const unknown = Object.keys(values).filter((column) => !columns.has(column));
-  if (unknown.length > 0) throw new QuestionFault(`The table has no column ${unknown.join(", ")}.`);
+  if (unknown.length > 0) throw new QuestionFault(`The table has no column ${unknown.join(", ")}.`, name);
   return text;
 }
 

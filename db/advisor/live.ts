@@ -20,8 +20,12 @@ type LiveAdvisorOptions = {
   >;
   /** What other parts of the service have found. */
   more(): readonly Finding[];
+  /** The same, if they are in the log already. */
+  reported(): readonly Finding[];
   /** Whether the findings are logged here, and not by another process. */
   readonly logsAdvice: boolean;
+  /** Whether another process has logged what the first run finds. */
+  readonly isReported: boolean;
   readonly log: Logger;
 };
 
@@ -34,7 +38,8 @@ export class LiveAdvisor {
     (err) => this.#options.log.warn({ err }, "the advisor cannot check the database: it tries again"),
   );
   #advice: Advice | null = null;
-  #logged = new Set<string>();
+  /** Null before the first run. */
+  #logged: Set<string> | null = null;
 
   constructor(options: LiveAdvisorOptions) {
     this.#options = options;
@@ -67,7 +72,7 @@ export class LiveAdvisor {
   }
 
   async #run(): Promise<void> {
-    const { pool, logins, settings, more, logsAdvice, log } = this.#options;
+    const { pool, logins, settings, more, reported, logsAdvice, log } = this.#options;
     const acceptances = await readAcceptances(settings.advisorAccepted);
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
@@ -75,18 +80,20 @@ export class LiveAdvisor {
       const options = { ...setupWith(names, settings), schemas: settings.dbSchemas, acceptances };
       const advice = await advise(client, options);
       const lost = (await this.#lostColumns.findings()).filter((each) => !isIn(advice.findings, each));
-      this.#advice = { ...advice, findings: sorted([...lost, ...more(), ...advice.findings]) };
+      const findings = [...lost, ...more(), ...advice.findings];
+      this.#advice = { ...advice, findings: sorted([...reported(), ...findings]) };
+      if (logsAdvice) this.#report(sorted(findings), log);
     } finally {
       client.release();
     }
-    if (logsAdvice) this.#report(this.#advice.findings, log);
   }
 
   /** Logs one line for the findings that are new since the last run. */
   #report(findings: readonly Finding[], log: Logger): void {
     const lines = new Set(findings.filter(({ level }) => level !== "note").map(lineOf));
-    const added = [...lines.difference(this.#logged)];
-    const isFixed = lines.size === 0 && this.#logged.size > 0;
+    const known = this.#logged ?? (this.#options.isReported ? lines : new Set<string>());
+    const added = [...lines.difference(known)];
+    const isFixed = lines.size === 0 && known.size > 0;
     this.#logged = lines;
     if (isFixed) log.info("the advisor no longer finds errors or warnings in the database");
     if (added.length === 0) return;

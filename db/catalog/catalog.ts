@@ -212,6 +212,7 @@ export type Relationship =
 export type ComputedField = {
   /** SQL name of the function: `"public"."full_name"`. */
   readonly function: string;
+  readonly isVolatile: boolean;
   readonly name: string;
   readonly type: string;
   readonly shape: TypeShape;

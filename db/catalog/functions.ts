@@ -180,11 +180,12 @@ export class ComputedFields {
     ];
   }
 
-  #field({ schema, name, returns, isSet, comment }: FunctionRow): ComputedField[] {
+  #field({ schema, name, returns, isSet, comment, volatility }: FunctionRow): ComputedField[] {
     if (isSet || this.#types.kindOf(returns) === "p" || this.#relations.ofRowType(returns)?.isServed) return [];
     return [
       {
         function: quoteName({ schema, name }),
+        isVolatile: volatility === "v",
         name,
         type: this.#types.textOf(returns),
         shape: this.#types.shapeOf(returns),

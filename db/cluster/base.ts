@@ -1,7 +1,11 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
-import { explainFailure } from "./migration-failure.ts";
+import { MODULES } from "../modules/modules.ts";
+import { withClient } from "./client.ts";
+import { installModules } from "./migrate.ts";
+import { explainFailure, MigrationFailure } from "./migration-failure.ts";
+import { MODULES_FOLDER, type ModuleChoice } from "./modules.ts";
 
 /**
  * The folder `base` in `db/` of an application: SQL of what a database had before the application, such as that of pg_dump. Null if
@@ -12,10 +16,57 @@ export function baseOf(home: string): string | null {
   return existsSync(folder) ? folder : null;
 }
 
+/**
+ * Installs the modules in a new database, and loads the base of the application. The base may use the modules, so they come first,
+ * unless it has schemas of their names, such as the `auth` of Supabase: they are then installed beside it, or refused, as in the database
+ * that it was dumped from. Rejects with MigrationFailure.
+ */
+export async function installWithBase(url: string, folder: string | null, choice: ModuleChoice): Promise<void> {
+  const files = filesOf(folder);
+  const isFirst = files.some((file) => createsSchemaOf(file, MODULE_SCHEMAS));
+  if (!isFirst) {
+    await installModules(url, () => {}, choice);
+    return loadBase(url, folder);
+  }
+  const own = files.find((file) => createsSchemaOf(file, [LEDGER]));
+  if (own !== undefined) throw new MigrationFailure(`db/base/${own.name} ${HAS_MODULES}`);
+  // A dump grants rights to them.
+  const roles = readFileSync(join(MODULES_FOLDER, "caller/roles.sql"), "utf8");
+  await withClient(url, (client) => client.query(roles));
+  await loadBase(url, folder);
+  await installModules(url, () => {}, choice);
+}
+
+const LEDGER = "content_service";
+const MODULE_SCHEMAS = MODULES.flatMap(({ schemas }) => schemas).concat(LEDGER);
+const HAS_MODULES =
+  "has the schemas of the service, which every new database gets from the service itself. Dump without them: " +
+  `pg_dump --schema-only${MODULE_SCHEMAS.concat("graphile_migrate")
+    .map((name) => ` --exclude-schema=${name}`)
+    .join("")}`;
+
+type BaseFile = { readonly name: string; readonly text: string };
+
+function filesOf(folder: string | null): readonly BaseFile[] {
+  if (folder === null) return [];
+  const read = (name: string) => withoutMetaCommands(readFileSync(join(folder, name), "utf8"));
+  return globSync("*.sql", { cwd: folder })
+    .sort()
+    .map((name) => ({ name, text: read(name) }));
+}
+
+/** Whether the base makes the schema `auth` itself. */
+export const hasOwnAuth = (folder: string | null): boolean =>
+  filesOf(folder).some((file) => createsSchemaOf(file, ["auth"]));
+
+const createsSchemaOf = ({ text }: BaseFile, names: readonly string[]): boolean =>
+  [...text.matchAll(/^[ \t]*create\s+schema\s+(?:if\s+not\s+exists\s+)?("?)(\w+)\1(?=[\s;]|$)/gim)].some(
+    ([, quote, name]) => names.includes(quote === "" ? name!.toLowerCase() : name!),
+  );
+
 /** Runs its files in the order of their names. Rejects with MigrationFailure. */
 export async function loadBase(url: string, folder: string | null): Promise<void> {
-  for (const name of folder === null ? [] : globSync("*.sql", { cwd: folder }).sort()) {
-    const text = withoutMetaCommands(readFileSync(join(folder!, name), "utf8"));
+  for (const { name, text } of filesOf(folder)) {
     // Its own connection: pg_dump empties the search_path.
     const client = new pg.Client({ connectionString: url });
     await client.connect();

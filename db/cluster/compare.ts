@@ -2,12 +2,12 @@ import { join } from "node:path";
 import pg from "pg";
 import { advise } from "../advisor/advisor.ts";
 import { CALLER_ROLES, type Finding } from "../advisor/finding.ts";
-import { baseOf, loadBase } from "./base.ts";
+import { baseOf, installWithBase } from "./base.ts";
 import { describeDatabase, differences } from "./describe.ts";
 import type { Cluster } from "./embedded.ts";
 import { applyCurrent, compileSchema } from "./graphile-migrate.ts";
 import { notIncluded } from "./includes.ts";
-import { type Installation, installModules, migrate } from "./migrate.ts";
+import { type Installation, migrate } from "./migrate.ts";
 import { explainFailure } from "./migration-failure.ts";
 import { schemaOf } from "./migrations-folder.ts";
 import type { ModuleChoice } from "./modules.ts";
@@ -50,15 +50,13 @@ export async function compareSchema(
   const base = baseOf(join(folder, ".."));
   const unused = await notIncluded(schemaOf(folder));
   const migrated = await describeNew(cluster, "migrated", async (url) => {
-    await installModules(url, () => {}, installation);
-    await loadBase(url, base);
+    await installWithBase(url, base, installation);
     if (!withCurrent) return migrate(url, () => {}, installation);
     await applyCurrent(url, () => {}, folder);
   });
   let findings: readonly Finding[] = [];
   const compiled = await describeNew(cluster, "compiled", async (url) => {
-    await installModules(url, () => {}, installation);
-    await loadBase(url, base);
+    await installWithBase(url, base, installation);
     const known = base === null ? [] : await connected(url, findingsInBase);
     const text = await compileSchema(url, folder);
     await query(url, text).catch(async (error) => {
@@ -103,10 +101,8 @@ export async function withModules<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const template = cluster.url("template1");
-  const base = baseOf(join(folder, ".."));
   try {
-    await installModules(template, () => {}, choice);
-    await loadBase(template, base);
+    await installWithBase(template, baseOf(join(folder, "..")), choice);
     await query(cluster.url("postgres"), "create database content");
     return await work();
   } finally {

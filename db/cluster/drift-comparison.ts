@@ -1,4 +1,5 @@
 import { SERVICE_ROLES } from "../existing/survey-queries.ts";
+import { ANNOUNCER } from "../follow/notifications.ts";
 import { MODULES } from "../modules/modules.ts";
 import type { DbObject } from "./describe.ts";
 
@@ -144,6 +145,8 @@ const ownersOfPublic = (objects: readonly DbObject[]): readonly string[] =>
 /** What a start makes, or what a server has before any migration. */
 function isOfServer({ kind, name, schema, owner }: DbObject, scope: DriftScope, hosts: readonly string[]): boolean {
   if (schema === "auth" && scope.hasForeignAuth) return true;
+  // No migration of an owner who is not a superuser can make what the log advises.
+  if ([name, owner].some((each) => each === ANNOUNCER || each === `public.${ANNOUNCER}()`)) return true;
   const grantee = granteeOf(kind, name);
   if (grantee !== null && scope.logins.includes(grantee)) return true;
   if (grantee === scope.anonymousRole && grantee !== "anon" && schema === "tasks") return true;

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { quoteIdentifier } from "../sql.ts";
-import { baseOf, loadBase } from "./base.ts";
+import { baseOf, hasOwnAuth, installWithBase } from "./base.ts";
 import { withClient } from "./client.ts";
 import { inNewDatabase } from "./compare.ts";
 import { type DbObject, readObjects } from "./describe.ts";
@@ -11,7 +11,7 @@ import { compareObjects, type DatabaseComparison, type Drift, type DriftScope } 
 import type { Cluster } from "./embedded.ts";
 import { hasForeignAuth, userIdIn } from "./foreign-auth.ts";
 import { readCurrent } from "./graphile-migrate.ts";
-import { type Installation, installModules, migrate } from "./migrate.ts";
+import { type Installation, migrate } from "./migrate.ts";
 import { MigrationFailure, statementFailure } from "./migration-failure.ts";
 import { type MigrationState, pendingIn, readMigrationState } from "./migration-state.ts";
 import { CURRENT, hasCurrent } from "./migrations-folder.ts";
@@ -165,9 +165,9 @@ async function repeat(url: string, actual: Actual, folder: string | null): Promi
   const base = folder === null ? null : baseOf(join(folder, ".."));
   const wasEmpty = folder !== null && base === null;
   if (!wasEmpty) await withClient(url, (client) => setDefaultGrants(client, actual.defaultGrants));
-  if (actual.hasForeignAuth) await withClient(url, (client) => client.query(foreignAuth(actual.choice.userId)));
-  await installModules(url, () => {}, actual.choice);
-  await loadBase(url, base);
+  if (actual.hasForeignAuth && !hasOwnAuth(base))
+    await withClient(url, (client) => client.query(foreignAuth(actual.choice.userId)));
+  await installWithBase(url, base, actual.choice);
   if (folder === null) return;
   await withApplied(folder, actual.state, (applied) => migrate(url, () => {}, { folder: applied, ...actual.choice }));
   await withClient(url, async (client) => {

@@ -5,7 +5,8 @@ import { commit, compile, migrate, type Settings, uncommit } from "graphile-migr
 import { clearAllPools, withClient } from "graphile-migrate/dist/pgReal.js";
 import type pg from "pg";
 import type { PoolClient } from "pg";
-import { withClient as connected } from "./client.ts";
+import { atPrimary } from "../wire/primary.ts";
+import { announceSchema, withClient as connected } from "./client.ts";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { type Committed, CURRENT, committedAfter, schemaOf } from "./migrations-folder.ts";
@@ -24,11 +25,12 @@ const BLANK_MIGRATION = `\
 export async function runCommitted(databaseUrl: string, log: MigrationLog, folder: string): Promise<void> {
   await connected(databaseUrl, (client) => runTriedMigrations(client, folder));
   const running = new RunningFile(log);
-  await migrate(settings(databaseUrl, running.log, folder))
+  const url = atPrimary(databaseUrl);
+  await migrate(settings(url, running.log, folder))
     .catch(async (error) => {
       throw await explained(error, databaseUrl, running.name, folder);
     })
-    .finally(() => closePools(databaseUrl));
+    .finally(() => closePools(url));
 }
 
 /**
@@ -47,7 +49,9 @@ export async function applyCurrent(
   return connected(databaseUrl, async (client) => {
     const { rows } = await client.query("select pg_try_advisory_lock($1) as taken", [LOCK]);
     if (!rows[0].taken) throwExplained(new Error(BUSY));
-    return runTried(client, { file: CURRENT, text }, (statements) => remember(client, statements), again);
+    const left = await runTried(client, { file: CURRENT, text }, (statements) => remember(client, statements), again);
+    await announceSchema(client);
+    return left;
   });
 }
 

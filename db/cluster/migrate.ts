@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import type pg from "pg";
 import { COMMAND } from "../../config/command.ts";
 import { MODULES } from "../modules/modules.ts";
+import { PrimaryClient } from "../wire/primary.ts";
+import { announceSchema } from "./client.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
-import { committedIn } from "./migrations-folder.ts";
+import { committedIn, filesOf } from "./migrations-folder.ts";
 import { removeModules } from "./module-removal.ts";
-import { type ModuleChoice, updateModules } from "./modules.ts";
+import { hasModules, type ModuleChoice, updateModules } from "./modules.ts";
 import { migrateQueue } from "./queue.ts";
 
 /** What a service needs in a database. `folder` has the migrations of the application; null if there are none. */
@@ -36,7 +38,9 @@ export async function migrate(
         throw error;
       });
       const run = committed.filter((name) => !applied.includes(name));
-      if (run.length > 0) log("notice", `migrations of the application run: ${run.join(", ")}`);
+      if (run.length > 0)
+        log("notice", `migrations of the application run: ${(await filesOf(folder, run)).join(", ")}`);
+      await announceSchema(client);
     }
     const missing = applied.filter((name) => !committed.includes(name));
     if (missing.length > 0) log("warning", newerMigrations(missing));
@@ -53,7 +57,7 @@ export async function alone<T>(
   log: MigrationLog,
   work: (client: pg.Client) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client({ connectionString: databaseUrl, application_name: "content-service migrations" });
+  const client = new PrimaryClient({ connectionString: databaseUrl, application_name: "content-service migrations" });
   // If the connection is lost while it is idle, the next statement fails.
   client.on("error", () => {});
   await client.connect();
@@ -76,16 +80,20 @@ async function migrateModules(
   const { isNew, newerVersion, changed } = await updateModules(client, choice);
   if (choice.modules.includes("tasks")) await migrateQueue(databaseUrl, log);
   if (newerVersion !== null) log("warning", newerModules(newerVersion));
-  if (changed.length > 0)
+  if (changed.length > 0) {
     log("notice", `modules of the service installed or brought up to date: ${changed.join(", ")}`);
+    await announceSchema(client);
+  }
   return isNew;
 }
 
 /** Rejects with MigrationFailure for a database of a version before 1.0. */
 export async function refuseOldDatabase(client: pg.ClientBase): Promise<void> {
-  const { rows } = await client.query(`
-    select to_regclass('auth_private.accounts') is not null
-      and (to_regclass('content_service.modules') is null or to_regtype('auth.user_id') is null) as "isOld"`);
+  const isManaged = await hasModules(client);
+  const { rows } = await client.query(
+    `select to_regclass('auth_private.accounts') is not null and (not $1 or to_regtype('auth.user_id') is null) as "isOld"`,
+    [isManaged],
+  );
   if (rows[0].isOld) throw new MigrationFailure(MADE_BEFORE);
 }
 

@@ -15,6 +15,12 @@ export async function committedIn(folder: string): Promise<readonly string[]> {
   return numbers.map((number) => `${number}.sql`).sort();
 }
 
+/** The names of the files of migrations that are stored under these: `000014.sql` → `000014-posts-have-subtitles.sql` */
+export async function filesOf(folder: string, names: readonly string[]): Promise<readonly string[]> {
+  const files = await readdir(join(folder, "committed"));
+  return names.map((name) => files.find((file) => file.startsWith(name.replace(".sql", ""))) ?? name);
+}
+
 /** A committed migration: the name of its file, and what graphile-migrate records of it. */
 export type Committed = {
   readonly file: string;

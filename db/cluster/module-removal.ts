@@ -1,15 +1,27 @@
 import pg from "pg";
 import { MODULES, type Module } from "../modules/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { DEPENDENTS, MENTIONS, mentionOf } from "./dependent-queries.ts";
 import { modulesFor } from "./foreign-auth.ts";
 import { inTransaction, readModules } from "./modules.ts";
 import { IS_MADE, loginName, MADE } from "./provision.ts";
 
-/** An object of the application, `policy owners on table public.notes`, and a statement that shows it; "" if there is none. */
-export type Dependent = { readonly object: string; readonly sql: string };
+/** An object of the application, `policy owners on table public.notes`. */
+export type Dependent = {
+  readonly object: string;
+  /** A statement that shows it; "" if there is none. */
+  readonly sql: string;
+  /** The statement that removes it, or its dependence; "" if there is none. */
+  readonly undo: string;
+};
 
-/** What stays after modules were removed: roles that something else uses. */
-export type Removed = { readonly keptRoles: readonly string[] };
+/** What stays after modules were removed. */
+export type Removed = {
+  /** Roles that something else uses. */
+  readonly keptRoles: readonly string[];
+  /** Tables of which only their owner sees rows: they have row-level security and no policy. */
+  readonly closedTables: readonly string[];
+};
 
 /** What keeps modules from being removed. */
 export type Obstacles = {
@@ -17,6 +29,8 @@ export type Obstacles = {
   readonly dependents: readonly Dependent[];
   /** Functions whose text names their schemas: PostgreSQL does not know whether they use them. */
   readonly mentions: readonly Dependent[];
+  /** The hooks of the application and its table of users, as `new_user: public.new_user(jsonb)`: no start sets them again. */
+  readonly hooks: readonly Dependent[];
   /** Modules that stay and need them. */
   readonly neededBy: readonly string[];
   /** The connections of a service that runs. */
@@ -42,11 +56,23 @@ export async function findObstacles(client: pg.Client, chosen: readonly Module[]
     return {
       dependents: dependents.rows,
       mentions: mentions.rows,
+      hooks: modules.some(({ name }) => name === "auth") ? await hooksOf(client) : [],
       neededBy: await dependentModules(client, modules),
       connections: connections.rows[0].count,
       schemas: modules.flatMap((module) => module.schemas),
     };
   });
+}
+
+async function hooksOf(client: pg.Client): Promise<readonly Dependent[]> {
+  const { rows } = await client.query<Dependent>(`
+    select format('hook %s: %s', point, function) as object, '' as sql, format('select auth.use_hook(%L, null)', point) as undo
+    from auth_private.hooks
+    union all
+    select format('table of users: %s', confrelid::regclass), '', 'select auth.use_users(null)'
+    from pg_constraint where conrelid = 'auth_private.accounts'::regclass and conname = 'accounts_user_id_fkey'
+    order by object`);
+  return rows;
 }
 
 /** A schema `auth` of something else stays. */
@@ -58,78 +84,6 @@ async function dependentModules(client: pg.Client, removed: readonly Module[]): 
   if (!removed.some(({ name }) => name === "caller")) return [];
   const installed = (await readModules(client, { modules: [] })).filter(({ version }) => version !== null);
   return installed.map(({ name }) => name).filter((name) => !removed.some((module) => module.name === name));
-}
-
-/**
- * What `drop … cascade` would drop of the application. A dependent object in a schema of the modules is theirs, and so is a part of
- * their objects, such as an index. Policies are always of the application: the modules have none.
- */
-const DEPENDENTS = `
-  with recursive edges as (
-    select d.classid, d.objid, d.objsubid, d.refclassid, d.refobjid,
-      not (
-        d.classid <> 'pg_policy'::regclass and (d.deptype <> 'n' or home.schema = any ($1))
-        or d.classid = 'pg_event_trigger'::regclass
-          and exists (select from pg_event_trigger as e where e.oid = d.objid and e.evtname = any ($3))
-        or d.classid = 'pg_trigger'::regclass
-          and exists (
-            select from pg_trigger as t
-            where t.oid = d.objid and (t.tgname like '\\_500\\_outbox\\_%' or t.tgname = '_050_sign_up'))
-      ) as is_foreign
-    from pg_depend as d
-    cross join lateral pg_identify_object(d.classid, d.objid, d.objsubid) as identity
-    cross join lateral pg_identify_object_as_address(d.classid, d.objid, d.objsubid) as address
-    cross join lateral (select coalesce(identity.schema, address.object_names[1]) as schema) as home
-    where d.deptype not in ('p', 'e', 'x') and d.objid <> 0
-  ),
-  own (classid, objid) as (
-    select 'pg_namespace'::regclass::oid, oid from pg_namespace where nspname = any ($1)
-    union
-    select 'pg_proc'::regclass::oid, oid from pg_proc
-    where pronamespace = to_regnamespace('auth') and proname = any ($2)
-    union
-    select e.classid, e.objid
-    from own as o
-    join edges as e on e.refclassid = o.classid and e.refobjid = o.objid
-    where not e.is_foreign
-  )
-  select distinct
-    pg_describe_object(e.classid, e.objid, e.objsubid) as object,
-    case e.classid
-      when 'pg_policy'::regclass then
-        'select pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid) from pg_policy where oid = ' || e.objid
-      when 'pg_rewrite'::regclass then 'select pg_get_ruledef(' || e.objid || ')'
-      when 'pg_proc'::regclass then 'select pg_get_functiondef(' || e.objid || ')'
-      when 'pg_constraint'::regclass then 'select pg_get_constraintdef(' || e.objid || ')'
-      when 'pg_trigger'::regclass then 'select pg_get_triggerdef(' || e.objid || ')'
-      when 'pg_attrdef'::regclass then
-        'select pg_get_expr(adbin, adrelid) from pg_attrdef where oid = ' || e.objid
-      when 'pg_class'::regclass then case
-        when e.objsubid > 0 then
-          'select format_type(atttypid, atttypmod) from pg_attribute where attrelid = ' || e.objid
-            || ' and attnum = ' || e.objsubid
-        when exists (select from pg_index as i where i.indexrelid = e.objid) then 'select pg_get_indexdef(' || e.objid || ')'
-        else '' end
-      else ''
-    end as sql
-  from own as o
-  join edges as e on e.refclassid = o.classid and e.refobjid = o.objid
-  where e.is_foreign and (e.classid, e.objid) not in (select classid, objid from own)
-  order by object`;
-
-/** Functions with a text as their body, which PostgreSQL reads only when they run. */
-const MENTIONS = `
-  select pg_describe_object('pg_proc'::regclass, p.oid, 0) as object, 'select pg_get_functiondef(' || p.oid || ')' as sql
-  from pg_proc as p
-  join pg_language as l on l.oid = p.prolang
-  join pg_namespace as n on n.oid = p.pronamespace
-  where l.lanname in ('sql', 'plpgsql') and p.prosrc ~ $2 and n.nspname <> all ($1)
-  order by object`;
-
-/** `\m(tasks|graphile_worker)\.`, or with `|\mauth\.(is_email|use_hook)\M` for what a module adds to `auth`. */
-function mentionOf(schemas: readonly string[], functions: readonly string[]): string {
-  const added = functions.length > 0 ? `|\\mauth\\.(${functions.join("|")})\\M` : "";
-  return `\\m(${schemas.join("|")})\\.${added}`;
 }
 
 /**
@@ -153,10 +107,23 @@ export async function removeModules(client: pg.Client, chosen: readonly Module[]
       await client.query("delete from content_service.modules where module = any ($1)", [
         modules.map(({ name }) => name),
       ]);
-      return { keptRoles: await dropRoles(client, logins) };
+      return { keptRoles: await dropRoles(client, logins), closedTables: await closedTables(client) };
     }
-    return { keptRoles: await dropRoles(client, [...logins, ...(await rolesOfService(client))]) };
+    const keptRoles = await dropRoles(client, [...logins, ...(await rolesOfService(client))]);
+    return { keptRoles, closedTables: await closedTables(client) };
   });
+}
+
+async function closedTables(client: pg.Client): Promise<readonly string[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `
+    select format('%I.%I', n.nspname, c.relname) as name
+    from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+    where c.relrowsecurity and not exists (select from pg_policy as p where p.polrelid = c.oid) and n.nspname <> all ($1)
+    order by name`,
+    [schemasOf(MODULES)],
+  );
+  return rows.map(({ name }) => name);
 }
 
 async function dropPublication(client: pg.Client): Promise<void> {

@@ -6,7 +6,7 @@ import type pg from "pg";
 import type { ModuleName, UserIdType } from "../../config/modules.ts";
 import type { Module } from "../modules/modules.ts";
 import { modulesFor, refuseForeign } from "./foreign-auth.ts";
-import { type MigrationText, statementFailure } from "./migration-failure.ts";
+import { MigrationFailure, type MigrationText, statementFailure } from "./migration-failure.ts";
 import { statementsOf } from "./statements.ts";
 
 /** The folder with a folder for each module. */
@@ -209,10 +209,25 @@ function migrationsIn(home: string): readonly { readonly number: string; readonl
   return files.sort().map((file) => ({ number: file.slice(0, 3), file }));
 }
 
+/** Whether the database has modules. Rejects with MigrationFailure if this login may not use them. */
+export async function hasModules(client: pg.ClientBase): Promise<boolean> {
+  const { rows } = await client.query(`
+    select current_user as login, pg_get_userbyid(nspowner) as owner, has_schema_privilege(n.oid, 'usage') as "mayUse",
+      exists (select from pg_class where relnamespace = n.oid and relname = 'modules') as "isMade"
+    from pg_namespace as n where nspname = 'content_service'`);
+  const [found] = rows;
+  if (found === undefined) return false;
+  if (!found.mayUse) throw new MigrationFailure(modulesOfOther(found.owner, found.login));
+  return found.isMade;
+}
+
+const modulesOfOther = (owner: string, login: string) =>
+  `the modules of the service in this database belong to the login ${owner}, and ${login} may not use them: set DATABASE_URL to the URL of ` +
+  `${owner}, or give everything to ${login} (docs/configuration.md, Change the owner)`;
+
 /** Null if the database has no modules. */
 async function readLedger(client: pg.ClientBase): Promise<Ledger | null> {
-  const { rows: found } = await client.query("select to_regclass('content_service.modules') as ledger");
-  if (found[0].ledger === null) return null;
+  if (!(await hasModules(client))) return null;
   const { rows } = await client.query<Installed & { module: string }>(`
     select m.module, m.code_hash as code, m.product_version as version,
       array(select g.number from content_service.migrations as g where g.module = m.module) as migrations

@@ -96,12 +96,13 @@ export const OBJECTS: Readonly<Record<string, string>> = {
     from pg_class as c
     where c.relkind in ('v', 'm') and ${isOurs("c.relnamespace", "pg_class", "c.oid")}`,
 
-  // Columns are renumbered: a dropped column leaves a gap in attnum.
+  // Columns are renumbered: a dropped column leaves a gap in attnum. An identity is one of the partitioned table: only since
+  // PostgreSQL 17 its partitions have it too.
   column: `
     select format('%s.%I', c.oid::regclass, a.attname) as name, concat_ws(', ',
       format_type(a.atttypid, a.atttypmod),
       case when a.attnotnull then 'not null' end,
-      case a.attidentity when 'a' then 'identity always' when 'd' then 'identity by default' end,
+      case when not c.relispartition then case a.attidentity when 'a' then 'identity always' when 'd' then 'identity by default' end end,
       case a.attgenerated when '' then 'default ' else 'generated ' || a.attgenerated::text || ' ' end
         || pg_get_expr(d.adbin, d.adrelid),
       case when a.attcollation <> t.typcollation then 'collate ' || a.attcollation::regcollation end) as description,

@@ -12,6 +12,7 @@ import { type Cluster, startCluster } from "./embedded.ts";
 import { userIdIn } from "./foreign-auth.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { type Installation, migrate } from "./migrate.ts";
+import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { pendingIn, readMigrationState } from "./migration-state.ts";
 import { hasCurrent } from "./migrations-folder.ts";
 import { type Editor, findLogins, type Logins, provisionLogins, refuseForeignLogins } from "./provision.ts";
@@ -68,6 +69,8 @@ export type OpenedDatabase = {
   readonly cluster: Cluster | null;
   /** Whether this process logs what the advisor finds. Of several worker processes, the first does. */
   readonly logsAdvice: boolean;
+  /** Whether another process has logged what is wrong with the database: the one that this one replaces. */
+  readonly isReported: boolean;
   /** A random number, which is the same in all processes of the instance. */
   readonly instance: number;
 };
@@ -82,7 +85,13 @@ export async function openDatabase(options: OpenOptions): Promise<OpenedDatabase
   const cluster = options.databaseUrl === "" ? await startEmbedded(options) : null;
   try {
     const url = cluster?.url(DATABASE) ?? options.databaseUrl;
-    return { ...(await prepare(url, options)), cluster, logsAdvice: true, instance: randomInt(1, 2 ** 31 - 1) };
+    return {
+      ...(await prepare(url, options)),
+      cluster,
+      logsAdvice: true,
+      isReported: false,
+      instance: randomInt(1, 2 ** 31 - 1),
+    };
   } catch (error) {
     await cluster?.stop();
     throw error;
@@ -95,12 +104,17 @@ export function lossOf({ cluster }: OpenedDatabase, isStopping: () => boolean): 
   return cluster ? cluster.ended.then(() => (isStopping() ? never : undefined)) : never;
 }
 
-type Prepared = Omit<OpenedDatabase, "cluster" | "logsAdvice" | "instance">;
+type Prepared = Omit<OpenedDatabase, "cluster" | "logsAdvice" | "isReported" | "instance">;
 
 async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
   const directUrl = options.databaseDirectUrl || url;
-  await withClient(directUrl, refuseOldServer);
-  if (!options.isManaged) {
+  const { isManaged } = options;
+  const mayChange = options.migrate !== "check";
+  await withClient(directUrl, async (client) => {
+    await refuseOldServer(client);
+    if (isManaged && mayChange) await refuseForeignLogins(client);
+  });
+  if (!isManaged) {
     await withClient(url, (client) => refuseUnservable(client, options));
     const { changesPublication: publication, schemas, changesUrl } = options;
     const changes = await findChanges(directUrl, { publication, schemas, changesUrl });
@@ -108,39 +122,52 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     return { logins, listenUrl: directUrl, tasksUrl: null, changes, userId: null, hasServiceKey: true };
   }
   const { modules, authUserId, migrationsFolder } = options;
-  const mayChange = options.migrate !== "check";
   const folder = options.migrate === "modules" ? null : migrationsFolder;
   const installation = { folder, modules, userId: authUserId };
-  if (mayChange) {
-    await withClient(directUrl, refuseForeignLogins);
-    await migrate(directUrl, options.log, installation);
-  } else await refuseIncomplete(directUrl, installation, options.secret);
+  if (mayChange) await migrate(directUrl, options.log, installation);
+  else await refuseIncomplete(directUrl, installation, options.secret);
   if (!options.runsCurrent && folder !== null && (await hasCurrent(folder))) options.log("warning", UNCOMMITTED);
   const { secret, editors, anonymousRole, recentSignIn } = options;
   const logins = mayChange
     ? await provisionLogins(directUrl, url, secret, editors, anonymousRole, recentSignIn, modules)
     : (await findLogins(directUrl, url, secret)).logins;
   await withClient(logins.data, (client) => refuseUnservable(client, options));
-  const noServiceKey = await withClient(directUrl, whyNoServiceKey);
-  if (noServiceKey !== null) options.log("warning", noServiceKey);
   const changesUrl = withLogin(directUrl, logins.changes);
-  const changes = await withClient(directUrl, async (owner) => {
+  return withClient(directUrl, async (owner) => {
+    const noServiceKey = await whyNoServiceKey(owner);
+    if (noServiceKey !== null) options.log("warning", noServiceKey);
+    const userId = options.hasAuth ? await userIdIn(owner) : null;
     if (mayChange && options.seed === "demo" && options.seedFile !== null)
-      await owner.query(await readFile(options.seedFile, "utf8"));
+      await runSeed(owner, directUrl, options.seedFile);
     if (mayChange && options.hasAuth) await options.afterMigrations(owner);
-    if (options.hasFeed) return prepareChanges(owner, changesUrl, mayChange);
     const { changesPublication: publication, schemas } = options;
-    return findChanges(withLogin(directUrl, logins.data), { publication, schemas, changesUrl });
+    const dataUrl = withLogin(directUrl, logins.data);
+    const changes = options.hasFeed
+      ? await prepareChanges(owner, changesUrl, mayChange)
+      : await findChanges(dataUrl, { publication, schemas, changesUrl });
+    return {
+      logins,
+      listenUrl: dataUrl,
+      tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
+      changes,
+      userId,
+      hasServiceKey: noServiceKey === null,
+    };
   });
-  return {
-    logins,
-    listenUrl: withLogin(directUrl, logins.data),
-    tasksUrl: options.hasTasks ? withLogin(directUrl, logins.tasks) : null,
-    changes,
-    userId: options.hasAuth ? await withClient(directUrl, userIdIn) : null,
-    hasServiceKey: noServiceKey === null,
-  };
 }
+
+/** Rejects with MigrationFailure, which names the line. */
+async function runSeed(owner: pg.Client, url: string, path: string): Promise<void> {
+  const text = await readFile(path, "utf8");
+  await owner.query(text).catch(async (error) => {
+    const { message } = (await explainFailure(error, url, { file: "db/seed.sql", text })) as Error;
+    throw new MigrationFailure(`${message}\n${SEED}`);
+  });
+}
+
+const SEED =
+  "The seed runs after the committed migrations and before db/migrations/current.sql. If it needs what current.sql makes, commit that first, or " +
+  `start with SEED=none. If ids have moved on since a failed seed, ${COMMAND} reset --yes makes a new embedded database`;
 
 /** MIGRATE=check: rejects, and names what is missing, if a start with MIGRATE=on would change the database. */
 async function refuseIncomplete(url: string, installation: Installation, secret: string): Promise<void> {

@@ -138,10 +138,10 @@ function hasExited(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null;
 }
 
-/** Source: PostgreSQL's src/include/utils/pidfile.h: line 1 is the pid, line 8 the status. */
+/** Source: PostgreSQL's src/include/utils/pidfile.h: line 1 is the pid, line 8 the status. A replica is a standby. */
 async function isReady(dataDir: string, pid: number): Promise<boolean> {
   const lines = await readPidFile(dataDir);
-  return Number(lines[0]) === pid && lines[7]?.trim() === "ready";
+  return Number(lines[0]) === pid && /^(ready|standby) *$/.test(lines[7] ?? "");
 }
 
 const pidFile = (dataDir: string) => join(dataDir, "postmaster.pid");

@@ -1,7 +1,8 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
-import pg from "pg";
+import type pg from "pg";
 import { MODULE_NAMES, type ModuleName } from "../../config/modules.ts";
 import { quoteIdentifier } from "../sql.ts";
+import { PrimaryClient } from "../wire/primary.ts";
 import { withClient } from "./client.ts";
 
 /** A role for changes without credentials. If it is not open, no login may become it. */
@@ -78,7 +79,7 @@ export async function provisionLogins(
   recentSignIn = 600,
   modules: readonly ModuleName[] = MODULE_NAMES,
 ): Promise<Logins> {
-  const client = new pg.Client({ connectionString: ownerUrl });
+  const client = new PrimaryClient({ connectionString: ownerUrl });
   await client.connect();
   try {
     const { rows } = await client.query<{ name: string }>("select current_database() as name");
@@ -136,8 +137,9 @@ type LoginOptions = {
 async function createLogin(client: pg.Client, kind: Kind, options: LoginOptions): Promise<string> {
   const { database, serviceUrl, secret } = options;
   const role = loginName(database, kind);
-  await provision(client, { ...options, role, password: passwordOf(role, secret), kind });
-  return urlOf(role, serviceUrl, secret);
+  const url = urlOf(role, serviceUrl, secret);
+  await provision(client, { ...options, role, url, password: passwordOf(role, secret), kind });
+  return url;
 }
 
 const passwordOf = (role: string, secret: string): string =>
@@ -152,6 +154,7 @@ function urlOf(role: string, serviceUrl: string, secret: string): string {
 
 type Login = Pick<LoginOptions, "database" | "modules" | "editors" | "anonymousRole"> & {
   readonly role: string;
+  readonly url: string;
   readonly password: string;
   readonly kind: Kind;
 };
@@ -162,13 +165,16 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
   await client.query("begin");
   // Serializes services that start concurrently on one database.
   await client.query("select pg_advisory_xact_lock(hashtext('content-service:provision'))");
-  const { rows } = await client.query<{ comment: string | null }>(
-    "select shobj_description(oid, 'pg_authid') as comment from pg_roles where rolname = $1",
+  const { rows } = await client.query<{ comment: string | null; isFixed: boolean }>(
+    `select shobj_description(r.oid, 'pg_authid') as comment,
+       r.rolreplication and not owner.rolsuper and current_setting('server_version_num')::integer < 160000 as "isFixed"
+     from pg_roles as r, pg_roles as owner where r.rolname = $1 and owner.rolname = current_user`,
     [role],
   );
   if (rows.length === 0) await client.query(`create role ${name} noinherit`);
   if (rows[0]?.comment !== MADE) await client.query(`comment on role ${name} is '${MADE}'`);
-  await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
+  if (rows[0]?.isFixed) await checkFixed(role, login.url);
+  else await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
   await client.query(
     `alter role ${name} in database ${quoteIdentifier(database)} set search_path = public, extensions`,
   );
@@ -186,6 +192,18 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
     await client.query(`grant execute on all functions in schema auth_api to ${name}`);
   }
   await client.query("commit");
+}
+
+/** Before PostgreSQL 16 only a superuser may change a login with the attribute replication, such as its password. */
+async function checkFixed(role: string, url: string): Promise<void> {
+  await withClient(url, async () => {}).catch((error: Error) => {
+    if ((error.cause as pg.DatabaseError).code !== "28P01") throw error;
+    throw new Error(
+      `the login ${role} has another password, perhaps because JWT_SECRET has changed, and before PostgreSQL 16 only a superuser may ` +
+        `change a login with the attribute replication: let one run alter role ${quoteIdentifier(role)} noreplication, start the service, ` +
+        `and then let a superuser run alter role ${quoteIdentifier(role)} replication`,
+    );
+  });
 }
 
 /** Commands of the owner read the schema with the rights of callers. Since PostgreSQL 16 the creator of a role may not act as it. */

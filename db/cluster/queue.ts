@@ -1,5 +1,6 @@
 import { type LogFunctionFactory, Logger, runMigrations } from "graphile-worker";
 import pg from "pg";
+import { PrimaryClient } from "../wire/primary.ts";
 
 /** The schema of graphile-worker. */
 export const QUEUE_SCHEMA = "graphile_worker";
@@ -36,6 +37,7 @@ export async function pendingInQueue(client: pg.ClientBase): Promise<readonly st
 /** Connections as the owner of the tasks and their queue. LISTEN and session locks need a direct connection. */
 export function queuePool(url: string, max: number, onError: (error: Error) => void): pg.Pool {
   const pool = new pg.Pool({
+    Client: PrimaryClient,
     connectionString: url,
     options: "-c role=tasks_owner",
     application_name: "content-service tasks",

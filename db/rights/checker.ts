@@ -3,7 +3,7 @@ import type { DatabaseError } from "pg-protocol";
 import type { Caller } from "../caller.ts";
 import type { Catalog, Setting } from "../catalog/catalog.ts";
 import type { Database } from "../database.ts";
-import { isTransient } from "../errors.ts";
+import { isTimeout, isTransient } from "../errors.ts";
 import { messageForSubscriber } from "../masking.ts";
 import { Problem } from "../problems/problem.ts";
 import { quoteIdentifier } from "../sql.ts";
@@ -51,8 +51,6 @@ const PATIENCE = 250;
 const CHUNK = 200;
 const RETRY_MILLISECONDS = 200;
 const MAX_RETRY_MILLISECONDS = 5000;
-
-const TIMEOUT = "57014";
 
 /** Questions about one batch of changes. */
 export class Inquiry {
@@ -239,7 +237,7 @@ function checkErrorOf(error: DatabaseError | Problem): Error {
   if (error instanceof Problem) return new CheckError(error.message, false);
   // Without a SQLSTATE, the error is a bug of this service, or the service is stopping.
   if (typeof error.code !== "string" || error.severity === undefined) return error;
-  return new CheckError(messageForSubscriber(error), error.code === TIMEOUT);
+  return new CheckError(messageForSubscriber(error), isTimeout(error));
 }
 
 /** A limit on what runs at the same time. The others wait in order. */

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { PROJECT } from "../support/command.ts";
@@ -12,11 +12,17 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-/** The command, in an empty folder and with an empty environment. */
-const run = (...args: string[]): Promise<{ code: number; stdout: string; stderr: string }> =>
+/** The command, in an empty folder and with no setting. There, Node would have to compile the sources for each command. */
+const run = (...args: string[]) => runIn(folder, {}, ...args);
+
+const runIn = (
+  cwd: string,
+  environment: Readonly<Record<string, string>>,
+  ...args: string[]
+): Promise<{ code: number; stdout: string; stderr: string }> =>
   promisify(execFile)(process.execPath, [join(PROJECT, "cli/content-service.ts"), ...args], {
-    cwd: folder,
-    env: {},
+    cwd,
+    env: { NODE_COMPILE_CACHE: resolve(PROJECT, process.env.NODE_COMPILE_CACHE!), ...environment },
   }).then(
     (output) => ({ code: 0, ...output }),
     (error) => error,
@@ -68,6 +74,21 @@ test.each([
 ])("%j ends with exit code %i and the reason", async (args, exitCode, reason) => {
   const { code, stdout, stderr } = await run(...args);
   expect([code, stdout, stderr]).toEqual([exitCode, "", expect.stringMatching(reason)]);
+});
+
+test("a command of an application reads its .env, after the environment, and not with SETTINGS_FILE", async () => {
+  const below = join(folder, "application/db");
+  await mkdir(below, { recursive: true });
+  await writeFile(join(folder, "application/content-service.config.ts"), "export default {};\n");
+  await writeFile(join(folder, "application/.env"), "DATABASE_URL=postgres://of-dot-env/shop\nOWN=1\n");
+  await writeFile(join(folder, "production.env"), "DATABASE_URL=postgres://of-settings-file/shop\n");
+  const url = async (environment: Record<string, string>) =>
+    (await runIn(below, environment, "url")).stdout.replace(/^postgres:\/\/|\/shop\n$/g, "");
+  expect([
+    await url({}),
+    await url({ DATABASE_URL: "postgres://of-the-shell/shop" }),
+    await url({ SETTINGS_FILE: join(folder, "production.env") }),
+  ]).toEqual(["of-dot-env", "of-the-shell", "of-settings-file"]);
 });
 
 test("--version is that of package.json", async () => {

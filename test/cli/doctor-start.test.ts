@@ -100,7 +100,7 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
     },
   };
 
-  test("before the first start doctor finds no error in what a start makes; afterwards a missing login is one", async () => {
+  test("before the first start doctor finds no error in what a start makes; afterwards a missing login is one, and an account that cannot get in a warning", async () => {
     const database = await server.makeDatabase("unstarted", NOTES);
     onTestFinished(database.drop);
     const environment = { MIGRATE: "modules", DATABASE_URL: database.url, JWT_SECRET };
@@ -111,6 +111,12 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
     await (
       await startTestService({ MIGRATE: "modules" }, kept, undefined, undefined, { definition: NO_APPLICATION })
     ).stop();
+    await database.owner.query("select auth.add_account(gen_random_uuid(), 'Ada', 'ada@example.com')");
+    const lockedOut =
+      /^warning +accounts: 1 of 1 accounts have no password, and the service sends no e-mails .*: set MAIL_URL/m;
+    expect((await outcomeOf(doctor([], environment))).stdout).toMatch(lockedOut);
+    const mailing = { ...environment, MAIL_URL: "keep" };
+    expect((await outcomeOf(doctor([], mailing))).stdout).not.toMatch(lockedOut);
     const superuser = await connected(server.cluster.url("unstarted"));
     await superuser.query("alter role unstarted_data rename to renamed_data");
     await superuser.end();

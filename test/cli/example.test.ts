@@ -44,6 +44,20 @@ test.each(NAMES)("%s has the versions of its packages with which it is tested", 
   expect(named).toEqual(Object.fromEntries(Object.keys(named).map((each) => [each, tested[each]])));
 });
 
+test.each(NAMES)(
+  "%s names the versions of Node that Vite accepts, and its settings work in all of them",
+  async (name) => {
+    await example([name, folder]);
+    const { engines } = readJson(join(folder, "package.json"));
+    expect(engines).toEqual(readJson("node_modules/vite/package.json").engines);
+    const settings = readFileSync(join(folder, "vite.config.ts"), "utf8");
+    // What Node 20 has: globSync, for example, is of Node 22.
+    expect([...settings.matchAll(/^import (.*) from "node:(.*)"/gm)].map(([, names, of]) => [names, of])).toEqual([
+      ["{ existsSync, readdirSync }", "fs"],
+    ]);
+  },
+);
+
 test("an unknown example, a missing folder and a file that exists are refused, and nothing is written", async () => {
   await expect(example(["vue", folder])).rejects.toThrow(/there is no example vue; there are apollo, cookie/);
   await expect(example(["plain"])).rejects.toThrow(/name a folder: .* example plain my-page/);

@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { type AddressInfo, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,11 +11,11 @@ import { init } from "../../cli/init.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { connected, type ForeignServer, hasServer, startForeignServer } from "../modules/foreign-server.ts";
 import { POLL, PROJECT } from "../support/command.ts";
+import { linkPackages, makePackage, PACKAGE_LIMIT, PROGRAM } from "../support/package.ts";
 import { sendTo } from "../support/resource-client.ts";
 
 const run = promisify(execFile);
 const PASSWORD = "Correct-Horse-7!";
-const PACKAGES = ["vitest", "typescript", "@types"];
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
 const EXISTING = join(PROJECT, "test/existing");
 
@@ -64,8 +64,9 @@ afterAll(() => rm(folder, { recursive: true, maxRetries: 5 }));
 describe.skipIf(!hasServer)("for a database that exists", () => {
   let server: ForeignServer;
   beforeAll(async () => {
+    await makePackage();
     server = await startForeignServer();
-  });
+  }, PACKAGE_LIMIT);
   afterAll(() => server?.cluster.remove());
 
   /** A database that belongs to a superuser. */
@@ -83,9 +84,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
   async function initialize(name: string, url: string, ...args: string[]) {
     const app = join(folder, name);
     const outcome = await outcomeOf(init(["--database", url, app, ...args]));
-    await mkdir(join(app, "node_modules"), { recursive: true });
-    await symlink(PROJECT, join(app, "node_modules/content-service"));
-    for (const each of PACKAGES) await symlink(join(PROJECT, "node_modules", each), join(app, "node_modules", each));
+    await linkPackages(app);
     return { ...outcome, app };
   }
 
@@ -94,7 +93,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
     NO_COLOR: "1",
   };
-  const COMMAND = join(PROJECT, "cli/content-service.ts");
+  const COMMAND = join("node_modules/content-service", PROGRAM);
 
   /** Calls back while the application is served, with the settings of its `.env`. */
   async function whileServed(app: string, work: (url: string) => Promise<void>): Promise<void> {
@@ -213,11 +212,19 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     ]);
     const { stdout: known } = await initialize(
       "town",
-      await make("town", "create table t (id int primary key); grant select on t to bee_guest"),
+      await make(
+        "town",
+        "create table t (id int primary key); create view v as select id from t; grant select on t to bee_guest",
+      ),
     );
+    expect(known).toMatch(/^tables +public \(1\)\nviews +public \(1\)$/m);
+    expect(known).toMatch(/^no access +public\.v$/m);
     expect(known).toMatch(
       /^3\. Grant signed-in users rights on your tables, as the end of db\/schema\/sign-in\.sql shows/m,
     );
+    expect(known).toMatch(/ The login is a superuser, and the service needs only the owner of the database\./);
+    expect(known).toMatch(/ \.env names the database town\. npm run dev installs .* make a copy/);
+    expect(known).toMatch(/^ +createdb --template=town town_dev$/m);
   });
 
   test("a login that owns nothing serves the database as it is, with the roles that it may become", async () => {

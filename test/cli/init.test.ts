@@ -38,7 +38,7 @@ test("makes an application, and says how to start it", async () => {
       .sort(),
   ).toEqual(names);
   // As the reader's shell does.
-  const [, command] = /^ {2}(cd .*) && npm install\n {2}npm run dev\n$/m.exec(stdout)!;
+  const [, command] = /^ {2}(cd .*) && npm install .\/content-service-\S+\.tgz\n {2}npm run dev\n$/m.exec(stdout)!;
   expect(execFileSync("sh", ["-c", `${command} && pwd`], { encoding: "utf8" })).toBe(`${target}\n`);
 });
 
@@ -79,7 +79,7 @@ test("its packages are those with which this version is tested", async () => {
   const pnpm = parse(await readFile(join(folder, "packages/pnpm-workspace.yaml"), "utf8"));
   expect(Object.keys(made.allowScripts).sort()).toEqual(Object.keys(MANIFEST.allowScripts).sort());
   expect(pnpm.allowBuilds).toEqual(made.allowScripts);
-  expect(Object.keys(pnpm.overrides)).toEqual(["ruru-types>graphiql"]);
+  expect(Object.keys(pnpm.overrides)).toEqual(["grafserv>ruru"]);
 });
 
 test.each([

@@ -1,7 +1,7 @@
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { reset as resetCommand } from "../../cli/embedded-database.ts";
 import { migrationCommand } from "../../cli/migration.ts";
@@ -54,6 +54,19 @@ describe("migrate apply", () => {
     expect((await run("apply")).exitCode).toBe(0);
     expect((await database.owner.query("select note from public.notes")).rows).toEqual([]);
     expect((await run("apply")).exitCode).toBe(0);
+  });
+
+  test("announces what it has changed, also without an event trigger", async () => {
+    await withClient(database.url, async (client) => {
+      await client.query(
+        "begin; drop event trigger announce_schema_change; drop event trigger announce_schema_drop; commit",
+      );
+      const announced = new Promise((resolve) => client.on("notification", resolve));
+      await client.query("listen pgrst");
+      await current("create table if not exists public.unannounced (id int primary key);");
+      expect((await run("apply")).exitCode).toBe(0);
+      expect(await announced).toMatchObject({ channel: "pgrst", payload: "reload schema" });
+    });
   });
 
   test("with --watch runs current.sql again after each change of it or of db/schema/, and goes on after a failure", async () => {
@@ -251,7 +264,7 @@ test("a migration builds an index concurrently while other services wait for the
         migrate(url, (level, line) => level === "warning" && warnings.push(line), { ...INSTALLATION, folder });
       const services = Promise.all([start(), start()]);
       const waits = "another service is migrating the database: waiting";
-      await expect.poll(() => warnings, { timeout: 30_000 }).toEqual([waits, waits]);
+      await expect.poll(() => warnings).toEqual([waits, waits]);
       await owner.query("select pg_advisory_unlock(hashtext('content-service:migrate'))");
       await services;
       const { rows } = await owner.query(
@@ -286,6 +299,19 @@ test("migrate commit refuses when db/schema/ lacks what the migration makes, and
   await writeFile(list, schema);
   await rm(file);
   expect((await run("commit")).stderr).toMatch(/^usage: /);
+});
+
+test("migrate check says so where it cannot start the temporary server that it needs", async () => {
+  vi.stubEnv("TMPDIR", join(folder, "absent"));
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const environment = { DATABASE_URL: database.url, JWT_SECRET: SECRET, AUTH_USER_ID: "bigint" };
+  const { exitCode, stderr } = await outcomeOf(migrationCommand(["check"], { environment, folder }));
+  expect([exitCode, stderr]).toEqual([
+    1,
+    expect.stringMatching(
+      /^a temporary PostgreSQL server, which this command needs, cannot start: ENOENT: .*an image has no server/,
+    ),
+  ]);
 });
 
 test("migrate check says that db/schema/ and the migrations agree, or what differs and what the advisor finds, with the fixes", async () => {

@@ -5,21 +5,20 @@ import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { migrationCommand } from "../../cli/migration.ts";
+import { ADA, BOB, SUPABASE } from "../modules/supabase.ts";
 import { PROJECT } from "../support/command.ts";
+import { linkPackages, PACKAGE_LIMIT, PROGRAM } from "../support/package.ts";
 
 const TESTED = join(PROJECT, "test/applications/tested");
-const PACKAGES = ["vitest", "typescript", "@types"];
 
 let home: string;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "tested-"));
   await chmod(home, 0o755);
   // Keeps what vitest has compiled for the next test.
-  await mkdir(join(home, "node_modules"));
-  await symlink(PROJECT, join(home, "node_modules/content-service"));
-  for (const name of PACKAGES) await symlink(join(PROJECT, "node_modules", name), join(home, "node_modules", name));
+  await linkPackages(home);
   return () => rm(home, { recursive: true });
-});
+}, PACKAGE_LIMIT);
 beforeEach(async () => {
   const left = (await readdir(home)).filter((name) => name !== "node_modules");
   for (const name of left) await rm(join(home, name), { recursive: true });
@@ -34,7 +33,7 @@ type Outcome = { readonly code: number; readonly stdout: string; readonly stderr
 const run = (...args: string[]): Promise<Outcome> => runWith({ CI: "true" }, ...args);
 
 const runWith = (settings: Readonly<Record<string, string>>, ...args: string[]): Promise<Outcome> =>
-  promisify(execFile)(process.execPath, [join(PROJECT, "cli/content-service.ts"), "test", ...args], {
+  promisify(execFile)(process.execPath, [join("node_modules/content-service", PROGRAM), "test", ...args], {
     cwd: home,
     // With the cache of the project for what Node has compiled.
     env: {
@@ -115,6 +114,51 @@ test("users read stores", async () => {
     code: 1,
     stderr: expect.stringContaining('db/base/schema.sql, line 5: relation "stores" already exists (42P07)'),
   });
+});
+
+test("beside the schema auth of Supabase in db/base, migrations are committed, and policies ask its auth.uid()", async () => {
+  await rm(join(home, "test"), { recursive: true });
+  await rm(join(home, "db"), { recursive: true });
+  await rm(join(home, "tsconfig.json"));
+  for (const folder of ["db/base", "db/schema", "db/migrations/committed", "test"])
+    await mkdir(join(home, folder), { recursive: true });
+  await symlink("../schema", join(home, "db/migrations/fixtures"));
+  await writeFile(
+    join(home, "content-service.config.ts"),
+    'import { defineConfig } from "content-service";\nexport default defineConfig({ settings: { MODULES: "tasks" } });\n',
+  );
+  await writeFile(join(home, "db/base/schema.sql"), SUPABASE);
+  await writeFile(join(home, "db/schema/schema.sql"), "--!include lists.sql\n");
+  await writeFile(
+    join(home, "db/schema/lists.sql"),
+    `create table if not exists public.lists (id integer primary key, user_id uuid not null default auth.uid());
+alter table public.lists enable row level security;
+drop policy if exists "own lists" on public.lists;
+create policy "own lists" on public.lists to authenticated using (user_id = (select auth.uid()));
+grant select, insert (id) on public.lists to authenticated;
+`,
+  );
+  await writeFile(join(home, "db/migrations/current.sql"), "--!include lists.sql\n");
+  await writeFile(
+    join(home, "test/lists.test.ts"),
+    `import { testDatabase } from "content-service/test";
+import { expect, test } from "vitest";
+
+const db = await testDatabase();
+const as = (sub: string) => db.as({ role: "authenticated", claims: { sub } });
+test("users have their own lists and todos", async () => {
+  await as("${ADA}").query("insert into lists (id) values (1)");
+  expect(await as("${ADA}").query("select l.id, t.text from lists as l, todos as t")).toEqual([{ id: 1, text: "of Ada" }]);
+  expect(await as("${BOB}").query("select id from lists")).toEqual([]);
+});
+`,
+  );
+  // This process may have imported the configuration of another test at the same path.
+  const environment = { APPLICATION: home, MODULES: "tasks" };
+  const committed = await migrationCommand(["commit", "lists"], { environment });
+  expect(committed).toContain("db/migrations/committed/000001-lists.sql has been written.\n");
+  const { code, stdout } = await run("lists");
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/same database[\s\S]*Tests +1 passed/)]);
 });
 
 test("nothing runs after an error in the types", async () => {

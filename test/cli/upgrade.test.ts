@@ -32,7 +32,7 @@ test("a database of this version needs nothing", async () => {
   expect(await run()).toEqual({ exitCode: 0, stdout: CURRENT, stderr: "" });
 });
 
-test("an older database stays as it is without --yes, and is upgraded with it", async () => {
+test("an older database stays as it is without --yes, and is upgraded with it, which running instances notice", async () => {
   await makeOlder();
   const before = await ledger();
   const { exitCode, stdout } = await run();
@@ -45,7 +45,12 @@ test("an older database stays as it is without --yes, and is upgraded with it", 
   expect(stdout).toContain(`${steps}Nothing has been changed. npx content-service upgrade --yes does it`);
   expect(await ledger()).toEqual(before);
 
+  await database.owner.query(
+    "drop event trigger announce_schema_change; drop event trigger announce_schema_drop; listen pgrst",
+  );
+  const announced = new Promise((resolve) => database.owner.once("notification", resolve));
   const done = await run(["--yes"]);
+  expect(await announced).toMatchObject({ channel: "pgrst", payload: "reload schema" });
   expect([done.exitCode, done.stderr, done.stdout]).toEqual([0, "", expect.stringContaining(`${steps}Done.`)]);
   expect((await run()).stdout).toBe(CURRENT);
 });

@@ -85,6 +85,15 @@ describe("npx content-service user import", () => {
     ]);
   });
 
+  test("plans of a long import follow the tables, which it analyzes while they grow", async () => {
+    const rows = Array.from({ length: 501 }, (_, i) => imported(`many${i}`));
+    expect((await importRows(rows)).exitCode).toBe(0);
+    const counted = await sql(
+      "select reltuples >= 500 as is_known from pg_class where relname in ('accounts', 'login_emails') and relnamespace = 'auth_private'::regnamespace",
+    );
+    expect(counted).toEqual([{ is_known: true }, { is_known: true }]);
+  });
+
   test("imports each row once, so that the command continues after an interruption or a correction", async () => {
     const rows = ["ann", "ben"].map((name) => imported(name));
     const wrong = imported("cay", { role: "root" });

@@ -11,7 +11,7 @@ import { type Cluster, type ClusterOptions, startCluster } from "../../db/cluste
 
 const EMBEDDED = new URL("../../db/cluster/embedded.ts", import.meta.url);
 const PASSWORD = "it's a % secret";
-const POLL = { timeout: 30_000 };
+const POLL = { timeout: 120_000 };
 
 const isRoot = process.getuid?.() === 0;
 

@@ -49,7 +49,7 @@ const register = (
 const use = (db: TestTransaction, subject = "mary", issuer = ISSUER) =>
   db.owner.call("auth_api.use_identity", issuer, subject, "acme", "new@test.example", Buffer.from("sealed"), NOW);
 const link = (db: TestTransaction, user: number | string, subject = "mary", max = 20) =>
-  db.owner.call("auth_api.link_identity", user, ISSUER, subject, "acme", null, null, null, max, null, NOW);
+  db.owner.call("auth_api.link_identity", user, null, ISSUER, subject, "acme", null, null, null, max, null, NOW);
 const unlink = (db: TestTransaction, user: number | string, id: string, issuers = [ISSUER]) =>
   db.owner.call("auth_api.unlink_identity", user, id, issuers, null, null, NOW);
 const idOf = async (db: TestTransaction, subject = "mary") =>

@@ -64,7 +64,7 @@ test("what is behind is named by MIGRATE=check and by migrate status", async () 
   const environment = { DATABASE_URL: database.url, JWT_SECRET, APPLICATION: "demo" };
   const current = await migrationCommand(["status"], { environment });
   expect(current).toMatch(/^module +version +code +next start\ncaller +[\d.]+ +of this version\n/);
-  expect(current).toMatch(/\nmigration +state\n000001\.sql +applied\n$/);
+  expect(current).toMatch(/\nmigration +state\n000001-the-demo\.sql +applied\n$/);
 
   await database.owner.query(`
     update content_service.modules set code_hash = 'stale' where module = 'auth';
@@ -78,5 +78,5 @@ test("what is behind is named by MIGRATE=check and by migrate status", async () 
   expect(behind).toMatch(/^auth +[\d.]+ +of another version +runs its code again$/m);
   expect(behind).toMatch(/^channels +not installed +installs it$/m);
   expect(behind).toMatch(/^The queue of tasks lacks \d+\.sql\.$/m);
-  expect(behind).toMatch(/^000001\.sql +not applied\n999999\.sql +of a newer version$/m);
+  expect(behind).toMatch(/^000001-the-demo\.sql +not applied\n999999\.sql +of a newer version$/m);
 });

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { copyFile, cp, mkdtemp, readdir } from "node:fs/promises";
+import { copyFile, cp, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
@@ -8,6 +8,7 @@ import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
 import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { startTestService } from "../support/service.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -118,5 +119,20 @@ test("an owner who is not a superuser learns which preparation is missing", asyn
     migrate(login("content", "content_owner", encodeURIComponent("change me")), () => {}, INSTALLATION),
   ).rejects.toThrow(
     /permission denied for function[\s\S]*The login of DATABASE_URL lacks this right: the owner of the object/,
+  );
+});
+
+test("an error of db/seed.sql stops the start with its line, and says that current.sql runs later", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "seeded-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await mkdir(join(folder, "db"));
+  await writeFile(join(folder, "db/seed.sql"), "select 1;\ninsert into public.missing values (1);\n");
+  const seeded = await createTestDatabase();
+  onTestFinished(() => seeded.drop());
+  const starting = startTestService({ SEED: "demo" }, seeded, undefined, undefined, {
+    definition: { folder, config: {} },
+  });
+  await expect(starting).rejects.toThrow(
+    /^db\/seed\.sql, line 2: relation "public\.missing" does not exist(.|\n)*\nThe seed runs after the committed migrations and before /,
   );
 });

@@ -3,7 +3,7 @@ import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { ConnectionPool, type PooledConnection, type PoolOptions } from "../../db/transaction/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 120_000, interval: 20 };
 
 let database: TestDatabase;
 beforeAll(async () => {

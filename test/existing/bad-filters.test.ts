@@ -58,7 +58,13 @@ const REST: readonly (readonly [path: string, message: string, details: string |
 
 test.each(REST)("/rest/v1/%s names what is refused: %s", async (path, message, details, sent) => {
   const { status, json } = await trackit.rest(path, { as: 1, ...sent });
-  expect([status, json]).toEqual([400, { code: expect.stringMatching(/^22/), message, details, hint: null }]);
+  const { fields = [], ...error } = json;
+  expect([status, error]).toEqual([400, { code: expect.stringMatching(/^22/), message, details, hint: null }]);
+  const listed = fields.map((fault: { field: string; message: string }) =>
+    fields.length === 1 ? `in ${fault.field}` : `in ${fault.field}: ${fault.message}`,
+  );
+  expect(listed.join("; ")).toBe(details ?? "");
+  if (fields.length > 0) expect(fields[0].message).toBe(message);
 });
 
 test("a number of rows that is refused costs no further transaction", async () => {

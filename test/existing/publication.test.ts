@@ -33,7 +33,7 @@ test("everything that is missing for changes is named at once, and the statement
   const { trackit, warnings } = await start();
   const { mode, reason } = await changesOf(trackit);
   expect(mode).toBe("none");
-  expect(warnings).toContain(reason);
+  expect(warnings).toContainEqual(expect.stringContaining(reason));
   expect(reason).toContain("may not replicate");
   const statement = statementIn(reason);
   expect(statement).toContain(" for table public.");
@@ -117,9 +117,7 @@ test("the login that serves requests need not replicate: another one does, and i
   expect(await reasonNow()).toMatch(/the login of CHANGES_URL is refused: .*there is no publication content_changes/s);
   await owner.query(`create role ${login} login password 'feed'`);
   onTestFinished(async () => void (await owner.query(`drop role ${login}`)));
-  await expect
-    .poll(reasonNow, { timeout: 20_000 })
-    .toContain(`the login ${login} may not replicate: a superuser can run: alter role`);
+  await expect.poll(reasonNow).toContain(`the login ${login} may not replicate: a superuser can run: alter role`);
   await owner.query(`alter role ${login} replication`);
   await owner.query(statementIn(reason));
 
@@ -136,7 +134,7 @@ test("the login that serves requests need not replicate: another one does, and i
         stream = await subscribe();
         return stream !== null;
       },
-      { timeout: 20_000 },
+      { timeout: 120_000 },
     )
     .toBe(true);
   await stream!.take(1, "snapshot");

@@ -18,11 +18,13 @@ const USES = `
   create trigger renamed before update on public.notes for each row when (new.owner_id <> auth.uid())
     execute function suppress_redundant_updates_trigger();
   create policy "everyone may listen" on realtime.messages for select to authenticated using (true);`;
-const UNDO = `
-  drop policy "owners read their notes" on public.notes; alter table public.notes disable row level security;
-  drop view public.mine; alter table public.notes alter column owner_id drop default;
-  drop function public.me(); drop table public.profiles; drop trigger renamed on public.notes;
-  drop policy "everyone may listen" on realtime.messages;`;
+const HOOK = `
+  create function public.new_user(fields jsonb) returns uuid language sql as 'select gen_random_uuid()';
+  grant usage on schema public to auth_owner; grant execute on function public.new_user(jsonb) to auth_owner;
+  select auth.use_hook('new_user', 'public.new_user(jsonb)');`;
+/** What is left of that, which nothing of the service needs. */
+const UNDO =
+  "revoke usage on schema public from auth_owner; alter table public.notes disable row level security; drop table public.profiles; drop function public.new_user(jsonb);";
 
 const ALL = ["caller", "auth", "tasks", "feed", "channels"];
 
@@ -111,7 +113,7 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
     });
     await stop();
     await database.owner.query("select auth.use_users('public.users')");
-    await database.owner.query(USES);
+    await database.owner.query(`${USES} ${HOOK}`);
     await expect(moduleCommand(["remove", "caller"], environment)).rejects.toMatchObject({
       exitCode: 1,
       message: "these modules need caller, so remove them too: auth, tasks, feed, channels",
@@ -120,9 +122,9 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
     expect(refusal).toMatchObject({ exitCode: 1 });
     const [intro, ...lines] = refusal.message.split("\n");
     expect(intro).toBe(
-      "nothing was removed: your application uses caller auth tasks feed channels. Drop or change these first; the statement shows each of them:",
+      "nothing was removed: your application uses caller auth tasks feed channels. Drop or change all of these first. Below each is the select that shows it, if there is one, and then the statement that removes it:",
     );
-    expect(lines.filter((_line: string, i: number) => i % 2 === 0)).toEqual([
+    expect(lines.filter((line: string) => /^ {2}\w/.test(line))).toEqual([
       "  column id of table public.profiles",
       "  constraint profiles_email_check on table public.profiles",
       "  constraint profiles_id_fkey on table public.profiles",
@@ -132,10 +134,29 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
       "  policy owners read their notes on table public.notes",
       "  rule _RETURN on view public.mine",
       "  trigger renamed on table public.notes",
+      "  hook new_user: public.new_user(jsonb)",
+      "  table of users: public.users",
     ]);
-    for (const line of lines.filter((_line: string, i: number) => i % 2 === 1))
+    const statements = lines.filter((line: string) => line.startsWith("    "));
+    for (const line of statements.filter(
+      (each: string) => each.startsWith("    select pg_") || each.includes("format_type"),
+    ))
       expect([line, (await database.owner.query(line)).rows]).toEqual([line, [expect.anything()]]);
-
+    const undo = statements.filter((each: string) => !/^ {4}select (pg_|format_type)/.test(each));
+    expect(undo.map((line: string) => line.trim())).toEqual([
+      "alter table public.profiles alter column id type uuid;",
+      "alter table public.profiles drop constraint profiles_email_check;",
+      "alter table public.profiles drop constraint profiles_id_fkey;",
+      "alter table public.notes alter column owner_id drop default;",
+      "drop function public.me();",
+      'drop policy "everyone may listen" on realtime.messages;',
+      'drop policy "owners read their notes" on public.notes;',
+      "drop view public.mine;",
+      "drop trigger renamed on public.notes;",
+      "select auth.use_hook('new_user', null);",
+      "select auth.use_users(null);",
+    ]);
+    for (const statement of undo) await database.owner.query(statement);
     await database.owner.query(UNDO);
     const question = await moduleCommand(["remove", "caller", "auth", "tasks", "feed", "channels"], environment).catch(
       (error) => error,
@@ -161,7 +182,20 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
     const functions = "select proname from pg_proc where pronamespace = 'auth'::regnamespace order by proname";
     const namesOf = async () => (await database.owner.query(functions)).rows.map(({ proname }) => proname);
     const installed = await namesOf();
-    expect(await moduleCommand(["remove", "auth", "--yes"], environment)).toMatch(/^Removed: auth\./);
+    await database.owner.query(`
+      create function public.check_sign_up(fields jsonb) returns jsonb language sql as 'select fields';
+      grant usage on schema public to auth_owner; grant execute on function public.check_sign_up(jsonb) to auth_owner;
+      create table public.members (id uuid primary key); select auth.use_users('public.members');
+      select auth.use_hook('before_sign_up', 'public.check_sign_up(jsonb)')`);
+    await expect(moduleCommand(["remove", "auth", "--yes"], environment)).rejects.toThrow(
+      /^nothing was removed: your application uses auth\. .*\n {2}hook before_sign_up: public\.check_sign_up\(jsonb\)\n {4}select auth\.use_hook\('before_sign_up', null\);\n {2}table of users: public\.members\n {4}select auth\.use_users\(null\);\nNo start runs your migrations again: /,
+    );
+    await database.owner.query(
+      "select auth.use_hook('before_sign_up', null), auth.use_users(null); alter table public.notes enable row level security",
+    );
+    expect(await moduleCommand(["remove", "auth", "--yes"], environment)).toMatch(
+      /^Removed: auth\. .*\nThese tables have row-level security and no policy, .*: public\.notes\.\n$/,
+    );
     expect(await namesOf()).toEqual(["claims", "is_admin", "uid"]);
     expect(await roles(database.name)).not.toContain("shop_again_auth");
     const listed = await moduleCommand(["list"], environment);

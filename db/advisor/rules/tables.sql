@@ -86,7 +86,9 @@ select format('constraint %I on %s', k.conname, t.name) as object,
   obj_description(k.oid, 'pg_constraint') as comment,
   format('%s has no index that begins with %s: GraphQL leaves out its list in %s, and deleting there scans %s',
     t.name, columns.names, k.confrelid::regclass, t.name) as reason,
-  format('create index on %s (%s);', t.name, columns.names) as fix
+  -- Writes to a table of more than a megabyte would wait for a plain one.
+  format('create index %son %s (%s);',
+    case when t.kind = 'r' and pg_relation_size(t.oid) > 1000000 then 'concurrently ' end, t.name, columns.names) as fix
 from pg_constraint as k
 join relations as t on t.oid = k.conrelid
 cross join lateral (

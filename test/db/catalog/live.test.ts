@@ -8,7 +8,7 @@ import { createReader } from "../../support/catalog.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 
 const SCOPE = { schemas: ["public"], extraSearchPath: [] };
-const SOON = { timeout: 30_000, interval: 20 };
+const SOON = { timeout: 120_000, interval: 20 };
 
 let database: TestDatabase;
 let reader: Awaited<ReturnType<typeof createReader>>;

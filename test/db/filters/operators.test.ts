@@ -117,7 +117,7 @@ const insertRows = () =>
 
 /** The ids of the rows, when the last one is there. */
 async function until(read: () => readonly unknown[]): Promise<string[]> {
-  await expect.poll(() => read().map(String), { timeout: 30_000 }).toContain(LAST);
+  await expect.poll(() => read().map(String)).toContain(LAST);
   return read().map(String);
 }
 
@@ -126,9 +126,7 @@ test("every operator finds the same rows in a table, in a stream of events and i
   const streams = asked.map(streamOf);
   const channels = asked.map(channelOf);
   for (const stream of streams) await stream.take(1, "snapshot");
-  await expect
-    .poll(() => channels.map(({ states }) => states[0]), { timeout: 30_000 })
-    .toEqual(asked.map(() => "SUBSCRIBED"));
+  await expect.poll(() => channels.map(({ states }) => states[0])).toEqual(asked.map(() => "SUBSCRIBED"));
   await insertRows();
   for (const [i, question] of asked.entries()) {
     const rows = await rowsOf(question);
