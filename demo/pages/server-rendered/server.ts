@@ -1,15 +1,18 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServerClient, parseCookieHeader, serializeCookieHeader } from "@supabase/ssr";
+import { createClient } from "@supabase/supabase-js";
 
 /**
- * Pages that a server of yours renders for the user of their cookies, with `@supabase/ssr`. Scripts in the browser have no token.
+ * Pages that a server of yours renders for the user of their cookies, with `@supabase/ssr`. Scripts in the browser have no token. Users sign up, confirm
+ * their e-mail, reset the password and accept invitations here, if the service has AUTH_PAGES=http://localhost:5174/link. With a
+ * service key, which never leaves this server, administrators invite others.
  *
- *   node demo/pages/server-rendered/server.ts http://127.0.0.1:3000 <anon key>
+ *   node demo/pages/server-rendered/server.ts http://127.0.0.1:3000 <anon key> [<service key>]
  */
-export const createSite = (api: string, key: string): Server =>
+export const createSite = (api: string, key: string, serviceKey = ""): Server =>
   createServer((request, response) => {
     const client = clientOf(api, key, request, response);
-    answer(client, request, response).catch((error: Error) => {
+    answer(client, inviterOf(api, serviceKey), request, response).catch((error: Error) => {
       console.error(error);
       if (!response.headersSent) send(response, 500, "<p>Something went wrong. Try again later.</p>");
     });
@@ -33,48 +36,139 @@ function clientOf(api: string, key: string, request: IncomingMessage, response: 
   });
 }
 
-async function answer(client: Client, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const { pathname } = new URL(request.url!, "http://site");
-  const route = `${request.method} ${pathname}`;
-  if (route === "GET /") return showAccount(client, response);
-  // Another site could sign a visitor in to an account of its own.
-  const isOwn = request.headers.origin === `http://${request.headers.host}`;
-  if (route === "POST /sign-in" && isOwn) return signIn(client, await formOf(request), response);
-  if (route === "POST /sign-out" && isOwn) {
-    await client.auth.signOut({ scope: "local" });
-    return redirect(response);
+/** Sends an invitation; null without a service key. Call it only for users who may invite: the key may do everything. */
+type Invite = ((email: string, name: string) => Promise<Done["error"]>) | null;
+
+function inviterOf(api: string, serviceKey: string): Invite {
+  if (serviceKey === "") return null;
+  const { auth } = createClient(api, serviceKey, { auth: { persistSession: false } });
+  return async (email, name) => (await auth.admin.inviteUserByEmail(email, { data: { name } })).error;
+}
+
+async function answer(
+  client: Client,
+  invite: Invite,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { pathname, searchParams } = new URL(request.url!, "http://site");
+  if (request.method === "GET") {
+    if (pathname === "/") return showAccount(client, invite, response);
+    const page = PAGES[pathname] ?? linkPage(pathname, searchParams);
+    if (page !== undefined) return send(response, 200, page);
   }
-  send(response, 404, "<p>There is no such page.</p>");
+  // Another site could sign a visitor in to an account of its own.
+  const isOwn = request.method === "POST" && request.headers.origin === `http://${request.headers.host}`;
+  const action = isOwn ? (ACTIONS[pathname] ?? linkAction(pathname)) : undefined;
+  if (action === undefined) return send(response, 404, "<p>There is no such page.</p>");
+  const { error, next } = await action(client, await formOf(request), invite);
+  if (error === null) redirect(response, next);
+  else send(response, error.status ?? 500, `<p role="alert">${escapeHtml(error.message)}</p>${PAGES[pathname] ?? ""}`);
 }
 
 /** `getUser` asks the service, because cookies can be changed; it refreshes the tokens first if they expire soon. */
-async function showAccount(client: Client, response: ServerResponse): Promise<void> {
+async function showAccount(client: Client, invite: Invite, response: ServerResponse): Promise<void> {
   const { data } = await client.auth.getUser();
-  if (data.user === null) return send(response, 200, FORM);
+  if (data.user === null) return send(response, 200, PAGES["/sign-in"]!);
   const { data: articles } = await client.from("articles").select("id, title").order("id").limit(3);
   const items = (articles ?? [])
     .map(({ title }: { readonly title: string }) => `<li>${escapeHtml(title)}</li>`)
     .join("");
   const leave = `<form method="post" action="/sign-out"><button>Sign out</button></form>`;
-  send(
-    response,
-    200,
-    `<p>Signed in as <strong>${escapeHtml(data.user.email ?? "")}</strong></p><ul>${items}</ul>${leave}`,
-  );
+  const user = `<p>Signed in as <strong>${escapeHtml(data.user.email ?? "")}</strong></p>`;
+  const others = invite && mayInvite(data.user) ? `<p><a href="/invite">Invite a user</a></p>` : "";
+  send(response, 200, `${user}<ul>${items}</ul><p><a href="/password">Choose a password</a></p>${others}${leave}`);
 }
 
-async function signIn(client: Client, form: URLSearchParams, response: ServerResponse): Promise<void> {
-  const credentials = { email: form.get("email") ?? "", password: form.get("password") ?? "" };
-  const { error } = await client.auth.signInWithPassword(credentials);
-  if (error === null) return redirect(response);
-  send(response, error.status ?? 500, `<p role="alert">${escapeHtml(error.message)}</p>${FORM}`);
+/** The error of a form, or where the browser continues. */
+type Done = {
+  readonly error: { readonly message: string; readonly status?: number | undefined } | null;
+  readonly next: string;
+};
+type Action = (client: Client, form: URLSearchParams, invite: Invite) => Promise<Done>;
+
+const text = (form: URLSearchParams, name: string) => form.get(name) ?? "";
+
+const mayInvite = (user: { readonly role?: string } | null) => user?.role === "admin";
+
+const ACTIONS: Readonly<Record<string, Action>> = {
+  "/sign-in": async ({ auth }, form) => {
+    const { error } = await auth.signInWithPassword({ email: text(form, "email"), password: text(form, "password") });
+    return { error, next: "/" };
+  },
+  "/sign-up": async ({ auth }, form) => {
+    const options = { data: { name: text(form, "name") } };
+    const sent = { email: text(form, "email"), password: text(form, "password"), options };
+    const { data, error } = await auth.signUp(sent);
+    return { error, next: data.session === null ? "/sent" : "/" };
+  },
+  "/forgot": async ({ auth }, form) => {
+    const { error } = await auth.resetPasswordForEmail(text(form, "email"));
+    return { error, next: "/sent" };
+  },
+  "/password": async ({ auth }, form) => {
+    const { error } = await auth.updateUser({ password: text(form, "password") });
+    return { error, next: "/" };
+  },
+  "/invite": async ({ auth }, form, invite) => {
+    const { data } = await auth.getUser();
+    if (!invite || !mayInvite(data.user))
+      return { error: { message: "Only administrators send invitations.", status: 403 }, next: "/" };
+    return { error: await invite(text(form, "email"), text(form, "name")), next: "/invited" };
+  },
+  "/sign-out": async ({ auth }) => {
+    const { error } = await auth.signOut({ scope: "local" });
+    return { error, next: "/" };
+  },
+};
+
+/** The links of e-mails, which lead here with AUTH_PAGES=http://localhost:5174/link. */
+const LINKS = {
+  confirm: { type: "signup", button: "Confirm your e-mail", next: "/" },
+  reset: { type: "recovery", button: "Choose a new password", next: "/password" },
+  "sign-in": { type: "magiclink", button: "Sign in", next: "/" },
+  // Of `auth.admin.inviteUserByEmail`, which creates the user.
+  invitation: { type: "invite", button: "Accept the invitation", next: "/password" },
+} as const;
+
+const linkIn = (pathname: string) => {
+  const name = pathname.replace(/^\/link\//, "");
+  return Object.hasOwn(LINKS, name) ? LINKS[name as keyof typeof LINKS] : undefined;
+};
+
+/** Mail servers open links too: the button uses the link. */
+function linkPage(pathname: string, query: URLSearchParams): string | undefined {
+  const link = linkIn(pathname);
+  if (link === undefined) return undefined;
+  const token = escapeHtml(query.get("token") ?? "");
+  return `<form method="post"><input type="hidden" name="token" value="${token}"><button>${link.button}</button></form>`;
 }
 
-const FORM = `<form method="post" action="/sign-in">
-<label>E-mail <input name="email" type="email" autocomplete="username" required></label>
-<label>Password <input name="password" type="password" autocomplete="current-password" required></label>
-<button>Sign in</button>
-</form>`;
+function linkAction(pathname: string): Action | undefined {
+  const link = linkIn(pathname);
+  if (link === undefined) return undefined;
+  return async ({ auth }, form) => {
+    const { error } = await auth.verifyOtp({ type: link.type, token_hash: text(form, "token") });
+    return { error, next: link.next };
+  };
+}
+
+const NAME = `<label>Name <input name="name" autocomplete="name" required></label>`;
+const EMAIL = `<label>E-mail <input name="email" type="email" autocomplete="username" required></label>`;
+const NEW_PASSWORD = `<label>Password <input name="password" type="password" autocomplete="new-password" required></label>`;
+const formTo = (path: string, fields: string, button: string) =>
+  `<form method="post" action="${path}">${fields}<button>${button}</button></form>`;
+
+const PAGES: Readonly<Record<string, string>> = {
+  "/sign-in": `${formTo("/sign-in", `${EMAIL}<label>Password <input name="password" type="password" autocomplete="current-password" required></label>`, "Sign in")}
+<p><a href="/forgot">Forgot your password?</a> <a href="/sign-up">Create an account</a></p>`,
+  "/sign-up": formTo("/sign-up", `${NAME}${EMAIL}${NEW_PASSWORD}`, "Create the account"),
+  "/forgot": formTo("/forgot", EMAIL, "Send the e-mail"),
+  "/sent": "<p>An e-mail is on its way. Open its link to continue.</p>",
+  "/invite": formTo("/invite", `${NAME}${EMAIL}`, "Send the invitation"),
+  "/invited": "<p>The invitation is on its way.</p>",
+  "/password": formTo("/password", NEW_PASSWORD, "Set the password"),
+};
 
 const MAX_FORM = 10_000;
 
@@ -88,10 +182,14 @@ async function formOf(request: IncomingMessage): Promise<URLSearchParams> {
 }
 
 /** With 303 the browser gets the page, and a reload does not send the form again. */
-const redirect = (response: ServerResponse) => void response.writeHead(303, { location: "/" }).end();
+const redirect = (response: ServerResponse, location: string) => void response.writeHead(303, { location }).end();
 
 function send(response: ServerResponse, status: number, content: string): void {
-  const headers = { "content-type": "text/html; charset=utf-8", "cache-control": "private, no-store" };
+  const headers = {
+    ...{ "content-type": "text/html; charset=utf-8", "cache-control": "private, no-store" },
+    // Tokens of links are in URLs.
+    "referrer-policy": "same-origin",
+  };
   response.writeHead(status, headers).end(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Account</title></head><body><main><h1>Account</h1>${content}</main></body></html>`);
@@ -99,5 +197,6 @@ function send(response: ServerResponse, status: number, content: string): void {
 
 const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`);
 
-const [api, key] = process.argv.slice(2);
-if (import.meta.main && api && key) createSite(api, key).listen(5174, () => console.log("http://localhost:5174"));
+const [api, key, serviceKey] = process.argv.slice(2);
+if (import.meta.main && api && key)
+  createSite(api, key, serviceKey).listen(5174, () => console.log("http://localhost:5174"));
