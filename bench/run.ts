@@ -4,11 +4,13 @@ import { findCommit } from "./checkout.ts";
 import { GRAPHQL } from "./graphql/bench.ts";
 import { GROWTH } from "./growth/bench.ts";
 import { HOSTILE } from "./hostile/bench.ts";
+import { IMPORT } from "./import/bench.ts";
 import { OVERLOAD } from "./overload/bench.ts";
 import { REALTIME } from "./realtime/bench.ts";
 import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
 import { type Bench, type BenchOptions, DEFAULTS } from "./rounds.ts";
+import { SCALE } from "./scale/bench.ts";
 import { SCHEMA } from "./schema/bench.ts";
 import { SLOW_READERS } from "./slow-readers/bench.ts";
 import { SOAK } from "./soak/bench.ts";
@@ -16,7 +18,22 @@ import { UPGRADE } from "./upgrade/bench.ts";
 import { USERS } from "./users/bench.ts";
 
 const RESULTS = new URL("results.md", import.meta.url);
-const BENCHES = [GRAPHQL, SCHEMA, REST, GROWTH, USERS, AUTH, SLOW_READERS, SOAK, HOSTILE, OVERLOAD, REALTIME, UPGRADE];
+const BENCHES = [
+  GRAPHQL,
+  SCHEMA,
+  REST,
+  GROWTH,
+  USERS,
+  AUTH,
+  SLOW_READERS,
+  SOAK,
+  HOSTILE,
+  OVERLOAD,
+  REALTIME,
+  UPGRADE,
+  SCALE,
+  IMPORT,
+];
 
 const helpOf = ({ name, about, cases, defaults = {} }: Bench) => {
   const own = Object.entries(defaults).map(([option, value]) => ` --${option} ${value}`);
