@@ -1,12 +1,11 @@
 import cluster from "node:cluster";
-import { join } from "node:path";
 import type { Logger } from "pino";
 import { describeOwn } from "./app/application.ts";
 import { type Configured, configure } from "./app/configured.ts";
 import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
-import { addToEnvironment, ConfigError, folderIn } from "./config/config.ts";
+import { addDotEnv, ConfigError, folderIn } from "./config/config.ts";
 import { helpText } from "./config/help.ts";
 import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
@@ -15,8 +14,8 @@ import { findSharedPort } from "./http/process/server.ts";
 import { failAsWorker, type RunningWorkers, serveAsWorker, startWorkers } from "./http/process/workers.ts";
 import { secretOf } from "./identity/keys.ts";
 import { createTokens } from "./identity/tokens.ts";
-import { openConfigured } from "./service/app.ts";
 import { leaveRoot } from "./service/leave-root.ts";
+import { openConfigured } from "./service/open.ts";
 import { refuseClashes } from "./service/routes.ts";
 import { closeInspector, handleSignals, stopTimeoutOf } from "./service/signals.ts";
 import { type Started, startService } from "./service/start.ts";
@@ -37,7 +36,7 @@ async function main(): Promise<void> {
   let configured: Configured;
   let fromFile: readonly string[] = [];
   try {
-    if (isDev) fromFile = addToEnvironment(join(applicationFor(folder), ".env"));
+    if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
     refuseClashes(configured.application);
     if (configured.config.embedded) await embeddedPrograms();

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
 import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
@@ -8,7 +9,7 @@ import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
 import { type CamelCase, ConfigError, camelCase, hasDomain, parseValue } from "./setting-types.ts";
-import { SETTINGS, type Setting } from "./settings.ts";
+import { hasCollector, SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
 export { ConfigError, type PasswordClass } from "./setting-types.ts";
@@ -36,6 +37,8 @@ type Settings = Omit<Parsed, UnsetByDefault> &
     readonly dbConfig: boolean;
     readonly metrics: boolean;
     readonly taskAnonymous: boolean;
+    /** Whether requests are traced. */
+    readonly tracing: boolean;
     /** "" if it has no name that survives a restart. */
     readonly instanceId: string;
     /** Whether DB_MAX_ROWS has another value than its default, or is set under a name of PostgREST. */
@@ -125,6 +128,7 @@ export function readConfig(
     metrics: parsed.metrics === "" ? embedded : parsed.metrics,
     mailUrl: parsed.mailUrl || (embedded ? "keep" : ""),
     taskAnonymous: parsed.taskAnonymous === "" ? embedded : parsed.taskAnonymous,
+    tracing: hasCollector(environment),
     isDbMaxRowsSet:
       parsed.dbMaxRows !== Number(SETTINGS.DB_MAX_ROWS.fallback) ||
       translated.some(({ name }) => name === "DB_MAX_ROWS"),
@@ -158,6 +162,8 @@ export function overrideConfig(config: Config, values: readonly Translated[]): C
 /** Whether the service itself uses the name. */
 export const isSetting = (name: string): boolean => name in SETTINGS || name in LIMITS || name.startsWith("PGRST_");
 
+export const shellEnvironment = (): Environment => process.env;
+
 /** The variables of the process with these names. */
 export const variablesOf = (names: readonly string[]) =>
   Object.fromEntries(names.map((name) => [name, process.env[name]]));
@@ -166,13 +172,14 @@ export const variablesOf = (names: readonly string[]) =>
 export const folderIn = ({ APPLICATION }: Environment = process.env): string | undefined => APPLICATION || undefined;
 
 /**
- * Adds the variables of a file such as `.env` to the environment of this process, which keeps those that it has. Returns the names of
- * those that were added; without the file none. Throws ConfigError.
+ * Adds the variables of the file `.env` of an application to the environment of this process, which keeps those that it has. Every
+ * command but `start` reads it, unless SETTINGS_FILE names other settings. Returns the names of those that were added. Throws ConfigError.
  */
-export function addToEnvironment(file: string): readonly string[] {
-  const added = (existsSync(file) ? Object.entries(parseEnv(readSettingsFile(file, file))) : []).filter(
-    ([name]) => process.env[name] === undefined,
-  );
+export function addDotEnv(folder: string): readonly string[] {
+  const file = join(folder, ".env");
+  if (!existsSync(file) || process.env.SETTINGS_FILE) return [];
+  const given = Object.entries(parseEnv(readSettingsFile(file, file)));
+  const added = given.filter(([name]) => process.env[name] === undefined);
   for (const [name, value] of added) process.env[name] = value;
   return added.map(([name]) => name);
 }
@@ -185,8 +192,7 @@ function withFile(environment: Environment, declared: readonly string[]): Enviro
   const isKnown = (name: string) => (isSetting(name) && !(name in LIMITS)) || declared.includes(name);
   const unknown = Object.keys(settings).find((name) => !isKnown(name));
   if (unknown !== undefined) throw new ConfigError(`${unknown} in ${file} is not a setting of this service`);
-  const own = Object.entries(environment).filter(([, value]) => value);
-  return { ...settings, ...Object.fromEntries(own) };
+  return { ...settings, ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)) };
 }
 
 function readSettingsFile(file: string, name = "SETTINGS_FILE"): string {
@@ -260,6 +266,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
     [migrate && parsed.changesUrl !== "", "CHANGES_URL requires MIGRATE=off"],
+    [embedded && parsed.databaseReplicaUrls.length > 0, "DATABASE_REPLICA_URLS requires DATABASE_URL"],
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],
     [!migrate && parsed.authProviders !== "", "AUTH_PROVIDERS requires MIGRATE=on"],
@@ -291,7 +298,3 @@ function rejectInvalidKeys(jwks: string): void {
     throw new ConfigError(`JWT_SECRET ${(error as Error).message}`);
   }
 }
-
-/** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
-export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
-  Object.entries(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));

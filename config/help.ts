@@ -1,5 +1,5 @@
 import { COMMAND } from "./command.ts";
-import { describeSettings } from "./config.ts";
+import { describeSettings } from "./settings.ts";
 
 /** The output of `content-service start --help`. `own` are the settings of the application. */
 export function helpText(own: readonly { readonly name: string; readonly about: string }[] = []): string {

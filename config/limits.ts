@@ -1,6 +1,10 @@
 import { availableParallelism } from "node:os";
+import { getHeapStatistics } from "node:v8";
 import { isLoopbackHost } from "./json-file.ts";
 import { type CamelCase, camelCase } from "./setting-types.ts";
+
+/** Bytes. */
+const LEAST_CACHES = 67_108_864;
 
 /** The settings that a limit may follow. */
 type Followed = {
@@ -116,6 +120,10 @@ export const LIMITS = {
     67_108_864,
     "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
   ),
+  CHANGES_OPEN_TIMEOUT: limit(
+    8000,
+    "Maximum duration in milliseconds that a subscription waits for changes to be read, before it is refused with Retry-After. A new replication slot begins only when the transactions that run on the server have ended.",
+  ),
   CHANGES_POLICY_TIMEOUT: limit(
     2000,
     "Maximum duration in milliseconds of a query that decides which subscribers see changes. If a policy or filter takes longer for a subscriber, the subscription ends with this reason; others are not affected.",
@@ -202,6 +210,11 @@ export const LIMITS = {
   SEND_TIMEOUT: limit(
     30_000,
     "Milliseconds after which a connection is closed if its client reads nothing of what is sent.",
+  ),
+  CACHE_MEMORY: follows(
+    "1/32 of the heap",
+    () => Math.max(LEAST_CACHES, Math.floor(getHeapStatistics().heap_size_limit / 32)),
+    "Bytes of all caches together, at least 64 MiB: GraphQL documents with their plans, SQL, tokens, keys and sessions. Counted per process.",
   ),
   CLIENT_MEMORY_PER_ADDRESS: follows(
     "CLIENT_MEMORY / 4",

@@ -12,7 +12,8 @@ export const maskedSettings = (config: Config): Readonly<Record<string, unknown>
 
 function masked(name: string, value: unknown): unknown {
   if (!SECRETS.test(name) || value === "") return value;
-  if (!/_UR[LI]$/.test(name) || typeof value !== "string" || !URL.canParse(value)) return HIDDEN;
+  if (Array.isArray(value)) return value.map((each) => masked(name, each));
+  if (!/_UR[LI]S?$/.test(name) || typeof value !== "string" || !URL.canParse(value)) return HIDDEN;
   const url = new URL(value);
   if (url.password !== "") url.password = HIDDEN;
   // Parameters such as sslkey and sslpassword.

@@ -82,8 +82,6 @@ const TRANSLATIONS: Readonly<Record<string, Translation>> = {
   PGRST_SERVER_HOST: ["HOST", z.string().transform((text) => HOSTS[text] ?? text)],
   PGRST_SERVER_PORT: ["PORT", unchanged],
   PGRST_SERVER_CORS_ALLOWED_ORIGINS: ["CORS_ORIGINS", unchanged],
-  PGRST_SERVER_TIMING_ENABLED: ["SERVER_TIMING", postgrestBoolean],
-  PGRST_SERVER_OTEL_ENABLED: ["TRACING", postgrestBoolean],
   PGRST_LOG_LEVEL: [
     "LOG_LEVEL",
     oneOf("crit", "error", "warn", "info", "debug").transform((level) => (level === "crit" ? "fatal" : level)),
@@ -109,6 +107,9 @@ const IGNORED = new Set([
   "PGRST_LOG_QUERY",
   "PGRST_OPENAPI_SECURITY_ACTIVE",
   "PGRST_OPENAPI_SERVER_PROXY_URI",
+  // Traces are sent when the variables of OpenTelemetry name a collector.
+  "PGRST_SERVER_OTEL_ENABLED",
+  "PGRST_SERVER_TIMING_ENABLED",
   "PGRST_SERVER_TRACE_HEADER",
   "PGRST_SERVER_UNIX_SOCKET_MODE",
   "PGRST_URL_USE_LEGACY_TARGET_NAMES",

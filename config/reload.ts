@@ -9,10 +9,10 @@ export const RELOADABLE: readonly Name[] = [
   "CORS_ORIGINS",
   ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_KEY"] as const),
   ...(["RATE_LIMIT", "MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_ADDRESS"] as const),
-  ...(["CACHE_MEMORY", "CLIENT_MEMORY"] as const),
+  "CLIENT_MEMORY",
   "DB_STATEMENT_TIMEOUT",
   ...(["LOGIN_ATTEMPTS", "LOGIN_WINDOW"] as const),
-  ...(["DB_MAX_ROWS", "DB_AGGREGATES", "DB_PLAN", "DB_TX_END", "SAFE_UPDATE", "SERVER_TIMING"] as const),
+  ...(["DB_MAX_ROWS", "DB_AGGREGATES", "DB_PLAN", "DB_TX_END", "SAFE_UPDATE"] as const),
   ...(["GRAPHQL_MAX_DEPTH", "GRAPHQL_MAX_COMPLEXITY"] as const),
   ...(["DRAIN_TIMEOUT", "DRAIN_DELAY"] as const),
 ];

@@ -17,7 +17,7 @@ export const camelCase = (name: string) => name.replace(/_+([a-z0-9])/g, (_, let
 export class ConfigError extends Error {}
 
 /** Messages do not repeat the values of these settings. */
-export const SECRETS = /(SECRET|KEY|URL|URI)$/;
+export const SECRETS = /(SECRET|KEY|URLS?|URI)$/;
 
 /** Parses the text of the environment variable `name`; undefined if it is unset. Throws ConfigError. */
 export function parseValue<T>(name: string, type: z.ZodType<T, any>, text: string | undefined): T {
@@ -176,17 +176,11 @@ export const webhookSecret = z
     return length >= 24 && length <= 64;
   }, "must be whsec_ and 24 to 64 bytes in base64");
 
-/**
- * Connection URL of a database. User, password and host must come before the path: the service replaces them with those
- * of its login roles, and `?user=` or `?host=` would override the replacement.
- */
-export const postgresUrl = z.string().superRefine((text, { addIssue }) => {
-  const isUrl = /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) && new URL(text).hostname !== "";
-  if (!isUrl) return addIssue("must look like postgres://user:password@host:5432/database");
-  const { searchParams } = new URL(text);
-  if (!["user", "password", "host"].some((name) => searchParams.has(name))) return;
-  addIssue("must name user, password and host before the path; write a socket directory as %2Fvar%2Frun%2Fpostgresql");
-});
+/** Valkey or Redis: `rediss://user:password@host:6379/0` */
+export const redisUrl = z.string().refine((text) => {
+  const url = URL.parse(text);
+  return /^rediss?:\/\/\S+$/.test(text) && url !== null && url.hostname !== "" && /^(\/\d*)?$/.test(url.pathname);
+}, "must look like redis://user:password@host:6379, or rediss:// with TLS");
 
 /** Browser origins as sent in the header Origin: scheme, host and port. `*` stands for all. */
 export const origins = list.pipe(
@@ -200,7 +194,6 @@ export const origins = list.pipe(
   ),
 );
 
-/** IP addresses and networks of proxies, or Express's names for the private networks. */
 /** `example.com` */
 export const domainName = z
   .string()
@@ -210,6 +203,7 @@ export const domainName = z
 export const hasDomain = (url: string, domain: string): boolean =>
   domain === "" || (url !== "" && `.${new URL(url).hostname}`.endsWith(`.${domain}`));
 
+/** IP addresses and networks of proxies, or Express's names for the private networks. */
 export const proxies = list.pipe(
   z.array(
     z

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { COMMAND } from "./command.ts";
 import { USER_ID_TYPES } from "./modules.ts";
+import { postgresUrl, postgresUrls } from "./postgres-url.ts";
 import {
   anonymousRole,
   authPages,
@@ -22,10 +23,10 @@ import {
   origins,
   orUnset,
   passwordClasses,
-  postgresUrl,
   previousKey,
   proxies,
   publicationName,
+  redisUrl,
   roleClaim,
   rsaKey,
   secret,
@@ -78,12 +79,32 @@ export const SETTINGS = {
   DATABASE_URL: setting(
     orUnset(postgresUrl),
     "",
-    "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. When unset, an embedded server is started.",
+    "Connection URL of your own PostgreSQL server (15 or later), as the owner of the database. It may name several servers, a:5432,b:5432: the primary among them is used. When unset, an embedded server is started.",
   ),
   DATABASE_DIRECT_URL: setting(
     orUnset(postgresUrl),
     "",
     "Connection URL that bypasses the pooler, for LISTEN, migrations and tasks. When unset, DATABASE_URL is used.",
+  ),
+  DATABASE_REPLICA_URLS: setting(
+    postgresUrls,
+    "",
+    "Connection URLs of streaming replicas, separated by commas, such as postgres://replica-1:5432. Reads go to them, with the users and passwords of DATABASE_URL. When unset, DATABASE_URL answers everything.",
+  ),
+  REPLICA_MAX_LAG: setting(
+    integer(1000, 3_600_000),
+    "2000",
+    "Milliseconds. A replica that is further behind answers nothing.",
+  ),
+  REPLICA_MAX_WAIT: setting(
+    integer(0, 60_000),
+    "50",
+    "Milliseconds for which a read waits for a replica to have what the read must see, before DATABASE_URL answers it.",
+  ),
+  REPLICA_STICKY: setting(
+    integer(0, 3_600_000),
+    "5000",
+    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it at the same process, without a Change-Position. Longer than REPLICA_MAX_LAG.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
@@ -230,7 +251,6 @@ export const SETTINGS = {
     "verbose",
     "What errors of the table interface say. verbose: everything. minimal: only code and message, without details and hint.",
   ),
-  SERVER_TIMING: setting(onOff, "on", "Send the Server-Timing header from the table interface."),
   API_V1_STATUS: setting(
     lifecycle,
     "supported",
@@ -412,7 +432,7 @@ export const SETTINGS = {
   ACCESS_TOKEN_TTL: setting(
     integer(60, MAX_ACCESS_TOKEN_TTL),
     "3600",
-    "Seconds for which an access token is valid. Signing in and refreshing return it as expiresIn.",
+    "Seconds for which an access token is valid, at least 60. Signing in and refreshing return it as expiresIn.",
   ),
   JWT_REFRESH_GRACE: setting(
     integer(0, 600),
@@ -460,11 +480,6 @@ export const SETTINGS = {
     "",
     "Name of this instance, unique among the instances on the database and the same after a restart. The name of its replication slot contains it, so that subscribers miss nothing across restarts. When unset, an instance with the embedded database has the name embedded, and other instances have no name.",
   ),
-  CACHE_MEMORY: setting(
-    integer(1_000_000, 1_099_511_627_776),
-    "67108864",
-    "Bytes of all caches together: GraphQL documents with their plans, SQL, tokens, keys and sessions. Counted per process.",
-  ),
   CLIENT_MEMORY: setting(
     orUnset(integer(0, 1_099_511_627_776)),
     "",
@@ -473,7 +488,12 @@ export const SETTINGS = {
   RATE_LIMIT: setting(
     integer(0, 1_000_000),
     "600",
-    "Requests per minute, and operations on WebSockets, for each user or key, otherwise for each IP address. Counted per process. 0 means no limit.",
+    "Requests per minute, and operations on WebSockets, for each user or key, otherwise for each IP address. Counted in each process, or in all together with REDIS_URL. 0 means no limit.",
+  ),
+  REDIS_URL: setting(
+    orUnset(redisUrl),
+    "",
+    "Valkey or Redis (6.2 or later) that all instances share: RATE_LIMIT counts in all processes together, and broadcasts and presences reach all channels. While it is away, each process is alone with its own.",
   ),
   CORS_ORIGINS: setting(
     origins,
@@ -499,11 +519,6 @@ export const SETTINGS = {
     orUnset(onOff),
     "",
     "Serve metrics at /metrics on PORT. When unset, on with the embedded database, otherwise off. With ADMIN_PORT, metrics are always served on that port, and only there.",
-  ),
-  TRACING: setting(
-    onOff,
-    "off",
-    "Send traces to a collector with OpenTelemetry. The variables OTEL_… configure it, for example OTEL_EXPORTER_OTLP_ENDPOINT.",
   ),
   ADMIN_PORT: setting(
     integer(0, 65535),
@@ -532,3 +547,13 @@ export const SETTINGS = {
     "Path of a Unix socket. A new service takes over PORT from the running one with the same path, and no request is lost. Linux only.",
   ),
 } as const;
+
+/** Whether the standard variables of OpenTelemetry name a collector, and do not turn traces off. */
+export const hasCollector = (environment: Readonly<Record<string, string | undefined>>): boolean =>
+  Boolean(environment.OTEL_EXPORTER_OTLP_ENDPOINT || environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT) &&
+  environment.OTEL_TRACES_EXPORTER !== "none" &&
+  environment.OTEL_SDK_DISABLED?.toLowerCase() !== "true";
+
+/** Every setting for documentation, in order: name, default ("" is unset) and meaning. */
+export const describeSettings = (): { name: string; fallback: string; about: string }[] =>
+  Object.entries<Setting<unknown>>(SETTINGS).map(([name, { fallback, about }]) => ({ name, fallback, about }));

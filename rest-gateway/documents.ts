@@ -7,13 +7,14 @@ import { methodNotAllowed } from "./conventions/problem.ts";
 import { apiDescription } from "./openapi/tables/description.ts";
 import { typesOf } from "./openapi/typescript/database.ts";
 import type { Answer } from "./table/answer/answer.ts";
-import { profileHeader } from "./table/answer/headers.ts";
+import { profileHeader } from "./table/answer/answer.ts";
 import { parseProfile } from "./table/parse/headers.ts";
 
 export type DocumentOptions = {
   readonly openApi: "follow-privileges" | "ignore-privileges" | "off";
   /** The URL of the service, as clients see it. */
   readonly baseUrl: string;
+  readonly hasReplicas: boolean;
 };
 
 const METHODS = ["OPTIONS", "GET", "HEAD"];
@@ -43,6 +44,7 @@ export function documentAt(
     schema,
     role: caller.role,
     baseUrl: options.baseUrl,
+    hasReplicas: options.hasReplicas,
     ignorePrivileges: options.openApi === "ignore-privileges",
     accept: parseAccept(headers.accept),
   });

@@ -13,6 +13,7 @@ import type { Link } from "../http/pages/html.ts";
 import type { EventStreams } from "../http/pipeline/event-stream.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { AddressReader } from "../http/pipeline/request.ts";
+import { shownKey } from "../identity/keys.ts";
 import { SocketCallers } from "../identity/socket-caller.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import type { Auth } from "./auth/auth.ts";
@@ -67,7 +68,6 @@ type RestSettings = PasswordSettings &
     | "restBodyLimit"
     | "jsonMaxDepth"
     | "openapi"
-    | "serverTiming"
     | "clientErrorVerbosity"
     | "apiKeyRequired"
     | "appSettings"
@@ -143,7 +143,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
   let tables = tableInterface(options, catalog, streams);
   const lifecycle = new Lifecycle(settings.apiV1Status);
   // If another issuer signs the tokens, it issues the keys too.
-  const anonKey = apiKeyRequired && auth !== null ? tokens.issueKey("anon") : null;
+  const anonKey = apiKeyRequired && auth !== null ? shownKey(tokens, "anon") : null;
   const { application, tasks } = options;
   const hasResources =
     auth !== null || tasks !== null || application.resources.length + routesOf(application).length > 0;
@@ -166,9 +166,7 @@ export async function createRest(options: RestOptions): Promise<RestInterface> {
       tables = tableInterface({ ...options, settings: changed }, catalog, streams);
     },
     resources: ofResources?.resources ?? null,
-    reference: settings.docs
-      ? [docsRouter({ anonKey, versions, hasAccounts: auth !== null, links: options.links })]
-      : [],
+    reference: settings.docs ? [docsRouter({ ...options, anonKey, versions, hasAccounts: auth !== null })] : [],
     auth: [
       ...(auth && ofResources?.signUp ? authRouters({ ...auth, signUp: ofResources.signUp }) : []),
       auth ? authV1Router(auth) : supabaseAuthRouter(),
@@ -197,6 +195,7 @@ function tableStreams(options: RestOptions, rights: Rights): TableStreams {
 function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: TableStreams): TableInterface {
   const { settings, database, tasks, changes: feed, baseUrl, slowStreams, onInternalError } = options;
   const { dbAnonRole: anonymousRole, openapi: openApi, dbPreRequest: preRequest } = settings;
+  const described = { openApi, baseUrl, hasReplicas: database.replicas !== null };
   const shared = {
     catalog,
     anonymousRole,
@@ -219,11 +218,10 @@ function tableInterface(options: RestOptions, catalog: LiveCatalog, streams: Tab
     maxBodySize: settings.restBodyLimit,
     streamTimeout: settings.streamTimeout,
     slowStreams,
-    showsTiming: settings.serverTiming,
     callerRules: { needsKey: settings.apiKeyRequired },
     feed,
     streams,
-    document: (path, request, caller, current) => documentAt(path, request, caller, current, { openApi, baseUrl }),
+    document: (path, request, caller, current) => documentAt(path, request, caller, current, described),
     onInternalError,
   });
 }
@@ -264,6 +262,7 @@ function createResources(options: RestOptions, catalog: LiveCatalog, lifecycle: 
     baseUrl,
     routes: routesOf(application),
     hasTasks: tasks !== null,
+    hasReplicas: database.replicas !== null,
     passwords: auth && passwords,
     maxRecords: settings.apiMaxRecords,
     isOff: settings.openapi === "off",

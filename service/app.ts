@@ -1,33 +1,30 @@
 import type { RequestHandler } from "express";
-import type pg from "pg";
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
-import type { Configured } from "../app/configured.ts";
 import type { Config } from "../config/config.ts";
 import { budgetLimits } from "../db/admission/budget-limits.ts";
 import { LiveAdvisor } from "../db/advisor/live.ts";
 import type { Caller } from "../db/caller.ts";
 import { changesPool, createFeed } from "../db/changes/mode.ts";
-import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
-import type { Editor } from "../db/cluster/provision.ts";
+import type { OpenedDatabase } from "../db/cluster/open.ts";
 import { Database } from "../db/database.ts";
 import { Instances } from "../db/follow/instances.ts";
 import { Notifications, SchemaAnnouncement } from "../db/follow/notifications.ts";
-import { LiveSettings, settingsInDatabase } from "../db/transaction/live-settings.ts";
+import { LiveSettings } from "../db/transaction/live-settings.ts";
 import { DeferredGraphQL } from "../graphql/deferred.ts";
 import { OperationMetrics } from "../graphql/execute/operation-metrics.ts";
+import { explorerRouter } from "../graphql/transport/explorer.ts";
 import { SlowStreams } from "../http/limits/slow-streams.ts";
-import type { Link } from "../http/pages/html.ts";
 import { linksOf } from "../http/pages/links.ts";
 import { EventStreams } from "../http/pipeline/event-stream.ts";
-import { migrationLog, settingsLog } from "../http/pipeline/log.ts";
+import { settingsLog } from "../http/pipeline/log.ts";
 import type { addressReader } from "../http/pipeline/request.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
 import { createTokens, keysOf, type Tokens } from "../identity/tokens.ts";
 import { createRealtime } from "../realtime/index.ts";
-import { createAuth, updateAccounts } from "../rest-gateway/auth/auth.ts";
+import { createAuth } from "../rest-gateway/auth/auth.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
 import { deriveKey } from "../rest-gateway/auth/secret-box.ts";
 import { ExpressInterface, type ExpressInterfaceOptions } from "../rest-gateway/express-interface.ts";
@@ -37,6 +34,8 @@ import { createTasks } from "../rest-gateway/tasks/index.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
+import { editorsOf } from "./open.ts";
+import { openRedis, peersOf } from "./redis.ts";
 
 export type AppOptions = {
   readonly config: Config;
@@ -68,6 +67,12 @@ export async function createApp(options: AppOptions) {
     const context = createContext(opened, { ...options, config, secret, tokens });
     const { notifications, auth, tasks } = context;
     close = context.close;
+    const redis = await openRedis({ ...options, config, pool: context.database.catalog });
+    const closeContext = async () => {
+      redis?.close();
+      await context.close();
+    };
+    close = closeContext;
     await notifications.start();
     await auth?.start();
     const { application } = options;
@@ -76,7 +81,7 @@ export async function createApp(options: AppOptions) {
     const rest = await createRest(forRest);
     rest.catalog.registerMetrics(options.metrics);
     notifications.onSchemaChange(() => rest.catalog.soon());
-    const announcement = new SchemaAnnouncement(context.database.catalog, log);
+    const announcement = new SchemaAnnouncement(context.database.catalog, { log, isReported: opened.isReported });
     await announcement.check();
     notifications.onSchemaChange(() => {
       announcement.check().catch((err) => log.debug({ err }, "the event triggers cannot be read"));
@@ -89,8 +94,10 @@ export async function createApp(options: AppOptions) {
     const { rights } = rest;
     const shared = { ...context, settings: config, catalog: rest.catalog, rights, log, onInternalError, onSchemaBuilt };
     const onIdentityChange = notifications.onIdentityChange.bind(notifications);
+    const onBroadcast = notifications.onBroadcast.bind(notifications);
     const realtime = createRealtime({
-      ...{ ...shared, onIdentityChange, changesPool: context.changesPool },
+      ...{ ...shared, onIdentityChange, onBroadcast, changesPool: context.changesPool },
+      peers: peersOf(redis, config, options.metrics),
       errors: tableErrors(rest.catalog),
     });
     const operations = new OperationMetrics(options.metrics, config.metricsMaxOperations);
@@ -98,16 +105,28 @@ export async function createApp(options: AppOptions) {
     const { plugins } = application;
     const graphql =
       config.graphqlMaxTables === 0 ? null : new DeferredGraphQL({ ...shared, plugins, metrics: operations, tracer });
-    const explorer = graphql && config.graphiql ? [await createExplorer(graphql, config, links)] : [];
+    const explorer =
+      graphql && config.graphiql
+        ? [explorerRouter({ examples: () => graphql.examples(), settings: config, links })]
+        : [];
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
     const advisor = config.advisor
-      ? new LiveAdvisor({ pool, ...opened, settings: config, more: () => graphql?.findings ?? [], log })
+      ? new LiveAdvisor({
+          ...{ pool, ...opened, settings: config, log },
+          more: () => graphql?.findings ?? [],
+          reported: () => auth?.hookFailures.findings ?? [],
+        })
       : null;
+    if (auth) auth.hookFailures.onFinding = () => advisor?.soon();
     advisor?.follow(rest.catalog.current);
     context.onPublicationChange(() => advisor?.soon());
     rest.catalog.onChange((catalog) => advisor?.follow(catalog));
+    // A grant to auth_owner on a table that is not served does not change the catalog.
+    notifications.onSchemaChange(() => {
+      if (auth?.hookFailures.forget()) advisor?.soon();
+    });
     settings.onChange((changed) => {
       context.follow(changed);
       rest.follow(changed);
@@ -119,7 +138,7 @@ export async function createApp(options: AppOptions) {
         ...[settings.close(), advisor?.close(), graphql?.close()],
         ...[rest.catalog.close(), realtime.close()],
       ]);
-      await context.close();
+      await closeContext();
     };
     return {
       ...context,
@@ -130,6 +149,7 @@ export async function createApp(options: AppOptions) {
       rest,
       advisor,
       announcement,
+      redis,
       secret,
       pages: {
         explorer: pagesOf(explorer),
@@ -143,16 +163,6 @@ export async function createApp(options: AppOptions) {
     await close();
     throw error;
   }
-}
-
-/** Loaded only where it is served. */
-async function createExplorer(graphql: DeferredGraphQL, { hasAuth: hasAccounts }: Config, links: readonly Link[]) {
-  const { explorerRouter } = await import("../graphql/transport/explorer.ts").catch((cause) => {
-    throw new Error("GRAPHIQL=on: the npm package ruru is not installed. The container image does not have it", {
-      cause,
-    });
-  });
-  return explorerRouter({ example: () => graphql.example(), hasAccounts, links });
 }
 
 /** Database, identity and tasks. Nothing is started yet. */
@@ -194,7 +204,11 @@ function createContext(
     onLimit,
   });
   const { instance: number, logsAdvice: logs } = opened;
-  const instances = new Instances({ number, logs, replacesAnother: config.takeover !== "", log });
+  const instances = new Instances({
+    ...{ number, logs, log },
+    replacesAnother: config.takeover !== "",
+    shares: config.redisUrl !== "",
+  });
   const notifications = new Notifications({
     pool: database.catalog,
     onError: onConnectionError,
@@ -232,6 +246,7 @@ function createContext(
   if (tasks === null && application.tasks.length > 0) log.warn(TASKS_NOT_RUN);
   if (!opened.hasServiceKey) callers.refuseServiceKey();
   callers.registerMetrics(metrics);
+  auth?.hookFailures.registerMetrics(metrics);
   tasks?.registerMetrics(metrics);
   const follow = (changed: Config) => {
     auth?.follow(changed);
@@ -274,23 +289,4 @@ function createContext(
     follow,
     close,
   };
-}
-
-/** The roles for changes without credentials. */
-const editorsOf = ({ resources }: Application): readonly Editor[] =>
-  resources.flatMap(({ editor }) => (editor === null ? [] : [editor]));
-
-/** Starts the embedded database, or opens DATABASE_URL. */
-export async function openConfigured(
-  { config, application }: Pick<Configured, "config" | "application">,
-  log: Logger,
-  { runsCurrent = false } = {},
-): Promise<OpenedDatabase> {
-  const secret = await secretOf(config);
-  const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
-  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
-  const editors = editorsOf(application);
-  const { migrationsFolder, seedFile } = application;
-  const own = { editors, migrationsFolder, seedFile, secret, afterMigrations, runsCurrent };
-  return openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
 }

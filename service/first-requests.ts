@@ -12,5 +12,5 @@ export async function firstRequestsOf({ rest, graphql, settings }: App): Promise
     .filter(({ table, columns }) => table.kind === "table" && columns.select === "all")
     .toSorted((a, b) => b.table.relationships.length - a.table.relationships.length);
   const table = found === undefined ? null : { schema: found.table.schema, name: found.table.name };
-  return { table, anonKey: rest.anonKey, query: graphql === null ? null : await graphql.example() };
+  return { table, anonKey: rest.anonKey, query: (await graphql?.examples())?.[0]?.query ?? null };
 }

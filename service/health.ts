@@ -18,13 +18,14 @@ export function serviceHealth({ state, access, app }: ServiceHealthOptions): Alw
       ping: () => app().database.ping(),
       fault: () => app().graphql?.fault ?? null,
       report: () => {
-        const { graphql, advisor, changes, announcement, instances } = app();
+        const { graphql, advisor, changes, announcement, instances, redis } = app();
         return reportOf({
           graphql,
           advice: advisor?.advice ?? null,
           changes: changes.health,
           schemaChanges: announcement.fault,
           instances: instances.fault,
+          redis: redis?.fault ?? null,
         });
       },
     },

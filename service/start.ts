@@ -16,6 +16,7 @@ import { Intake } from "../http/limits/intake.ts";
 import { LimitLog } from "../http/limits/limit-log.ts";
 import { Patience } from "../http/limits/patience.ts";
 import { RateLimit } from "../http/limits/rate-limit.ts";
+import { SharedRates } from "../http/limits/shared-rates.ts";
 import { Turns } from "../http/limits/turns.ts";
 import { UpgradeGate } from "../http/limits/upgrade-gate.ts";
 import { adminInterface } from "../http/operations/admin.ts";
@@ -23,11 +24,9 @@ import { metricsText, RequestMetrics } from "../http/operations/metrics.ts";
 import { operatorAccess } from "../http/operations/operator.ts";
 import { allowsOrigin } from "../http/pipeline/cors.ts";
 import { type AlwaysOnInterface, type HttpEnvelope, type HttpInterface, Pipeline } from "../http/pipeline/pipeline.ts";
-import { isRefused } from "../http/pipeline/recipient.ts";
 import { addressReader, trustOf } from "../http/pipeline/request.ts";
 import { HttpServer, KEEP_ALIVE, urlOf } from "../http/process/server.ts";
 import type { Running } from "../http/process/workers.ts";
-import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { createSite } from "../pages/site.ts";
 import type { HashPassword } from "../rest-gateway/auth/passwords.ts";
@@ -37,11 +36,12 @@ import { Metrics } from "../telemetry/metrics.ts";
 import { addProcess } from "../telemetry/process.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { AdminServer } from "./admin.ts";
-import { createApp, openConfigured } from "./app.ts";
+import { createApp } from "./app.ts";
 import { createConsole } from "./console.ts";
 import { firstRequestsOf } from "./first-requests.ts";
 import { serviceHealth } from "./health.ts";
 import { freeMemoryOfStart, HeapGuard } from "./heap-guard.ts";
+import { openConfigured } from "./open.ts";
 import { reloadSettings } from "./reload-settings.ts";
 import { httpRoutes, refuseClashes, socketRoutes } from "./routes.ts";
 
@@ -159,6 +159,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   }
   const { opened, database, changes, notifications, tokens, auth, tasks, callers } = app;
   const { graphql, realtime, rest, pages, settings, advisor } = app;
+  if (app.redis) clients.share(new SharedRates(app.redis));
   const sockets = new UpgradeGate(server.node, {
     routes: socketRoutes({ realtime: realtime.socket, graphql: graphql?.socket ?? null }),
     limits: () => settings.current,
@@ -190,8 +191,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const data = { tables, graphql: graphql?.http, broadcasts: realtime.broadcasts, resources };
   const served = { ...data, ...pages, site, ...(!admin && ofOperators) };
   const routes = httpRoutes<HttpInterface>(served, pages.application ?? nothing, application.resources);
-  const refuses = (identity: RequestIdentity) => isRefused(database, identity);
-  pipeline.open(routes, { callers, refuses, budget: database.budget });
+  pipeline.open(routes, { callers, database });
   let { logLevel } = config;
   cacheMemory.limitTo(config.cacheMemory);
   settings.follow((changed) => {
@@ -199,7 +199,6 @@ export async function startService(config: Config, log: Logger, options: StartOp
     logLevel = changed.logLevel;
     pipeline.allowOrigins(changed.corsOrigins);
     rateLimit.follow(changed.rateLimit);
-    cacheMemory.limitTo(changed.cacheMemory);
   });
   registerMetrics(metrics, { connections, sockets, changes });
   clients.registerMetrics(metrics, () => rateLimit.limit);

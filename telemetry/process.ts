@@ -1,3 +1,4 @@
+import { totalmem } from "node:os";
 import { monitorEventLoopDelay, PerformanceObserver } from "node:perf_hooks";
 import type { Metrics } from "./metrics.ts";
 
@@ -20,6 +21,13 @@ export function addProcess(metrics: Metrics): void {
     about: "Resident memory of the process.",
     isCommon: true,
     read: () => process.memoryUsage.rss(),
+  });
+  metrics.gauge({
+    name: "process_memory_limit_bytes",
+    about: "Memory that the process may use: the limit of its container or unit, otherwise the memory of the machine.",
+    isCommon: true,
+    aggregation: "max",
+    read: () => Math.min(process.constrainedMemory() || Infinity, totalmem()),
   });
   metrics.gauge({
     name: "nodejs_heap_used_bytes",

@@ -8,9 +8,8 @@ import type { Database } from "../../db/database.ts";
 import { problemOf } from "../../db/errors.ts";
 import { type Db, dbOf } from "../../db/queries.ts";
 import { type BodyLimits, readJson } from "../../http/pipeline/body.ts";
-import { exchangeOf } from "../../http/pipeline/exchange.ts";
+import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../http/pipeline/express.ts";
-import { contextOfExchange } from "../../http/pipeline/recipient.ts";
 
 export type Method = keyof Methods;
 

@@ -16,7 +16,7 @@ import { cronItemsOf, handlersOf, type OwnTask } from "./own-task.ts";
 import { ownStorageFull, storageFull, tooManyTasks } from "./problem.ts";
 import { type RunnerOptions, TaskRunner } from "./runner.ts";
 import { KINDS, type TaskHandler, type TaskKind, type TaskQueue } from "./task-handler.ts";
-import { CallerTaskRepository, type TaskLimits, TaskRepository } from "./task-repository.ts";
+import { CallerTaskRepository, type FailedTask, type TaskLimits, TaskRepository } from "./task-repository.ts";
 import { TaskWorker, WorkerHeartbeat } from "./worker.ts";
 
 export type TaskSettings = TaskLimits &
@@ -50,6 +50,8 @@ export type Tasks = TaskQueue & {
   registerMetrics(metrics: Metrics): void;
   /** The number of tasks that wait, in all processes. */
   countWaiting(): Promise<number>;
+  /** The newest tasks and jobs of all processes whose last attempt has failed. */
+  failed(limit: number): Promise<readonly FailedTask[]>;
   /** Begins to run tasks, unless `taskConcurrency` is 0. Rejects if the database can't be reached. */
   start(): Promise<void>;
   /** Waits up to `drainTimeout` for running tasks, then puts them back. Further calls return the same promise. */
@@ -73,6 +75,7 @@ export function createTasks(options: TaskOptions): Tasks {
     },
     registerMetrics: worker.registerMetrics,
     countWaiting: worker.countWaiting,
+    failed: worker.failed,
     start: worker.start,
     close: () => {
       closed ??= worker.close();
@@ -85,7 +88,7 @@ export function createTasks(options: TaskOptions): Tasks {
 function createWorker(
   options: TaskOptions,
   handlers: RunnerOptions["handlers"],
-): Pick<Tasks, "registerMetrics" | "countWaiting" | "start" | "close"> {
+): Pick<Tasks, "registerMetrics" | "countWaiting" | "failed" | "start" | "close"> {
   const { settings, database, url, isStillCaller, log, onConnectionError } = options;
   const { taskConcurrency: concurrency, taskRetention: retention, drainTimeout } = settings;
   const anonymousRetention = settings.taskAnonymousRetention;
@@ -103,6 +106,7 @@ function createWorker(
   return {
     registerMetrics: (metrics) => runner.registerMetrics(metrics),
     countWaiting: () => repository.countWaiting(),
+    failed: (limit) => repository.failed(limit),
     start: async () => {
       if (concurrency === 0) return;
       await runner.start();

@@ -1,6 +1,7 @@
 import type { Logger } from "pino";
 import type { Caller } from "../../db/caller.ts";
 import type { Setting } from "../../db/catalog/catalog.ts";
+import { isTimeout } from "../../db/errors.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
@@ -181,9 +182,6 @@ function withSettings(identity: Identity, settings: readonly Setting[]): Identit
   const others = fixed.filter(([name]) => settings.every(([other]) => other !== name));
   return { ...identity, settings: { fixed: [...others, ...settings], given } };
 }
-
-/** Another attempt would take as long again. */
-const isTimeout = (error: unknown) => (error as { code?: unknown }).code === "57014";
 
 /** Milliseconds. */
 const MONITOR_INTERVAL = 1000;

@@ -123,6 +123,31 @@ type BegunTask = {
   readonly resultLimit: number;
 };
 
+/** A task or a job whose last attempt has failed. */
+export type FailedTask = {
+  /** The kind, such as `function`, or `app:digest` for a job. */
+  readonly name: string;
+  /** A user's id, or a role; null for jobs. */
+  readonly owner: string | null;
+  readonly at: Date;
+  readonly attempts: number;
+  /** Null if there is no further attempt. */
+  readonly next: Date | null;
+  readonly error: string;
+};
+
+/** `perform` is the job of a task, which has an owner. */
+const FAILED = `
+  select name, owner, at, attempts, next, error from (
+    (select kind as name, owner, finished_at as at, attempts, null::timestamptz as next,
+      left(concat_ws(' ', error ->> 'status', error ->> 'code', error ->> 'message'), 1000) as error
+    from tasks.tasks where status = 'failed' order by finished_at desc limit $1)
+    union all
+    (select task_identifier, null, updated_at, attempts, case when attempts < max_attempts then run_at end,
+      left(split_part(last_error, e'\\n', 1), 1000)
+    from graphile_worker.jobs where last_error is not null and task_identifier <> 'perform' order by updated_at desc limit $1)
+  ) as failed order by at desc limit $1`;
+
 /** How often Postgres checks during a statement that the client is still connected. */
 export const CHECK_CLIENT = "client_connection_check_interval";
 const INVALID_VALUE = "22023";
@@ -223,6 +248,15 @@ export class TaskRepository {
   async countWaiting(): Promise<number> {
     const waiting = "select count(*) from tasks.tasks where finished_at is null and status = 'pending'";
     return Number(await this.#value(waiting));
+  }
+
+  /**
+   * The newest tasks of all owners that have failed, and the jobs of the application and of the service whose last attempt has failed.
+   * The error of a task is the one that its owner receives.
+   */
+  async failed(limit: number): Promise<readonly FailedTask[]> {
+    const { rows } = await this.#pool.query<FailedTask>(FAILED, [limit]);
+    return rows;
   }
 
   async #value(text: string, ...values: unknown[]): Promise<any> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parserCache, shapeCache } from "../../cache/text-cache.ts";
+import { parserCache, shapeCache } from "../../cache/cache.ts";
 
 const CACHES = {
   "a parser cache": () => parserCache<{ length: number }>(),

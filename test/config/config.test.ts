@@ -2,11 +2,13 @@ import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { getHeapStatistics } from "node:v8";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ConfigError, describeSettings, readConfig } from "../../config/config.ts";
+import { ConfigError, readConfig } from "../../config/config.ts";
 import { helpText } from "../../config/help.ts";
 import { describeLimits } from "../../config/limits.ts";
 import { reloaded } from "../../config/reload.ts";
+import { describeSettings } from "../../config/settings.ts";
 
 const SECRET = "a secret of thirty-two bytes or more";
 const PASSWORD = "hunter2-secret";
@@ -53,6 +55,7 @@ test("without settings the service uses an embedded database with demo data and 
     baseUrl: "",
     application: "",
     declared: {},
+    databaseReplicaUrls: [],
     databaseUrl: "",
     databaseDirectUrl: "",
     dataDir: ".data",
@@ -120,7 +123,6 @@ test("without settings the service uses an embedded database with demo data and 
     passwordMinLength: 12,
     docs: true,
     console: true,
-    serverTiming: true,
     apiMaxRecords: 10_000,
     apiV1Status: { status: "supported", sunset: null, guide: "" },
     mailUrl: "keep",
@@ -164,11 +166,15 @@ test("without settings the service uses an embedded database with demo data and 
     graphqlDocumentsMode: "off",
     graphiql: true,
     bodyLimit: 1_048_576,
-    cacheMemory: 67_108_864,
+    cacheMemory: expect.any(Number),
     jsonMaxDepth: 64,
     loginAttempts: 5,
     loginAttemptsPerAddress: 100,
     loginWindow: 900,
+    redisUrl: "",
+    replicaMaxLag: 2000,
+    replicaMaxWait: 50,
+    replicaSticky: 5000,
     registrationsPerAddress: 60,
     auditRetention: 7_776_000,
     authPages: "on",
@@ -185,6 +191,7 @@ test("without settings the service uses an embedded database with demo data and 
     mfaIssuer: "Content Service",
     mfaAttempts: 5,
     changesMaxBytes: 67_108_864,
+    changesOpenTimeout: 8000,
     changesPolicyTimeout: 2000,
     sseHeartbeat: 15,
     clientMemory: "",
@@ -228,6 +235,21 @@ test("the port for operators, which needs no credentials, is on this machine onl
   });
   const postgrest = { PGRST_DB_URI: DATABASE_URL, PGRST_ADMIN_SERVER_PORT: "3001" };
   expect(readConfig(postgrest)).toMatchObject({ host: "0.0.0.0", adminHost: "127.0.0.1" });
+});
+
+test.each([
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" }, true],
+  [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://collector:4318/v1/traces" }, true],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318", OTEL_TRACES_EXPORTER: "none" }, false],
+  [{ OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318", OTEL_SDK_DISABLED: "true" }, false],
+  [{ OTEL_SERVICE_NAME: "content" }, false],
+])("requests are traced if %o names a collector: %s", (environment, tracing) =>
+  expect(readConfig(environment).tracing).toBe(tracing),
+);
+
+test("caches have a thirty-second of the heap, and at least 64 MiB", () => {
+  const share = Math.floor(getHeapStatistics().heap_size_limit / 32);
+  expect(readConfig({}).cacheMemory).toBe(Math.max(67_108_864, share));
 });
 
 test("with DATABASE_URL the demo data, the explorer, the console and the reference page are off by default", () => {
@@ -278,7 +300,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 108 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(108));
+test("there are at most 113 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(113));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);
@@ -402,6 +424,16 @@ test.each([
   ["BASE_URL", "api.example.com", "BASE_URL must be an http or https URL, without ? and #"],
   ["BASE_URL", "ftp://api.example.com", "BASE_URL must be an http or https URL, without ? and #"],
   ["BASE_URL", "https://api.example.com?a=b", "BASE_URL must be an http or https URL, without ? and #"],
+  [
+    "REDIS_URL",
+    "valkey.internal:6379",
+    "REDIS_URL must look like redis://user:password@host:6379, or rediss:// with TLS",
+  ],
+  [
+    "REDIS_URL",
+    "redis://h:6379/cache",
+    "REDIS_URL must look like redis://user:password@host:6379, or rediss:// with TLS",
+  ],
   ["DATABASE_URL", "mysql://u:p@h/d", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://u:p@h:port/d", `DATABASE_URL ${POSTGRES}`],
@@ -409,7 +441,14 @@ test.each([
   ["DATABASE_URL", "postgres:///d?host=/tmp", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://h/d?user=u&password=p", `DATABASE_URL ${BEFORE_PATH}`],
   ["DATABASE_URL", "postgres://u:p@h/d?host=/tmp", `DATABASE_URL ${BEFORE_PATH}`],
+  ["DATABASE_URL", "postgres://u:p@a:port,b/d", `DATABASE_URL ${POSTGRES}`],
+  [
+    "DATABASE_URL",
+    "postgres://u:p@a,b/d?target_session_attrs=any",
+    "DATABASE_URL may have target_session_attrs=read-write, and no other value: the service writes",
+  ],
   ["DATABASE_DIRECT_URL", "h:5432", `DATABASE_DIRECT_URL ${POSTGRES}`],
+  ["DATABASE_REPLICA_URLS", "postgres://a:5432,b", `DATABASE_REPLICA_URLS ${POSTGRES}`],
   ["MIGRATE", "no", 'MIGRATE must be on or modules or check or off (is "no")'],
   ["SEED", "yes", 'SEED must be demo or none (is "yes")'],
   ["JWT_SECRET", "thirty-one bytes are not enough", "JWT_SECRET must have at least 32 bytes"],
@@ -513,6 +552,11 @@ test.each([
     "TASK_CONCURRENCY=0 on the embedded database",
     { TASK_CONCURRENCY: "0" },
     "TASK_CONCURRENCY=0 requires DATABASE_URL: no other instance can run the tasks of the embedded database",
+  ],
+  [
+    "DATABASE_REPLICA_URLS without DATABASE_URL",
+    { DATABASE_REPLICA_URLS: DATABASE_URL },
+    "DATABASE_REPLICA_URLS requires DATABASE_URL",
   ],
   [
     "DATABASE_DIRECT_URL without DATABASE_URL",

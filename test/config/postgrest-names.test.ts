@@ -73,7 +73,7 @@ test.each([
   ["PGRST_SERVER_HOST", "!4", { host: "0.0.0.0" }],
   ["PGRST_SERVER_PORT", "8080", { port: 8080 }],
   ["PGRST_SERVER_CORS_ALLOWED_ORIGINS", "https://a.example", { corsOrigins: ["https://a.example"] }],
-  ["PGRST_SERVER_TIMING_ENABLED", "0", { serverTiming: false }],
+  ["PGRST_SERVER_TIMING_ENABLED", "0", { ignored: ["PGRST_SERVER_TIMING_ENABLED"] }],
   ["PGRST_LOG_LEVEL", "crit", { logLevel: "fatal" }],
   ["PGRST_OPENAPI_MODE", "disabled", { openapi: "off" }],
   ["PGRST_DB_CONFIG", "false", { dbConfig: false }],
@@ -82,7 +82,7 @@ test.each([
   ["PGRST_CLIENT_ERROR_VERBOSITY", "minimal", { clientErrorVerbosity: "minimal" }],
   ["PGRST_APP_SETTINGS_tenant", "7", { appSettings: [["app.settings.tenant", "7"]] }],
   ["PGRST_ADMIN_SERVER_PORT", "3001", { adminPort: 3001 }],
-  ["PGRST_SERVER_OTEL_ENABLED", "true", { tracing: true }],
+  ["PGRST_SERVER_OTEL_ENABLED", "true", { ignored: ["PGRST_SERVER_OTEL_ENABLED"] }],
   ["PGRST_ADMIN_SERVER_HOST", "!4", { adminHost: "0.0.0.0" }],
   ["PGRST_LOG_QUERY", "true", { ignored: ["PGRST_LOG_QUERY"] }],
 ])("%s=%s", (name, value, expected) => expect(readConfig({ PGRST_DB_URI, [name]: value })).toMatchObject(expected));

@@ -9,7 +9,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
-const POLL = { timeout: 30_000, interval: 50 };
+const POLL = { timeout: 120_000, interval: 50 };
 
 let service: TestService;
 beforeAll(async () => {

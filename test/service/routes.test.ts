@@ -24,7 +24,7 @@ test.each([
   ["/graphql?query={__typename}", "graphql"],
   ["/graphql/", "nothing"],
   ["/graphiql", "explorer"],
-  ["/graphiql/static/ruru.js", "explorer"],
+  ["/graphiql/session", "explorer"],
   ["/realtime/v1/api/broadcast/room/events/cursor?private=true", "broadcasts"],
   ["/realtime/v1/websocket", "nothing"],
   ["/auth/login", "auth"],

@@ -30,7 +30,7 @@ export async function startFeed(
       ? new OutboxSource({ pool: poolOf(database.url), onError: () => {} })
       : logicalSource(database, slotOf(rows[0].oid, instance));
   // A replication slot is created after all running transactions of the cluster, also those of other test files.
-  const feed = new ChangeFeed({ source, maxBytes, openTimeout: 30_000 });
+  const feed = new ChangeFeed({ source, maxBytes, openTimeout: 60_000 });
   onTestFinished(() => feed.close());
   return feed;
 }

@@ -10,7 +10,7 @@ import { runningUrl } from "../../db/cluster/data-directory.ts";
 import { count } from "./counts.ts";
 
 export const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
-export const POLL = { timeout: 30_000, interval: 50 };
+export const POLL = { timeout: 120_000, interval: 50 };
 
 export type Settings = Readonly<Record<string, string>>;
 export type StartOptions = {
@@ -85,6 +85,8 @@ function start(program: string, args: readonly string[], options: SpawnOptions):
       DATA_DIR: dataDir,
       // Requests may wait for the lock of a test.
       DB_STATEMENT_TIMEOUT: "0",
+      // On a busy machine a stop may take longer than the 20 seconds after which the process would end with exit code 1.
+      DRAIN_TIMEOUT: "60000",
       ...settings,
     },
     ...as,
@@ -142,10 +144,11 @@ export class Command {
     return this.banner.get("Health")!.replace(/\/health$/, "");
   }
 
-  /** The logged lines: all lines except those of npm and of the table. */
+  /** The logged lines: all complete lines except those of npm and of the table. */
   get logged(): Record<string, any>[] {
     const lines = this.stdout
       .split("\n")
+      .slice(0, -1)
       .filter((line) => line !== "" && !line.startsWith("> ") && !line.startsWith("  "));
     return lines.map((line) => JSON.parse(line));
   }

@@ -5,6 +5,7 @@ import type { ChangeSink, ChangeSource } from "../../db/changes/source.ts";
 export class Commits implements ChangeSource {
   readonly health = { mode: "test", state: "streaming", lag: { bytes: 0, seconds: 0 } } as const;
   readonly mark = null;
+  readonly hasLsns = true;
   count = 0;
   /** The same objects for all changes, as in a stream. */
   readonly #tables: readonly ChangedTable[];

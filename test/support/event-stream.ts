@@ -47,7 +47,7 @@ export class EventStreamClient {
   /** The events of these names, when there are so many. */
   async take(count: number, ...names: readonly string[]): Promise<ReceivedEvent[]> {
     const wanted = () => this.events.filter(({ event }) => names.length === 0 || names.includes(event));
-    await expect.poll(() => wanted().length, { timeout: 30_000, interval: 10 }).toBeGreaterThanOrEqual(count);
+    await expect.poll(() => wanted().length, { timeout: 120_000, interval: 10 }).toBeGreaterThanOrEqual(count);
     return wanted().slice(0, count);
   }
 

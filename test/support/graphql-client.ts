@@ -124,4 +124,4 @@ export class Subscription {
   }
 }
 
-export const POLL = { timeout: 30_000, interval: 10 };
+export const POLL = { timeout: 120_000, interval: 10 };

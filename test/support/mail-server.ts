@@ -12,7 +12,7 @@ export type ReceivedMail = {
   readonly html: string;
 };
 
-const POLL = { timeout: 30_000, interval: 10 };
+const POLL = { timeout: 120_000, interval: 10 };
 
 /** A mail server on loopback for a test file, which speaks SMTP over TCP. */
 export class MailServer {

@@ -70,7 +70,7 @@ export function useOwnResources(ddl: string, descriptions: readonly Description[
       resources: describe(...descriptions),
       database,
       catalog,
-      feed: new ChangeFeed({ source: null, maxBytes: 0 }),
+      feed: new ChangeFeed({ source: null, maxBytes: 0, openTimeout: 0 }),
       anonymousRole: "anon",
       limits: { bodyLimit: 1_048_576, jsonMaxDepth: 100, apiMaxRecords: 1000, passwords: null },
       preferences: new PreferenceParser([]),

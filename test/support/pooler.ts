@@ -48,7 +48,7 @@ unix_socket_dir =
     if (user) await chown(join(folder, file), user.uid, user.gid);
   }
   const child = spawn(PGBOUNCER, [join(folder, "pgbouncer.ini")], { stdio: "ignore", ...user });
-  await vi.waitUntil(() => accepts(port), { timeout: 30_000 });
+  await vi.waitUntil(() => accepts(port), { timeout: 120_000 });
   return {
     pooled: (url) => Object.assign(new URL(url), { port: String(port) }).href,
     async stop() {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished } from "vitest";
 
-const POLL = { timeout: 30_000, interval: 5 };
+const POLL = { timeout: 120_000, interval: 5 };
 
 export type Frame = { readonly opcode: number; readonly payload: Buffer };
 export type UpgradeOptions = {

@@ -42,7 +42,7 @@ export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "
     started = await startTestService({ GRAPHQL_MAX_TABLES: "0", ...settings }, database, log);
     return () => started.stop();
   });
-  const rest = (path: string, sent: RestSent = {}) => send(started, path, sent);
+  const rest = (path: string, sent: RestSent = {}) => sendRest(started, path, sent);
   return {
     service: () => started,
     rest,
@@ -59,7 +59,8 @@ export function useRest(settings: Readonly<Record<string, string>> = {}, ddl = "
   };
 }
 
-async function send({ url, service, token }: TestService, path: string, sent: RestSent): Promise<RestReply> {
+/** Sends one request to the table interface of a service. */
+export async function sendRest({ url, service, token }: TestService, path: string, sent: RestSent): Promise<RestReply> {
   const { as, body, prefer } = sent;
   const apikey = service.tokens.issueKey(as === "service" ? "service_role" : "anon");
   const isRaw = body === undefined || typeof body === "string" || body instanceof Uint8Array;

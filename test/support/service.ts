@@ -84,6 +84,8 @@ export async function startTestService(
     // On a busy machine, many requests at once may take longer than a burst may.
     DB_POOL_QUEUE: "0",
     MAX_QUEUE_TIME: "0",
+    // A replication slot waits for the transactions of all tests that run on the server.
+    CHANGES_OPEN_TIMEOUT: "60000",
     // Only few tests are about them.
     ADVISOR: "off",
     TASK_CONCURRENCY: "0",

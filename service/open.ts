@@ -1,0 +1,29 @@
+import type pg from "pg";
+import type { Logger } from "pino";
+import type { Application } from "../app/application.ts";
+import type { Configured } from "../app/configured.ts";
+import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
+import type { Editor } from "../db/cluster/provision.ts";
+import { settingsInDatabase } from "../db/transaction/live-settings.ts";
+import { migrationLog } from "../http/pipeline/log.ts";
+import { secretOf } from "../identity/keys.ts";
+import { updateAccounts } from "../rest-gateway/auth/auth.ts";
+
+/** Starts the embedded database, or opens DATABASE_URL. */
+export async function openConfigured(
+  { config, application }: Pick<Configured, "config" | "application">,
+  log: Logger,
+  { runsCurrent = false } = {},
+): Promise<OpenedDatabase> {
+  const secret = await secretOf(config);
+  const afterMigrations = (owner: pg.Client) => updateAccounts(owner, config, secret, log);
+  const { dbAnonRole: anonymousRole, dbSchemas: schemas } = await settingsInDatabase(config, config.databaseUrl);
+  const editors = editorsOf(application);
+  const { migrationsFolder, seedFile } = application;
+  const own = { editors, migrationsFolder, seedFile, secret, afterMigrations, runsCurrent };
+  return openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
+}
+
+/** The roles for changes without credentials. */
+export const editorsOf = ({ resources }: Application): readonly Editor[] =>
+  resources.flatMap(({ editor }) => (editor === null ? [] : [editor]));
