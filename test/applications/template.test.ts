@@ -69,6 +69,8 @@ test("plain statements in current.sql run as they are added", async () => {
 test("the advisor finds nothing in its tables, and the workflow runs its scripts", async () => {
   expect(service.stdout).not.toMatch(/"level":"(warn|error)"/);
   const { scripts } = JSON.parse(await read("package.json"));
+  // npm passes a signal on to its shell, which would leave the service running.
+  for (const name of ["dev", "start"]) expect(scripts[name]).toBe(`exec content-service ${name}`);
   const runs: string[] = parse(await read(".github/workflows/test.yml")).jobs.test.steps.flatMap(
     (step: any) => step.run ?? [],
   );
@@ -78,7 +80,14 @@ test("the advisor finds nothing in its tables, and the workflow runs its scripts
 
 test("the variables of .env.example are settings, and it starts nothing without values", async () => {
   const variables = parseEnv(await read(".env.example"));
-  expect(Object.keys(variables)).toEqual(["BASE_URL", "DATABASE_URL", "JWT_SECRET"]);
+  expect(Object.keys(variables)).toEqual([
+    "BASE_URL",
+    "CONSOLE",
+    "DATABASE_URL",
+    "JWT_SECRET",
+    "MAIL_FROM",
+    "MAIL_URL",
+  ]);
   expect(readConfig(variables).embedded).toBe(true);
   const given = {
     DATABASE_URL: "postgres://db/notes",
