@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
@@ -296,8 +297,12 @@ const DOORS: Readonly<Record<string, number>> = {
   // What the service keeps about changes.
   "db/changes/mode.ts": 1,
   "db/changes/replication.ts": 1,
+  // What a replica has replayed.
+  "db/replicas/replica.ts": 1,
   // Cancels a statement, and ends at once.
   "db/wire/connection.ts": 1,
+  // Asks the servers of a URL which is the primary, and ends at once.
+  "db/wire/primary.ts": 1,
 };
 
 /** Commands, and what is done before the service serves. */
@@ -307,14 +312,28 @@ test("few files open connections to the database", () => {
   const doors = sources
     .filter((file) => !AT_START.test(file))
     .map(
-      (file) => [file, readFileSync(file, "utf8").match(/new (pg\.(Pool|Client)|RawClient)\(/g)?.length ?? 0] as const,
+      (file) =>
+        [
+          file,
+          readFileSync(file, "utf8").match(/new (pg\.(Pool|Client)|RawClient|PrimaryClient)\(/g)?.length ?? 0,
+        ] as const,
     )
     .filter(([, count]) => count > 0);
   expect(Object.fromEntries(doors)).toEqual(DOORS);
 });
 
-test("a process has eight doors to the database, each of which docs/architecture.md explains", () => {
+test("a process has nine doors to the database, each of which docs/architecture.md explains", () => {
   const [, section] = readFileSync("docs/architecture.md", "utf8").split("## Connections to the database\n");
   const rows = [...section!.split("\n## ")[0]!.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
-  expect(rows).toEqual(["data", "admin", "service", "auth", "catalog", "tasks", "changes", "replication"]);
+  expect(rows).toEqual(["data", "admin", "service", "auth", "catalog", "tasks", "changes", "replication", "replicas"]);
+});
+
+// With the options of GNU du.
+test.skipIf(process.platform !== "linux")("the packages of a clone have less than 600 MB", () => {
+  const { stdout } = spawnSync("du", ["-sm", "--apparent-size", "--exclude=.cache", "node_modules"], {
+    encoding: "utf8",
+  });
+  const size = Number.parseInt(stdout, 10);
+  expect(size).toBeGreaterThan(200);
+  expect(size).toBeLessThan(600);
 });

@@ -77,11 +77,11 @@ async function served(code: string): Promise<void> {
   }
 }
 
-async function runScript(code: string): Promise<string> {
+async function runScript(code: string, flags: readonly string[] = []): Promise<string> {
   const file = join(folder, "script.mjs");
   await writeFile(file, code);
   const env = { ...process.env, ANON_KEY: service.service.tokens.issueKey("anon") };
-  return (await run(process.execPath, [file], { env })).stdout;
+  return (await run(process.execPath, [...flags, file], { env })).stdout;
 }
 
 test("the first two commands of the README are start and test", async () => {
@@ -93,7 +93,7 @@ test("the examples of the README run", async () => {
   let listener: Promise<string> | undefined;
   const everything = await follow("README.md", async (code) => {
     listener = runScript(code);
-    await expect.poll(() => service.service.open().subscriptions, { timeout: 30_000 }).toBe(1);
+    await expect.poll(() => service.service.open().subscriptions).toBe(1);
     return "";
   });
   expect(everything).not.toContain('"errors":[{"message"');
@@ -104,6 +104,18 @@ test("the examples of the README run", async () => {
   expect(everything).toContain('"note":"read again"');
   expect(everything).toContain('"bookmarks":[{"note":"read again"}]');
   expect(await listener).toContain("Well woven.");
+});
+
+test("the client of docs/supabase-js.md for Node 20 reads and listens without a global WebSocket", async () => {
+  const [example] = (await readBlocks("docs/supabase-js.md")).filter(({ language }) => language === "js");
+  const use = `
+    console.log(typeof globalThis.WebSocket);
+    console.log((await supabase.from("articles").select("title").eq("id", 1).single()).data.title);
+    const channel = supabase.channel("any");
+    console.log(await new Promise((resolve) => channel.subscribe(resolve)));
+    process.exit();`;
+  const printed = await runScript(example!.code + use, ["--no-experimental-websocket"]);
+  expect(printed).toBe("undefined\nNotes on the Analytical Engine\nSUBSCRIBED\n");
 });
 
 test("the examples of docs/tables.md run", async () => {

@@ -92,6 +92,7 @@ describe("the first npm start", () => {
       Database: 'psql "$(npx content-service url)"',
       "anon key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "service key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
+      Keys: "valid for ten years; until the year ends, each start prints the same",
       "Demo accounts": "ada, bob, admin (carol is disabled), password Correct-Horse-7!",
     });
     for (const path of ["/health", "/live", "/graphiql", "/docs"]) expect((await fetch(url + path)).status).toBe(200);
@@ -101,7 +102,7 @@ describe("the first npm start", () => {
     expect(command.logged.map(({ level, msg }) => [level, msg])).toEqual(
       expect.arrayContaining([
         ["info", "modules of the service installed or brought up to date: caller, auth, tasks, feed, channels"],
-        ["info", "migrations of the application run: 000001.sql"],
+        ["info", "migrations of the application run: 000001-the-demo.sql"],
       ]),
     );
   });

@@ -2,7 +2,7 @@ import { afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openGraphQL, openRaw, type RawSocket } from "../support/raw-socket.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
-const POLL = { timeout: 30_000, interval: 10 };
+const POLL = { timeout: 120_000, interval: 10 };
 const CONTENT_BYTES = 12_000_000;
 /** More than the kernel buffers for a client that does not read. */
 const CONTENT = `update public.articles set content = repeat('x', ${CONTENT_BYTES / 12}) where id = 1;

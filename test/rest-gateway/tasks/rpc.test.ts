@@ -55,7 +55,7 @@ async function ended(address: string, as?: "ada" | "bob"): Promise<any> {
         task = await (await fetch(`${service().url}${address}`, { headers })).json();
         return task.status;
       },
-      { timeout: 30_000, interval: 50 },
+      { timeout: 120_000, interval: 50 },
     )
     .toMatch(/succeeded|failed|cancelled/);
   return task;

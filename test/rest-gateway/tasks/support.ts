@@ -32,7 +32,7 @@ export const SETTINGS: TaskSettings & Pick<Config, "taskTimeout"> = {
   apiV1Status: { status: "supported", sunset: null, guide: "" },
 };
 
-export const POLL = { timeout: 30_000, interval: 50 };
+export const POLL = { timeout: 120_000, interval: 50 };
 
 const caller = (role: string, sub?: string): Caller => ({
   role,
