@@ -26,8 +26,11 @@ if (process.argv[1] === import.meta.filename) {
   await connection.connect();
   await connection.query(`CREATE_REPLICATION_SLOT ${SLOT} TEMPORARY LOGICAL pgoutput (SNAPSHOT 'nothing')`);
   await connection.stream(SLOT, PUBLICATION, {
+    hasBegun: true,
+    reached: 0n,
     begin: () => process.send!("begun"),
     data: () => null,
     reach: () => {},
+    end: () => {},
   });
 }

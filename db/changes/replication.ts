@@ -17,12 +17,17 @@ const FORMAT = ["DateStyle=ISO", "IntervalStyle=postgres", "TimeZone=UTC", "extr
 
 /** Receives what the server streams, in order. While a promise that it returns is pending, nothing more is received. */
 export type StreamHandler = {
+  readonly hasBegun: boolean;
+  /** Everything before this position has been handled, and may be acknowledged. */
+  readonly reached: bigint;
   /** The server has begun to stream. */
   begin(): void;
   /** The message of the output plugin begins at `DATA_START` of `chunk`, which is valid until the next call. */
   data(chunk: Buffer): Promise<void> | null;
   /** The server has sent everything up to this position. */
   reach(lsn: bigint): void;
+  /** The stream has ended. */
+  end(): void;
 };
 
 export const DATA_START = 25;

@@ -1,0 +1,271 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import { type Ancestors, parseLsn, walStream } from "./position.ts";
+import { ReplicationConnection, type StreamHandler } from "./replication.ts";
+import {
+  Acknowledgement,
+  Instances,
+  openSlot,
+  type ReplicationSlot,
+  readSlot,
+  type SlotState,
+} from "./replication-slot.ts";
+import type { Beginning } from "./source.ts";
+
+/** The pause before the second attempt to connect; it doubles with each further one. */
+const RECONNECT_MILLISECONDS = 100;
+const MAX_RECONNECT_MILLISECONDS = 10_000;
+/** The pause between acknowledgements and looks at the slot. */
+const TICK_MILLISECONDS = 2000;
+/** SQLSTATE of a publication that does not exist. */
+const UNDEFINED = "42704";
+/** How far the acknowledgement stays behind the stream, for clients that resume. */
+const KEPT = { maxAge: 60_000, maxBytes: 67_108_864n };
+
+export type SlotReaderOptions = {
+  /** A direct connection of a login with the attribute REPLICATION. */
+  readonly connectionString: string;
+  /** Connections of the same login (`changesPool`). */
+  readonly pool: pg.Pool;
+  readonly slot: ReplicationSlot;
+  readonly publication: string;
+  /** Whether the database has the table changes.instances. */
+  readonly hasInstances: boolean;
+  readonly onError: (error: Error) => void;
+  readonly onWarning: (warning: string) => void;
+};
+
+/** Who wants the stream of a slot, and what is done with it. */
+export type SlotUser = {
+  /** Changes are wanted: the slot must not move, because the position at which the stream begins may have been read. */
+  readonly isWanted: boolean;
+  /** Resolves when changes are wanted. */
+  untilWanted(): Promise<void>;
+  /** The handler of the stream that begins now. */
+  open(beginning: Beginning & { readonly ancestors: Ancestors }): StreamHandler | Promise<StreamHandler>;
+  /** Called regularly with the end of the log while changes are not wanted. */
+  look(end: bigint): Promise<void>;
+};
+
+/**
+ * Streams a replication slot while its changes are wanted. The slot is created in advance, because creating one waits until the
+ * running transactions end. A lost connection is restored, and the slot sends again what has not been acknowledged.
+ */
+export class SlotReader {
+  readonly #options: SlotReaderOptions;
+  readonly #user: SlotUser;
+  readonly #pool: pg.Pool;
+  readonly #instances: Instances | null;
+  readonly #warned = new Set<string>();
+  readonly #acknowledgement = new Acknowledgement(KEPT);
+  #connection: ReplicationConnection | null = null;
+  #handler: StreamHandler | null = null;
+  #slot: SlotState | null = null;
+  /** The position to which the slot may be moved while it has no reader; 0 if unknown. */
+  #movable = 0n;
+  /** Positions of different streams cannot be compared. "" before the first connection. */
+  #stream = "";
+  #ancestors: Ancestors = new Map();
+  /** Why the last connection has failed; null if there is one. */
+  #failure: string | null = "it has not connected yet";
+  /** Whether the slot begins before the publication was created. Then the server cannot find it, and every attempt fails. */
+  #isUseless = false;
+  #finished: Promise<void> = Promise.resolve();
+  /** The connection that was closed because changes are no longer wanted. */
+  #rested: ReplicationConnection | null = null;
+  readonly #closing = new AbortController();
+
+  constructor(options: SlotReaderOptions, user: SlotUser) {
+    this.#options = options;
+    this.#user = user;
+    const { pool, slot, hasInstances, onWarning } = options;
+    this.#pool = pool;
+    const onDropped = (name: string) =>
+      onWarning(`the replication slot ${name} of an instance that is gone was dropped`);
+    this.#instances = hasInstances && !slot.isTemporary ? new Instances(this.#pool, slot.name, onDropped) : null;
+  }
+
+  /** Why it is not connected; null if it is. */
+  get failure(): string | null {
+    return this.#failure;
+  }
+
+  get stream(): string {
+    return this.#stream;
+  }
+
+  get isStreaming(): boolean {
+    return this.#handler?.hasBegun === true;
+  }
+
+  /** The state of the slot for `/health`. */
+  get slot() {
+    const { name, isTemporary } = this.#options.slot;
+    return { name, temporary: isTemporary, ...(this.#slot && { wal: this.#slot.walStatus }) };
+  }
+
+  /** The end of the log; null before the first look at it. */
+  get end(): bigint | null {
+    return this.#slot?.end ?? null;
+  }
+
+  start(): void {
+    this.#finished = this.#run();
+  }
+
+  /** Ends the stream, because changes are no longer wanted. */
+  rest(): void {
+    // A connection that has streamed cannot stream again.
+    this.#rested = this.#connection;
+    this.#connection?.destroy();
+  }
+
+  /** Ends the stream with this error. It begins again at what was acknowledged. */
+  fail(error: Error): void {
+    this.#connection?.fail(error);
+  }
+
+  /** `untilWanted` must resolve too. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#connection?.close();
+    await this.#finished;
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Connects, prepares the slot and streams it, again and again. */
+  async #run(): Promise<void> {
+    for (let pause = RECONNECT_MILLISECONDS; !this.#isClosed; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
+      const connection = new ReplicationConnection(this.#options.connectionString);
+      this.#connection = connection;
+      try {
+        await this.#serve(connection);
+      } catch (error) {
+        this.#failure = (error as Error).message;
+        this.#isUseless = (error as { code?: string }).code === UNDEFINED;
+        if (!this.#isClosed && connection !== this.#rested) this.#options.onError(error as Error);
+      }
+      // Otherwise it is closed by `close`, which waits for the server.
+      if (!this.#isClosed) connection.destroy();
+      if (this.isStreaming) pause = RECONNECT_MILLISECONDS;
+      this.#handler?.end();
+      this.#handler = null;
+      if (!this.#isClosed) await sleep(pause, null, { ref: false, signal: this.#closing.signal }).catch(() => {});
+    }
+  }
+
+  /** Rejects with the error that ended the connection. */
+  async #serve(connection: ReplicationConnection): Promise<void> {
+    const { slot, publication } = this.#options;
+    await connection.connect();
+    await this.#instances?.beat();
+    await openSlot(connection, slot, this.#isUseless);
+    [this.#stream, this.#ancestors] = await readStream(connection);
+    this.#failure = null;
+    this.#movable = 0n;
+    let isTicking = false;
+    const tick = () => {
+      if (isTicking) return;
+      isTicking = true;
+      this.#tick(connection)
+        .catch((error: Error) => connection.fail(error))
+        .finally(() => {
+          isTicking = false;
+        });
+    };
+    tick();
+    const ticks = setInterval(tick, TICK_MILLISECONDS);
+    ticks.unref();
+    try {
+      await Promise.race([this.#user.untilWanted(), connection.ended]);
+      if (!this.#user.isWanted) throw new Error("the connection to the database was lost");
+      // The reader would otherwise receive all that was written since the last move.
+      await this.#moveSlot(connection);
+      const [stream, ancestors] = [this.#stream, this.#ancestors];
+      const beginning = await readBeginning(connection, slot);
+      this.#handler = await this.#user.open({ ...beginning, stream, ancestors });
+      await connection.stream(slot.name, publication, this.#handler);
+    } finally {
+      clearInterval(ticks);
+    }
+  }
+
+  /** Acknowledges, and looks at the slot. Without readers, the slot is kept near the end of the log. */
+  async #tick(connection: ReplicationConnection): Promise<void> {
+    const { name } = this.#options.slot;
+    await this.#instances?.beat();
+    const slot = await readSlot(this.#pool, name);
+    this.#slot = slot;
+    this.#warnOf(slot);
+    if (slot.walStatus === "lost")
+      throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
+    if (!this.#user.isWanted) await this.#user.look(slot.end);
+    const handler = this.isStreaming ? this.#handler : null;
+    const reached = handler?.reached ?? slot.end;
+    // If synchronous_standby_names is *, commits wait for the acknowledgement of this connection too, so it must not stay behind.
+    const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
+    if (handler) connection.acknowledge(lsn);
+    // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
+    if (handler || this.#user.isWanted) return;
+    this.#movable = lsn;
+    if (slot.isSynchronous || this.#acknowledgement.isMoveDue()) await this.#moveSlot(connection);
+  }
+
+  /** Only while the slot has no reader. */
+  async #moveSlot(connection: ReplicationConnection): Promise<void> {
+    if (this.#slot === null || this.#movable <= this.#slot.acknowledged) return;
+    const { name } = this.#options.slot;
+    await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${this.#movable})`);
+  }
+
+  #warnOf({ walStatus, isUnlimited, isSynchronous }: SlotState): void {
+    const { slot } = this.#options;
+    const warnings: readonly (readonly [applies: boolean, text: string])[] = [
+      [
+        isUnlimited && !slot.isTemporary,
+        "max_slot_wal_keep_size is not set: while this instance is stopped, the server keeps all write-ahead log for its replication slot. A DBA can run: alter system set max_slot_wal_keep_size = '10GB'; select pg_reload_conf()",
+      ],
+      [
+        isSynchronous,
+        "synchronous_standby_names is *, which includes this service: subscribers cannot resume after a restart",
+      ],
+      [walStatus === "unreserved", `the server is about to drop write-ahead log that the slot ${slot.name} needs`],
+    ];
+    for (const [applies, text] of warnings) {
+      if (applies && !this.#warned.has(text)) this.#options.onWarning(text);
+      if (applies) this.#warned.add(text);
+      else this.#warned.delete(text);
+    }
+  }
+}
+
+/** Where the stream of the slot begins. */
+async function readBeginning(
+  connection: ReplicationConnection,
+  slot: ReplicationSlot,
+): Promise<Pick<Beginning, "start" | "live">> {
+  const [log] = await connection.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
+  const start = await openSlot(connection, slot);
+  return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(log!.end), index: 0 } };
+}
+
+/** A promoted standby has a new timeline, whose history names the previous ones and the positions at which they were left. */
+async function readStream(connection: ReplicationConnection): Promise<[stream: string, ancestors: Ancestors]> {
+  const [server] = await connection.query<{ systemid: string; timeline: string | number }>("IDENTIFY_SYSTEM");
+  const [database] = await connection.query<{ oid: string }>(
+    "select oid::text from pg_database where datname = current_database()",
+  );
+  const { systemid } = server!;
+  const timeline = String(server!.timeline);
+  const named = (timeline: string) => walStream(systemid, timeline, database!.oid);
+  if (timeline === "1") return [named("1"), new Map()];
+  // Without it, which a restored server may lack, positions of previous timelines are gaps.
+  const [history] = await connection
+    .query<{ content: string | Buffer }>(`TIMELINE_HISTORY ${timeline}`)
+    .catch(() => [{ content: "" }]);
+  const lines = String(history!.content).matchAll(/^(\d+)\t([0-9A-F]+\/[0-9A-F]+)/gm);
+  return [named(timeline), new Map([...lines].map(([, before, end]) => [named(before!), parseLsn(end!)]))];
+}
