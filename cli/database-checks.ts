@@ -10,6 +10,7 @@ import { type TableState, tablesQuery } from "../db/changes/publication-state.ts
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
+import { cureFor, missingRights } from "../db/cluster/missing-rights.ts";
 import { hasModules } from "../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/open.ts";
 import { loginName } from "../db/cluster/provision.ts";
@@ -57,6 +58,7 @@ export async function checkDatabase(url: string, configured: Configured): Promis
       await collect("roles", checkRoles(client, config));
       await collect("grants", checkGrants(directUrl, config));
     } else found.push(BEFORE_START);
+    await collect("rights", checkRights(client, configured, isStarted));
     await collect("migrations", checkMigrations(client, configured));
     if (isStarted) await collect("changes", checkChanges(client, directUrl, config));
     await collect("schema changes", checkAnnouncements(client));
@@ -128,6 +130,17 @@ async function* checkGrants(directUrl: string, config: Config): Checks {
   const readable = rows.filter(({ isReadable }) => isReadable).length;
   if (readable > 0) yield ok(`callers may read ${readable} of ${rows.length} tables`);
   else yield warning(`callers may read no table: grant select on … to ${config.dbAnonRole || "their roles"}`);
+}
+
+/** Without them the first start fails; later, only migrations that make something there. */
+async function* checkRights(client: pg.Client, { config, application }: Configured, isStarted: boolean): Checks {
+  if (!config.isManaged) return;
+  const runsMigrations = config.migrate !== "modules" && application.migrationsFolder !== null;
+  const missing = await missingRights(client, { runsMigrations, schemas: config.dbSchemas });
+  if (missing.length === 0) yield ok("the login may install the modules and run migrations");
+  // A managed server keeps bypassrls for itself, and everything but the service key works.
+  else if (isStarted || missing.every(({ sql }) => /\bservice_role\b/.test(sql))) yield warning(cureFor(missing));
+  else yield error(cureFor(missing));
 }
 
 /** With MIGRATE=check, a start does not do what is pending, and ends. */

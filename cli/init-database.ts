@@ -11,6 +11,7 @@ import { refuseOldServer } from "../db/cluster/open.ts";
 import type { Choice } from "../db/existing/choice.ts";
 import { dumpArguments } from "../db/existing/dump.ts";
 import { type Plan, planFor } from "../db/existing/plan.ts";
+import { whoRuns } from "../db/existing/preparation.ts";
 import type { SignIn } from "../db/existing/sign-in.ts";
 import { readSurvey, type Survey } from "../db/existing/survey.ts";
 import { CommandError } from "./command.ts";
@@ -109,7 +110,9 @@ async function environmentIn(folder: string, url: string): Promise<string> {
 
 function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder, given }: Options): string {
   const steps = [
-    ...(preparation.length > 0 ? [`As a superuser of the server, run:\n${indented(preparation.join("\n"))}`] : []),
+    ...(preparation.length > 0
+      ? [`${whoRuns(preparation)}, run:\n${indented(preparation.map(({ sql }) => sql).join("\n"))}`]
+      : []),
     `Install the packages:\n${indented(installCommands(folder, given).join("\n"))}`,
     ...(choice.migrate === "off"
       ? ["In .env, set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller."]
@@ -132,15 +135,18 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
 const OWNER =
   'The login is a superuser, and the service needs only the owner of the database. For production, give it one before the first start: node_modules/content-service/docs/configuration.md, "Change the owner".';
 
-/** `dev` changes the database that `.env` names. */
-const copyOf = ({ database }: Survey, { migrate }: Choice): string =>
-  `.env names the database ${database}. npm run dev installs the modules of the service in it${
+/** `dev` changes the database that `.env` names. A copy belongs to who makes it, unless the command says otherwise. */
+function copyOf({ database, login }: Survey, { migrate }: Choice): string {
+  const copy = copyName(database);
+  const owner = login.isSuperuser ? "" : `--owner=${login.sql} `;
+  return `.env names the database ${database}. npm run dev installs the modules of the service in it${
     migrate === "on" ? ", and runs your migrations on it, at each change of db/migrations/current.sql too" : ""
   }. If it is not for development, make a copy, and name the copy in .env. The first command needs a database that is not in use, the others one that is:
-${indented(`createdb --template=${database} ${copyName(database)}\ncreatedb ${copyName(database)} && pg_dump ${database} | psql ${copyName(database)}`)}`;
+${indented(`createdb ${owner}--template=${database} ${copy}\ncreatedb ${owner}${copy} && pg_dump ${database} | psql ${copy}`)}`;
+}
 
-/** `shop` → `shop_dev`; `"My shop"` → `"My shop_dev"` */
-const copyName = (database: string): string => database.replace(/("?)$/, "_dev$1");
+/** `shop` → `shop_dev`; `shop_dev` → `shop_dev2`; `"My shop"` → `"My shop_dev"` */
+const copyName = (database: string): string => database.replace(/("?)$/, /_dev"?$/.test(database) ? "2$1" : "_dev$1");
 
 /** Users who are there already. */
 const accountsOf = ({ users, migrate }: Choice): readonly string[] =>

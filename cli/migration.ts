@@ -160,7 +160,7 @@ const SETTLED = 200;
 const toStdout = (text: string): void => void process.stdout.write(text);
 
 async function applyOnce(url: string, { folder, ...choice }: Installed, again = false): Promise<string> {
-  await installModules(url, () => {}, choice);
+  await installModules(url, () => {}, choice, true);
   if (!(await hasCurrent(folder))) return "db/migrations/current.sql has no statements: there is nothing to apply.\n";
   return appliedText(await applyCurrent(url, () => {}, folder, again));
 }

@@ -10,6 +10,7 @@ import { announceSchema, withClient as connected } from "./client.ts";
 import { checkIncludes, includedBySchema } from "./includes.ts";
 import { explainFailure, MigrationFailure } from "./migration-failure.ts";
 import { type Committed, CURRENT, committedAfter, schemaOf } from "./migrations-folder.ts";
+import { withMissingRights } from "./missing-rights.ts";
 import { forget, hasTried, remember, runTried } from "./tried-statements.ts";
 
 /** Receives the log of graphile-migrate; `level` is its severity. */
@@ -46,12 +47,15 @@ export async function applyCurrent(
   await checkIncludes({ path: join(folder, CURRENT), name: CURRENT }, schemaOf(folder));
   await runCommitted(databaseUrl, log, folder);
   const text = await expanded(await readFile(join(folder, CURRENT), "utf8"), databaseUrl, folder);
-  return connected(databaseUrl, async (client) => {
+  const run = async (client: pg.Client) => {
     const { rows } = await client.query("select pg_try_advisory_lock($1) as taken", [LOCK]);
     if (!rows[0].taken) throwExplained(new Error(BUSY));
     const left = await runTried(client, { file: CURRENT, text }, (statements) => remember(client, statements), again);
     await announceSchema(client);
     return left;
+  };
+  return connected(databaseUrl, run).catch(async (error) => {
+    throw await withMissingRights(error, databaseUrl, true);
   });
 }
 

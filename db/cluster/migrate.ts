@@ -7,6 +7,7 @@ import { announceSchema } from "./client.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 import { committedIn, filesOf } from "./migrations-folder.ts";
+import { withMissingRights } from "./missing-rights.ts";
 import { removeModules } from "./module-removal.ts";
 import { hasModules, type ModuleChoice, updateModules } from "./modules.ts";
 import { migrateQueue } from "./queue.ts";
@@ -24,7 +25,7 @@ export async function migrate(
   log: MigrationLog,
   { folder, ...choice }: Installation,
 ): Promise<void> {
-  await alone(databaseUrl, log, async (client) => {
+  const work = async (client: pg.Client) => {
     const isNew = await migrateModules(client, databaseUrl, log, choice);
     if (folder === null) return;
     const [committed, applied] = await Promise.all([committedIn(folder), appliedTo(client)]);
@@ -44,12 +45,24 @@ export async function migrate(
     }
     const missing = applied.filter((name) => !committed.includes(name));
     if (missing.length > 0) log("warning", newerMigrations(missing));
+  };
+  await alone(databaseUrl, log, work).catch(async (error) => {
+    throw await withMissingRights(error, databaseUrl, folder !== null);
   });
 }
 
-/** Brings only the modules of the service up to date. Rejects with MigrationFailure. */
-export const installModules = (databaseUrl: string, log: MigrationLog, choice: ModuleChoice): Promise<void> =>
-  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log, choice)));
+/** Brings only the modules of the service up to date. Rejects with MigrationFailure, which also names the rights for migrations that follow. */
+export const installModules = (
+  databaseUrl: string,
+  log: MigrationLog,
+  choice: ModuleChoice,
+  migrationsFollow = false,
+): Promise<void> =>
+  alone(databaseUrl, log, async (client) => void (await migrateModules(client, databaseUrl, log, choice))).catch(
+    async (error) => {
+      throw await withMissingRights(error, databaseUrl, migrationsFollow);
+    },
+  );
 
 /** Calls back with a connection while no other service migrates the database. */
 export async function alone<T>(

@@ -106,7 +106,8 @@ const summarize = (error: pg.DatabaseError, { file }: MigrationText): string =>
 
 /** What Postgres adds to the message, and how to fix it. */
 function helpFor({ code = "", message, detail, hint }: pg.DatabaseError, file: string): readonly string[] {
-  const fix = SHIPPED.test(file) ? committedAdvice(code, message, file) : ADVICE[code];
+  const isRefused = code === "42501" && /^permission denied for (schema|database) /.test(message);
+  const fix = isRefused ? RIGHT_MISSING : SHIPPED.test(file) ? committedAdvice(code, message, file) : ADVICE[code];
   return [detail, hint, fix].filter((line) => line !== undefined);
 }
 

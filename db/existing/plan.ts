@@ -1,6 +1,6 @@
 import { type Choice, choose } from "./choice.ts";
 import { type Dump, dumpSchema } from "./dump.ts";
-import { preparationFor } from "./preparation.ts";
+import { type Preparation, preparationFor } from "./preparation.ts";
 import { type SignIn, writeSignIn } from "./sign-in.ts";
 import type { Survey } from "./survey.ts";
 
@@ -10,8 +10,8 @@ export type Plan = {
   readonly choice: Choice;
   readonly signIn: SignIn;
   readonly dump: Dump;
-  /** What a superuser must run. */
-  readonly preparation: readonly string[];
+  /** What must be run before the start. */
+  readonly preparation: readonly Preparation[];
 };
 
 /** Plans the use of the database at `url`, which is only read. */

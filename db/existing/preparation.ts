@@ -5,9 +5,26 @@ import { SERVICE_ROLES } from "./survey-queries.ts";
 /** A new login has this name, for a database that is served as it is. */
 const API_LOGIN = "content_api";
 
-/** What a superuser must run before the start. Empty if nothing is missing. */
-export function preparationFor(survey: Survey, choice: Choice): readonly string[] {
-  return choice.migrate === "off" ? loginFor(survey) : rightsFor(survey, choice);
+/** A statement that the login of the URL may not run itself. */
+export type Preparation = {
+  readonly sql: string;
+  /** Who may run it, other than superusers; null if nobody. */
+  readonly owner: string | null;
+};
+
+/** What must be run before the start. Empty if nothing is missing. */
+export function preparationFor(survey: Survey, choice: Choice): readonly Preparation[] {
+  return choice.migrate === "off"
+    ? loginFor(survey).map((sql) => ({ sql, owner: null }))
+    : [...rightsFor(survey, choice), ...grantsFor(survey, choice)];
+}
+
+/** `As a superuser of the server`, or also as the owner of what is granted. */
+export function whoRuns(statements: readonly Preparation[]): string {
+  const [owner, ...others] = new Set(statements.map((each) => each.owner));
+  return owner == null || others.length > 0
+    ? "As a superuser of the server"
+    : `As ${owner}, or as a superuser of the server`;
 }
 
 /** The roles that callers may have in a database that is served as it is. */
@@ -28,8 +45,8 @@ function loginFor(survey: Survey): readonly string[] {
   ];
 }
 
-/** An owner who is not a superuser needs the roles of the service, and the right to make its logins and schemas. */
-function rightsFor({ login, roles, database, version }: Survey, { users, roles: callers }: Choice): readonly string[] {
+/** An owner who is not a superuser needs the roles of the service, and the right to make its logins. */
+function rightsFor({ login, roles, version }: Survey, { users, roles: callers }: Choice): readonly Preparation[] {
   if (login.isSuperuser) return [];
   const byName = new Map([...roles, ...login.serviceRoles].map((role) => [role.name, role]));
   const bypasses = login.serviceRoles.some(({ name, bypasses }) => name === "service_role" && bypasses);
@@ -41,15 +58,35 @@ function rightsFor({ login, roles, database, version }: Survey, { users, roles: 
   const existing = [...login.serviceRoles, callers.anonymous, callers.signedIn].filter((role) => role !== null);
   const notGrantable = existing.filter(({ isGrantable }) => !mayGrantAll && !isGrantable).map(({ name }) => name);
   const granted = [...made, ...notGrantable].map((name) => roles.find((role) => role.name === name)?.sql ?? name);
-  return [
+  const statements = [
     ...(login.createsRoles ? [] : [`alter role ${login.sql} createrole;`]),
-    ...(login.createsSchemas ? [] : [`grant create on database ${database} to ${login.sql};`]),
     ...made.map((role) => `create role ${role}${OPTIONS[role] ?? ""};`),
     ...(byName.has("service_role") && !bypasses ? ["alter role service_role bypassrls;"] : []),
     ...(granted.length > 0 ? [`grant ${granted.join(", ")} to ${login.sql} with admin option;`] : []),
     ...(users !== null && !users.table.isOwned
       ? [`grant references, insert on ${users.table.sql} to ${login.sql};`]
       : []),
+  ];
+  return statements.map((sql) => ({ sql, owner: null }));
+}
+
+/**
+ * A copy of a database belongs to whoever has made it, and only its owner may create schemas, and objects in schema public. The modules
+ * have schemas of their own; migrations write functions into the schemas of the tables.
+ */
+export function grantsFor(
+  { login, database, databaseOwner, schemas, tables, installedId }: Survey,
+  { migrate, users, schemas: served }: Pick<Choice, "migrate" | "users" | "schemas">,
+): readonly Preparation[] {
+  const isWritten = (name: string) =>
+    users?.table.schema === name ||
+    (served.includes(name) && (tables.length === 0 || tables.some((table) => table.isOwned && table.schema === name)));
+  const closed = migrate === "on" ? schemas.filter(({ name, mayCreate }) => !mayCreate && isWritten(name)) : [];
+  return [
+    ...(login.createsSchemas || installedId !== null
+      ? []
+      : [{ sql: `grant create on database ${database} to ${login.sql};`, owner: databaseOwner }]),
+    ...closed.map(({ sql, owner }) => ({ sql: `grant create on schema ${sql} to ${login.sql};`, owner })),
   ];
 }
 

@@ -51,6 +51,7 @@ const roleName = (oid: string) => `case ${oid} when 0 then 'public' else pg_get_
 export const SQL = {
   general: `
     select current_setting('server_version') as version, quote_ident(current_database()) as database,
+      (select pg_get_userbyid(datdba)::text from pg_database where datname = current_database()) as "databaseOwner",
       pg_is_in_recovery() as "isReplica",
       array(
         select nspname::text from pg_namespace
@@ -66,6 +67,13 @@ export const SQL = {
       rolsuper or rolbypassrls as "bypassesPolicies",
       has_database_privilege(current_database(), 'create') as "createsSchemas"
     from pg_roles where rolname = current_user`,
+
+  schemas: `
+    select n.nspname::text as name, quote_ident(n.nspname) as sql, has_schema_privilege(n.oid, 'create') as "mayCreate",
+      -- A role that stands for the owner of the database owns schema public.
+      pg_get_userbyid(case n.nspowner when 'pg_database_owner'::regrole then d.datdba else n.nspowner end)::text as owner
+    from pg_namespace as n, pg_database as d
+    where d.datname = current_database() and ${isOwn("n")}`,
 
   serviceRoles: `
     select rolname::text as name, pg_has_role(oid, 'member with admin option') as "isGrantable",

@@ -7,7 +7,9 @@ export type Survey = {
   readonly version: string;
   /** As it is written in SQL. */
   readonly database: string;
+  readonly databaseOwner: string;
   readonly login: Login;
+  readonly schemas: readonly Schema[];
   readonly tables: readonly Table[];
   /** Roles of the application that have rights here, and those that the login may become. */
   readonly roles: readonly Role[];
@@ -36,6 +38,14 @@ export type Login = {
     readonly isGrantable: boolean;
     readonly bypasses: boolean;
   }[];
+};
+
+export type Schema = {
+  readonly name: string;
+  readonly sql: string;
+  /** Whether the login may create objects in it. */
+  readonly mayCreate: boolean;
+  readonly owner: string;
 };
 
 /** A table or view. */
@@ -99,6 +109,7 @@ export async function readSurvey(client: pg.Client): Promise<Survey> {
     return {
       ...general,
       login: { ...login, serviceRoles: await rowsOf(SQL.serviceRoles) },
+      schemas: await rowsOf(SQL.schemas),
       tables: await rowsOf(SQL.tables),
       roles: await rowsOf(SQL.roles),
       extensions: await rowsOf(SQL.extensions),
