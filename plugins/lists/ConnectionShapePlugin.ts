@@ -8,8 +8,8 @@ import {
   type Step,
 } from "postgraphile/grafast";
 import { naturalPosition } from "./cursor.ts";
-import { collectionOrder, isNatural } from "./order.ts";
-import { isPaged, pageOffset, pageSizes } from "./page.ts";
+import { collectionOrder, describedPage, isNatural } from "./order.ts";
+import { DEFAULT_PAGE_SIZE, isPaged, pageOffset, pageSizes } from "./page.ts";
 
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 
@@ -45,6 +45,7 @@ export const ConnectionShapePlugin: GraphileConfig.Plugin = {
         };
         return {
           ...field,
+          description: describedPage(build, { resource, what: "A page", size: DEFAULT_PAGE_SIZE }, field.description),
           plan($parent, args, info) {
             const $connection = plan($parent, args, info) as Connection;
             // Not in applyPlan of the arguments: it is not called when an argument is omitted.

@@ -1,6 +1,6 @@
 import type { PgSelectStep } from "postgraphile/@dataplan/pg";
 import { lambda } from "postgraphile/grafast";
-import { collectionOrder } from "./order.ts";
+import { collectionOrder, describedPage } from "./order.ts";
 import { DEFAULT_PAGE_SIZE, isPaged, listOffset, listSize, unpagedSize } from "./page.ts";
 
 /**
@@ -19,8 +19,10 @@ export const ListShapePlugin: GraphileConfig.Plugin = {
         const resource = scope.pgFieldResource;
         if (!scope.isPgFieldSimpleCollection || !resource?.codec.attributes || !plan) return field;
         const order = collectionOrder(build, resource);
+        const page = { resource, what: "A list", size: isPaged(scope) ? DEFAULT_PAGE_SIZE : null };
         return {
           ...field,
+          description: describedPage(build, page, field.description),
           plan($parent, args, info) {
             const $select = plan($parent, args, info) as PgSelectStep;
             $select.apply(lambda(args.getRaw("orderBy"), (orderBy) => order(orderBy), true) as never);

@@ -57,10 +57,41 @@ export const isNatural = (resource: Table, orderBy: unknown): boolean =>
   namesIn(orderBy).length === 0 &&
   (resource.parameters !== undefined || orderOfTable(resource, keyOf(resource)).length === 0);
 
-function orderOfTable(table: Table, key: readonly string[]): readonly OrderOf[] {
+/**
+ * The description of a list or connection, which names its size and its order: ``A list of `Comment`: by default 10, ordered by `createdAt`
+ * descending, then by `id` descending.`` That of PostGraphile says nothing about them; another one is the DBA's, and stays.
+ */
+export function describedPage(
+  build: GraphileBuild.Build,
+  { resource, what, size }: { readonly resource: Table; readonly what: string; readonly size: number | null },
+  description: string | null | undefined,
+): string | null | undefined {
+  if (!description?.startsWith("Reads and enables pagination")) return description;
+  const { inflection, behavior } = build;
+  const shown = columnsOfTable(resource, keyOf(resource)).filter(({ attribute }) =>
+    ["attribute:select", "attribute:filterBy"].some((use) =>
+      behavior.pgCodecAttributeMatches([resource.codec, attribute], use as "attribute:select"),
+    ),
+  );
+  const columns = shown.map(({ attribute, direction }) => {
+    const name = inflection.attribute({ codec: resource.codec, attributeName: attribute });
+    return `by \`${name}\`${direction === "DESC" ? " descending" : ""}`;
+  });
+  const order = resource.parameters ? "in the order of the function" : `ordered ${columns.join(", then ")}`;
+  const facts = [size === null ? [] : `by default ${size}`, columns.length > 0 || resource.parameters ? order : []];
+  const said = facts.flat().join(", ");
+  return `${what} of \`${inflection.tableType(resource.codec)}\`${said && `: ${said}`}.`;
+}
+
+function columnsOfTable(table: Table, key: readonly string[]): readonly Column[] {
   const tagged = parseOrder(table);
   const rest = key.filter((attribute) => !tagged.some((column) => column.attribute === attribute));
-  const columns = [...tagged, ...rest.map((attribute) => ({ attribute, direction: "ASC" as const }))];
+  return [...tagged, ...rest.map((attribute) => ({ attribute, direction: "ASC" as const }))];
+}
+
+function orderOfTable(table: Table, key: readonly string[]): readonly OrderOf[] {
+  const columns = columnsOfTable(table, key);
+  const tagged = parseOrder(table);
   const parts = columns.map((column) => orderOfColumn(table.codec, column));
   // Grafast would order by a unique key whose nulls are not unique.
   return key.length === 0 && (tagged.length > 0 || table.uniques.length > 0)
