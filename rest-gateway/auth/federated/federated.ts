@@ -50,7 +50,7 @@ export function createFederated(options: FederatedOptions): Federated {
     flows: new Flows(secret),
     once,
     completion: new Completion({ identities, repository, once, isClosed: settings.signup !== "open", box, clock }),
-    returnUrls: new ReturnUrls(url, settings.authReturnOrigins),
+    returnUrls: new ReturnUrls(url, settings.authReturnOrigins, log),
     log,
   };
 }

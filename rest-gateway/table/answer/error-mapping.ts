@@ -1,6 +1,7 @@
 import type { DatabaseError } from "pg-protocol";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { messagesFor } from "../../../db/catalog/exposure.ts";
+import { mayUseColumn, mayUseTable } from "../../../db/catalog/grants.ts";
 import { problemOf as databaseProblem, retryAfterOf, statusOf, unknownRoleIn } from "../../../db/errors.ts";
 import { chosenStatus, clientMessage, objectOf, raisedObject } from "../../../db/masking.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
@@ -64,7 +65,13 @@ function fromDatabase(raised: DatabaseError, status: number, context: ProblemCon
   // The comment of a foreign key says what the rows with it refer to.
   const rule = catalog.constraints.get(`${schema}.${table}.${constraint}`);
   const ofConstraint = referenceFault(raised) === "used" ? null : rule?.message;
-  const own = HINTS[code] ?? raised.hint ?? ofConstraint ?? labelsOf(raised, catalog) ?? undefined;
+  const own =
+    HINTS[code] ??
+    raised.hint ??
+    ofConstraint ??
+    labelsOf(raised, catalog) ??
+    deniedColumns(raised, context) ??
+    undefined;
   const hint = refused.length > 1 && !isOfValue(raised) ? hintOfAll(refused, own) : own;
   const details = detailsOf(isSafe(raised) ? detail : undefined, refused, own);
   const retryAfter = retryAfterOf(raised);
@@ -134,6 +141,28 @@ function labelsOf({ code, message }: DatabaseError, { schemas }: Catalog): strin
   if (type === undefined) return null;
   const labels = [...schemas.values()].flatMap(({ enums }) => enums.get(type) ?? []);
   return labels.length === 0 ? null : `${type} must be one of ${labels.join(", ")}`;
+}
+
+/**
+ * `authenticated may not insert author_id`: the columns of the body that the role may not write, if it may write others. Postgres names
+ * only the table. A column that the body does not name is never named.
+ */
+function deniedColumns(
+  { code, message, where }: DatabaseError,
+  { plan, role, catalog }: ProblemContext,
+): string | null {
+  if (code !== "42501" || where !== undefined || role === null) return null;
+  if (plan === null || (plan.kind !== "insert" && plan.kind !== "update")) return null;
+  const { table, body } = plan;
+  if (![`table ${table.name}`, `view ${table.name}`].includes(message.replace("permission denied for ", "")))
+    return null;
+  const isUpsert = plan.kind === "insert" && plan.conflict?.action === "update";
+  for (const privilege of isUpsert ? (["insert", "update"] as const) : [plan.kind]) {
+    const denied = body.columns.filter((column) => !mayUseColumn(catalog, role, table, column, privilege));
+    const names = denied.map(({ name }) => name).join(", ");
+    if (names !== "" && mayUseTable(catalog, role, table, privilege)) return `${role} may not ${privilege} ${names}`;
+  }
+  return null;
 }
 
 /** The details are in the log, under this id. */

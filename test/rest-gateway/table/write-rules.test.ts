@@ -95,6 +95,23 @@ describe("articles", () => {
   });
 });
 
+test.each([
+  ["POST", "articles", { ...ARTICLE, author_id: 2 }, "authenticated may not insert author_id"],
+  ["PATCH", "articles?id=eq.1", { author_id: 2, tags: [] }, "authenticated may not update author_id"],
+  ["DELETE", "users?id=eq.2", undefined, null],
+])("%s %s with %j: a missing permission names the column if the body does", async (method, path, body, hint) => {
+  const { json } = await rest(path, { method, body, as: "ada" });
+  expect([json?.code ?? null, json?.hint ?? null]).toEqual([hint && "42501", hint]);
+});
+
+test("a missing permission names no column to a caller who may not write the table, nor one that is not in the body", async () => {
+  const { json } = await rest("articles", { body: ARTICLE });
+  expect([json.code, json.hint]).toEqual(["42501", null]);
+  const upsert = { body: { article_id: 1, language: "de", title: "Ein Titel" }, prefer: "resolution=merge-duplicates" };
+  const { json: merged } = await rest("article_translations", { ...upsert, as: "ada" });
+  expect([merged.code, merged.hint]).toEqual(["42501", "authenticated may not update article_id, language"]);
+});
+
 describe("an error of a body", () => {
   const failure = async (path: string, body: unknown, method = "POST") => {
     const { json } = await rest(path, { body, method, as: "ada" });
