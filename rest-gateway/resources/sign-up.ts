@@ -9,6 +9,7 @@ import { readBytes } from "../../http/pipeline/body.ts";
 import { contextOfExchange, exchangeOf } from "../../http/pipeline/exchange.ts";
 import { type Account, callerOfAccount } from "../../identity/account.ts";
 import type { Auth } from "../auth/auth.ts";
+import { markBrowser } from "../auth/mail/confirmations.ts";
 import { languagesOf } from "../auth/mail/templates.ts";
 import type { NewUser } from "../auth/registration.ts";
 import { OPERATORS, type RoutedAuth } from "../auth/route.ts";
@@ -56,7 +57,8 @@ export function signUpOf(options: SignUpOptions): RoutedAuth["signUp"] {
     const newAccount = { request, account, identity, address, languages };
     if (confirms) {
       // The same statements and the same response for an e-mail that is taken.
-      await register(newAccount, auth, runner).catch(fail);
+      const id = await register(newAccount, auth, runner).catch(fail);
+      markBrowser({ auth, request: sent, response }, id as string | null);
       response.status(202).json({ message: "an e-mail to confirm the address is on its way: sign in after that" });
       return;
     }

@@ -80,6 +80,38 @@ const invite = (email: string) =>
   });
 
 describe.skipIf(!installed)("in a browser without scripts", () => {
+  test("the link of a confirmation asks another browser for the password, or for a new one", async () => {
+    const email = `gina${++count}@test.example`;
+    await page.goto(`${base}/auth/sign-up`);
+    await send({ Name: "Gina", "E-mail": email, Password: PASSWORD }, "Create the account");
+    await context.clearCookies();
+    await openLink(email, /^Confirm/);
+    await send({}, "Confirm");
+    expect(await page.locator("#password-fault").innerText()).toMatch(/is required/);
+    await send({ "Password of the registration": "wrong" }, "Confirm");
+    expect(await page.locator("#password-fault").innerText()).toMatch(/not the one of the registration/);
+    await send({ "New password": "short" }, "Confirm");
+    expect(await page.locator("#newPassword-fault").innerText()).toMatch(/at least 12 characters/);
+    await send({ "Password of the registration": PASSWORD }, "Confirm");
+    expect(await title()).toBe("Your e-mail is confirmed");
+    await signIn(email);
+    expect(await title()).toBe("Your account");
+
+    // Of another person.
+    const other = `gina${++count}@test.example`;
+    await context.clearCookies();
+    await page.goto(`${base}/auth/sign-up`);
+    await send({ Name: "Gina", "E-mail": other, Password: PASSWORD }, "Create the account");
+    await context.clearCookies();
+    await openLink(other, /^Confirm/);
+    await send({ "New password": OTHER }, "Confirm");
+    expect(await title()).toBe("Your e-mail is confirmed");
+    await signIn(other);
+    expect(await page.getByRole("alert").innerText()).toMatch(/password is wrong/);
+    await signIn(other, OTHER);
+    expect(await title()).toBe("Your account");
+  });
+
   test("a user signs up, confirms the e-mail, signs in, and changes the e-mail and the password", async () => {
     const email = await newUser();
     await page.getByRole("link", { name: "Sign in" }).click();
@@ -364,8 +396,14 @@ describe.skipIf(!installed)("every page", () => {
       const email = `gina${++count}@test.example`;
       await page.goto(`${base}/auth/sign-up`);
       await send({ Name: "Gina", "E-mail": email, Password: PASSWORD }, "Create the account");
-      await openLink(email, /^Confirm/);
+      const link = await openLink(email, /^Confirm/);
       await check("confirm");
+      const cookies = await context.cookies();
+      await context.clearCookies();
+      await page.goto(link);
+      await check("confirm in another browser");
+      await context.addCookies(cookies);
+      await page.goto(link);
       await send({}, "Confirm");
       await page.goto(`${base}/auth/sign-in/e-mail`);
       await send({ "E-mail": email }, "Send the e-mail");

@@ -89,8 +89,19 @@ test.runIf(hasBrowser("the links of the server-rendered page"))(
     await send({ Name: "Hedy", "E-mail": email, Password: "Correct-Horse-7!" }, "Create the account");
     await page.getByText("An e-mail is on its way.").waitFor();
     await openLink(email);
-    await send({}, "Confirm your e-mail");
+    await send({ Password: "Correct-Horse-7!" }, "Confirm your e-mail");
     expect(await signedIn()).toBe(email);
+    await send({}, "Sign out");
+    await send({ "E-mail": email, Password: "Correct-Horse-7!" }, "Sign in");
+    expect(await signedIn()).toBe(email);
+    await send({}, "Sign out");
+    const other = "mae@ssr.example";
+    await page.goto(`${url}/sign-up`);
+    await send({ Name: "Mae", "E-mail": other, Password: "Mallorys-Horse-7!" }, "Create the account");
+    await openLink(other);
+    await send({}, "Confirm your e-mail");
+    await send({ Password: "Correct-Horse-7!" }, "Set the password");
+    expect(await signedIn()).toBe(other);
     await send({}, "Sign out");
 
     await page.getByRole("link", { name: "Forgot your password?" }).click();

@@ -1,5 +1,8 @@
-import { expect, test } from "vitest";
+import { createClient } from "@supabase/supabase-js";
+import { describe, expect, test } from "vitest";
 import { oidcEntry, useFederated } from "../rest-gateway/auth/federated/support.ts";
+import { type Client, useService } from "../support/http-client.ts";
+import { sendJson } from "../support/json.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
 import { WebClient } from "../support/web-client.ts";
 
@@ -36,3 +39,151 @@ test("an attacker who has created an account at a provider, without a password, 
   expect((await signIn(new WebClient(), "/auth/oidc/acme?mode=token")).status).toBe(409);
   expect((await post("/auth/refresh", { refreshToken: owner.refreshToken })).status).toBe(200);
 });
+
+const THEIRS = "Mallorys-Horse-7!";
+const OWN = "Correct-Horse-7!";
+const LIMITS = { MAILS_PER_ADDRESS: "1000", REGISTRATIONS_PER_ADDRESS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "1000" };
+const required = useService({ ...server.settings, ...LIMITS, EMAIL_CONFIRM: "required" });
+const off = useService({ ...server.settings, ...LIMITS });
+
+let count = 0;
+const address = () => `vera${++count}@test.example`;
+const confirmation = async (email: string) => linkIn(await server.next(email, /^Confirm/)).token;
+const register = (client: Client, email: string, password = THEIRS, headers = {}) =>
+  sendJson(client, "/auth/register", { name: "Vera", email, password }, headers);
+const confirm = async (client: Client, body: object, headers = {}) => {
+  const { status, json } = await sendJson(client, "/auth/confirm", body, headers);
+  return [status, status === 200 ? null : Object.keys(json.error.fields)];
+};
+const login = async (client: Client, username: string, password: string) =>
+  (await sendJson(client, "/auth/login", { username, password })).status;
+
+describe("a person presses the link that confirms an account which another person has registered for their address", () => {
+  test("the password of the other person does not become theirs: a new one replaces it", async () => {
+    const email = address();
+    expect((await register(required, email)).status).toBe(202);
+    const token = await confirmation(email);
+    expect(await confirm(required, { token })).toEqual([400, ["password"]]);
+    expect(await confirm(required, { token, password: OWN })).toEqual([400, ["password"]]);
+    expect(await confirm(required, { token, newPassword: "short" })).toEqual([400, ["newPassword"]]);
+    expect(await login(required, email, THEIRS)).toBe(401);
+    expect(await confirm(required, { token, newPassword: OWN })).toEqual([200, null]);
+    expect([await login(required, email, THEIRS), await login(required, email, OWN)]).toEqual([401, 200]);
+    expect((await sendJson(required, "/auth/confirm", { token, newPassword: THEIRS })).status).toBe(401);
+  });
+
+  test("tokens, API keys and links from before end with the new password", async () => {
+    const email = address();
+    const { json: theirs } = await register(off, email);
+    const headers = { authorization: `Bearer ${theirs.accessToken}` };
+    const { json: key } = await sendJson(off, "/auth/keys", { name: "kept" }, headers);
+    await sendJson(off, "/auth/login/mail", { email });
+    const link = linkIn(await server.next(email, /^Sign in/)).token;
+    await sendJson(off, "/auth/confirm/send", { email });
+    expect(await confirm(off, { token: await confirmation(email), newPassword: OWN })).toEqual([200, null]);
+    const me = async (sent: Record<string, string>) => (await off.send("/auth/me", { headers: sent })).status;
+    expect([await me(headers), await me({ "x-api-key": key.key })]).toEqual([401, 401]);
+    expect((await sendJson(off, "/auth/refresh", { refreshToken: theirs.refreshToken })).status).toBe(401);
+    expect((await sendJson(off, "/auth/login/link", { token: link })).status).toBe(401);
+    expect([await login(off, email, THEIRS), await login(off, email, OWN)]).toEqual([401, 200]);
+  });
+
+  test("an account that was moved to their address a moment ago needs its own password", async () => {
+    const { json: theirs } = await register(off, address());
+    const headers = { authorization: `Bearer ${theirs.accessToken}` };
+    const email = address();
+    expect((await sendJson(off, "/auth/email", { email }, headers)).status).toBe(200);
+    await sendJson(off, "/auth/confirm/send", { email });
+    const token = await confirmation(email);
+    expect(await confirm(off, { token, newPassword: OWN })).toEqual([400, ["newPassword"]]);
+    expect(await confirm(off, { token, password: THEIRS })).toEqual([200, null]);
+  });
+
+  test("on /auth/v1, verifyOtp signs them in, and the password of the other person ends", async () => {
+    const email = address();
+    const supabase = clientOf(required);
+    expect((await supabase().auth.signUp({ email, password: THEIRS })).error).toBeNull();
+    const owner = supabase();
+    const sent = { token_hash: await confirmation(email), type: "signup" } as const;
+    const { data, error } = await owner.auth.verifyOtp(sent);
+    expect([error, data.user?.email]).toEqual([null, email]);
+    const signIn = async (password: string) =>
+      (await supabase().auth.signInWithPassword({ email, password })).error?.code;
+    expect(await signIn(THEIRS)).toBe("invalid_credentials");
+    expect((await owner.auth.updateUser({ password: OWN })).error).toBeNull();
+    expect([await signIn(THEIRS), await signIn(OWN)]).toEqual(["invalid_credentials", undefined]);
+    expect((await supabase().auth.verifyOtp(sent)).error?.code).toBe("otp_expired");
+  });
+
+  test("on /auth/v1, a session of the other person ends too", async () => {
+    const email = address();
+    const supabase = clientOf(off);
+    const other = supabase();
+    expect((await other.auth.signUp({ email, password: THEIRS })).data.session).not.toBeNull();
+    await supabase().auth.resend({ type: "signup", email });
+    const { error } = await supabase().auth.verifyOtp({ token_hash: await confirmation(email), type: "email" });
+    expect(error).toBeNull();
+    expect([(await other.auth.getUser()).error?.status, (await other.auth.refreshSession()).error?.status]).toEqual([
+      400, 400,
+    ]);
+  });
+});
+
+describe("a user who has registered confirms", () => {
+  test("with the password, on any device", async () => {
+    const email = address();
+    await register(required, email, OWN);
+    expect(await confirm(required, { token: await confirmation(email), password: OWN })).toEqual([200, null]);
+    expect(await login(required, email, OWN)).toBe(200);
+  });
+
+  test("without it in the browser that has registered, and in no other one", async () => {
+    const email = address();
+    const { headers } = await register(required, email, OWN);
+    const cookies = [
+      headers,
+      (await register(required, email, OWN)).headers,
+      (await register(required, address())).headers,
+    ];
+    const [own, taken, other] = cookies.map((sent) => /^__Host-registered=[^;]+/.exec(sent.get("set-cookie")!)![0]);
+    // The response for an address that is taken looks the same.
+    expect([taken!.length, taken]).toEqual([own!.length, expect.not.stringContaining(own!)]);
+    const foreign = await register(required, address(), OWN, { origin: "https://elsewhere.example" });
+    expect(foreign.headers.get("set-cookie")).toBeNull();
+    const token = await confirmation(email);
+    for (const cookie of [taken!, other!])
+      expect(await confirm(required, { token }, { cookie })).toEqual([400, ["password"]]);
+    expect(await confirm(required, { token }, { cookie: own! })).toEqual([200, null]);
+    expect(await login(required, email, OWN)).toBe(200);
+  });
+
+  test("without it while signed in, and keeps the tokens", async () => {
+    const email = address();
+    const { json } = await register(off, email, OWN);
+    const headers = { authorization: `Bearer ${json.accessToken}` };
+    await sendJson(off, "/auth/confirm/send", { email });
+    const token = await confirmation(email);
+    const of = (user: "ada") => ({ authorization: `Bearer ${off.token(user)}` });
+    expect(await confirm(off, { token }, of("ada"))).toEqual([400, ["password"]]);
+    expect(await confirm(off, { token }, headers)).toEqual([200, null]);
+    expect((await off.send("/auth/me", { headers })).json.emailConfirmed).toBe(true);
+  });
+
+  test("on /auth/v1 with the password beside the token, which keeps it", async () => {
+    const email = address();
+    const supabase = clientOf(required);
+    await supabase().auth.signUp({ email, password: OWN });
+    const sent = { token_hash: await confirmation(email), type: "signup" } as const;
+    const verify = async (password: string) =>
+      (await supabase().auth.verifyOtp({ ...sent, ...{ password } })).error?.code;
+    expect(await verify("Wrong-Horse-7!")).toBe("invalid_credentials");
+    expect(await verify(OWN)).toBeUndefined();
+    expect((await supabase().auth.signInWithPassword({ email, password: OWN })).error).toBeNull();
+  });
+});
+
+function clientOf(client: Client) {
+  const { url, service: of } = client.service();
+  const auth = { persistSession: false, autoRefreshToken: false };
+  return () => createClient(url, of.tokens.issueKey("anon"), { auth });
+}

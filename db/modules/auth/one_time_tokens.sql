@@ -55,6 +55,21 @@ change of the e-mail is undone by the address that the account has signed in wit
 address that it confirms.
 $$;
 
+create or replace function auth_private.needs_proof(token auth_private.one_time_tokens) returns boolean
+language sql stable set search_path = ''
+return token.kind = 'confirm'
+  and not token.data ? 'from'
+  and exists (
+    select from auth_private.accounts as a
+    join auth_private.login_emails as e on e.user_id = a.user_id and e.released_at is null
+    where a.user_id = token.user_id
+      and a.email_confirmed_at is null);
+
+comment on function auth_private.needs_proof(auth_private.one_time_tokens) is $$
+Whether a confirmation is the first one of the e-mail that an account was registered with. Whoever has registered it may
+be another person than the owner of the mailbox.
+$$;
+
 create or replace function auth_api.read_token(token_hash bytea, now timestamptz) returns json
 language sql stable security definer set search_path = '' as $$
   select json_build_object(
@@ -62,7 +77,8 @@ language sql stable security definer set search_path = '' as $$
     'email', t.email,
     'data', t.data,
     'account', auth_api.account_of(t.user_id),
-    'factors', auth_private.factor_secrets(t.user_id))
+    'factors', auth_private.factor_secrets(t.user_id),
+    'needsProof', auth_private.needs_proof(t))
   from auth_private.one_time_tokens as t
   where t.token_hash = read_token.token_hash
     and t.expires_at > read_token.now
@@ -70,8 +86,8 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.read_token(bytea, timestamptz) is $$
-A token that is valid, which stays so: {kind, email, data, account, factors}, where `factors` are the encrypted
-secrets of the second factors in hex. Null if there is none.
+A token that is valid, which stays so: {kind, email, data, account, factors, needsProof}, where `factors` are the
+encrypted secrets of the second factors in hex. Null if there is none.
 $$;
 
 create or replace function auth_private.take_token(token_hash bytea, kind text, now timestamptz)
@@ -160,15 +176,40 @@ Takes the token of a reset and sets the password, which ends what was issued to 
 is "spent" if the token is not valid; otherwise as require_code.
 $$;
 
-create or replace function auth_api.confirm_email(token_hash bytea, address inet, now timestamptz)
-returns auth.user_id
+create or replace function auth_api.confirm_email(
+  token_hash bytea, proved_epoch integer, password_hash text, address inet, now timestamptz)
+returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   token constant auth_private.one_time_tokens := auth_private.take_token(
     confirm_email.token_hash, 'confirm', confirm_email.now);
+  is_own boolean;
 begin
-  if token.data ? 'from' or token.user_id is not null and not auth_private.has_email(token.user_id) then
-    perform set_config('request.address', coalesce(host(confirm_email.address), ''), true);
+  if token.user_id is null then return null; end if;
+  perform set_config('request.address', coalesce(host(confirm_email.address), ''), true);
+  is_own := not auth_private.needs_proof(token) or exists (
+    select from auth_private.accounts as a
+    where a.user_id = token.user_id
+      and a.epoch = confirm_email.proved_epoch);
+  if not is_own
+    and (
+      confirm_email.password_hash is null
+      or auth_private.has_factor(token.user_id)
+      or not auth_private.may_claim(token.user_id))
+  then
+    -- The link stays valid for another attempt.
+    insert into auth_private.one_time_tokens
+    select token.*;
+    return json_build_object('outcome', 'unproved');
+  end if;
+
+  if not is_own then
+    perform auth_private.claim_account(token.user_id, confirm_email.address, confirm_email.now);
+    update auth_private.accounts as a
+    set password_hash = confirm_email.password_hash
+    where a.user_id = token.user_id;
+  end if;
+  if token.data ? 'from' or not auth_private.has_email(token.user_id) then
     perform auth_private.act_for(token.user_id);
     perform auth_private.change_email(token.user_id, token.email, token.data ->> 'skeleton', 'owner');
   end if;
@@ -179,16 +220,20 @@ begin
   if found then
     perform auth_api.note_event('email_confirmed', token.user_id, confirm_email.address, null, confirm_email.now);
   end if;
-  return token.user_id;
+  return json_build_object('outcome', 'confirmed', 'user', token.user_id);
 exception
   -- Another account has got the address in the meantime, or this one has 20 others that are reserved.
   when unique_violation or program_limit_exceeded then return null;
 end $$;
 
-comment on function auth_api.confirm_email(bytea, inet, timestamptz) is
+comment on function auth_api.confirm_email(bytea, integer, text, inet, timestamptz) is
 $$
 Takes the token of a confirmation: the e-mail of the account is confirmed, and replaces the previous one if the user has
-asked for that. Null if the token is not valid.
+asked for that: {outcome, user}. Null if the token is not valid. The first confirmation of a registered account needs a
+proof that its password is that of the owner of the mailbox: `proved_epoch` is the epoch of the account for which the
+client has proved it. Otherwise all that was made before ends, and the new password is set. Without one, and for an
+account with a second factor or whose e-mail can still be changed back, the outcome is "unproved", and the token stays
+valid.
 $$;
 
 create or replace function auth_private.user_of_mail(
@@ -242,11 +287,13 @@ The account that signs in with a token that was taken. It is claimed, without a 
 has no second factor.
 $$;
 
-create or replace function auth_api.take_mail_token(token_hash bytea, kinds text[], address inet, now timestamptz)
+create or replace function auth_api.take_mail_token(
+  token_hash bytea, kinds text[], proved_epoch integer, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   found_token auth_private.one_time_tokens;
+  confirmed json;
   account json;
 begin
   select *
@@ -255,9 +302,19 @@ begin
   where t.token_hash = take_mail_token.token_hash
     and t.kind = any (kinds);
   if found_token.kind = 'confirm' then
-    account := auth_api.account_of(
-      auth_api.confirm_email(take_mail_token.token_hash, take_mail_token.address, take_mail_token.now));
-  else
+    confirmed := auth_api.confirm_email(
+      take_mail_token.token_hash,
+      take_mail_token.proved_epoch,
+      null,
+      take_mail_token.address,
+      take_mail_token.now);
+    account := auth_api.account_of((confirmed ->> 'user')::auth.user_id);
+    if confirmed ->> 'outcome' = 'unproved' and not auth_private.may_claim(found_token.user_id) then
+      return null;
+    end if;
+  end if;
+  -- A confirmation without a proof is like any other link: it shows whose the mailbox is, and not whose the password.
+  if found_token.kind <> 'confirm' or confirmed ->> 'outcome' = 'unproved' then
     account := auth_private.admit_by_mail(
       auth_private.take_token(take_mail_token.token_hash, found_token.kind, take_mail_token.now),
       take_mail_token.address,
@@ -267,10 +324,10 @@ begin
   return json_build_object('account', account, 'token', to_json(found_token));
 end $$;
 
-comment on function auth_api.take_mail_token(bytea, text[], inet, timestamptz) is $$
+comment on function auth_api.take_mail_token(bytea, text[], integer, inet, timestamptz) is $$
 Takes a token of one of these kinds, which all show whose the mailbox is: {account, token}, the account that signs in,
 as account_of returns it, and what return_mail_token stores again. Null if the token is not valid. The token of a
-confirmation leaves the password.
+confirmation leaves the password only with a proof, as for confirm_email.
 $$;
 
 create or replace function auth_api.return_mail_token(token jsonb, user_id auth.user_id, epoch integer) returns void
@@ -308,7 +365,7 @@ comment on function auth_private.find_code(text, timestamptz) is
   'The token with the newest code that an address has received.';
 
 create or replace function auth_api.take_mail_code(
-  email text, code_hash bytea, kinds text[], attempts integer, address inet, now timestamptz)
+  email text, code_hash bytea, kinds text[], attempts integer, proved_epoch integer, address inet, now timestamptz)
 returns json
 language plpgsql volatile security definer set search_path = '' as $$
 declare found_token auth_private.one_time_tokens;
@@ -324,7 +381,11 @@ begin
 
   if found_token.code_hash = take_mail_code.code_hash then
     return auth_api.take_mail_token(
-      found_token.token_hash, kinds, take_mail_code.address, take_mail_code.now);
+      found_token.token_hash,
+      kinds,
+      take_mail_code.proved_epoch,
+      take_mail_code.address,
+      take_mail_code.now);
   end if;
   -- The link stays valid: whoever guesses codes cannot end it.
   update auth_private.one_time_tokens as t
@@ -334,7 +395,7 @@ begin
   return null;
 end $$;
 
-comment on function auth_api.take_mail_code(text, bytea, text[], integer, inet, timestamptz) is $$
+comment on function auth_api.take_mail_code(text, bytea, text[], integer, integer, inet, timestamptz) is $$
 As take_mail_token, with the address and the code that it has received. After this many wrong ones, the code is no
 longer valid. An unknown address costs the same statements as a known one.
 $$;

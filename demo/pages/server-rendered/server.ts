@@ -141,20 +141,25 @@ function linkPage(pathname: string, query: URLSearchParams): string | undefined 
   const link = linkIn(pathname);
   if (link === undefined) return undefined;
   const token = escapeHtml(query.get("token") ?? "");
-  return `<form method="post"><input type="hidden" name="token" value="${token}"><button>${link.button}</button></form>`;
+  const fields = link.type === "signup" ? REGISTERED : "";
+  return `<form method="post">${fields}<input type="hidden" name="token" value="${token}"><button>${link.button}</button></form>`;
 }
 
 function linkAction(pathname: string): Action | undefined {
   const link = linkIn(pathname);
   if (link === undefined) return undefined;
   return async ({ auth }, form) => {
-    const { error } = await auth.verifyOtp({ type: link.type, token_hash: text(form, "token") });
-    return { error, next: link.next };
+    const password = text(form, "password");
+    // Without its password, the account may be one that another person has registered: that password ends.
+    const sent = { type: link.type, token_hash: text(form, "token"), ...(password !== "" && { password }) };
+    const { error } = await auth.verifyOtp(sent);
+    return { error, next: link.type === "signup" && password === "" ? "/password" : link.next };
   };
 }
 
 const NAME = `<label>Name <input name="name" autocomplete="name" required></label>`;
 const EMAIL = `<label>E-mail <input name="email" type="email" autocomplete="username" required></label>`;
+const REGISTERED = `<label>Password that you have registered with (without it, you choose a new one) <input name="password" type="password" autocomplete="current-password"></label>`;
 const NEW_PASSWORD = `<label>Password <input name="password" type="password" autocomplete="new-password" required></label>`;
 const formTo = (path: string, fields: string, button: string) =>
   `<form method="post" action="${path}">${fields}<button>${button}</button></form>`;

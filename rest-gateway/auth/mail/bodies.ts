@@ -10,6 +10,7 @@ import {
   text,
 } from "../bodies.ts";
 import { loginEmailFault } from "../login-names.ts";
+import { MAX_PASSWORD } from "../passwords.ts";
 import { named } from "../schemas.ts";
 
 export const address = (description: string) =>
@@ -35,7 +36,16 @@ export const ResetBody = named("PasswordReset", {
   ...PROOF_IF_ENABLED,
 });
 
-/** The token of a confirmation, or of a sign-in. */
+/** The first confirmation of an account needs a proof: a sign-in, the browser of the registration, or one of the passwords. */
+export const ConfirmationBody = named("EmailConfirmation", {
+  token,
+  password: text(MAX_PASSWORD, secret("The password of the registration.")).nullable().optional(),
+  newPassword: NEW_PASSWORD_FIELD.nullable()
+    .optional()
+    .describe("A new password in its place: what was issued to the account before, ends."),
+});
+
+/** The token of a sign-in, or of an undo. */
 export const TokenBody = named("LinkToken", { token });
 
 export const MailCodeBody = named("MailCode", {
@@ -58,6 +68,7 @@ export const LinkForm = named("LinkForm", {
   token,
   name: z.string().optional().describe("The name of a new user."),
   password: z.string().optional().meta(NEW_PASSWORD),
+  newPassword: z.string().optional().describe("A new password, at the confirmation of an e-mail."),
   code: z.string().optional().describe("The code of the second factor, if one is enabled."),
   passkey: z.string().optional().describe("A passkey in place of the code: the JSON of its signature."),
 });

@@ -19,13 +19,16 @@ import {
 import { sendPage } from "../pages/page.ts";
 import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { pathOf } from "../pages/paths.ts";
+import { openAgain } from "../pages/visit.ts";
+import { MAX_PASSWORD } from "../passwords.ts";
 import type { Call } from "../route.ts";
-import { InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
+import { ConfirmationBody, InvitationBody, LinkForm, ResetBody } from "./bodies.ts";
+import { confirmEmail, isOwnAccount } from "./confirmations.ts";
 import { acceptOnPage } from "./invitations.ts";
 import type { MailKind } from "./kinds.ts";
 import { LINK_PATH } from "./mail.ts";
 import type { Link } from "./repository.ts";
-import { confirmEmail, linkOf, resetPassword, undoEmail } from "./requests.ts";
+import { linkOf, resetPassword, undoEmail } from "./requests.ts";
 import { signInOnPage } from "./sign-in.ts";
 
 /** What a link does: its page asks for a confirmation, and the form does it. Scanners of mail servers open links too. */
@@ -34,7 +37,7 @@ type Action = {
   readonly about: string;
   readonly button: string;
   /** Besides the code of a second factor, which replaces a password only together with the link. */
-  readonly fields: (auth: Auth) => readonly Field[];
+  readonly fields: (auth: Auth, link: Link) => readonly Field[];
   /** What has happened; null if the browser is signed in. */
   readonly done: Done | null;
   run(call: Call, form: LinkFields, link: Link): Promise<unknown>;
@@ -46,13 +49,11 @@ type LinkFields = Readonly<Record<string, unknown>> & { readonly token: string }
 const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
   confirm: {
     title: "Confirm your e-mail",
-    about:
-      "Confirm that {email} is your address, and that you have registered with it yourself. Otherwise close this page: " +
-      "the person who has registered knows the password.",
+    about: "Confirm that {email} is your address.",
     button: "Confirm",
     fields: () => [],
     done: "confirmed",
-    run: (call, { token }) => confirmEmail({ ...call, signedIn: null, body: { token } }),
+    run: (call, form) => confirmEmail({ ...call, signedIn: null, body: parse(ConfirmationBody, form) }),
   },
   invitation: {
     title: "Create your account",
@@ -88,11 +89,34 @@ const ACTIONS: Partial<Readonly<Record<MailKind, Action>>> = {
   },
 };
 
+/** The page of a confirmation in another browser than that of the registration, or of an address that another person has registered. */
+const FIRST_CONFIRMATION: Action = {
+  ...ACTIONS.confirm!,
+  about:
+    "Confirm that {email} is your address. If you do not know the password of the registration, or another person has " +
+    "registered with your address, choose a new password: everything that was set up before ends.",
+  fields: (auth, { account }) => [
+    ...(account!.passwordHash === null ? [] : [REGISTERED]),
+    { ...newPasswordField(auth, "New password"), name: "newPassword", isOptional: true },
+  ],
+};
+
+const REGISTERED: Field = {
+  name: "password",
+  label: "Password of the registration",
+  type: "password",
+  autocomplete: "current-password",
+  maxlength: MAX_PASSWORD,
+  isOptional: true,
+};
+
 /** `GET /auth/link?token=…`: the page that a link opens. It changes nothing. */
 export async function showLink(call: Call): Promise<void> {
   const token = new URLSearchParams(searchOf(call.request)).get("token") ?? "";
   if (token === "") throw badParameter("token", "token is required: open the whole link of the e-mail");
-  sendForm(call, await linkOf(call.auth, token), token);
+  const link = await linkOf(call.auth, token);
+  const action = await actionOf(call, link);
+  if (action !== FIRST_CONFIRMATION || !openAgain(call)) sendForm(call, action, link, token);
 }
 
 /** `POST /auth/link`: the form of that page. After a mistake it is sent again. */
@@ -101,7 +125,8 @@ export async function useLink(call: Call): Promise<void> {
   const sent = await readForm(request);
   const { token } = parse(LinkForm, fieldsIn(sent));
   const link = await linkOf(auth, token);
-  const { done, run } = actionOf(link);
+  const action = await actionOf(call, link);
+  const { done, run } = action;
   try {
     await run(call, { ...fieldsWithPasskey(sent), token }, link);
     if (done !== null) response.redirect(303, doneUrl(auth, done, link.data.returnTo));
@@ -109,21 +134,26 @@ export async function useLink(call: Call): Promise<void> {
     const isMistake =
       error instanceof Problem && (error.more.faults !== undefined || error.reason === "second factor needed");
     if (!isMistake) throw error;
-    sendForm(call, link, token, stateAfter(error, sent));
+    sendForm(call, action, link, token, stateAfter(error, sent));
   }
 }
 
-function actionOf({ kind }: Link): Action {
+async function actionOf(call: Call, { kind, needsProof, account }: Link): Promise<Action> {
   const action = ACTIONS[kind];
   if (action === undefined) throw problem("invalid link");
-  return action;
+  return needsProof && !(await isOwnAccount(call, account!)) ? FIRST_CONFIRMATION : action;
 }
 
-function sendForm(call: Call, link: Link, token: string, state: FormState = NEW_FORM): void {
-  const { title, about, button, fields: fieldsFor } = actionOf(link);
-  const own = fieldsFor(call.auth);
+function sendForm(
+  call: Call,
+  { title, about, button, fields: fieldsFor }: Action,
+  link: Link,
+  token: string,
+  state: FormState = NEW_FORM,
+): void {
+  const own = fieldsFor(call.auth, link);
   const isPassword = own.some(({ type }) => type === "password");
-  const account = isPassword && link.account?.hasFactor ? link.account : null;
+  const account = link.kind === "reset" && link.account?.hasFactor ? link.account : null;
   const fields = account === null ? own : [...own, codeFieldOf(account)];
   const passkey = account && passkeyForCode(call.auth, account);
   const action = pathOf(call.auth, LINK_PATH);

@@ -194,6 +194,11 @@ export class MailService {
     return String(bytes.readUIntBE(0, 6) % 1_000_000).padStart(6, "0");
   }
 
+  /** How a browser shows that it has registered an account. */
+  markOf(userId: string): string {
+    return createHmac("sha256", this.#linkKey).update(`registration ${userId}`).digest("base64url");
+  }
+
   /** A keyed hash: there are so few codes that another one would be reversed at once. */
   hashOfCode(code: string): Buffer {
     return createHmac("sha256", this.#linkKey).update(`hash of code ${code}`).digest();

@@ -66,7 +66,16 @@ export type Link = DueMail & {
   readonly account: Account | null;
   /** The encrypted secrets of the enabled second factors, in hex. */
   readonly factors: readonly string[];
+  /** Whether it is the first confirmation of an account that another person may have registered. */
+  readonly needsProof: boolean;
 };
+
+/** What shows that the account belongs to the owner of the mailbox: its epoch, if the client has proved it; or a new password. */
+export type Proof = { readonly epoch: number | null; readonly passwordHash: string | null };
+
+export type ConfirmedEmail =
+  | { readonly outcome: "confirmed"; readonly user: string | number }
+  | { readonly outcome: "unproved" };
 
 /** E-mails that are due, and the tokens of their links. */
 export class MailRepository {
@@ -144,10 +153,11 @@ export class MailRepository {
     return this.#functions.call("reset_password($1::bytea, $2, $3::jsonb, $4::inet, $5::timestamptz)", values);
   }
 
-  /** Takes the token of a confirmation, and returns the id of the user; null if it is not valid. */
-  confirmEmail(tokenHash: Buffer, address: string): Promise<string | number | null> {
-    const values = [bytes(tokenHash), address || null, this.#functions.now()];
-    return this.#functions.call("confirm_email($1::bytea, $2::inet, $3::timestamptz)", values);
+  /** Takes the token of a confirmation; null if it is not valid. It stays valid if a proof is missing. */
+  confirmEmail(tokenHash: Buffer, { epoch, passwordHash }: Proof, address: string): Promise<ConfirmedEmail | null> {
+    const proof = [epoch === null ? null : String(epoch), passwordHash];
+    const values = [bytes(tokenHash), ...proof, address || null, this.#functions.now()];
+    return this.#functions.call("confirm_email($1::bytea, $2::integer, $3, $4::inet, $5::timestamptz)", values);
   }
 
   /** Takes the token that undoes a change of the e-mail, and returns the id of the user; null if it is not valid. */
@@ -173,10 +183,17 @@ export class MailRepository {
     await this.#functions.call("use_settings($1::jsonb)", [JSON.stringify(settings)]);
   }
 
-  /** Takes a token of one of these kinds; null if it is not valid. */
-  takeToken(tokenHash: Buffer, kinds: readonly SignInKind[], address: string): Promise<TakenToken | null> {
-    const values = [bytes(tokenHash), writeArray(kinds), address || null, this.#functions.now()];
-    return this.#functions.call("take_mail_token($1::bytea, $2::text[], $3::inet, $4::timestamptz)", values);
+  /** Takes a token of one of these kinds; null if it is not valid. A first confirmation keeps the password only with a proof. */
+  takeToken(
+    tokenHash: Buffer,
+    kinds: readonly SignInKind[],
+    address: string,
+    epoch: number | null = null,
+  ): Promise<TakenToken | null> {
+    const proof = epoch === null ? null : String(epoch);
+    const values = [bytes(tokenHash), writeArray(kinds), proof, address || null, this.#functions.now()];
+    const call = "take_mail_token($1::bytea, $2::text[], $3::integer, $4::inet, $5::timestamptz)";
+    return this.#functions.call(call, values);
   }
 
   /** The same with the address and its code, which is no longer valid after this many wrong ones. */
@@ -186,10 +203,11 @@ export class MailRepository {
     kinds: readonly SignInKind[],
     attempts: number,
     address: string,
+    epoch: number | null = null,
   ): Promise<TakenToken | null> {
-    const limits = [writeArray(kinds), String(attempts)];
+    const limits = [writeArray(kinds), String(attempts), epoch === null ? null : String(epoch)];
     const values = [email, bytes(codeHash), ...limits, address || null, this.#functions.now()];
-    const call = "take_mail_code($1, $2::bytea, $3::text[], $4::integer, $5::inet, $6::timestamptz)";
+    const call = "take_mail_code($1, $2::bytea, $3::text[], $4::integer, $5::integer, $6::inet, $7::timestamptz)";
     return this.#functions.call(call, values);
   }
 

@@ -3,7 +3,7 @@ import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { Auth } from "../auth.ts";
 import { proofIn, requireAccepted } from "../confirmation.ts";
-import { badFields, emailRefused, refuseRaised } from "../problem.ts";
+import { badFields, emailRefused } from "../problem.ts";
 import type { Call } from "../route.ts";
 import type { FactorProof } from "../second-factor.ts";
 import type { Client, CodeLimits } from "../throttle.ts";
@@ -64,14 +64,6 @@ export async function linkOf({ mail }: Auth, token: string): Promise<Link> {
   const link = await mail.repository.findLink(hashOf(token));
   if (link === null) throw problem("invalid link");
   return link;
-}
-
-/** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
-export async function confirmEmail({ auth, client, body }: Call<"none", z.infer<typeof TokenBody>>) {
-  const user = await auth.mail.repository.confirmEmail(hashOf(body.token), client.address).catch(refuseRaised);
-  if (user === null) throw problem("invalid link");
-  auth.forget(String(user));
-  return { message: "the e-mail is confirmed" };
 }
 
 /** `POST /auth/email/undo`: the account signs in with its previous e-mail again, and all that was issued ends. */

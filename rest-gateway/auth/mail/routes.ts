@@ -3,11 +3,12 @@ import { accepted, MessageAnswer, ok, SignedInAnswer } from "../answers.ts";
 import { showDone } from "../pages/done.ts";
 import { DONE_PATH } from "../pages/paths.ts";
 import { type Answer, type Routes, route } from "../route.ts";
-import { InvitationBody, LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
+import { ConfirmationBody, InvitationBody, LinkForm, MailBody, MailCodeBody, ResetBody, TokenBody } from "./bodies.ts";
+import { confirmEmail } from "./confirmations.ts";
 import { acceptInvitation, invite } from "./invitations.ts";
 import { showLink, useLink } from "./links.ts";
 import { LINK_PATH } from "./mail.ts";
-import { confirmEmail, requestMail, resetPassword, undoEmail } from "./requests.ts";
+import { requestMail, resetPassword, undoEmail } from "./requests.ts";
 import { signInWithCode, signInWithLink } from "./sign-in.ts";
 
 const SENT = accepted("An e-mail is on its way, for every address.", MessageAnswer);
@@ -49,9 +50,10 @@ export const MAIL_ROUTES: Routes = {
   "POST /auth/confirm": route({
     operationId: "confirmEmail",
     summary: "Confirm the e-mail",
-    description: "Takes the token of the e-mail, which is valid once.",
+    description:
+      "Takes the token of the e-mail, which is valid once. The first confirmation of an account keeps its password only if the client has registered the account in the same browser, is signed in to it with a token or a cookie, or sends the `password`. Otherwise it needs a `newPassword`, and all that was issued to the account before ends. Without any of these, the response is 400 and the token stays valid.",
     credential: "none",
-    body: TokenBody,
+    body: ConfirmationBody,
     answer: ok("The e-mail is confirmed.", MessageAnswer),
     problems: [401],
     handle: confirmEmail,

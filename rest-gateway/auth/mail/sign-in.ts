@@ -39,11 +39,12 @@ export async function takeMailCode(
   email: string,
   code: string,
   kinds: readonly SignInKind[] = ["sign-in"],
+  epoch: number | null = null,
 ): Promise<TakenToken | null> {
   const { throttle, mail, repository } = auth;
   const codeHash = mail.hashOfCode(code.replace(/\s/g, ""));
   const attempt = await throttle.reserveResponse(client);
-  const taking = mail.repository.takeCode(email, codeHash, kinds, CODE_ATTEMPTS, client.address);
+  const taking = mail.repository.takeCode(email, codeHash, kinds, CODE_ATTEMPTS, client.address, epoch);
   const taken = await throttle.guard(attempt, taking);
   await throttle.settle(attempt, taken === null);
   if (taken === null)

@@ -6,6 +6,7 @@ import type { Auth } from "../auth.ts";
 import { faultsOf, text } from "../bodies.ts";
 import { signInBrowser } from "../federated/browser.ts";
 import { address, NAME_LENGTH } from "../mail/bodies.ts";
+import { markBrowser } from "../mail/confirmations.ts";
 import { languagesOf } from "../mail/templates.ts";
 import { badFields, emailRefused, refuseRaised } from "../problem.ts";
 import { doneUrl } from "./done.ts";
@@ -36,8 +37,10 @@ export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise
     const user = { fields, username: null, isByOperator: false, languages };
     const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
     // The same for an e-mail that is taken.
-    if (auth.settings.emailConfirm === "required")
+    if (auth.settings.emailConfirm === "required") {
+      markBrowser(visit, id);
       return response.redirect(303, doneUrl(auth, "confirm-sent", returnTo));
+    }
     const account = (await auth.repository.accountOf(id!))!;
     await signInBrowser(visit, { account, attempt: [], address: client.address }, returnTo);
   } catch (error) {

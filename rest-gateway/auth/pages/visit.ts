@@ -66,18 +66,25 @@ export async function accountVisitOf(visit: Visit, form: URLSearchParams | null)
   return { ...visit, signedIn, account, csrf: auth.csrf.of(cookie), flash: flashOf(visit, account.id) };
 }
 
+/**
+ * Browsers send the session cookie only with requests that pages of this site cause. After a link from elsewhere, this sends a page that
+ * causes one, and returns true.
+ */
+export function openAgain(call: Call): boolean {
+  const { headers, method, url } = call.request;
+  const hasCookie = identityOf(call.request).credentials.session !== null;
+  if (hasCookie || method !== "GET" || headers["sec-fetch-site"] !== "cross-site") return false;
+  const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
+  sendPage(call, { title: "One moment", main: html`<p><a href="${url}">Continue</a></p>`, head });
+  return true;
+}
+
 function signInFirst(visit: Visit): void {
   const { auth, request, response } = visit;
-  const { headers, method, url } = request;
+  if (openAgain(visit)) return;
   const hasCookie = identityOf(request).credentials.session !== null;
-  // Browsers send the cookie only with requests that pages of this site cause: after a link from elsewhere, this page causes one.
-  if (!hasCookie && method === "GET" && headers["sec-fetch-site"] === "cross-site") {
-    const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
-    sendPage(visit, { title: "One moment", main: html`<p><a href="${url}">Continue</a></p>`, head });
-    return;
-  }
   if (hasCookie) response.append("Set-Cookie", endedCookie);
-  signInAgain(visit, `${pathOf(auth, "")}${url.split("?", 1)[0]}`, hasCookie ? "ended" : null);
+  signInAgain(visit, `${pathOf(auth, "")}${request.url.split("?", 1)[0]}`, hasCookie ? "ended" : null);
 }
 
 /** Continues at the sign-in, which says why and leads back to a page of the account. */

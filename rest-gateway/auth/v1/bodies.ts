@@ -70,6 +70,7 @@ export const Verification = z.object({
   type: text(20),
   token: text(20),
   token_hash: text(MAX_TOKEN),
+  password,
 });
 export const AdminUser = z.object({
   email,

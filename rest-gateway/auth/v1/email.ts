@@ -1,10 +1,12 @@
 import { problem } from "../../../db/problems/problem.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { emailSkeleton } from "../login-names.ts";
+import { provedEpoch } from "../mail/confirmations.ts";
 import type { RequestedKind } from "../mail/kinds.ts";
-import type { MailData, SignInKind, TakenToken } from "../mail/repository.ts";
+import type { MailData, SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { takeMailCode } from "../mail/sign-in.ts";
+import type { WrongPassword } from "../passwords.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
 import { invalid, refuseUser } from "./problem.ts";
@@ -100,11 +102,16 @@ const TYPES: Readonly<Record<string, readonly SignInKind[]>> = {
 /** `POST /verify`: signs in with the code of an e-mail, or with the token of its link. */
 export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   const { auth, request, client } = call;
-  const { type, email, phone, token: code, token_hash: link } = await readAuthBody(request, auth.limits, Verification);
+  const sent = await readAuthBody(request, auth.limits, Verification);
+  const { type, email, phone, token: code, token_hash: link, password } = sent;
   if (phone) throw problem("phones off");
   const kinds = ofType(TYPES, type);
   if (!link && !(email && code)) throw invalid("Either token_hash, or email and token are required");
-  const taking = link ? takeLink(call, link, kinds) : takeMailCode(call, requireEmail(email!), code!, kinds);
+  const who = link ? { link } : { email: requireEmail(email!) };
+  const epoch = kinds.includes("confirm") ? await epochFor(call, who, password) : null;
+  const taking = who.link
+    ? auth.mail.repository.takeToken(hashOf(who.link), kinds, client.address, epoch)
+    : takeMailCode(call, who.email!, code!, kinds, epoch);
   const taken = await taking.catch(refuseUser);
   if (taken === null) throw problem("mail token invalid");
   const { account, token: mailToken } = taken;
@@ -112,8 +119,27 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
   return startAuthSession(call, account, "otp", { attempt: [], address: client.address, mailToken });
 }
 
-const takeLink = (
-  { auth, client }: AuthCall,
-  token: string,
-  kinds: readonly SignInKind[],
-): Promise<TakenToken | null> => auth.mail.repository.takeToken(hashOf(token), kinds, client.address);
+type Confirming = { readonly link?: string; readonly email?: string };
+
+/**
+ * The proof that the password of a registration is that of the owner of the mailbox: as `POST /auth/confirm` has it, or `password`, which
+ * `verifyOtp` passes on. Without one, the link signs in as any other does, and the password ends.
+ */
+async function epochFor(
+  call: AuthCall,
+  { link, email }: Confirming,
+  password: string | null | undefined,
+): Promise<number | null> {
+  const { mail, hashing, repository } = call.auth;
+  if (link !== undefined) {
+    const found = await mail.repository.findLink(hashOf(link));
+    return found?.needsProof ? provedEpoch(call, found.account!, password, WRONG) : null;
+  }
+  if (password == null) return null;
+  // Without a fault for a wrong password: before the code is right, it must not tell whether the address has an account.
+  const account = await repository.findAccount(email!);
+  const isRight = await hashing.inPlace(() => hashing.matches(password, account?.passwordHash ?? null));
+  return isRight ? account!.epoch : null;
+}
+
+const WRONG: WrongPassword = { event: "password_failed", error: () => problem("wrong password") };

@@ -4,6 +4,7 @@ import { hashOf } from "../../../identity/secrets.ts";
 import { REFRESH_SECONDS } from "../../../identity/tokens.ts";
 import type { Auth } from "../auth.ts";
 import { loginEmailFault } from "../login-names.ts";
+import { markBrowser } from "../mail/confirmations.ts";
 import { languagesOf } from "../mail/templates.ts";
 import { userOfRefresh } from "../tokens.ts";
 import { PasswordGrant, RefreshGrant, readAuthBody, SignUp } from "./bodies.ts";
@@ -31,7 +32,10 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
   const languages = languagesOf(request.headers["accept-language"]);
   const user = { fields, username: null, metadata, isByOperator: false, languages };
   const id = await auth.registration.register(user, password, client.address).catch(refuseUser);
-  if (auth.settings.emailConfirm === "required") return unconfirmed(call, id, address, metadata);
+  if (auth.settings.emailConfirm === "required") {
+    markBrowser(call, id);
+    return unconfirmed(call, id, address, metadata);
+  }
   return startAuthSession(call, (await auth.repository.accountOf(id!))!, "password");
 }
 

@@ -218,7 +218,7 @@ describe("a change of the e-mail", () => {
     expect((await server.next(newEmail)).text).toContain("request an e-mail to confirm the address");
     expect((await post("/auth/confirm/send", { email: newEmail })).status).toBe(202);
     const { token } = linkIn(await server.next(newEmail, /^Confirm/));
-    expect((await post("/auth/confirm", { token })).status).toBe(200);
+    expect((await post("/auth/confirm", { token, password: PASSWORD })).status).toBe(200);
     expect((await post("/auth/forgot", { email: newEmail })).status).toBe(202);
     const reset = linkIn(await server.next(newEmail, /^Reset/)).token;
     expect((await post("/auth/reset", { token: reset, password: NEW })).status).toBe(200);

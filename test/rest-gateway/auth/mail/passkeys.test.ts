@@ -24,7 +24,7 @@ let backupCodes: readonly string[];
 beforeEach(async () => {
   email = `erin${++count}@test.example`;
   await api("POST /auth/register", { body: { name: "Erin", email, password: PASSWORD } });
-  await api("POST /auth/confirm", { body: { token: await tokenIn(email, /^Confirm/) } });
+  await api("POST /auth/confirm", { body: { token: await tokenIn(email, /^Confirm/), password: PASSWORD } });
   const { json } = await api("POST /auth/login", { body: { username: email, password: PASSWORD } });
   id = String(json.user.id);
   headers = { authorization: `Bearer ${json.accessToken}` };
@@ -68,14 +68,14 @@ test("after an operator has changed the e-mail, a passkey signs in only when the
   const refused = await v1("authentication/verify", { challenge_id, credential: key.get(options) });
   expect([refused.status, refused.json.error_code]).toEqual([400, "email_not_confirmed"]);
   await api("POST /auth/confirm/send", { body: { email: changed } });
-  await api("POST /auth/confirm", { body: { token: await tokenIn(changed, /^Confirm/) } });
+  await api("POST /auth/confirm", { body: { token: await tokenIn(changed, /^Confirm/), password: PASSWORD } });
   expect((await signIn())[0]).toBe(200);
 });
 
 test("a user with a passkey changes the e-mail and keeps it, and an undo of that change ends it", async () => {
   const changed = `new${email}`;
   expect((await api("POST /auth/email", { headers, body: { email: changed } })).status).toBe(202);
-  await api("POST /auth/confirm", { body: { token: await tokenIn(changed, /^Confirm/) } });
+  await api("POST /auth/confirm", { body: { token: await tokenIn(changed, /^Confirm/), password: PASSWORD } });
   expect((await signIn())[0]).toBe(200);
 
   const undo = await tokenIn(email, /e-mail/i);

@@ -229,10 +229,10 @@ describe("confirmation of an e-mail", () => {
   test("takes the token once, keeps the password, and does not sign in", async () => {
     const { email, id, headers } = await newUser(false);
     const { token } = await received("/auth/confirm/send", email);
-    const { status, json } = await post("/auth/confirm", { token });
+    const { status, json } = await post("/auth/confirm", { token, password: PASSWORD });
     expect([status, json]).toEqual([200, { message: "the e-mail is confirmed" }]);
     expect(await confirmedAt(id)).not.toBeNull();
-    expect((await post("/auth/confirm", { token })).status).toBe(401);
+    expect((await post("/auth/confirm", { token, password: PASSWORD })).status).toBe(401);
     expect(await login(email)).toBe(200);
     expect((await client.send("/auth/me", { headers })).json.emailConfirmed).toBe(true);
   });
@@ -242,7 +242,7 @@ describe("confirmation of an e-mail", () => {
     const { token } = await received("/auth/confirm/send", email);
     await client.send(`/auth/link?token=${token}`);
     expect(await confirmedAt(id)).toBeNull();
-    const { status, headers } = await sendForm({ token });
+    const { status, headers } = await sendForm({ token, password: PASSWORD });
     expect([status, headers.get("location")]).toEqual([303, "/auth/done?of=confirmed"]);
     expect(await confirmedAt(id)).not.toBeNull();
   });
@@ -262,6 +262,6 @@ describe("confirmation of an e-mail", () => {
     const { token } = await received("/auth/confirm/send", email);
     expect((await post("/auth/login/link", { token })).status).toBe(401);
     expect((await post("/auth/reset", { token, password: "Another-Horse-9?" })).status).toBe(401);
-    expect((await post("/auth/confirm", { token })).status).toBe(200);
+    expect((await post("/auth/confirm", { token, password: PASSWORD })).status).toBe(200);
   });
 });

@@ -39,7 +39,7 @@ describe("with EMAIL_CONFIRM=required", () => {
     const basic = `Basic ${Buffer.from(`${email}:${PASSWORD}`).toString("base64")}`;
     expect((await client.send("/users/1", { headers: { authorization: basic } })).status).toBe(401);
     const { token } = linkIn(await server.next(email, /^Confirm/));
-    expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
+    expect((await sendJson(client, "/auth/confirm", { token, password: PASSWORD })).status).toBe(200);
     expect(await login(email)).toEqual([200, null]);
   });
 
@@ -103,7 +103,7 @@ describe("with EMAIL_CONFIRM=required", () => {
     const login = () => auth.signInWithPassword({ email: "ida8@test.example", password: PASSWORD });
     expect((await login()).error?.code).toBe("invalid_credentials");
     const { token } = linkIn(await server.next("ida8@test.example", /^Confirm/));
-    await sendJson(client, "/auth/confirm", { token });
+    await sendJson(client, "/auth/confirm", { token, password: PASSWORD });
     expect((await login()).data.session).not.toBeNull();
   });
 
@@ -156,9 +156,9 @@ describe("with EMAIL_CONFIRM=required", () => {
     expect([await login("bob@example.com"), (await login("robert@test.example"))[0]]).toEqual([[200, null], 401]);
     await client.send(url.slice(client.service().url.length), { headers: { accept: "text/html" } });
     expect(await login("bob@example.com")).toEqual([200, null]);
-    const statuses = (await Promise.all([1, 2].map(() => sendJson(client, "/auth/confirm", { token })))).map(
-      ({ status }) => status,
-    );
+    const statuses = (
+      await Promise.all([1, 2].map(() => sendJson(client, "/auth/confirm", { token, password: PASSWORD })))
+    ).map(({ status }) => status);
     expect(statuses.sort()).toEqual([200, 401]);
     expect([(await login("bob@example.com"))[0], await login("robert@test.example")]).toEqual([401, [200, null]]);
     const me = await client.send("/auth/me", { headers: bob() });
@@ -213,7 +213,7 @@ describe("with EMAIL_CONFIRM=required", () => {
       [200, null],
     ]);
     const { token } = linkIn(await server.next("rob@test.example", /^Confirm/));
-    expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
+    expect((await sendJson(client, "/auth/confirm", { token, password: PASSWORD })).status).toBe(200);
     expect(await login("rob@test.example")).toEqual([200, null]);
   });
 
@@ -224,7 +224,7 @@ describe("with EMAIL_CONFIRM=required", () => {
     const { data, error } = await auth.updateUser({ email: "lovelace@test.example" });
     expect([error, data.user?.email, data.user?.new_email]).toEqual([null, "ada@example.com", "lovelace@test.example"]);
     const { token } = linkIn(await server.next("lovelace@test.example", /^Confirm/));
-    expect((await sendJson(client, "/auth/confirm", { token })).status).toBe(200);
+    expect((await sendJson(client, "/auth/confirm", { token, password: PASSWORD })).status).toBe(200);
     expect((await auth.getUser()).data.user?.email).toBe("lovelace@test.example");
   });
 });
@@ -261,7 +261,7 @@ describe("with EMAIL_CONFIRM=claim", () => {
     ]);
     expect((await register(email, {}, claiming)).status).toBe(409);
     const { token } = linkIn(await server.next(email, /^Confirm/));
-    expect((await sendJson(claiming, "/auth/confirm", { token })).status).toBe(200);
+    expect((await sendJson(claiming, "/auth/confirm", { token, password: PASSWORD })).status).toBe(200);
     await expect.poll(() => asked(keyed)).toBe("true");
     expect(await asked(basic)).toBe("true");
     const next = await sendJson(claiming, "/auth/refresh", { refreshToken: json.refreshToken });

@@ -144,7 +144,8 @@ describe("supabase.auth by e-mail", () => {
     ]);
     const { email: other } = await newUser();
     expect((await client().auth.resend({ type: "signup", email: other })).error).toBeNull();
-    const confirmed = await send("POST /auth/confirm", { body: { token: (await received(other)).token } });
+    const body = { token: (await received(other)).token, password: PASSWORD };
+    const confirmed = await send("POST /auth/confirm", { body });
     expect(confirmed.status).toBe(200);
   });
 

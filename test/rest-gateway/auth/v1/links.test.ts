@@ -41,12 +41,11 @@ describe("supabase.auth.admin.generateLink", () => {
     expect(data.user!.id).toBe(user!.id);
   });
 
-  test("signup: the link confirms the e-mail, and the password stays", async () => {
+  test("signup: the code confirms the e-mail, and the password stays if it is sent too", async () => {
     const email = "signup@test.example";
     const { data } = await admin().generateLink({ type: "signup", email, password: PASSWORD });
-    const { data: signedIn } = await client().auth.verifyOtp({
-      ...{ email, token: data.properties!.email_otp, type: "signup" },
-    });
+    const sent = { email, token: data.properties!.email_otp, type: "signup", password: PASSWORD } as const;
+    const { data: signedIn } = await client().auth.verifyOtp(sent);
     expect(signedIn.user!.email).toBe(email);
     expect((await client().auth.signInWithPassword({ email, password: PASSWORD })).error).toBeNull();
     const again = await admin().generateLink({ type: "signup", email, password: PASSWORD });

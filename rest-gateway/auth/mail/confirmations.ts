@@ -1,0 +1,114 @@
+import type { z } from "zod";
+import { isRefusal, problem } from "../../../db/problems/problem.ts";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
+import type { Account } from "../../../identity/account.ts";
+import { hashOf, newSecret } from "../../../identity/secrets.ts";
+import type { Auth } from "../auth.ts";
+import type { WrongPassword } from "../passwords.ts";
+import { badFields, refuseRaised } from "../problem.ts";
+import type { Call } from "../route.ts";
+import type { ConfirmationBody } from "./bodies.ts";
+import { linkOf } from "./requests.ts";
+
+// A link proves whose the mailbox is, but not whose the password: another person may have registered the address.
+
+const NAME = "__Host-registered";
+const COOKIE = new RegExp(`(?:^|;)\\s*${NAME}=([\\w-]+)`);
+
+type Visited = Pick<Call, "request"> & { readonly auth: Auth };
+
+/**
+ * The browser that has registered an account confirms its e-mail without the password. With EMAIL_CONFIRM=required, because otherwise
+ * it is signed in. `userId` is null for an e-mail that is taken, whose response is the same.
+ */
+export function markBrowser({ auth, request, response }: Visited & Pick<Call, "response">, userId: string | null) {
+  // A page of another site could make a visitor register with a password that it knows.
+  if (!auth.sameOrigin.accepts(request.headers)) return;
+  const mark = auth.mail.markOf(userId ?? newSecret());
+  const attributes = `Path=/; HttpOnly; Secure; SameSite=Lax; Max-Age=${auth.settings.mailLinkTtl}`;
+  response.append("Set-Cookie", `${NAME}=${mark}; ${attributes}`);
+}
+
+/** Whether the client has registered the account, or is signed in to it. */
+export async function isOwnAccount({ auth, request }: Visited, { id }: Account): Promise<boolean> {
+  if (COOKIE.exec(request.headers.cookie ?? "")?.[1] === auth.mail.markOf(id)) return true;
+  const { credentials } = identityOf(request);
+  if ((await auth.sessions.of(credentials))?.account.id === id) return true;
+  const { bearer } = credentials;
+  if (bearer === null) return false;
+  try {
+    const caller = await auth.callers.callerOf({ bearer }, request);
+    return caller?.credential?.kind === "token" && caller.external === undefined && caller.claims.sub === id;
+  } catch (error) {
+    if (isRefusal(error) && error.status < 500) return false;
+    throw error;
+  }
+}
+
+/**
+ * The epoch of the account, if the client proves with the password, or as isOwnAccount does, that it is theirs; otherwise null. A wrong
+ * password counts as a failed login. Rejects with the error of `wrong`, and with Problem "too many attempts" and "busy".
+ */
+export async function provedEpoch(
+  call: Visited & Pick<Call, "client">,
+  account: Account,
+  password: string | null | undefined,
+  wrong: WrongPassword,
+): Promise<number | null> {
+  if (await isOwnAccount(call, account)) return account.epoch;
+  if (password == null) return null;
+  const { passwords, throttle } = call.auth;
+  const login = await passwords.verify({ userId: account.id }, password, call.client, wrong);
+  await throttle.settle(login.attempt, false);
+  return login.account.epoch;
+}
+
+const WRONG: WrongPassword = {
+  event: "password_failed",
+  error: () => badFields([{ field: "password", message: "password is not the one of the registration" }]),
+};
+
+/** `POST /auth/confirm`: confirms the e-mail with the token of an e-mail. It does not sign in. */
+export async function confirmEmail(call: Call<"none", z.infer<typeof ConfirmationBody>>) {
+  const { auth, client, body } = call;
+  const { token, password, newPassword = null } = body;
+  const link = await linkOf(auth, token);
+  if (link.kind !== "confirm") throw problem("invalid link");
+  const account = link.needsProof ? link.account! : null;
+  if (newPassword !== null) requireNew(auth, newPassword, account);
+  const epoch = account && newPassword === null ? await provedEpoch(call, account, password, WRONG) : null;
+  if (account !== null && epoch === null && newPassword === null) throw proofNeeded(account);
+  const { hashing, mail } = auth;
+  const hash = newPassword === null ? null : await hashing.inPlace(() => hashing.hash(newPassword));
+  const proof = { epoch, passwordHash: hash };
+  const confirmed = await mail.repository.confirmEmail(hashOf(token), proof, client.address).catch(refuseRaised);
+  if (confirmed === null) throw problem("invalid link");
+  if (confirmed.outcome === "unproved") throw newPassword === null ? proofNeeded(account!) : onlyPassword();
+  auth.forget(String(confirmed.user));
+  return { message: "the e-mail is confirmed" };
+}
+
+/** Throws Problem. */
+function requireNew({ passwords }: Auth, newPassword: string, account: Account | null): void {
+  const faults = passwords.rules.faults(newPassword, "newPassword");
+  if (account === null) faults.push("newPassword is only for the first confirmation of an account");
+  if (faults.length > 0) throw badFields(faults.map((message) => ({ field: "newPassword", message })));
+}
+
+/** Without a password, only a sign-in shows whose the account is. */
+function proofNeeded({ passwordHash }: Account) {
+  const field = passwordHash === null ? "newPassword" : "password";
+  const message =
+    passwordHash === null
+      ? "newPassword is required, unless you are signed in"
+      : "password is required: that of the registration, or a new one as newPassword";
+  return badFields([{ field, message }], true);
+}
+
+const onlyPassword = () =>
+  badFields([
+    {
+      field: "newPassword",
+      message: "newPassword is not possible for this account, which has a second factor, or has just got this e-mail",
+    },
+  ]);
