@@ -20,7 +20,8 @@ Lists or removes the modules of the service in the database: ${MODULES.map(({ na
   ${COMMAND} module --help                     show this help
 
 A module is not removed while a service runs, or while something of your application depends on it: policies, views,
-functions, foreign keys, defaults, triggers, hooks. The command then lists them. Without --yes it says what it would remove.
+functions, foreign keys, defaults, triggers, hooks. The command then lists them. Without --yes it says what it would remove, also while a
+service runs.
 caller is the last one: the others need it. The next start installs what MODULES names, so leave the removed ones out.
 `;
 
@@ -72,6 +73,7 @@ async function remove(config: Config, modules: readonly Module[], isSure: boolea
       if (absent !== undefined) throw new CommandError(1, `the module ${absent.name} is not installed`);
       const obstacles = await findObstacles(client, modules);
       refuse(names, obstacles);
+      if (isSure && obstacles.connections > 0) throw new CommandError(1, RUNNING);
       if (!isSure) throw new CommandError(2, questionFor(modules, obstacles));
       return `Removed: ${names}. The next start installs what MODULES names.\n${textOf(await removeModules(client, modules))}`;
     },
@@ -95,7 +97,6 @@ const textOf = ({ keptRoles, closedTables }: Removed): string =>
 function refuse(names: string, { neededBy, connections, dependents, hooks }: Obstacles): void {
   if (neededBy.length > 0)
     throw new CommandError(1, `these modules need caller, so remove them too: ${neededBy.join(", ")}`);
-  if (connections > 0) throw new CommandError(1, "a service uses this database: stop it first");
   const listed = [...dependents, ...hooks];
   if (listed.length === 0) return;
   throw new CommandError(
@@ -104,23 +105,29 @@ function refuse(names: string, { neededBy, connections, dependents, hooks }: Obs
       `nothing was removed: your application uses ${names}. ${LISTED}`,
       linesOf(listed),
       ...(hooks.length > 0 ? [HOOKS] : []),
+      ...(connections > 0 ? [RUNNING] : []),
     ].join("\n"),
   );
 }
 
+const RUNNING =
+  "a service uses this database: stop it before you remove modules (the processes of content-service start and dev, in each container)";
 const LISTED =
   "Drop or change all of these first. Below each is the select that shows it, if there is one, and then the statement that removes it:";
 const HOOKS =
   "No start runs your migrations again: if you install auth again later, set its hooks and its table of users in a new migration.";
 
-function questionFor(modules: readonly Module[], { mentions, ...obstacles }: Obstacles): string {
+function questionFor(modules: readonly Module[], { mentions, connections, ...obstacles }: Obstacles): string {
   const names = modules.map(({ name }) => name).join(" ");
   const schemas = obstacles.schemas.join(", ") || "their roles";
   const warning =
     mentions.length > 0
       ? [`These functions name ${schemas} in their text, and fail afterwards if they use them:\n${linesOf(mentions)}`]
       : [];
-  return [...warning, `to drop ${schemas} with all data, run ${COMMAND} module remove ${names} --yes`].join("\n");
+  const running = connections > 0 ? [RUNNING] : [];
+  return [...warning, ...running, `to drop ${schemas} with all data, run ${COMMAND} module remove ${names} --yes`].join(
+    "\n",
+  );
 }
 
 const linesOf = (dependents: readonly Dependent[]): string =>

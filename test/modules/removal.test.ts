@@ -109,7 +109,14 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
     const { stop } = await start(database);
     await expect(moduleCommand(["remove", ...ALL, "--yes"], environment)).rejects.toMatchObject({
       exitCode: 1,
-      message: "a service uses this database: stop it first",
+      message: expect.stringMatching(/^a service uses this database: stop it before /),
+    });
+    // What would be removed is shown all the same.
+    await expect(moduleCommand(["remove", ...ALL], environment)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(
+        /^a service uses this database: stop it before .*\nto drop .* run .* module remove caller auth tasks feed channels --yes$/,
+      ),
     });
     await stop();
     await database.owner.query("select auth.use_users('public.users')");
