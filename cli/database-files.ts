@@ -101,7 +101,8 @@ const CURRENT = `\
 const VITEST_CONFIG = `\
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({ test: { globalSetup: ["content-service/test/setup"] } });
+// The first requests of a service load code, which takes seconds on a busy machine.
+export default defineConfig({ test: { globalSetup: ["content-service/test/setup"], testTimeout: 60_000 } });
 `;
 
 const access = (hasSeed: boolean): string => `\

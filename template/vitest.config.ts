@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { globalSetup: ["content-service/test/setup"], testTimeout: 30_000 },
+  test: { globalSetup: ["content-service/test/setup"], testTimeout: 60_000 },
 });

@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { globalSetup: ["content-service/test/setup"], testTimeout: 30_000, passWithNoTests: true },
+  test: { globalSetup: ["content-service/test/setup"], testTimeout: 60_000, passWithNoTests: true },
 });
