@@ -1,4 +1,5 @@
 import type pg from "pg";
+import type { DatabaseError } from "pg-protocol";
 import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
 import { atHost } from "../../config/postgres-url.ts";
@@ -42,6 +43,9 @@ export type ReplicatedRequest = {
 
 /** Milliseconds between two looks at the primary. */
 const SAMPLING = 500;
+
+/** SQLSTATE of a write in a transaction that cannot write. */
+const WRITES = "25006";
 
 type Waiter = { readonly needed: Lsn; resolve(replica: Replica | null): void };
 
@@ -122,10 +126,10 @@ export class Replicas {
   readonly readerOf =
     (login: CallerLogin): Reader =>
     (identity, statements, options, onPrimary) => {
-      const isFramed = options.isolation || options.rollback || (options.snapshot && statements.length > 1);
       const reading = options.reading!;
       const needed = this.#neededBy(identity, reading);
-      if (isFramed || needed === UNKNOWN) return onPrimary(identity, statements, { ...options, reading: undefined });
+      if (options.isolation || options.rollback || needed === UNKNOWN)
+        return onPrimary(identity, statements, { ...options, reading: undefined });
       const read = { login, identity, statements, options, reading, onPrimary, needed };
       const replica = this.#choose(needed);
       if (replica !== null) return this.#read(read, replica);
@@ -253,6 +257,9 @@ export class Replicas {
       if (!mayRepeat(error, options)) throw error;
       reason = reasonOf(error);
       if (reason === "unavailable") replica.doubt(error as Error);
+      // The primary notes what it writes after all.
+      if ((error as DatabaseError).code === WRITES)
+        return this.#fallBack({ ...read, options: { ...options, isRead: false } }, reason);
     } finally {
       replica.running--;
     }

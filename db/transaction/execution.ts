@@ -9,7 +9,7 @@ import { Problem, problem } from "../problems/problem.ts";
 import type { CommitPosition, Reading } from "../replicas/reading.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, cancelRequest, untilReady } from "../wire/connection.ts";
-import type { Identity } from "./identity.ts";
+import { type Identity, REPLAYED_LSN } from "./identity.ts";
 import type { PooledConnection } from "./pool.ts";
 import type { Preparation } from "./preparation.ts";
 import type { Cleaning, Pace } from "./session-state.ts";
@@ -107,6 +107,8 @@ class Execution {
   readonly #cancel: () => void;
   #cancelled: Promise<void> | null = null;
   #cleaned: Cleaned = null;
+  /** What the server had replayed before the transaction took its snapshot; null until it is known, and on a server that is no replica. */
+  #replayed: bigint | null = null;
   #isRetry = false;
   #isFinished = false;
 
@@ -150,8 +152,8 @@ class Execution {
   }
 
   #succeed(batch: Batch, broken?: Error): void {
-    const { first, last, onReplayed } = this.#work;
-    onReplayed?.(replayedIn(batch, first));
+    const { first, last, onReplayed, isFramed } = this.#work;
+    onReplayed?.(isFramed ? this.#replayed : replayedIn(batch, first));
     this.#finish(broken, () => this.#resolve(batch.results.slice(first, last)));
   }
 
@@ -171,20 +173,35 @@ class Execution {
     return position;
   }
 
+  /**
+   * The query before a transaction whose statements share a snapshot: its settings would take the snapshot first, and then say what has
+   * been replayed, which may be more.
+   */
+  #lookBefore(batch: Batch): Batch {
+    const options = { ...this.#work.batchOptions, recipient: null, onCompleted: undefined };
+    // If it fails, what has been replayed stays unknown.
+    const look: Batch = new Batch([REPLAYED], options, (error) => {
+      if (error === null) this.#replayed = replayedIn(look, look.results.length);
+    });
+    look.followedBy(batch, this.#connection.client);
+    return look;
+  }
+
   /** A transaction that runs code (`Code`) is followed by the statements that clean the connection, in the same write. */
   #send(batch: Batch, last: Batch): void {
     const { client } = this.#connection;
-    const { code, runsCode, isFramed } = this.#work;
+    const { code, runsCode, isFramed, onReplayed } = this.#work;
+    const first = isFramed && onReplayed ? this.#lookBefore(batch) : batch;
     if (!runsCode) {
       this.#connection.codeWhenUsed = code;
-      client.query(batch as never);
+      client.query(first as never);
       return;
     }
     const { promise, resolve } = Promise.withResolvers<Error | undefined>();
     this.#cleaned = promise;
     const cleaning = this.#options.cleaning.batch({ isFramed, mayPrepare: this.#options.mayPrepare() }, resolve);
     last.followedBy(cleaning, client);
-    client.query(batch as never);
+    client.query(first as never);
     this.#connection.codeWhenUsed = null;
   }
 
@@ -246,7 +263,9 @@ const POSITION: NamedStatement = {
   name: "position",
 };
 
-/** What the server had replayed, which the settings of the transaction return last; null if it is no replica. */
+const REPLAYED: NamedStatement = { text: `select ${REPLAYED_LSN}`, values: [], name: "replayed" };
+
+/** What the server had replayed, which the statement before `first` returns last; null if it is no replica. */
 export function replayedIn({ results }: Batch, first: number): bigint | null {
   const replayed = results[first - 1]!.rows[0]!.at(-1);
   return replayed ? BigInt(replayed.toString()) : null;

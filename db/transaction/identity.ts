@@ -93,7 +93,7 @@ function tracedSettings({ request, settings = NO_SETTINGS }: Identity): Transact
 }
 
 /** What a replica has replayed before the statements that follow take their snapshots; null on a server that is no replica. */
-const REPLAYED = `case when pg_catalog.pg_is_in_recovery() then
+export const REPLAYED_LSN = `case when pg_catalog.pg_is_in_recovery() then
   (pg_catalog.pg_last_wal_replay_lsn() operator(pg_catalog.-) '0/0'::pg_catalog.pg_lsn)::text end`;
 
 /** The names of the values, in order; the given settings follow. */
@@ -110,7 +110,7 @@ function settingsText({ fixed, given }: TransactionSettings, statementTimeout: n
   let text = texts.get(key);
   if (text === undefined) {
     text = writeSettings(fixed, [...NAMES, ...given.map(([name]) => name)], statementTimeout);
-    if (isReplica) text += `, ${REPLAYED}`;
+    if (isReplica) text += `, ${REPLAYED_LSN}`;
     texts.set(key, text);
   }
   return text;

@@ -25,7 +25,7 @@ import { explainMissing } from "./missing-fields.ts";
 import { type GraphQLRequest, type Operation, type PreparedOperation, prepareOperation } from "./operation.ts";
 import type { OperationMetrics } from "./operation-metrics.ts";
 import { OperationQueries, withPgClient } from "./operation-queries.ts";
-import { PositionedReads } from "./positioned-reads.ts";
+import { OperationTransactions } from "./operation-transactions.ts";
 import type { SubscriptionMemory } from "./subscription-memory.ts";
 
 /** PostGraphile's build time grows with the square of the number of tables, and blocks the process. */
@@ -125,17 +125,19 @@ export class Engine {
     });
   }
 
-  /** Executes an operation with these transactions. The result of a query has its position, if the client wants it. */
+  /** Executes an operation. The result of a query has its position, if the client wants it; with replicas, that of a mutation has it too. */
   async #atPosition(
-    { kind, wantsPosition }: Operation,
+    operation: Operation,
     { caller }: Identity,
     executed: (transactions: Pick<Transactions, "run">) => Promise<ExecutionResult>,
   ): Promise<ExecutionResult> {
-    const transactions = this.#options.database.forRole(caller.role);
-    if (kind !== "query" || !wantsPosition) return executed(transactions);
-    const reads = new PositionedReads(transactions, this.#options.changes);
-    const result = await executed(reads);
-    return reads.position === null ? result : { ...result, extensions: { changePosition: reads.position } };
+    const { database, changes: feed } = this.#options;
+    const transactions = database.forRole(caller.role);
+    const replicated = database.replicas?.requestOf(operation.readsAfter, operation.read);
+    if (!replicated && !operation.wantsPosition) return executed(transactions);
+    const own = new OperationTransactions({ transactions, feed, operation, replicated });
+    const result = await executed(own);
+    return own.position === null ? result : { ...result, extensions: { changePosition: own.position } };
   }
 
   async #executeCompiled(

@@ -25,6 +25,10 @@ export type GraphQLRequest = DocumentReference & {
   readonly after: string | null;
   /** Whether the response to a query has the position after which changes follow it. */
   readonly wantsPosition: boolean;
+  /** The position of a write that a query must see, whichever server answers. */
+  readonly readsAfter: string | undefined;
+  /** Whether only the primary server may answer. */
+  readonly read: "primary" | null;
 };
 
 /** A checked request: the operation can be executed. */

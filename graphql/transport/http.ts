@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionResult, GraphQLError, GraphQLFormattedError } from "postgraphile/graphql";
 import type { Caller, RefusedCredential } from "../../db/caller.ts";
 import { loginRequired, type MessageContext } from "../../db/errors.ts";
@@ -103,6 +103,8 @@ async function run(
   const result = await engine.execute(operation, { caller, request: context }, gone);
   // The client has disconnected: the errors of its cancelled queries must not be logged.
   if (gone.aborted) return { status: 200, body: "" };
+  const position = result.extensions?.changePosition as string | undefined;
+  if (position !== undefined) response.setHeader("Change-Position", position);
   if (operation.kind === "query") throwRefusal(result.errors);
   if (result.data === undefined) return requestErrors(result.errors ?? []);
   const answered = answer(result, format, options.internalStatus);
@@ -156,11 +158,22 @@ async function readRequest(
   response: ServerResponse,
   limits: BodyLimits,
 ): Promise<GraphQLRequest> {
-  if (request.method === "POST") return requestOf(await readJson(request, limits));
-  if (request.method === "GET") return requestOf(queryParameters(request, limits));
+  const { headers } = request;
+  if (request.method === "POST") return located(requestOf(await readJson(request, limits)), headers);
+  if (request.method === "GET") return located(requestOf(queryParameters(request, limits)), headers);
   response.setHeader("Allow", "GET, POST");
   throw problem("POST only", { message: "send a POST request, or a GET request with a query" });
 }
+
+/** Which servers may answer is also said by the headers of REST. */
+const located = (request: GraphQLRequest, headers: IncomingHttpHeaders): GraphQLRequest => ({
+  ...request,
+  readsAfter: request.readsAfter ?? headers["change-position"]?.toString(),
+  read: READ_PRIMARY.test(headers.prefer?.toString() ?? "") ? "primary" : request.read,
+});
+
+/** A preference among others: `Prefer: handling=lenient, read=primary` */
+const READ_PRIMARY = /(?:^|,)\s*read="?primary"?\s*(?:[,;]|$)/i;
 
 function queryParameters(request: IncomingMessage, limits: BodyLimits): unknown {
   const [, search] = /\?(.*)/s.exec(request.url ?? "") ?? [];

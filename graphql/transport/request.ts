@@ -1,9 +1,17 @@
 import { z } from "zod";
+import { parseStart } from "../../db/changes/position.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { parseShape } from "../../http/pipeline/body.ts";
 import type { GraphQLRequest } from "../execute/operation.ts";
 
 const text = (error: string) => z.string(error).nullish();
+
+/** True: the response has its position. Text: that of a write, which the query must see. */
+const POSITION = z
+  .unknown()
+  .refine((value) => value == null || typeof value === "boolean" || (typeof value === "string" && parseStart(value)), {
+    error: "must be true, false or the changePosition of a write",
+  });
 
 const REQUEST = z
   .object(
@@ -16,7 +24,10 @@ const REQUEST = z
         .object(
           {
             after: text("must be the changePosition of an event or of a query"),
-            changePosition: z.boolean("must be true or false").default(false),
+            changePosition: z
+              .union([z.boolean(), POSITION], "must be true, false or the changePosition of a write")
+              .nullish(),
+            read: z.literal("primary", "must be primary").nullish(),
             persistedQuery: z.object({ sha256Hash: text("must be a string") }, "must be an object").nullish(),
           },
           "must be an object",
@@ -40,6 +51,7 @@ const REQUEST = z
 export function requestOf(body: unknown): GraphQLRequest {
   if (Array.isArray(body)) throw refuse("batched requests are not supported: send one operation per request");
   const { query, documentId, operationName, variables, extensions } = parseShape(REQUEST, body, "the body", refuse);
+  const position = extensions?.changePosition;
   return {
     query: query || undefined,
     documentId: documentId ?? undefined,
@@ -47,7 +59,9 @@ export function requestOf(body: unknown): GraphQLRequest {
     variables: variables ?? undefined,
     operationName: operationName || undefined,
     after: extensions?.after || null,
-    wantsPosition: extensions?.changePosition ?? false,
+    wantsPosition: position === true,
+    readsAfter: typeof position === "string" ? position : undefined,
+    read: extensions?.read ?? null,
   };
 }
 

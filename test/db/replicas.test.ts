@@ -3,7 +3,15 @@ import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { POLL } from "../support/command.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
-import { type ReplicaRig, startReplicaRig, type TestReplica } from "../support/replica-rig.ts";
+import {
+  metricOf,
+  pauseReplicas as pauseAll,
+  type ReplicaRig,
+  startReplicaRig,
+  type TestReplica,
+  untilUsed,
+  whileDisturbed,
+} from "../support/replica-rig.ts";
 import { type RestSent, sendRest } from "../support/rest-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
 
@@ -38,6 +46,7 @@ const startService = (settings: Readonly<Record<string, string>>) =>
       SEED: "demo",
       DATABASE_REPLICA_URLS: urls(),
       REPLICA_MAX_LAG: HOUR,
+      REPLICA_STICKY: HOUR,
       ...settings,
     },
     rig.primary,
@@ -45,13 +54,7 @@ const startService = (settings: Readonly<Record<string, string>>) =>
 const urls = () => rig.replicas.map(({ url }) => url).join();
 const ask = (path: string, sent: RestSent = {}, at = service) => sendRest(at, path, sent);
 const asksReplica = async (at = service, sent: RestSent = {}) => (await ask("rpc/on_replica", sent, at)).json;
-const metric = async (name: string, at = service) => {
-  const headers = { apikey: at.service.tokens.issueKey("service_role") };
-  const text = await (await fetch(`${at.url}/metrics`, { headers })).text();
-  return [...text.matchAll(new RegExp(`^content_service_${name}(\\{[^}]*\\})? (\\S+)$`, "gm"))].map(
-    ([, labels, value]) => [labels, Number(value)],
-  );
-};
+const metric = (name: string, at = service) => metricOf(at, name);
 
 beforeAll(async () => {
   rig = await startReplicaRig(2);
@@ -69,31 +72,14 @@ beforeAll(async () => {
   };
 });
 
-/** Waits until both have replayed everything and are used. */
 async function usesReplicas(): Promise<void> {
-  for (const replica of rig.replicas) await replica.catchUp();
-  for (const at of [service, patient]) await vi.waitUntil(() => usesAll(at), POLL);
+  await untilUsed(rig, service, patient);
   for (const caller of [{}, { as: "ada" }, { as: "bob" }] as const)
     await vi.waitUntil(() => asksReplica(service, caller), POLL);
 }
 
-async function usesAll(at: TestService): Promise<boolean> {
-  const all = await metric("db_replica_used", at);
-  return rig.replicas.every(({ name }) => all.some(([labels, used]) => labels === `{replica="${name}"}` && used === 1));
-}
-
-/** Both stay at the present state of the primary until the end of the test. */
-async function pauseReplicas(): Promise<void> {
-  await usesReplicas();
-  for (const replica of rig.replicas) await replica.pause();
-  onTestFinished(async () => {
-    await resumeReplicas();
-    await usesReplicas();
-  });
-}
-async function resumeReplicas(): Promise<void> {
-  for (const replica of rig.replicas) await replica.resume();
-}
+const pauseReplicas = () => pauseAll(rig, service, patient);
+const resumeReplicas = () => Promise.all(rig.replicas.map((replica) => replica.resume()));
 
 const write = (id: number, as: "ada" | "bob" = "ada", at = service) =>
   ask("notes", { as, body: { id, text: `of ${as}` } }, at);
@@ -176,7 +162,7 @@ describe("while the replicas are behind", () => {
   test("the client of the documentation sees its last write at every instance", async () => {
     const other = await startService({ REPLICA_MAX_WAIT: "0" });
     onTestFinished(() => other.stop());
-    await vi.waitUntil(() => usesAll(other), POLL);
+    await untilUsed(rig, other);
     await pauseReplicas();
     const [, block] = /```js\n([^`]*)```/.exec(await readFile("docs/scaling.md", "utf8"))!;
     const code = `${block!.replace("http://127.0.0.1:3000", other.url)}; return client;`;
@@ -263,15 +249,6 @@ describe("while the replicas are behind", () => {
   });
 
   test("no read of 100 writers is stale, while replicas stop and go on to replay", async () => {
-    let isDone = false;
-    const disturb = async () => {
-      for (let i = 0; !isDone; i++) {
-        const replica = rig.replicas[i % 2]!;
-        await replica.query("select pg_wal_replay_pause()");
-        await replica.query("select pg_sleep(0.02), pg_wal_replay_resume()");
-      }
-    };
-    const disturbed = disturb();
     const stale: string[] = [];
     const pairs = async (at: TestService, start: number) => {
       for (let id = start; id < start + 50; id++) {
@@ -282,9 +259,7 @@ describe("while the replicas are behind", () => {
         if ((await textOf(id, sent, at === service ? patient : service)) === null) stale.push(`position ${id}`);
       }
     };
-    await Promise.all([pairs(service, 1000), pairs(patient, 2000)]);
-    isDone = true;
-    await disturbed;
+    await whileDisturbed(rig, () => Promise.all([pairs(service, 1000), pairs(patient, 2000)]));
     await usesReplicas();
     expect(stale).toEqual([]);
   });

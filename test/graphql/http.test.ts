@@ -134,7 +134,10 @@ describe("a GET request", () => {
     [{ query: QUERY, variables: "7" }, "variables must be an object"],
     [{ query: QUERY, extensions: "7" }, "extensions must be an object"],
     [{ query: QUERY, extensions: '{"persistedQuery":7}' }, "extensions.persistedQuery must be an object"],
-    [{ query: QUERY, extensions: '{"changePosition":"yes"}' }, "extensions.changePosition must be true or false"],
+    [
+      { query: QUERY, extensions: '{"changePosition":"yes"}' },
+      "extensions.changePosition must be true, false or the changePosition of a write",
+    ],
   ])("with %j is 400", async (parameters, message) => {
     expect(await get(parameters)).toMatchObject({ status: 400, json: { errors: [{ message }] } });
   });

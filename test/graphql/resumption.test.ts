@@ -202,7 +202,7 @@ test.each([
   expect((await stream.take(1, "next"))[0]!.data).toMatchObject({ errors });
 });
 
-test("extensions.changePosition that is not a boolean is refused", async () => {
+test("extensions.changePosition that is neither a boolean nor a position is refused", async () => {
   const { errors } = await post(TITLES, { changePosition: "yes" });
   expect(errors).toMatchObject([
     { message: expect.stringMatching(/changePosition/), extensions: { code: "VALIDATION_ERROR" } },

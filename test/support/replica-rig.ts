@@ -3,10 +3,11 @@ import { appendFile, chown, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import pg from "pg";
-import { vi } from "vitest";
+import { onTestFinished, vi } from "vitest";
 import { type Cluster, type ScratchCluster, startCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
 import { POLL } from "./command.ts";
 import type { TestDatabase } from "./database.ts";
+import type { TestService } from "./service.ts";
 
 const run = promisify(execFile);
 const DATABASE = "content";
@@ -64,6 +65,56 @@ export async function startReplicaRig(count: number): Promise<ReplicaRig> {
     await remove();
     throw error;
   }
+}
+
+/** Waits until the replicas have replayed everything, and the services use them. */
+export async function untilUsed({ replicas }: ReplicaRig, ...services: readonly TestService[]): Promise<void> {
+  for (const replica of replicas) await replica.catchUp();
+  for (const at of services) await vi.waitUntil(() => usesAll(replicas, at), POLL);
+}
+
+export async function usesAll(replicas: readonly TestReplica[], at: TestService): Promise<boolean> {
+  const all = await metricOf(at, "db_replica_used");
+  return replicas.every(({ name }) => all.some(([labels, used]) => labels === `{replica="${name}"}` && used === 1));
+}
+
+/** All replicas stay at the present state of the primary until the end of the test. */
+export async function pauseReplicas(rig: ReplicaRig, ...services: readonly TestService[]): Promise<void> {
+  await untilUsed(rig, ...services);
+  for (const replica of rig.replicas) await replica.pause();
+  onTestFinished(async () => {
+    for (const replica of rig.replicas) await replica.resume();
+    await untilUsed(rig, ...services);
+  });
+}
+
+/** Stops and resumes the replicas in turn while the requests run. */
+export async function whileDisturbed({ replicas }: ReplicaRig, run: () => Promise<unknown>): Promise<void> {
+  let isDone = false;
+  const disturb = async () => {
+    for (let i = 0; !isDone; i++) {
+      const replica = replicas[i % replicas.length]!;
+      await replica.query("select pg_wal_replay_pause()");
+      await replica.query("select pg_sleep(0.02), pg_wal_replay_resume()");
+    }
+  };
+  const disturbed = disturb();
+  await run().finally(() => {
+    isDone = true;
+  });
+  await disturbed;
+}
+
+/** The values of a metric by its labels: `[['{replica="127.0.0.1:25433"}', 1]]` */
+export async function metricOf(
+  { url, service }: TestService,
+  name: string,
+): Promise<[labels: string, value: number][]> {
+  const headers = { apikey: service.tokens.issueKey("service_role") };
+  const text = await (await fetch(`${url}/metrics`, { headers })).text();
+  return [...text.matchAll(new RegExp(`^content_service_${name}(\\{[^}]*\\})? (\\S+)$`, "gm"))].map(
+    ([, labels = "", value]) => [labels, Number(value)],
+  );
 }
 
 async function startReplica(
