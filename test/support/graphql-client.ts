@@ -120,7 +120,13 @@ export class Subscription {
 
   /** Waits until exactly these events were received, in this order. */
   async expect(...events: unknown[]): Promise<void> {
-    await expect.poll(() => this.events, POLL).toEqual(events);
+    await expect
+      .poll(() => this.events, POLL)
+      .toEqual(events)
+      .catch((cause) => {
+        const { faults, error } = this;
+        throw new Error(`${cause.message}: ${JSON.stringify({ faults, error })}`, { cause });
+      });
   }
 }
 
