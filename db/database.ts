@@ -158,10 +158,15 @@ export class Database {
     });
     this.catalog.on("error", onConnectionError);
     this.catalog.on("connect", (client) => client.on("error", onConnectionError));
+    const streamsOf = ({ share, slots }: { readonly share: number; readonly slots: number }) => {
+      const streamed = Math.min(settings.streamConnections, slots - 1);
+      return streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined;
+    };
     const transactionsOf = (login: CallerLogin, url: string) =>
       transactions(login, queues[login].slots, {
         pool: pool(url, queues[login].slots),
         admission: new Admission(queues[login]),
+        streams: streamsOf(queues[login]),
         isReplica: true,
         onRun,
         slow: this.slow,
@@ -172,9 +177,8 @@ export class Database {
     const { taskTimeout } = settings;
     const taskConcurrency = settings.hasTasks ? settings.taskConcurrency : 0;
     const admitted = (login: CallerLogin, slots: number, share: number) => {
-      const streamed = Math.min(settings.streamConnections, slots - 1);
       return transactions(login, slots + taskConcurrency, {
-        streams: streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined,
+        streams: streamsOf({ share, slots }),
         onFailure,
         onRun,
         slow: this.slow,

@@ -3,7 +3,7 @@ import type { TableName } from "../catalog/catalog.ts";
 import { problem } from "../problems/problem.ts";
 import { type Change, comparePositions, laterOf, type Position } from "./change.ts";
 import { type LostChanges, NOTHING_LOST } from "./lost-changes.ts";
-import { isIn, parseStartIn, type Start, startAfter, startAfterReplay, textOfStart } from "./position.ts";
+import { isIn, parseStartIn, type Start, startAfter, textOfStart } from "./position.ts";
 import type { Publication } from "./publication.ts";
 import { ChangeReader, type ReadOptions } from "./reader.ts";
 import { ORIGIN, Ring } from "./ring.ts";
@@ -172,14 +172,13 @@ export class ChangeFeed implements ChangeSink {
 
   /** Read it before a query, and pass it to `startAfter`; null if the position of the query cannot be known. */
   get mark(): Mark | null {
-    if (this.#stream !== "") return { stream: this.#stream, position: this.#ring.end };
-    return this.#source?.mark ?? null;
+    const { mark = null, hasLsns = false } = this.#source ?? {};
+    return this.#stream === "" ? mark : { stream: this.#stream, position: this.#ring.end, hasLsns };
   }
 
   /** The text of the position of a query, for clients; on a replica with what it had replayed. Null if too many transactions were running. */
   textAfter(mark: Mark, snapshot: string, replayed: bigint | null = null): string | null {
-    const lsn = this.#source?.hasLsns ? replayed : null;
-    const start = replayed === null ? startAfter(mark, snapshot) : startAfterReplay(snapshot, lsn);
+    const start = startAfter(mark, snapshot, replayed);
     return start.snapshot!.running.size > MAX_RUNNING ? null : textOfStart(start, mark.stream);
   }
 

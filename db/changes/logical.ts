@@ -53,7 +53,7 @@ export class LogicalSource implements ChangeSource {
 
   get mark(): Mark | null {
     const { position } = this.#mark;
-    return position && { stream: this.#reader.stream, position };
+    return position && { stream: this.#reader.stream, position, hasLsns: true };
   }
 
   start(): void {

@@ -60,7 +60,7 @@ export class OutboxSource implements ChangeSource {
 
   /** A position is the number of a transaction, so the snapshot of a query has it. */
   get mark(): Mark | null {
-    return this.#stream === "" ? null : { stream: this.#stream, position: null };
+    return this.#stream === "" ? null : { stream: this.#stream, position: null, hasLsns: false };
   }
 
   start(): void {

@@ -28,9 +28,10 @@ export function parseSnapshot(text: string): Snapshot {
 
 /**
  * The position of a query: a reader that starts there gets exactly the changes that the query has not seen. `mark` was read before
- * the query, and `snapshot` is its pg_current_snapshot().
+ * the query, and `snapshot` is its pg_current_snapshot(). `replayed` is null unless a replica has answered.
  */
-export function startAfter({ position }: Mark, snapshot: string): Start {
+export function startAfter({ position, hasLsns }: Mark, snapshot: string, replayed: bigint | null = null): Start {
+  if (replayed !== null) return startAfterReplay(snapshot, hasLsns ? replayed : null);
   const seen = parseSnapshot(snapshot);
   return { ...(position ?? { lsn: oldestOf(seen), index: 0 }), snapshot: seen };
 }
@@ -40,7 +41,7 @@ export function startAfter({ position }: Mark, snapshot: string): Start {
  * snapshot; null if positions are not those in the log. A snapshot there does not name the running transactions, only the oldest one: a reader that starts here misses nothing, but
  * may get what was committed while the query began although the query has seen it.
  */
-export function startAfterReplay(snapshot: string, replayed: bigint | null): Start {
+function startAfterReplay(snapshot: string, replayed: bigint | null): Start {
   const end = BigInt(snapshot.split(":")[0]!);
   return { lsn: replayed ?? end, index: 0, snapshot: { end, running: new Set() } };
 }

@@ -33,6 +33,8 @@ export type Mark = {
   readonly stream: string;
   /** Null if the snapshot of the query itself has the position. */
   readonly position: Position | null;
+  /** Whether positions are those in the write-ahead log. */
+  readonly hasLsns: boolean;
 };
 
 /** The state of a source for `/health`. */

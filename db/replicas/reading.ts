@@ -1,6 +1,6 @@
 import type { RunOptions } from "../transaction/execution.ts";
 import type { Identity } from "../transaction/identity.ts";
-import type { Result, Statement } from "../wire/batch.ts";
+import type { Transactions } from "../transaction/transaction.ts";
 
 /** A read that a replica may answer. */
 export type Reading = {
@@ -13,16 +13,22 @@ export type Reading = {
 /** Where the write-ahead log ended after a commit: a replica that has replayed it has what was written. Null if that is unknown. */
 export type CommitPosition = { lsn: bigint | null };
 
-/** Runs statements as `Transactions.run` does. */
-export type Run = (identity: Identity, statements: readonly Statement[], options: RunOptions) => Promise<Result[]>;
+/** Options of what may run on a replica. */
+export type LocatedOptions = Pick<
+  RunOptions,
+  "reading" | "isRead" | "isolation" | "rollback" | "signal" | "onReplayed"
+>;
 
-/** Reads on a replica, or by `onPrimary`. */
-export type Reader = (
+/** Reads with the transactions of a replica or of the primary. */
+export type Located<T, Options> = (transactions: Transactions, options: Options) => Promise<T>;
+
+/** Reads on a replica, or at the primary. */
+export type Reader = <T, Options extends LocatedOptions>(
   identity: Identity,
-  statements: readonly Statement[],
-  options: RunOptions,
-  onPrimary: Run,
-) => Promise<Result[]>;
+  options: Options,
+  primary: Transactions,
+  run: Located<T, Options>,
+) => Promise<T>;
 
 /** Of the transactions of a service with replicas. */
 export type ReplicationOptions = {

@@ -1,35 +1,30 @@
 import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
-import type { Logger } from "pino";
 import type { Config } from "../../config/config.ts";
-import { atHost } from "../../config/postgres-url.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Code } from "../catalog/code.ts";
 import { parseStart, textOfStart } from "../changes/position.ts";
+import type { Mark } from "../changes/source.ts";
 import type { CallerLogin } from "../database.ts";
 import type { Identity } from "../transaction/identity.ts";
-import type { Result, RunOptions, Statement, Transactions } from "../transaction/transaction.ts";
+import type { Transactions } from "../transaction/transaction.ts";
 import { type FallbackReason, mayRepeat, reasonOf } from "./fallback.ts";
 import { PrimaryPosition } from "./primary-position.ts";
-import type { CommitPosition, Reader, Reading, Run } from "./reading.ts";
+import type { CommitPosition, Located, LocatedOptions, Reader, Reading } from "./reading.ts";
 import { type Lsn, RecentWrites, UNKNOWN } from "./recent-writes.ts";
-import { Replica } from "./replica.ts";
+import type { Replica } from "./replica.ts";
 import { registerReplicas } from "./replica-metrics.ts";
+import { ReplicaSet, type ReplicaSetOptions } from "./replica-set.ts";
 
 export type ReplicaSettings = Pick<
   Config,
   "databaseReplicaUrls" | "replicaMaxLag" | "replicaMaxWait" | "replicaSticky"
 >;
 
-export type ReplicasOptions = {
+export type ReplicasOptions = Pick<ReplicaSetOptions, "logins" | "transactionsOf" | "log"> & {
   readonly settings: ReplicaSettings;
-  /** Connection strings of the logins at the primary. */
-  readonly logins: Readonly<Record<CallerLogin, string>>;
   /** Connections to the primary for background work. */
   readonly pool: Pick<pg.Pool, "query">;
-  /** New pools on the replica. */
-  transactionsOf(login: CallerLogin, url: string): Transactions;
-  readonly log: Pick<Logger, "info" | "warn">;
 };
 
 /** What a request says about positions, and receives. */
@@ -47,8 +42,6 @@ const SAMPLING = 500;
 /** SQLSTATE of a write in a transaction that cannot write. */
 const WRITES = "25006";
 
-type Waiter = { readonly needed: Lsn; resolve(replica: Replica | null): void };
-
 /**
  * Reads on replicas, for all interfaces. A read goes to the replica that answers the fewest reads, of those that have replayed what the
  * read must see: the position that it names, and what its client has written lately. Everything in doubt goes to the primary.
@@ -56,11 +49,9 @@ type Waiter = { readonly needed: Lsn; resolve(replica: Replica | null): void };
 export class Replicas {
   readonly #options: ReplicasOptions;
   readonly #primary: PrimaryPosition;
-  readonly #replicas: readonly Replica[];
+  readonly #replicas: ReplicaSet;
   readonly #recent: RecentWrites;
-  readonly #waiting = new Set<Waiter>();
   readonly #fallbacks: Record<FallbackReason, number> = { unavailable: 0, behind: 0, conflict: 0, error: 0 };
-  #next = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   /** Whether the primary did not say where its log ends. */
@@ -68,10 +59,10 @@ export class Replicas {
 
   constructor(options: ReplicasOptions) {
     this.#options = options;
-    const { databaseReplicaUrls: urls, replicaMaxLag: maxLag, replicaSticky: milliseconds } = options.settings;
+    const { databaseReplicaUrls: urls, replicaMaxLag: maxLag, replicaMaxWait: maxWait } = options.settings;
     this.#primary = new PrimaryPosition(options.pool, maxLag + 2 * SAMPLING);
-    this.#recent = new RecentWrites({ milliseconds });
-    this.#replicas = urls.map((url) => this.#replicaAt(url));
+    this.#recent = new RecentWrites({ milliseconds: options.settings.replicaSticky });
+    this.#replicas = new ReplicaSet({ ...options, urls, primary: this.#primary, maxLag, maxWait });
   }
 
   /** Looks for the replicas in the background, again and again. */
@@ -86,12 +77,14 @@ export class Replicas {
       if (!this.#isClosed) this.#timer = setTimeout(sample, SAMPLING).unref();
     };
     sample();
-    for (const replica of this.#replicas) replica.look(this.#isBusy);
+    this.#replicas.start();
   }
 
-  /** `position` is the header Change-Position, and `read` the preference of this name. */
-  requestOf(position: unknown, read: "primary" | null): ReplicatedRequest {
-    const after = position === undefined ? 0n : this.#lsnOf(String(position));
+  /** `position` is the header Change-Position, and `read` the preference of this name. The read must also contain every change up to `mark`. */
+  requestOf(position: unknown, read: "primary" | null, mark: Mark | null = null): ReplicatedRequest {
+    const sent = position === undefined ? 0n : this.#lsnOf(String(position));
+    const marked = mark === null ? 0n : this.#lsnOfMark(mark);
+    const after = sent === null || marked === null ? null : sent > marked ? sent : marked;
     const reading = read === null && after !== null ? { after, replayed: null } : undefined;
     const written: CommitPosition = { lsn: null };
     const textOf = (lsn: Lsn) => this.#textOf(lsn);
@@ -110,6 +103,11 @@ export class Replicas {
     return parsed?.stream === this.#primary.stream ? parsed.start.lsn : null;
   }
 
+  /** The same for the position of a stream. */
+  #lsnOfMark({ stream, position, hasLsns }: Mark): Lsn | null {
+    return hasLsns && position !== null && stream === this.#primary.stream ? position.lsn : null;
+  }
+
   /** The position of a write, for clients; null until the server is known. */
   #textOf(lsn: Lsn): string | null {
     const { stream } = this.#primary;
@@ -125,43 +123,40 @@ export class Replicas {
   /** Answers the reads of callers with this login. */
   readonly readerOf =
     (login: CallerLogin): Reader =>
-    (identity, statements, options, onPrimary) => {
+    async (identity, options, primary, run) => {
       const reading = options.reading!;
       const needed = this.#neededBy(identity, reading);
-      if (options.isolation || options.rollback || needed === UNKNOWN)
-        return onPrimary(identity, statements, { ...options, reading: undefined });
-      const read = { login, identity, statements, options, reading, onPrimary, needed };
-      const replica = this.#choose(needed);
+      const read = { login, options, reading, primary, run, needed };
+      // A replica has no serializable transactions.
+      if (options.isolation === "serializable" || options.rollback || needed === UNKNOWN) return onPrimary(read);
+      const replica = this.#replicas.choose(needed);
       if (replica !== null) return this.#read(read, replica);
-      if (!this.#replicas.some(({ fault }) => fault === null)) return this.#fallBack(read, "unavailable");
-      return this.#wait(needed).then((found) => (found ? this.#read(read, found) : this.#fallBack(read, "behind")));
+      if (!this.#replicas.isUsable) return this.#fallBack(read, "unavailable");
+      const found = await this.#replicas.wait(needed);
+      return found ? this.#read(read, found) : this.#fallBack(read, "behind");
     };
 
   follow(code: Code): void {
-    for (const each of this.#transactions) each.follow(code);
+    for (const each of this.#replicas.transactions) each.follow(code);
   }
 
   sendReads(): void {
-    for (const { sharedReads } of this.#transactions) sharedReads.send();
+    for (const { sharedReads } of this.#replicas.transactions) sharedReads.send();
   }
 
   /** Round trips so far. */
   get syncs(): number {
-    return this.#transactions.reduce((sum, { syncs }) => sum + syncs, 0);
-  }
-
-  get #transactions(): Transactions[] {
-    return this.#replicas.flatMap(({ transactions }) => Object.values(transactions));
+    return this.#replicas.transactions.reduce((sum, { syncs }) => sum + syncs, 0);
   }
 
   registerMetrics(metrics: Metrics): void {
-    registerReplicas(metrics, this.#replicas, this.#fallbacks);
+    registerReplicas(metrics, this.#replicas.all, this.#fallbacks);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await Promise.all(this.#replicas.map((each) => each.close()));
+    await this.#replicas.close();
   }
 
   /** Only the first failure of several is logged. While the primary does not answer, the last answer counts. */
@@ -174,23 +169,6 @@ export class Replicas {
     this.#isBlind = true;
   }
 
-  #replicaAt(url: string): Replica {
-    const { logins, transactionsOf, settings, log } = this.#options;
-    const of = (login: CallerLogin) => transactionsOf(login, urlAt(url, logins[login]));
-    return new Replica({
-      name: new URL(url).host,
-      url: urlAt(url, logins.data),
-      transactions: { data: of("data"), admin: of("admin"), service: of("service") },
-      primary: this.#primary,
-      maxLag: settings.replicaMaxLag,
-      onState: (replica, fault) => {
-        if (fault === null) log.info({ replica }, "reads go to the replica");
-        else log.warn({ replica }, `no reads go to the replica: ${fault}`);
-      },
-      onLook: () => this.#admit(),
-    });
-  }
-
   /** The position that a replica must have replayed. */
   #neededBy({ request: { recipient } }: Identity, { after }: Reading): Lsn {
     if (!recipient) return after;
@@ -201,92 +179,49 @@ export class Replicas {
     return recent > after ? recent : after;
   }
 
-  /** The one that answers the fewest reads; of several, each in turn. Null if none has replayed this much. */
-  #choose(needed: Lsn): Replica | null {
-    const { length } = this.#replicas;
-    let chosen: Replica | null = null;
-    for (let i = 0; i < length; i++) {
-      const replica = this.#replicas[(this.#next + i) % length]!;
-      if (replica.fault !== null || replica.replayed < needed) continue;
-      if (chosen === null || replica.running < chosen.running) chosen = replica;
-    }
-    this.#next++;
-    return chosen;
-  }
-
-  readonly #isBusy = () => this.#waiting.size > 0;
-
-  /** A replica that has replayed this much, within REPLICA_MAX_WAIT; null if there is none. */
-  #wait(needed: Lsn): Promise<Replica | null> {
-    const { promise, resolve } = Promise.withResolvers<Replica | null>();
-    const waiter = { needed, resolve };
-    this.#waiting.add(waiter);
-    const timer = setTimeout(resolve, this.#options.settings.replicaMaxWait, null);
-    for (const replica of this.#replicas) if (replica.fault === null) replica.look(this.#isBusy);
-    return promise.finally(() => {
-      clearTimeout(timer);
-      this.#waiting.delete(waiter);
-    });
-  }
-
-  #admit(): void {
-    for (const { needed, resolve } of this.#waiting) {
-      const replica = this.#choose(needed);
-      if (replica !== null) resolve(replica);
-    }
-  }
-
-  async #read(read: Read, replica: Replica): Promise<Result[]> {
-    const { login, identity, statements, options, reading, needed } = read;
+  async #read<T, Options extends LocatedOptions>(read: Read<T, Options>, replica: Replica): Promise<T> {
+    const { login, options, reading, run, needed } = read;
     let replayed: Lsn | null = null;
+    // It may have been restarted since it was looked at, and have gone back, or be no replica any more.
     const onReplayed = (lsn: Lsn | null) => {
       replayed = lsn;
+      return lsn !== null && lsn >= needed;
     };
     let reason: FallbackReason = "behind";
     replica.running++;
     try {
-      const own = { ...options, reading: undefined, onReplayed };
-      const results = await replica.transactions[login].run(identity, statements, own);
-      // It may have been restarted since it was looked at, and have gone back, or be no replica any more.
-      if (replayed !== null && replayed >= needed) {
+      const result = await run(replica.transactions[login], { ...options, reading: undefined, onReplayed });
+      if (onReplayed(replayed)) {
         replica.answered++;
         reading.replayed = replayed;
-        return results;
+        return result;
       }
     } catch (error) {
       if (!mayRepeat(error, options)) throw error;
       reason = reasonOf(error);
       if (reason === "unavailable") replica.doubt(error as Error);
       // The primary notes what it writes after all.
-      if ((error as DatabaseError).code === WRITES)
-        return this.#fallBack({ ...read, options: { ...options, isRead: false } }, reason);
+      if ((error as DatabaseError).code === WRITES) read = { ...read, options: { ...options, isRead: false } };
     } finally {
       replica.running--;
     }
     return this.#fallBack(read, reason);
   }
 
-  #fallBack({ identity, statements, options, onPrimary }: Read, reason: FallbackReason): Promise<Result[]> {
+  #fallBack<T, Options extends LocatedOptions>(read: Read<T, Options>, reason: FallbackReason): Promise<T> {
     this.#fallbacks[reason]++;
-    return onPrimary(identity, statements, { ...options, reading: undefined });
+    return onPrimary(read);
   }
 }
 
-type Read = {
+type Read<T, Options extends LocatedOptions> = {
   readonly login: CallerLogin;
-  readonly identity: Identity;
-  readonly statements: readonly Statement[];
-  readonly options: RunOptions;
+  readonly options: Options;
   readonly reading: Reading;
-  readonly onPrimary: Run;
+  readonly primary: Transactions;
+  readonly run: Located<T, Options>;
   readonly needed: Lsn;
 };
 
-/** The login of the primary at a replica. What the URL of the replica says of user and password is not used: roles are replicated. */
-export function urlAt(replica: string, login: string): string {
-  const at = new URL(replica);
-  const url = new URL(atHost(login, `${at.hostname}:${at.port || "5432"}`));
-  if (at.pathname.length > 1) url.pathname = at.pathname;
-  for (const [name, value] of at.searchParams) url.searchParams.set(name, value);
-  return url.href;
-}
+const onPrimary = <T, Options extends LocatedOptions>({ run, primary, options }: Read<T, Options>): Promise<T> =>
+  run(primary, { ...options, reading: undefined });

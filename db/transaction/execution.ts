@@ -29,8 +29,8 @@ export type RunOptions = FrameOptions & {
   readonly signal?: CancelSignal | undefined;
   /** A replica may answer. Without it, the primary does. */
   readonly reading?: Reading | undefined;
-  /** Called with what the server had replayed before it read, if it is a replica; null if it is none any more. */
-  readonly onReplayed?: (lsn: bigint | null) => void;
+  /** Called with what the server had replayed before it read, if it is a replica; null if it is none any more. False if that is too little. */
+  readonly onReplayed?: (lsn: bigint | null) => boolean;
   /** Receives the position of the commit, if there are replicas. */
   readonly written?: CommitPosition | undefined;
 };
@@ -263,10 +263,10 @@ const POSITION: NamedStatement = {
   name: "position",
 };
 
-const REPLAYED: NamedStatement = { text: `select ${REPLAYED_LSN}`, values: [], name: "replayed" };
+export const REPLAYED: NamedStatement = { text: `select ${REPLAYED_LSN}`, values: [], name: "replayed" };
 
 /** What the server had replayed, which the statement before `first` returns last; null if it is no replica. */
-export function replayedIn({ results }: Batch, first: number): bigint | null {
+export function replayedIn({ results }: Pick<Batch, "results">, first: number): bigint | null {
   const replayed = results[first - 1]!.rows[0]!.at(-1);
   return replayed ? BigInt(replayed.toString()) : null;
 }

@@ -5,6 +5,7 @@ import { Problem, problem } from "../problems/problem.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
 import { type CancelSignal, untilReady } from "../wire/connection.ts";
 import { Fetch, RowBuffers } from "../wire/fetch.ts";
+import { REPLAYED, type RunOptions, replayedIn } from "./execution.ts";
 import type { FrameOptions } from "./transaction-plan.ts";
 
 const FIRST_FETCH = 100;
@@ -30,7 +31,9 @@ export type Lease = {
   release(broken: Error | undefined): void;
 };
 
-export type StreamOptions = FrameOptions & StreamLimits & { readonly onConnected?: () => void };
+export type StreamOptions = FrameOptions &
+  StreamLimits &
+  Pick<RunOptions, "reading" | "isRead" | "onReplayed"> & { readonly onConnected?: () => void };
 
 /** A stream of rows, and the results of the statements that opened it. */
 export type OpenedStream = { readonly results: readonly Result[]; readonly stream: RowStream };
@@ -63,6 +66,11 @@ export class RowStream {
     this.#lease = lease;
     this.#limits = limits;
     this.#deadline = limits.timeout === 0 ? Number.POSITIVE_INFINITY : performance.now() + limits.timeout;
+  }
+
+  /** What the server has replayed, before the transaction begins; null if it is no replica. */
+  async replayed(): Promise<bigint | null> {
+    return replayedIn({ results: await this.#run([REPLAYED]) }, 1);
   }
 
   /** Runs the opening statements and returns their results. Rejects with pg's DatabaseError. */

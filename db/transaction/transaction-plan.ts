@@ -1,13 +1,49 @@
+import type { Times } from "../../telemetry/histogram.ts";
 import type { Span } from "../../telemetry/span.ts";
+import type { Admission } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
+import type { Failure } from "../advisor/diagnosis.ts";
 import { type Code, UNKNOWN_CODE } from "../catalog/code.ts";
 import { problem } from "../problems/problem.ts";
+import type { ReplicationOptions } from "../replicas/reading.ts";
 import type { BatchOptions, NamedStatement, Statement } from "../wire/batch.ts";
+import type { SlowTransactions } from "./activity.ts";
 import type { RunOptions, Work } from "./execution.ts";
 import { type Identity, settingsStatement } from "./identity.ts";
+import type { PoolOptions } from "./pool.ts";
 import type { Preparation } from "./preparation.ts";
 import { KnownStatements, type Pace } from "./session-state.ts";
-import type { TransactionOptions } from "./transaction.ts";
+
+export type TransactionOptions = ReplicationOptions & {
+  /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
+  readonly pool: PoolOptions;
+  /** Milliseconds after which Postgres cancels a statement of the role with 57014; 0 means never. */
+  statementTimeoutOf(role: string): number;
+  /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
+  readonly maxPrepared: number;
+  /** Called when prepared statements turn out to be lost behind a pooler: from then on all are sent unnamed. */
+  readonly onPooler?: () => void;
+  /** Maximum bytes of the result of a transaction; 0 means no limit. */
+  readonly maxResultBytes?: number;
+  /**
+   * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
+   * prepared statements.
+   */
+  readonly sharedReads?: number;
+  /** Decides which transaction gets a connection next. It has at most as many slots as the pool has connections. */
+  readonly admission: Admission;
+  /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
+  readonly streams?: Admission;
+  readonly onConnectionError: (error: Error) => void;
+  /** Called with errors that the database has raised for a caller. */
+  readonly onFailure?: (failure: Failure) => void;
+  /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
+  readonly times?: { readonly wait: Times; readonly run: Times };
+  /** Called with what a caller runs, before it is run. */
+  readonly onRun?: (identity: Identity, statements: readonly Statement[]) => void;
+  /** Keeps the slow ones; absent where nothing shows them. */
+  readonly slow?: SlowTransactions;
+};
 
 type PlannerOptions = Pick<
   TransactionOptions,

@@ -1,56 +1,25 @@
 import type { DatabaseError } from "pg-protocol";
-import type { Times } from "../../telemetry/histogram.ts";
-import type { Admission, Slot } from "../admission/admission.ts";
-import type { Failure } from "../advisor/diagnosis.ts";
+import type { Slot } from "../admission/admission.ts";
 import type { Code } from "../catalog/code.ts";
 import { isSocketError } from "../errors.ts";
 import { problem } from "../problems/problem.ts";
-import type { ReplicationOptions } from "../replicas/reading.ts";
+import { BEHIND } from "../replicas/fallback.ts";
+import type { Located, LocatedOptions } from "../replicas/reading.ts";
 import type { Result, Statement } from "../wire/batch.ts";
 import { cancelRequest } from "../wire/connection.ts";
-import { SLOW, type SlowTransactions } from "./activity.ts";
+import { SLOW } from "./activity.ts";
 import { type ExecutionOptions, execute, type RunOptions, type Work } from "./execution.ts";
 import type { Identity } from "./identity.ts";
-import { ConnectionPool, type PooledConnection, type PoolOptions } from "./pool.ts";
+import { ConnectionPool, type PooledConnection } from "./pool.ts";
 import { Preparation } from "./preparation.ts";
 import { type Lease, type OpenedStream, RowStream, type StreamOptions } from "./row-stream.ts";
 import { Cleaning } from "./session-state.ts";
 import { SharedReads } from "./shared-reads.ts";
-import { type FrameOptions, TransactionPlanner } from "./transaction-plan.ts";
+import { type TransactionOptions, TransactionPlanner } from "./transaction-plan.ts";
 
 export type { Result, Statement } from "../wire/batch.ts";
 export type { RunOptions } from "./execution.ts";
-
-export type TransactionOptions = ReplicationOptions & {
-  /** Options of pg and of the pool: connection string, ssl, and `max`, its size. */
-  readonly pool: PoolOptions;
-  /** Milliseconds after which Postgres cancels a statement of the role with 57014; 0 means never. */
-  statementTimeoutOf(role: string): number;
-  /** Prepared statements per connection; 0 sends them unnamed, for poolers that do not support named ones. */
-  readonly maxPrepared: number;
-  /** Called when prepared statements turn out to be lost behind a pooler: from then on all are sent unnamed. */
-  readonly onPooler?: () => void;
-  /** Maximum bytes of the result of a transaction; 0 means no limit. */
-  readonly maxResultBytes?: number;
-  /**
-   * Milliseconds: reads that usually take less and arrive together share a connection. 0 or absent: none do. Has no effect without
-   * prepared statements.
-   */
-  readonly sharedReads?: number;
-  /** Decides which transaction gets a connection next. It has at most as many slots as the pool has connections. */
-  readonly admission: Admission;
-  /** Decides which of the transactions whose rows are streamed gets a connection next; without it, there are none. */
-  readonly streams?: Admission;
-  readonly onConnectionError: (error: Error) => void;
-  /** Called with errors that the database has raised for a caller. */
-  readonly onFailure?: (failure: Failure) => void;
-  /** In seconds: until a connection is free, and from then on until the results are complete. Absent where they are not measured. */
-  readonly times?: { readonly wait: Times; readonly run: Times };
-  /** Called with what a caller runs, before it is run. */
-  readonly onRun?: (identity: Identity, statements: readonly Statement[]) => void;
-  /** Keeps the slow ones; absent where nothing shows them. */
-  readonly slow?: SlowTransactions;
-};
+export type { TransactionOptions } from "./transaction-plan.ts";
 
 /**
  * Runs statements as an identity in one transaction and one round trip. The session settings of the identity are local
@@ -128,8 +97,7 @@ export class Transactions {
       const untried = { ...identity, request: { ...identity.request, trial: undefined } };
       return trial.run(statements, { ...options, reading: undefined }, (all, more) => this.run(untried, all, more));
     }
-    const { reader } = this.#options;
-    if (options.reading && reader) return reader(identity, statements, options, (...of) => this.run(...of));
+    if (options.reading) return this.located(identity, options, (at, own) => at.run(identity, statements, own));
     this.#options.onRun?.(identity, statements);
     const asked = performance.now();
     try {
@@ -147,6 +115,17 @@ export class Transactions {
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Runs what reads on a replica, if it may and there is one. */
+  located<T, Options extends LocatedOptions>(
+    identity: Identity,
+    options: Options,
+    run: Located<T, Options>,
+  ): Promise<T> {
+    const { reader } = this.#options;
+    if (options.reading && reader) return reader(identity, options, this, run);
+    return run(this, { ...options, reading: undefined });
   }
 
   /** Whether results may be streamed. */
@@ -177,6 +156,8 @@ export class Transactions {
     );
     options.onConnected?.();
     try {
+      const { onReplayed } = options;
+      if (onReplayed && !onReplayed(await stream.replayed())) throw BEHIND;
       const results = await stream.open();
       return { results: results.slice(-statements.length), stream };
     } catch (error) {
@@ -190,15 +171,17 @@ export class Transactions {
     streamSlot: Slot,
     identity: Identity,
     statements: readonly Statement[],
-    options: FrameOptions,
+    options: StreamOptions,
   ): Promise<Lease> {
     const { recipient = null } = identity.request;
     const { role } = identity.caller;
-    const { admission, streams, pool, onFailure } = this.#options;
+    const { admission, streams, pool, onFailure, onWritten } = this.#options;
     const { opening, end, code, runsCode } = this.#planner.open(identity, statements, options);
     const [slot, connection] = await this.#admitted(admission.enter(recipient));
     connection.codeWhenUsed = runsCode ? null : code;
     const release = (broken: Error | undefined) => {
+      // What it has written, if anything, is not known.
+      if (!options.isRead && !options.rollback) onWritten?.(identity, null);
       this.#release(connection, slot, broken);
       streams!.leave(streamSlot);
     };

@@ -148,9 +148,10 @@ export class TableInterface
     const { plan } = planned;
     exchange.plan = plan;
     const read = async (): Promise<TableSnapshot> => {
-      const { result, mark } = await this.#run(request, planned, caller, exchange);
+      const replicated = this.#replicated(exchange, plan, this.#options.feed.mark);
+      const { result, mark } = await this.#run(request, planned, caller, exchange, replicated);
       const [row] = result.main.rows;
-      const start = startAfter(mark!, row![RESULT.snapshot]!.toString());
+      const start = startAfter(mark!, row![RESULT.snapshot]!.toString(), replicated?.reading?.replayed);
       return { json: row![RESULT.body]!.toString(), start };
     };
     await streams.serve({ exchange, request: parsed, plan, caller, callerRules, read });
@@ -164,7 +165,6 @@ export class TableInterface
     exchange: TableExchange,
   ): Promise<Answer | StreamedAnswer> {
     const { database, tasks, feed } = this.#options;
-    const { replicas } = database;
     const { url, stopwatch } = exchange;
     const { body } = text;
     const planned = this.#planner.plan(parsed);
@@ -175,13 +175,19 @@ export class TableInterface
     }
     const mayStream = database.forRole(caller.role).streams && exchange.identity.trial === null;
     const query = mayStream ? planned.query.stream : null;
-    if (query) return this.#export(parsed, planned, query, text.url, caller, exchange);
-    const replicated = replicas?.requestOf(text.headers["change-position"], planned.plan.preferences.read);
+    const replicated = this.#replicated(exchange, planned.plan);
+    if (query) return this.#export(parsed, planned, query, text.url, caller, exchange, replicated);
     const { result, mark } = await this.#run(parsed, planned, caller, exchange, replicated);
     const answered = answer(planned, result, text.url);
     const snapshot = isChange(planned.plan) ? null : result.main.rows[0]![RESULT.snapshot];
     const position = positionHeader(feed, mark, snapshot, replicated);
     return position.length === 0 ? answered : { ...answered, headers: [...answered.headers, ...position] };
+  }
+
+  /** What the request says about replicas. The rows of a stream must contain every change that was sent before. */
+  #replicated({ request }: TableExchange, { preferences }: Plan, mark: ChangeFeed["mark"] = null) {
+    const { replicas } = this.#options.database;
+    return replicas?.requestOf(request.headers["change-position"], preferences.read, mark);
   }
 
   #export(
@@ -191,13 +197,15 @@ export class TableInterface
     url: RequestUrl,
     caller: Caller,
     exchange: TableExchange,
+    replicated: ReplicatedRequest | undefined,
   ): Promise<Answer | StreamedAnswer> {
     const { database, streamTimeout: timeout } = this.#options;
     const transaction = this.#planner.write(parsed, planned, caller, this.#context(parsed, caller, exchange), query);
     const signal = new ClientGone(exchange.response);
     exchange.gone = signal;
     const onConnected = () => exchange.stopwatch.mark("wait");
-    const run = { planned, query, transaction, url, timeout, signal, onConnected };
+    const reading = isRead(planned.plan) ? replicated?.reading : undefined;
+    const run = { planned, query, transaction, url, timeout, signal, onConnected, reading };
     const transactions = database.forRole(caller.role);
     return this.#examined(runStreamed(transactions, run), parsed, transaction, transactions, exchange);
   }

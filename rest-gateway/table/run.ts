@@ -1,5 +1,5 @@
 import type { Parameter, Written } from "../../db/sql.ts";
-import type { OpenedStream, RowStream } from "../../db/transaction/row-stream.ts";
+import type { OpenedStream, RowStream, StreamOptions } from "../../db/transaction/row-stream.ts";
 import type { Result, RunOptions, Statement, Transactions } from "../../db/transaction/transaction.ts";
 import { writeArray } from "../../db/wire/array-text.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
@@ -47,14 +47,15 @@ export type StreamedRun = {
   readonly timeout: number;
   readonly signal: CancelSignal;
   readonly onConnected: () => void;
+  readonly reading: RunOptions["reading"];
 };
 
 /** Results up to this size are sent as a whole, with a length and an entity tag. */
 const MAX_WHOLE_BYTES = 262_144;
 
-/** Begins to read a result of any size. A small one is returned as a whole. */
-export async function runStreamed(transactions: Transactions, run: StreamedRun): Promise<Answer | StreamedAnswer> {
-  const { planned, query, transaction, url, timeout, signal, onConnected } = run;
+/** Begins to read a result of any size. A small one is returned as a whole. Until then, the primary can replace a replica. */
+export function runStreamed(transactions: Transactions, run: StreamedRun): Promise<Answer | StreamedAnswer> {
+  const { planned, transaction, timeout, signal, onConnected, reading } = run;
   const { isolation } = transaction;
   // The total must match the rows.
   const counts = planned.plan.kind === "read" && planned.plan.count !== null;
@@ -64,7 +65,16 @@ export async function runStreamed(transactions: Transactions, run: StreamedRun):
     timeout,
     signal,
     onConnected,
+    ...{ reading, isRead: isRead(planned.plan) },
   };
+  return transactions.located(transaction.identity, options, (located, own) => open(located, run, own));
+}
+
+async function open(
+  transactions: Transactions,
+  { planned, query, transaction, url }: StreamedRun,
+  options: StreamOptions,
+): Promise<Answer | StreamedAnswer> {
   const { results, stream } = await transactions.stream(transaction.identity, transaction.statements, options);
   try {
     const first = await firstRows(stream);

@@ -22,6 +22,14 @@ const NOTES = `
   create function public.log_end() returns pg_lsn language sql stable return pg_current_wal_lsn();
   create function public.add_note(id int) returns void language sql
   begin atomic; insert into public.notes values (id, 'added'); end;
+  create function public.add_notes(id int) returns setof public.notes language sql
+  begin atomic; insert into public.notes values (id, 'added') returning *; end;
+  create function public.wait_for_rows() returns setof boolean language plpgsql stable as $$
+  begin
+    perform from public.notes;
+    if pg_is_in_recovery() then perform pg_sleep(600); end if;
+    return next pg_is_in_recovery();
+  end $$;
   create function public.wait_on_replica() returns boolean language plpgsql stable as $$
   begin
     perform from public.notes;
@@ -56,6 +64,8 @@ const ask = (path: string, sent: RestSent = {}, at = service) => sendRest(at, pa
 const asksReplica = async (at = service, sent: RestSent = {}) => (await ask("rpc/on_replica", sent, at)).json;
 const metric = (name: string, at = service) => metricOf(at, name);
 
+const answered = async () => (await metric("db_replica_reads_total")).reduce((sum, [, value]) => sum + value, 0);
+
 beforeAll(async () => {
   rig = await startReplicaRig(2);
   second = rig.replicas[1]!;
@@ -89,15 +99,33 @@ const sending = (position: string | null) => ({ headers: { "change-position": po
 
 describe("a replica answers", () => {
   test("reads of tables and functions that are not volatile, whatever the method", async () => {
-    const before = await metric("db_replica_reads_total");
+    const before = await answered();
     for (const sent of [{}, { method: "HEAD" }, { body: {} }])
       expect((await ask("rpc/on_replica", sent)).status).toBe(200);
     expect(
       (await ask("notes", { method: "QUERY", headers: { "content-type": "application/x-www-form-urlencoded" } }))
         .status,
     ).toBe(200);
-    const sum = (all: any[]) => all.reduce((total, [, value]) => total + value, 0);
-    expect(sum(await metric("db_replica_reads_total")) - sum(before)).toBe(4);
+    expect((await answered()) - before).toBe(4);
+  });
+
+  test.each(["application/x-ndjson", "text/csv"])("results of any size as %s", async (accept) => {
+    const before = await answered();
+    const exported = await ask("notes", { as: "bob", headers: { accept } });
+    expect([exported.status, exported.headers.get("content-type")]).toEqual([200, expect.stringContaining(accept)]);
+    const counted = await ask("notes", { as: "bob", headers: { accept }, prefer: "count=exact" });
+    expect(counted.text).toBe(exported.text);
+    expect((await answered()) - before).toBe(2);
+    await ask("notes", { as: "bob", headers: { accept }, prefer: "read=primary" });
+    expect((await answered()) - before).toBe(2);
+  });
+
+  test("the rows of a stream of changes", async () => {
+    const before = await answered();
+    const apikey = service.service.tokens.issueKey("anon");
+    const stream = new EventStreamClient(`${service.url}/rest/v1/notes`, { headers: { apikey } });
+    await stream.take(1, "snapshot");
+    expect((await answered()) - before).toBe(1);
   });
 
   test("for every caller, with their rights", async () => {
@@ -237,6 +265,29 @@ describe("while the replicas are behind", () => {
     expect((await stream.take(1, "INSERT"))[0]!.data.new).toEqual({ id: 14, text: "of ada" });
   });
 
+  test("an export contains what its caller has written, also with an export", async () => {
+    await pauseReplicas();
+    await write(16, "ada");
+    const headers = { accept: "application/x-ndjson" };
+    const has = async (id: number, as: "ada" | "bob") =>
+      (await ask(`notes?id=eq.${id}`, { as, headers })).text.includes(`"id":${id}`);
+    expect([await has(16, "ada"), await has(16, "bob")]).toEqual([true, false]);
+    expect((await ask("rpc/add_notes", { as: "bob", headers, body: { id: 17 } })).text).toContain('"id":17');
+    expect(await has(17, "bob")).toBe(true);
+  });
+
+  test("the rows of a stream contain every change that the service has sent before", async () => {
+    await pauseReplicas();
+    const headers = { apikey: service.service.tokens.issueKey("anon") };
+    const url = `${service.url}/rest/v1/notes?id=eq.18`;
+    const first = new EventStreamClient(url, { headers });
+    await first.take(1, "snapshot");
+    await write(18, "ada");
+    await first.take(1, "INSERT");
+    const second = new EventStreamClient(url, { headers });
+    expect((await second.take(1, "snapshot"))[0]!.data).toEqual([{ id: 18, text: "of ada" }]);
+  });
+
   test("a replica that is behind by more than REPLICA_MAX_LAG answers nothing until it has caught up", async () => {
     const strict = await startService({ REPLICA_MAX_LAG: "1000", REPLICA_MAX_WAIT: "0" });
     onTestFinished(() => strict.stop());
@@ -266,12 +317,15 @@ describe("while the replicas are behind", () => {
 });
 
 describe("a replica that cannot answer", () => {
-  test("because it must replay what conflicts with a read: the primary answers", async () => {
-    const answer = ask("rpc/wait_on_replica", { as: "bob" });
+  test.each([
+    ["a read", "rpc/wait_on_replica", "application/json", "false", 1],
+    ["an export", "rpc/wait_for_rows", "application/x-ndjson", "false\n", 2],
+  ])("because it must replay what conflicts with %s: the primary answers", async (_, path, accept, text, conflicts) => {
+    const answer = ask(path, { as: "bob", headers: { accept } });
     await isWaiting();
-    await rig.primary.owner.query("alter table public.notes add more text");
-    expect([(await answer).status, (await answer).json]).toEqual([200, false]);
-    expect(await metric("db_replica_fallbacks_total")).toContainEqual(['{reason="conflict"}', 1]);
+    await rig.primary.owner.query(`alter table public.notes add more${conflicts} text`);
+    expect([(await answer).status, (await answer).text]).toEqual([200, text]);
+    expect(await metric("db_replica_fallbacks_total")).toContainEqual(['{reason="conflict"}', conflicts]);
     await usesReplicas();
   });
 

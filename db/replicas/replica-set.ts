@@ -1,0 +1,114 @@
+import type { Logger } from "pino";
+import { atHost } from "../../config/postgres-url.ts";
+import type { CallerLogin } from "../database.ts";
+import type { Transactions } from "../transaction/transaction.ts";
+import type { PrimaryPosition } from "./primary-position.ts";
+import type { Lsn } from "./recent-writes.ts";
+import { Replica } from "./replica.ts";
+
+export type ReplicaSetOptions = {
+  readonly urls: readonly string[];
+  readonly primary: PrimaryPosition;
+  /** Milliseconds. A replica that is further behind is not used. */
+  readonly maxLag: number;
+  /** Milliseconds for which a read waits for a replica. */
+  readonly maxWait: number;
+  /** Connection strings of the logins at the primary. */
+  readonly logins: Readonly<Record<CallerLogin, string>>;
+  /** New pools on the replica. */
+  transactionsOf(login: CallerLogin, url: string): Transactions;
+  readonly log: Pick<Logger, "info" | "warn">;
+};
+
+type Waiter = { readonly needed: Lsn; resolve(replica: Replica | null): void };
+
+/** The replicas: which one answers a read that must see a position. */
+export class ReplicaSet {
+  readonly all: readonly Replica[];
+  readonly #options: ReplicaSetOptions;
+  readonly #waiting = new Set<Waiter>();
+  #next = 0;
+
+  constructor(options: ReplicaSetOptions) {
+    this.#options = options;
+    this.all = options.urls.map((url) => this.#replicaAt(url));
+  }
+
+  /** Looks for the replicas in the background, again and again. */
+  start(): void {
+    for (const replica of this.all) replica.look(this.#isBusy);
+  }
+
+  get isUsable(): boolean {
+    return this.all.some(({ fault }) => fault === null);
+  }
+
+  get transactions(): Transactions[] {
+    return this.all.flatMap(({ transactions }) => Object.values(transactions));
+  }
+
+  /** The one that answers the fewest reads; of several, each in turn. Null if none has replayed this much. */
+  choose(needed: Lsn): Replica | null {
+    const { length } = this.all;
+    let chosen: Replica | null = null;
+    for (let i = 0; i < length; i++) {
+      const replica = this.all[(this.#next + i) % length]!;
+      if (replica.fault !== null || replica.replayed < needed) continue;
+      if (chosen === null || replica.running < chosen.running) chosen = replica;
+    }
+    this.#next++;
+    return chosen;
+  }
+
+  /** A replica that has replayed this much, within the time that a read waits; null if there is none. */
+  wait(needed: Lsn): Promise<Replica | null> {
+    const { promise, resolve } = Promise.withResolvers<Replica | null>();
+    const waiter = { needed, resolve };
+    this.#waiting.add(waiter);
+    const timer = setTimeout(resolve, this.#options.maxWait, null);
+    for (const replica of this.all) if (replica.fault === null) replica.look(this.#isBusy);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      this.#waiting.delete(waiter);
+    });
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.all.map((each) => each.close()));
+  }
+
+  readonly #isBusy = () => this.#waiting.size > 0;
+
+  #admit(): void {
+    for (const { needed, resolve } of this.#waiting) {
+      const replica = this.choose(needed);
+      if (replica !== null) resolve(replica);
+    }
+  }
+
+  #replicaAt(url: string): Replica {
+    const { logins, transactionsOf, primary, maxLag, log } = this.#options;
+    const of = (login: CallerLogin) => transactionsOf(login, urlAt(url, logins[login]));
+    return new Replica({
+      name: new URL(url).host,
+      url: urlAt(url, logins.data),
+      transactions: { data: of("data"), admin: of("admin"), service: of("service") },
+      primary,
+      maxLag,
+      onState: (replica, fault) => {
+        if (fault === null) log.info({ replica }, "reads go to the replica");
+        else log.warn({ replica }, `no reads go to the replica: ${fault}`);
+      },
+      onLook: () => this.#admit(),
+    });
+  }
+}
+
+/** The login of the primary at a replica. What the URL of the replica says of user and password is not used: roles are replicated. */
+export function urlAt(replica: string, login: string): string {
+  const at = new URL(replica);
+  const url = new URL(atHost(login, `${at.hostname}:${at.port || "5432"}`));
+  if (at.pathname.length > 1) url.pathname = at.pathname;
+  for (const [name, value] of at.searchParams) url.searchParams.set(name, value);
+  return url.href;
+}
