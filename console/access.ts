@@ -26,6 +26,7 @@ const MAX_FINDINGS = 100;
 export const accessView = (options: AccessOptions): View => ({
   path: `${CONSOLE}/access`,
   name: "Access",
+  icon: "access",
   async render({ query }) {
     const roles = options.roles();
     const role = roles.find(({ name }) => name === (query.get("role") ?? options.anonymousRole)) ?? roles[0];

@@ -38,6 +38,7 @@ const MAX_ERROR = 300;
 export const activityView = (options: ActivityOptions): View => ({
   path: ACTIVITY,
   name: "Activity",
+  icon: "activity",
   async render(input) {
     const [{ statistics }, text, waiting, failed, events, mails] = await Promise.all([
       options.activity(),

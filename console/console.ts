@@ -5,6 +5,7 @@ import { isTransient } from "../db/errors.ts";
 import { Problem, problem } from "../db/problems/problem.ts";
 import { isOfOtherSite } from "../http/operations/operator.ts";
 import { CONSOLE, current, documentOf, type Html, html, type Link, PAGE_POLICY } from "../http/pages/html.ts";
+import { type IconName, icon } from "../http/pages/icons.ts";
 import { readBytes } from "../http/pipeline/body.ts";
 import { exchangeOf } from "../http/pipeline/exchange.ts";
 import { byMethod } from "../http/pipeline/express.ts";
@@ -12,6 +13,7 @@ import type { ConsoleSessions, Operator } from "./session.ts";
 
 /** One page of the console. */
 export type View = Link & {
+  readonly icon: IconName;
   /** The path of the module that it runs. */
   readonly script?: string;
   /** `form` is what the operator has sent; null when the page is opened. */
@@ -96,7 +98,7 @@ const errorPage =
     const found = error instanceof Problem ? error : isTransient(error) ? problem("database unavailable") : null;
     if (found === null || response.headersSent) return next(error);
     exchangeOf(request).head.notes.code = found.code;
-    const main = html`<h1>Console</h1><p class="bad" role="alert">${found.message}</p><p><a href="${CONSOLE}">Back to the console</a></p>`;
+    const main = html`<div class="card"><h1>Console</h1><p class="alert" role="alert">${found.message}</p><p><a class="button" href="${CONSOLE}">Back to the console</a></p></div>`;
     response.status(found.status);
     send(response, documentOf({ title: "Error – Console", path: CONSOLE, main }, links));
   };
@@ -136,19 +138,20 @@ async function sendSignIn(
   const next = views.find(({ path }) => path === asked)?.path ?? "";
   const nextField = html`<input type="hidden" name="next" value="${next}">`;
   const back = new URLSearchParams({ return_to: `${SIGN_IN}?${new URLSearchParams({ next })}` });
-  const main = html`
+  const main = html`<div class="card">
 <h1>Console</h1>
-<p>For operators and DBAs: what is exposed to which role, requests as any caller, why a row is hidden, and what the service does now.</p>
-${fault && html`<p class="bad" role="alert">${fault}</p>`}
-${isAdmin ? html`<form method="post" action="${SIGN_IN}">${nextField}<p>You are signed in to the service as an administrator. <button name="session" value="on">Continue</button></p></form>` : null}
-<form method="post" action="${SIGN_IN}" class="fields">
+<p class="muted">For operators and DBAs: what is exposed to which role, requests as any caller, why a row is hidden, and what the service does now.</p>
+${fault && html`<p class="alert" role="alert">${fault}</p>`}
+${isAdmin ? html`<form method="post" action="${SIGN_IN}">${nextField}<p class="notice">You are signed in to the service as an administrator.</p><button name="session" value="on">Continue</button></form>\n<p class="or"><span>or</span></p>` : null}
+<form method="post" action="${SIGN_IN}">
 ${nextField}
-<label for="credential">Service key, or access token of an administrator</label>
+<div class="field"><label for="credential">Service key, or access token of an administrator</label>
 <input id="credential" name="credential" type="password" autocomplete="off" required maxlength="8192">
-<p class="muted">With the embedded database, <code>${COMMAND} start</code> prints the service key. An administrator gets an access token from <code>POST /auth/login</code>.</p>
+<p class="hint">With the embedded database, <code>${COMMAND} start</code> prints the service key. An administrator gets an access token from <code>POST /auth/login</code>.</p></div>
 <button>Sign in</button>
 </form>
-${accountSignIn && html`<p>An administrator can also <a href="${accountSignIn}?${back.toString()}">sign in to the service</a> in this browser, and then continue here.</p>`}`;
+${accountSignIn && html`<ul class="links"><li>An administrator can also <a href="${accountSignIn}?${back.toString()}">sign in to the service</a> in this browser, and then continue here.</li></ul>`}
+</div>`;
   response.status(fault === null ? 200 : 401);
   send(response, documentOf({ title: "Sign in – Console", path: CONSOLE, main }, links));
 }
@@ -160,7 +163,7 @@ const asideOf = (
   { name, csrf }: Operator,
 ): Html => html`<aside class="console">
 <nav aria-label="Console"><ul>${views.map(
-  (each) => html`<li><a href="${each.path}"${current(each.path, view.path)}>${each.name}</a></li>`,
+  (each) => html`<li><a href="${each.path}"${current(each.path, view.path)}>${icon(each.icon)}${each.name}</a></li>`,
 )}</ul></nav>
 ${links.length > 0 ? html`<nav aria-label="Application"><ul>${links.map(({ path, name: text }) => html`<li><a href="${path}" rel="noopener">${text}</a></li>`)}</ul></nav>` : null}
 <form method="post" action="${SIGN_OUT}"><p class="muted">Signed in as ${name}.</p>${csrfField(csrf)}<button class="quiet">Sign out</button></form>

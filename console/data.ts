@@ -42,6 +42,7 @@ const CALLER_FIELDS = ["as", "user", "role", "claims"];
 export const dataView = (options: DataOptions): View => ({
   path: DATA,
   name: "Data",
+  icon: "data",
   hasForm: true,
   async render(input) {
     const query = withCaller(input);

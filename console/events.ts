@@ -19,6 +19,7 @@ const FILTERS = ["event", "user", "operator", "from", "to", "before"];
 export const eventsView = (send: SendRequest): View => ({
   path: EVENTS,
   name: "Events",
+  icon: "events",
   async render(input) {
     const { query } = input;
     const api = new AdminApi(send, input, EVENTS);

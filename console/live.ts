@@ -27,6 +27,7 @@ export function liveView({ metrics, activity, waitingTasks, history }: LiveOptio
   return {
     path: `${CONSOLE}/live`,
     name: "Live",
+    icon: "live",
     script: "/assets/console-live.js",
     async render() {
       const [text, now, waiting] = await Promise.all([metrics(), activity(), waitingTasks()]);
@@ -35,7 +36,7 @@ export function liveView({ metrics, activity, waitingTasks, history }: LiveOptio
       readings = [...recent, reading].slice(-MAX_READINGS);
       const numbers = new Numbers(reading, recent[0] ?? null);
       return html`
-<div class="row"><h1>Live</h1><button id="pause" type="button" hidden>Pause</button></div>
+<div class="row heading"><h1>Live</h1><button id="pause" type="button" class="quiet" hidden>Pause</button></div>
 <div id="live">
 ${chartsOf(history())}
 ${overview(numbers, waiting)}
@@ -99,10 +100,8 @@ function overview(numbers: Numbers, waitingTasks: number | null): Html {
     ["Event loop delay, 99th percentile", `${count(numbers.sum("nodejs_eventloop_delay_p99_seconds") * 1000)} ms`],
   ];
   const shown = numbers.all("process_resident_memory_bytes").length > 0 ? [...rows, ...ofProcess] : rows;
-  return html`<h2>Now</h2>${table(
-    ["What", "Value"],
-    shown.map(([name, value]) => html`<tr><th scope="row">${name}</th><td>${value}</td></tr>`),
-  )}`;
+  return html`<h2>Now</h2>
+<dl class="stats">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
 const percent = (rate: number | null) => (rate === null ? "…" : `${count(rate * 100)} % of a core`);
@@ -143,7 +142,7 @@ function tally(numbers: Numbers, title: string, { name, label, head }: Counted):
     .filter(({ value }) => value > 0)
     .slice(0, MAX_ROWS)
     .map(row);
-  return html`<h2>${title}</h2>${rows.length > 0 ? table([head, "Per second", "Since the start"], rows) : html`<p>None since the start.</p>`}`;
+  return html`<h2>${title}</h2>${rows.length > 0 ? table([head, "Per second", "Since the start"], rows) : html`<p class="muted">None since the start.</p>`}`;
 }
 
 function pools(numbers: Numbers): Html {
@@ -165,7 +164,7 @@ function pools(numbers: Numbers): Html {
 
 function statements(running: readonly RunningStatement[]): Html {
   return html`<h2>Statements that run</h2>
-${running.length > 0 ? table(["Login", "Seconds", "Waits for", "SQL"], running.map(runningRow)) : html`<p>None.</p>`}`;
+${running.length > 0 ? table(["Login", "Seconds", "Waits for", "SQL"], running.map(runningRow)) : html`<p class="muted">None.</p>`}`;
 }
 
 const runningRow = ({ login, seconds, waitsFor, text }: RunningStatement): Html =>

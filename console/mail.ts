@@ -14,6 +14,7 @@ export function mailView(mails: Pick<MailService, "kept">): View {
   return {
     path: MAIL,
     name: "Mail",
+    icon: "mail",
     async render({ query }) {
       const kept = await mails.kept(MAX_MAILS);
       const chosen = kept.find(({ id }) => id === query.get("id")) ?? null;

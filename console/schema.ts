@@ -28,6 +28,7 @@ const MAX_ROLES = 8;
 export const schemaView = (options: SchemaOptions): View => ({
   path: SCHEMA,
   name: "Schema",
+  icon: "schema",
   script: "/assets/console-schema.js",
   render({ query }) {
     const name = query.get("table");

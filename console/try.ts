@@ -51,6 +51,7 @@ const MAX_VALUE = 200;
 export const tryView = (options: TryOptions): View => ({
   path: `${CONSOLE}/try`,
   name: "Try as",
+  icon: "try",
   script: "/assets/console-try.js",
   hasForm: true,
   async render(input) {

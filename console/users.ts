@@ -17,6 +17,7 @@ const MARKED = new Set(["name", "email", "username", "password", "handOverTo", "
 export const usersView = (send: SendRequest): View => ({
   path: USERS,
   name: "Users",
+  icon: "users",
   hasForm: true,
   async render(input) {
     const { form, query } = input;

@@ -36,6 +36,7 @@ const MAX_LISTED = 1000;
 export const whyView = (options: WhyOptions): View => ({
   path: `${CONSOLE}/why`,
   name: "Why?",
+  icon: "why",
   hasForm: true,
   async render({ form, operator }) {
     const outcome = form ? await outcomeOf(() => explanation(form, operator, options)) : NO_OUTCOME;

@@ -1,4 +1,5 @@
 import { type Html, html } from "../http/pages/html.ts";
+import { codeBlock } from "./code.ts";
 
 type Table = { readonly schema: string; readonly name: string };
 
@@ -14,25 +15,28 @@ export type FirstRequests = {
 
 /** Requests to copy, which work as they are. */
 export function firstRequestsOf(url: string, { table, anonKey, query }: FirstRequests): Html {
-  const examples = [
+  const examples: Example[] = [
     ...(table === null ? [] : ofTable(url, table, anonKey)),
     ...(query === null ? [] : [{ title: "GraphQL", about: "In a browser or in Node:", code: graphqlCode(url, query) }]),
     ...(table === null ? [] : [changesOf(url, table, anonKey)]),
   ];
   if (examples.length === 0) return html`<p>Grant a table to the anonymous role, and requests to copy appear here.</p>`;
   return html`<div class="examples">${examples.map(
-    ({ title, about, code }) => html`<section><h3>${title}</h3><p class="muted">${about}</p>
-<div class="listing"><pre tabindex="0"><code>${code}</code></pre></div></section>\n`,
+    ({ title, about, code, language = "js" }) =>
+      html`<section><h3>${title}</h3><p class="muted">${about}</p>\n${codeBlock(code, language)}</section>\n`,
   )}</div>`;
 }
 
-function ofTable(url: string, { name }: Table, key: string | null) {
+type Example = { readonly title: string; readonly about: string; readonly code: string; readonly language?: string };
+
+function ofTable(url: string, { name }: Table, key: string | null): Example[] {
   const path = `${url}/rest/v1/${encodeURIComponent(name)}?limit=3`;
   const headers = key === null ? "" : `, { headers: { apikey } }`;
   return [
     {
       title: "A query",
       about: "In a terminal:",
+      language: "sh",
       code: `curl "${path}"${key === null ? "" : ` \\\n  -H "apikey: ${key}"`}`,
     },
     {
@@ -44,7 +48,7 @@ console.log(await response.json());`,
   ];
 }
 
-const changesOf = (url: string, { schema, name }: Table, key: string | null) => ({
+const changesOf = (url: string, { schema, name }: Table, key: string | null): Example => ({
   title: "Changes, as they happen",
   about: "With supabase-js:",
   code: `import { createClient } from "@supabase/supabase-js";

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { type RequestHandler, Router } from "express";
 import type { Config } from "../config/config.ts";
 import type { ServiceState } from "../http/operations/health.ts";
-import { CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "../http/pages/html.ts";
+import { badge, CONSOLE, documentOf, html, type Link, PAGE_POLICY } from "../http/pages/html.ts";
+import { type IconName, icon } from "../http/pages/icons.ts";
 import { type LinkSettings, linksOf } from "../http/pages/links.ts";
 import { byMethod } from "../http/pipeline/express.ts";
 import type { AlwaysOnInterface } from "../http/pipeline/pipeline.ts";
@@ -52,30 +53,38 @@ export function createSite(options: SiteOptions): AlwaysOnInterface {
 
 function offersOf({ settings, application, hasConsole }: SiteOptions, url: string): readonly Offer[] {
   const { docs, graphiql, graphqlMaxTables, hasAuth, openapi } = settings;
-  const offers: [name: string, url: string, about: string, isServed?: boolean][] = [
+  const offers: [icon: IconName, name: string, url: string, about: string, isServed?: boolean][] = [
     [
+      "data",
       "Tables",
       `${url}/rest/v1/`,
       "tables and functions over REST, for supabase-js and clients of PostgREST",
       openapi !== "off",
     ],
-    ["GraphQL", `${url}/graphql`, "queries and mutations", graphqlMaxTables > 0],
-    ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`, "changes over WebSocket", graphqlMaxTables > 0],
-    ["GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
-    ["Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), openapi !== "off"],
-    ["API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
-    ["Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
+    ["graph", "GraphQL", `${url}/graphql`, "queries and mutations", graphqlMaxTables > 0],
     [
+      "changes",
+      "Subscriptions",
+      `${url.replace(/^http/, "ws")}/graphql`,
+      "changes over WebSocket",
+      graphqlMaxTables > 0,
+    ],
+    ["console", "GraphiQL", `${url}/graphiql`, "an editor for GraphQL", graphqlMaxTables > 0 && graphiql],
+    ["resources", "Resources", `${url}/openapi.json`, aboutResources(application, hasAuth), openapi !== "off"],
+    ["api", "API reference", `${url}/docs`, "all REST endpoints, to read and to try", docs],
+    ["changes", "Live changes", `${url}/docs/live`, "the changes of a table, as they happen", docs],
+    [
+      "access",
       "Console",
       `${url}${CONSOLE}`,
       "for operators: access, requests as any caller, hidden rows, live numbers",
       hasConsole,
     ],
-    ["Health", `${url}/health`, "whether the service responds, and with which schema"],
+    ["health", "Health", `${url}/health`, "whether the service responds, and with which schema"],
   ];
   return offers
-    .filter(([, , about, isServed = true]) => isServed && about !== "")
-    .map(([name, url, about]) => ({ name, url, about }));
+    .filter(([, , , about, isServed = true]) => isServed && about !== "")
+    .map(([icon, name, url, about]) => ({ icon, name, url, about }));
 }
 
 /** `users, posts and comments over REST`; "" if there is nothing. */
@@ -102,7 +111,7 @@ function assets(): Router {
 const VERSION: string = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")).version;
 
 /** Something that the service offers. `url` is complete, because clients copy it. */
-type Offer = { readonly name: string; readonly url: string; readonly about: string };
+type Offer = { readonly icon: IconName; readonly name: string; readonly url: string; readonly about: string };
 
 type StartOptions = Pick<SiteOptions, "url" | "firstRequests"> & {
   offers(): readonly Offer[];
@@ -144,6 +153,9 @@ const jsonOf = ({ offers, groups, state }: StartOptions): string => {
 /** Whether a browser shows something at a URL. The others are for clients, with a key or a query. */
 const isPage = (url: string) => !url.startsWith("ws") && !/\/(graphql|rest\/v1\/)$/.test(url);
 
+/** The pages to begin with, the first of them as the main one. */
+const STARTS = ["/docs/readme", "/graphiql", "/docs"];
+
 const STATES: Readonly<Record<ServiceState, string>> = {
   starting: "is starting",
   ready: "is running",
@@ -153,15 +165,20 @@ const STATES: Readonly<Record<ServiceState, string>> = {
 const pageOf = async ({ url, offers, groups, links, state, firstRequests }: StartOptions): Promise<string> => {
   const first = await firstRequests();
   const isReady = state() === "ready";
+  const starts = STARTS.flatMap((path) => links.find((link) => link.path === path) ?? []);
   const main = html`
+<div class="hero">
 <h1>Content Service</h1>
-<p>Version ${VERSION} <strong class="${isReady ? "good" : "warn"}">${STATES[state()]}</strong>. It turns a PostgreSQL database into an API.</p>
+<p class="lead">It turns a PostgreSQL database into an API: GraphQL, REST, realtime and sign-in.</p>
+<p class="row">${badge(STATES[state()], isReady ? "good" : "warn")} <span class="muted">Version ${VERSION}</span></p>
+${starts.length === 0 ? null : html`<p class="row">${starts.map(({ path, name }, i) => html`<a class="button${i > 0 ? " quiet" : ""}" href="${path}">${name}</a>`)}</p>`}
+</div>
 ${first && html`<h2>First requests</h2>\n${firstRequestsOf(url(), first)}`}
 <h2>Interfaces</h2>
 <ul class="offers">
 ${offers().map(
-  ({ name, url, about }) =>
-    html`<li><strong>${isPage(url) ? html`<a href="${url}">${name}</a>` : name}</strong><p>${about}</p><code>${url}</code></li>\n`,
+  ({ icon: sign, name, url, about }) =>
+    html`<li>${icon(sign)}<div><strong>${isPage(url) ? html`<a href="${url}">${name}</a>` : name}</strong><p>${about}</p><code>${url}</code></div></li>\n`,
 )}</ul>
 <h2>Documentation</h2>
 <div class="documents">${groups.map(

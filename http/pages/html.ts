@@ -50,6 +50,10 @@ export const frameOf = ({ head = null, base = "", ...frame }: Frame): string => 
   return bareFrameOf({ ...frame, head: html`${sheets}${head}` });
 };
 
+/** The mark of the service: a base, and what stands on it. The header has it too. */
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='%231559c4'%3E%3Cpath d='M3 15h18v3a3 3 0 0 1-3 3H6a3 3 0 0 1-3-3zM3 6a3 3 0 0 1 3-3h4v9H3zM13 3h5a3 3 0 0 1 3 3v6h-8z'/%3E%3C/svg%3E";
+
 /** The same without the style sheets, for a page that has a style of its own. */
 export const bareFrameOf = ({ title, head = null, body }: Frame): string =>
   html`<!doctype html>
@@ -59,7 +63,7 @@ export const bareFrameOf = ({ title, head = null, body }: Frame): string =>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="${ICON}">
 ${head}
 </head>
 ${body}
