@@ -1,9 +1,11 @@
 import { createClient } from "@supabase/supabase-js";
 import { describe, expect, test } from "vitest";
 import { oidcEntry, useFederated } from "../rest-gateway/auth/federated/support.ts";
+import { Authenticator } from "../support/authenticator.ts";
 import { type Client, useService } from "../support/http-client.ts";
 import { sendJson } from "../support/json.ts";
 import { linkIn, startMailServer } from "../support/mail-server.ts";
+import { appCode } from "../support/totp.ts";
 import { WebClient } from "../support/web-client.ts";
 
 // A person creates an account for the e-mail of another one, and waits until its owner signs in to it.
@@ -42,7 +44,12 @@ test("an attacker who has created an account at a provider, without a password, 
 
 const THEIRS = "Mallorys-Horse-7!";
 const OWN = "Correct-Horse-7!";
-const LIMITS = { MAILS_PER_ADDRESS: "1000", REGISTRATIONS_PER_ADDRESS: "1000", LOGIN_ATTEMPTS_PER_ADDRESS: "1000" };
+const LIMITS = {
+  MAILS_PER_RECIPIENT: "100",
+  MAILS_PER_ADDRESS: "1000",
+  REGISTRATIONS_PER_ADDRESS: "1000",
+  LOGIN_ATTEMPTS_PER_ADDRESS: "1000",
+};
 const required = useService({ ...server.settings, ...LIMITS, EMAIL_CONFIRM: "required" });
 const off = useService({ ...server.settings, ...LIMITS });
 
@@ -126,6 +133,115 @@ describe("a person presses the link that confirms an account which another perso
     expect([(await other.auth.getUser()).error?.status, (await other.auth.refreshSession()).error?.status]).toEqual([
       400, 400,
     ]);
+  });
+});
+
+describe("a second factor that another person has enabled before the e-mail was confirmed", () => {
+  /** The account of another person, with a second factor. */
+  async function withFactor(kind: "totp" | "passkey") {
+    const email = address();
+    const { json } = await register(off, email);
+    const headers = { authorization: `Bearer ${json.accessToken}` };
+    const post = async (path: string, body: object = {}) => (await sendJson(off, path, body, headers)).json;
+    if (kind === "totp") {
+      const { secret } = await post("/api/mfa/enable");
+      const { backupCodes } = await post("/api/mfa/verify", { code: appCode(secret, Date.now()) });
+      return { email, headers, backupCodes };
+    }
+    const key = new Authenticator(off.service().url.replace("127.0.0.1", "localhost"));
+    const credential = key.create(await post("/auth/passkeys/options"));
+    return { email, headers, backupCodes: (await post("/auth/passkeys", { credential })).backupCodes };
+  }
+  const resetToken = async (email: string) => {
+    await sendJson(off, "/auth/forgot", { email });
+    return linkIn(await server.next(email, /^Reset/)).token;
+  };
+  const reset = async (token: string, more = {}) => {
+    const { status, json } = await sendJson(off, "/auth/reset", { token, password: OWN, ...more });
+    return [status, json.error?.code ?? null];
+  };
+
+  test.each(["totp", "passkey"] as const)("ends with a reset of the password, its sign-ins too: %s", async (kind) => {
+    const { email, headers } = await withFactor(kind);
+    expect(await reset(await resetToken(email))).toEqual([200, null]);
+    expect((await server.next(email, /second factor/)).subject).toBe("Your second factor is removed");
+    expect((await off.send("/auth/me", { headers })).status).toBe(401);
+    expect([await login(off, email, THEIRS), await login(off, email, OWN)]).toEqual([401, 200]);
+    const events = await off.sql(
+      `select e.detail from auth_private.security_events e join auth_private.login_emails l using (user_id)
+       where l.email = $1 and e.event = 'mfa_disabled'`,
+      email,
+    );
+    expect(events).toEqual([{ detail: { by: "e-mail" } }]);
+  });
+
+  test("ends with a new password at the confirmation", async () => {
+    const { email, headers } = await withFactor("totp");
+    await sendJson(off, "/auth/confirm/send", { email });
+    expect(await confirm(off, { token: await confirmation(email), newPassword: OWN })).toEqual([200, null]);
+    expect((await off.send("/auth/me", { headers })).status).toBe(401);
+    expect(await login(off, email, OWN)).toBe(200);
+  });
+
+  test("ends with the form of the page that resets the password, whose field for the code may be empty", async () => {
+    const { email } = await withFactor("totp");
+    const token = await resetToken(email);
+    const page = await off.send(`/auth/link?token=${token}`, { headers: { accept: "text/html" } });
+    expect(/<input id="code"[^>]*>/.exec(page.text)![0]).not.toContain("required");
+    const { status, headers } = await off.send("/auth/link", {
+      method: "POST",
+      redirect: "manual",
+      headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
+      body: new URLSearchParams({ token, password: OWN, code: "" }).toString(),
+    });
+    expect([status, headers.get("location")]).toEqual([303, "/auth/done?of=reset"]);
+    expect(await login(off, email, OWN)).toBe(200);
+  });
+
+  test("ends on /auth/v1 with the link of resetPasswordForEmail", async () => {
+    const { email } = await withFactor("totp");
+    const supabase = clientOf(off);
+    await supabase().auth.resetPasswordForEmail(email);
+    const owner = supabase();
+    const token_hash = linkIn(await server.next(email, /^Reset/)).token;
+    const { data } = await owner.auth.verifyOtp({ token_hash, type: "recovery" });
+    expect([data.user?.email, data.user?.factors]).toEqual([email, undefined]);
+    expect((await owner.auth.updateUser({ password: OWN })).error).toBeNull();
+    expect((await supabase().auth.signInWithPassword({ email, password: OWN })).error).toBeNull();
+  });
+
+  test("ends when a change of the e-mail is undone: whoever has moved the account may have enabled it", async () => {
+    const email = address();
+    const { json } = await register(off, email);
+    const headers = { authorization: `Bearer ${json.accessToken}` };
+    expect((await sendJson(off, "/auth/email", { email: address() }, headers)).status).toBe(200);
+    const { secret } = (await sendJson(off, "/api/mfa/enable", {}, headers)).json;
+    await sendJson(off, "/api/mfa/verify", { code: appCode(secret, Date.now()) }, headers);
+    const { token } = linkIn(await server.next(email, /has changed$/));
+    expect((await sendJson(off, "/auth/email/undo", { token })).status).toBe(200);
+    expect(await reset(linkIn(await server.next(email, /^Reset/)).token)).toEqual([200, null]);
+    expect(await login(off, email, OWN)).toBe(200);
+  });
+
+  test("is asked for by a sign-in by e-mail, which ends nothing", async () => {
+    const { email, headers } = await withFactor("totp");
+    await sendJson(off, "/auth/login/mail", { email });
+    const { token } = linkIn(await server.next(email, /^Sign in/));
+    expect((await sendJson(off, "/auth/login/link", { token })).json.error.code).toBe("MFA_REQUIRED");
+    expect((await off.send("/auth/me", { headers })).status).toBe(200);
+  });
+
+  test("stays if its code is sent, or after its user has confirmed the e-mail", async () => {
+    for (const way of ["code", "confirmation"]) {
+      const { email, backupCodes } = await withFactor("totp");
+      if (way === "code") expect(await reset(await resetToken(email), { code: backupCodes[0] })).toEqual([200, null]);
+      else {
+        await sendJson(off, "/auth/confirm/send", { email });
+        expect(await confirm(off, { token: await confirmation(email), password: THEIRS })).toEqual([200, null]);
+      }
+      expect(await reset(await resetToken(email))).toEqual([401, "MFA_REQUIRED"]);
+      expect(await reset(await resetToken(email), { code: backupCodes[1] })).toEqual([200, null]);
+    }
   });
 });
 

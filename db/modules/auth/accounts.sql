@@ -20,6 +20,21 @@ return exists (
 comment on function auth_private.has_factor(auth.user_id) is
   'Whether a user has a second factor: an app that is enabled, or a passkey.';
 
+create or replace function auth_private.keeps_factor(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.factors as f
+  where f.user_id = keeps_factor.user_id
+    and f.enabled_at is not null
+    and not f.is_unconfirmed)
+  or exists (
+    select from auth_private.passkeys as p
+    where p.user_id = keeps_factor.user_id
+      and not p.is_unconfirmed);
+
+comment on function auth_private.keeps_factor(auth.user_id) is
+  'Whether a user has a second factor that the owner of the mailbox does not replace.';
+
 create or replace function auth_private.factor_kinds(user_id auth.user_id) returns text[]
 language sql stable set search_path = ''
 return array_remove(array[

@@ -82,7 +82,8 @@ begin
     pending = null,
     pending_until = null,
     enabled_at = enable_factor.now,
-    last_step = enable_factor.step
+    last_step = enable_factor.step,
+    is_unconfirmed = auth_private.is_unconfirmed(enable_factor.user_id)
   where f.user_id = enable_factor.user_id
     and f.pending = enable_factor.pending
     and f.pending_until > enable_factor.now;
@@ -236,6 +237,62 @@ end $$;
 comment on function auth_private.delete_factors(auth.user_id, uuid[]) is $$
 Deletes these apps and passkeys of a user, and the backup codes with the last second factor. False if none of them was
 enabled. The caller has locked the account.
+$$;
+
+create or replace function auth_private.is_unconfirmed(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return exists (
+  select from auth_private.accounts as a
+  where a.user_id = is_unconfirmed.user_id
+    and a.email_confirmed_at is null);
+
+comment on function auth_private.is_unconfirmed(auth.user_id) is
+  'Whether a user has not shown that the login e-mail is theirs.';
+
+create or replace function auth_private.confirm_factors() returns trigger
+language plpgsql volatile set search_path = '' as $$
+begin
+  update auth_private.factors as f
+  set is_unconfirmed = false
+  where f.user_id = new.user_id
+    and f.is_unconfirmed;
+  update auth_private.passkeys as p
+  set is_unconfirmed = false
+  where p.user_id = new.user_id
+    and p.is_unconfirmed;
+  return null;
+end $$;
+
+comment on function auth_private.confirm_factors() is
+  'Second factors that are left when the e-mail is confirmed are those of the owner of the mailbox.';
+
+create or replace trigger _300_factors after update on auth_private.accounts
+  for each row when (old.email_confirmed_at is null and new.email_confirmed_at is not null)
+  execute function auth_private.confirm_factors();
+
+create or replace function auth_private.drop_unconfirmed_factors(user_id auth.user_id, address inet, now timestamptz)
+returns void
+language plpgsql volatile set search_path = '' as $$
+declare
+  ids constant uuid[] := array(
+    select f.id
+    from auth_private.factors as f
+    where f.user_id = drop_unconfirmed_factors.user_id
+      and f.is_unconfirmed
+    union all
+    select p.id
+    from auth_private.passkeys as p
+    where p.user_id = drop_unconfirmed_factors.user_id
+      and p.is_unconfirmed);
+begin
+  if not auth_private.delete_factors(drop_unconfirmed_factors.user_id, ids) then return; end if;
+  perform auth_api.note_event(
+    'mfa_disabled', drop_unconfirmed_factors.user_id, address, '{"by": "e-mail"}', drop_unconfirmed_factors.now);
+end $$;
+
+comment on function auth_private.drop_unconfirmed_factors(auth.user_id, inet, timestamptz) is $$
+Removes the second factors that were enabled before the e-mail was confirmed, because its owner has shown up without
+them.
 $$;
 
 create or replace function auth_api.disable_factor(

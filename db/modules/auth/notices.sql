@@ -154,6 +154,7 @@ begin
   perform auth_private.act_for(token.user_id);
   perform auth_private.change_email(token.user_id, token.email, null, 'undo');
 
+  perform auth_private.drop_unconfirmed_factors(token.user_id, undo_email.address, undo_email.now);
   -- Whoever has changed the e-mail knows the password, or has a sign-in. Both end: the owner chooses a new password.
   update auth_private.accounts as a
   set password_hash = null,
@@ -176,6 +177,6 @@ end $$;
 
 comment on function auth_api.undo_email(bytea, inet, timestamptz) is $$
 Takes the token that the previous e-mail of an account has received. The account signs in with that e-mail again; its
-password, sign-ins, API keys, identities and passkeys end, and an e-mail to choose a new password follows. Null if the
-token is not valid.
+password, sign-ins, API keys, identities, passkeys and second factors that were enabled under an e-mail that was not
+confirmed end, and an e-mail to choose a new password follows. Null if the token is not valid.
 $$;

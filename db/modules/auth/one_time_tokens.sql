@@ -78,7 +78,8 @@ language sql stable security definer set search_path = '' as $$
     'data', t.data,
     'account', auth_api.account_of(t.user_id),
     'factors', auth_private.factor_secrets(t.user_id),
-    'needsProof', auth_private.needs_proof(t))
+    'needsProof', auth_private.needs_proof(t),
+    'keepsFactor', auth_private.keeps_factor(t.user_id))
   from auth_private.one_time_tokens as t
   where t.token_hash = read_token.token_hash
     and t.expires_at > read_token.now
@@ -86,8 +87,8 @@ language sql stable security definer set search_path = '' as $$
 $$;
 
 comment on function auth_api.read_token(bytea, timestamptz) is $$
-A token that is valid, which stays so: {kind, email, data, account, factors, needsProof}, where `factors` are the
-encrypted secrets of the second factors in hex. Null if there is none.
+A token that is valid, which stays so: {kind, email, data, account, factors, needsProof, keepsFactor}, where `factors`
+are the encrypted secrets of the second factors in hex. Null if there is none.
 $$;
 
 create or replace function auth_private.take_token(token_hash bytea, kind text, now timestamptz)
@@ -117,6 +118,9 @@ comment on function auth_private.take_token(bytea, text, timestamptz) is
 create or replace function auth_private.claim_account(user_id auth.user_id, address inet, now timestamptz) returns void
 language plpgsql volatile set search_path = '' as $$
 begin
+  if auth_private.is_unconfirmed(claim_account.user_id) then
+    perform auth_private.drop_unconfirmed_factors(claim_account.user_id, address, claim_account.now);
+  end if;
   update auth_private.accounts as a
   set email_confirmed_at = claim_account.now,
     epoch = a.epoch + 1
@@ -141,7 +145,7 @@ end $$;
 comment on function auth_private.claim_account(auth.user_id, inet, timestamptz) is $$
 Confirms the e-mail of an account whose mailbox the user has shown to be theirs, without its password. If it was not
 confirmed before, the account may be one that another person has registered for this address: its sign-ins, API keys,
-identities and other links end.
+identities, second factors and other links end.
 $$;
 
 create or replace function auth_api.reset_password(
@@ -154,7 +158,11 @@ declare
   tried json;
 begin
   if token.user_id is null then return json_build_object('outcome', 'spent'); end if;
-  tried := auth_private.require_code(token.user_id, sent);
+  if sent is null and not auth_private.keeps_factor(token.user_id) then
+    tried := json_build_object('outcome', 'accepted');
+  else
+    tried := auth_private.require_code(token.user_id, sent);
+  end if;
   if tried ->> 'outcome' is distinct from 'accepted' then
     -- The link stays valid for another code.
     insert into auth_private.one_time_tokens
@@ -163,6 +171,15 @@ begin
   end if;
 
   perform set_config('request.address', coalesce(host(reset_password.address), ''), true);
+  if sent is not null then
+    -- Whoever has the mailbox and a factor has enabled the others too.
+    update auth_private.factors as f
+    set is_unconfirmed = false
+    where f.user_id = token.user_id;
+    update auth_private.passkeys as p
+    set is_unconfirmed = false
+    where p.user_id = token.user_id;
+  end if;
   perform auth_api.note_event('password_reset', token.user_id, reset_password.address, null, reset_password.now);
   perform auth_private.claim_account(token.user_id, reset_password.address, reset_password.now);
   update auth_private.accounts as a
@@ -172,8 +189,9 @@ begin
 end $$;
 
 comment on function auth_api.reset_password(bytea, text, jsonb, inet, timestamptz) is $$
-Takes the token of a reset and sets the password, which ends what was issued to the user: {outcome, user}. The outcome
-is "spent" if the token is not valid; otherwise as require_code.
+Takes the token of a reset and sets the password, which ends what was issued to the user: {outcome, user}. Second
+factors that were enabled before the e-mail was confirmed need no code, and end without one. The outcome is "spent" if
+the token is not valid; otherwise as require_code.
 $$;
 
 create or replace function auth_api.confirm_email(
@@ -194,7 +212,7 @@ begin
   if not is_own
     and (
       confirm_email.password_hash is null
-      or auth_private.has_factor(token.user_id)
+      or auth_private.keeps_factor(token.user_id)
       or not auth_private.may_claim(token.user_id))
   then
     -- The link stays valid for another attempt.
@@ -232,8 +250,8 @@ Takes the token of a confirmation: the e-mail of the account is confirmed, and r
 asked for that: {outcome, user}. Null if the token is not valid. The first confirmation of a registered account needs a
 proof that its password is that of the owner of the mailbox: `proved_epoch` is the epoch of the account for which the
 client has proved it. Otherwise all that was made before ends, and the new password is set. Without one, and for an
-account with a second factor or whose e-mail can still be changed back, the outcome is "unproved", and the token stays
-valid.
+account with a second factor from a time when its e-mail was confirmed, or whose e-mail can still be changed back, the
+outcome is "unproved", and the token stays valid.
 $$;
 
 create or replace function auth_private.user_of_mail(
@@ -268,8 +286,10 @@ language plpgsql volatile set search_path = '' as $$
 begin
   token.user_id := auth_private.user_of_mail(token, admit_by_mail.address, admit_by_mail.now);
   if token.user_id is null then return null; end if;
-  -- Nothing ends before the code of the second factor, which the person who has registered the account knows.
-  if auth_private.has_factor(token.user_id) then return auth_api.account_of(token.user_id); end if;
+  -- A sign-in ends nothing before the code of the second factor; users who do not know it reset the password.
+  if auth_private.keeps_factor(token.user_id)
+    or token.kind = 'sign-in' and auth_private.has_factor(token.user_id)
+  then return auth_api.account_of(token.user_id); end if;
   -- The password of an account whose e-mail was never confirmed may be that of another person, as its keys may be.
   perform set_config('request.address', coalesce(host(admit_by_mail.address), ''), true);
   update auth_private.accounts as a
@@ -283,8 +303,9 @@ end $$;
 
 comment on function auth_private.admit_by_mail(auth_private.one_time_tokens, inet, timestamptz) is
 $$
-The account that signs in with a token that was taken. It is claimed, without a password, if it was not confirmed and
-has no second factor.
+The account that signs in with a token that was taken. It is claimed, without a password, if it was not confirmed. With
+a second factor, a sign-in claims nothing, and a reset or a confirmation only if the factor was not enabled under a
+confirmed e-mail.
 $$;
 
 create or replace function auth_api.take_mail_token(

@@ -65,7 +65,7 @@ begin
   is_first := not auth_private.has_factor(add_passkey.user_id);
 
   insert into auth_private.passkeys as p (
-    id, user_id, name, credential_id, public_key, counter, transports, is_synced, created_at)
+    id, user_id, name, credential_id, public_key, counter, transports, is_synced, created_at, is_unconfirmed)
   values (
     coalesce((passkey ->> 'id')::uuid, gen_random_uuid()),
     add_passkey.user_id,
@@ -75,7 +75,8 @@ begin
     (passkey ->> 'counter')::bigint,
     array(select jsonb_array_elements_text(passkey -> 'transports')),
     (passkey ->> 'isSynced')::boolean,
-    add_passkey.now)
+    add_passkey.now,
+    auth_private.is_unconfirmed(add_passkey.user_id))
   on conflict do nothing
   returning p.id into new_id;
   if new_id is null then return json_build_object('outcome', 'taken'); end if;

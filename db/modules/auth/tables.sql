@@ -124,6 +124,8 @@ create table auth_private.factors (
   enabled_at    timestamptz, -- null until it is enabled
   last_step     bigint not null default 0, -- the last 30 s step whose code was accepted: a code is accepted once
   created_at    timestamptz not null default now(),
+  -- Whether it was enabled before the e-mail was confirmed: the owner of the mailbox may be another person.
+  is_unconfirmed boolean not null default false,
 
   constraint factors_secret_known check ((secret is null) = (enabled_at is null)),
   constraint factors_pending_known check ((pending is null) = (pending_until is null)),
@@ -158,6 +160,7 @@ create table auth_private.passkeys (
   is_synced     boolean not null, -- whether it may be on several devices of the user
   created_at    timestamptz not null,
   last_used_at  timestamptz, -- null until it has signed in
+  is_unconfirmed boolean not null default false, -- as auth_private.factors has it
 
   constraint passkeys_name_length check (name ~ '\S' and char_length(name) <= 100),
   constraint passkeys_credential_id_length check (octet_length(credential_id) between 1 and 1023),

@@ -1,5 +1,6 @@
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
+import type { Account } from "../../../identity/account.ts";
 import { badParameter } from "../../conventions/problem.ts";
 import type { Auth } from "../auth.ts";
 import { parse } from "../bodies.ts";
@@ -138,6 +139,13 @@ export async function useLink(call: Call): Promise<void> {
   }
 }
 
+/** The second factor of an account whose e-mail was not confirmed may be that of another person. */
+const optionalCode = (account: Account): Field => ({
+  ...codeFieldOf(account),
+  isOptional: true,
+  hint: "If you have not enabled a second factor, or have lost it, leave this empty: it is removed.",
+});
+
 async function actionOf(call: Call, { kind, needsProof, account }: Link): Promise<Action> {
   const action = ACTIONS[kind];
   if (action === undefined) throw problem("invalid link");
@@ -154,7 +162,7 @@ function sendForm(
   const own = fieldsFor(call.auth, link);
   const isPassword = own.some(({ type }) => type === "password");
   const account = link.kind === "reset" && link.account?.hasFactor ? link.account : null;
-  const fields = account === null ? own : [...own, codeFieldOf(account)];
+  const fields = account === null ? own : [...own, link.keepsFactor ? codeFieldOf(account) : optionalCode(account)];
   const passkey = account && passkeyForCode(call.auth, account);
   const action = pathOf(call.auth, LINK_PATH);
   const username = isPassword ? link.email : null;

@@ -68,6 +68,8 @@ export type Link = DueMail & {
   readonly factors: readonly string[];
   /** Whether it is the first confirmation of an account that another person may have registered. */
   readonly needsProof: boolean;
+  /** Whether the mailbox does not replace the second factor. Null for an address without an account. */
+  readonly keepsFactor: boolean | null;
 };
 
 /** What shows that the account belongs to the owner of the mailbox: its epoch, if the client has proved it; or a new password. */

@@ -86,9 +86,14 @@ export async function resetPassword({ auth, client, body }: Call<"none", z.infer
 
 type Sent = { readonly token: string; readonly password: string; readonly code: FactorProof | null };
 
-async function reset(auth: Auth, { account, factors }: Link, { token, password, code }: Sent, client: Client) {
+async function reset(
+  auth: Auth,
+  { account, factors, keepsFactor }: Link,
+  { token, password, code }: Sent,
+  client: Client,
+) {
   const { hashing, throttle, secondFactor, mail } = auth;
-  if (account!.hasFactor && code === null) throw problem("second factor needed");
+  if (keepsFactor && code === null) throw problem("second factor needed");
   const spent = code !== null && account!.hasFactor;
   const sent = spent ? await secondFactor.read(account!, { factors, code }, client.address) : null;
   const hash = await hashing.inPlace(() => hashing.hash(password));
