@@ -50,6 +50,13 @@ test("sign-up without a resource that has accounts says where to sign up, or wha
     "RESOURCE_NOT_FOUND",
     "no resource of this application has accounts: sign up at POST /auth/v1/signup, or describe the users with hasAccount: true",
   ]);
+  const { paths, components } = (await send("/openapi.json")).json;
+  expect(paths["/auth/register"]).toBeUndefined();
+  expect(paths["/auth/login"]).toBeDefined();
+  expect(Object.keys(components.schemas)).not.toContain("Registration");
+  // Every reference leads to a part of the document.
+  for (const [, name] of JSON.stringify(paths).matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(Object.keys(components.schemas)).toContain(name);
 });
 
 describe("a route", () => {

@@ -88,7 +88,7 @@ export function resourceOpenApi(api: ApiVersion): OpenApiDocument {
       ...(hasReplicas ? withPositions(paths) : paths),
       ...routePaths(routes, version === 2 ? root : null),
       ...(hasTasks && TASK_PATHS),
-      ...(hasAccounts && authPaths(version === 2 ? root : null)),
+      ...(hasAccounts && authPathsOf(api, version === 2 ? root : null)),
     },
     components: componentsOf(api),
   };
@@ -116,13 +116,20 @@ function componentsOf(api: ApiVersion): Components {
   };
 }
 
+/** Without a resource that has accounts, nobody signs up at `POST /auth/register`. */
+function authPathsOf(api: ApiVersion, server: string | null) {
+  const { "/auth/register": signUp, ...paths } = authPaths(server);
+  return usersOf(api) === undefined ? paths : { ...paths, "/auth/register": signUp! };
+}
+
+const usersOf = ({ resources }: ApiVersion) =>
+  [...resources.values()].find(({ description }) => description.hasAccount);
+
 /** `POST /auth/register` takes and returns a record of the resource with accounts, as version 1 does. */
 function schemasOfSignUp(api: ApiVersion) {
-  const users = [...api.resources.values()].find(({ description }) => description.hasAccount);
+  const users = usersOf(api);
   const inVersion1: ApiVersion = { ...api, version: 1, isCamel: false };
-  return users
-    ? signUpSchemas(createSchema(inVersion1, users), recordSchema(inVersion1, users))
-    : signUpSchemas({}, {});
+  return users && signUpSchemas(createSchema(inVersion1, users), recordSchema(inVersion1, users));
 }
 
 const LINK_SCHEMA: JsonSchema = {
