@@ -54,20 +54,22 @@ export async function checkDatabase(url: string, configured: Configured): Promis
       found.push(error(`migrations: ${message}`));
     });
     if (isStarted === undefined) return;
-    if (isStarted) {
+    const logins = await missingLogins(client, config);
+    const hasLogins = isStarted && logins.missing.length === 0;
+    if (hasLogins) {
       await collect("roles", checkRoles(client, config));
       await collect("grants", checkGrants(directUrl, config));
-    } else found.push(BEFORE_START);
+    } else found.push(isStarted ? withoutLogins(logins, config) : BEFORE_START);
     await collect("rights", checkRights(client, configured, isStarted));
     await collect("migrations", checkMigrations(client, configured));
-    if (isStarted) await collect("changes", checkChanges(client, directUrl, config));
+    if (hasLogins) await collect("changes", checkChanges(client, directUrl, config));
     await collect("schema changes", checkAnnouncements(client));
     await collect("pooler", checkPooler(client, directUrl, config));
     await collect("clock", checkClock(client));
     await collect("extensions", checkExtensions(client, config));
     await collect("settings", checkSettings(client, url, configured));
     if (isStarted && config.hasAuth) await collect("accounts", checkAccounts(client, config));
-    if (isStarted) await collect("advice", checkAdvice(client, configured));
+    if (hasLogins) await collect("advice", checkAdvice(client, configured));
   });
   return found;
 }
@@ -80,6 +82,30 @@ const BEFORE_START: Check = {
   level: "note",
   text: "roles: the first start makes those of the service; run the command again then, to check grants, changes, accounts and advice",
 };
+
+/** A dump has no logins, and their names begin with that of the database. */
+function withoutLogins({ missing, isAll }: Missing, { migrate }: Config): Check {
+  const names = missing.join(", ");
+  if (!isAll) return error(`roles: there is no login ${names}: start the service once, or set MIGRATE=off`);
+  const where = "as after a restore under another name or on another server";
+  return {
+    level: migrate === "check" ? "error" : "note",
+    text:
+      `roles: the modules are here, and not the logins ${names}, ${where}: a start ${migrate === "check" ? "with MIGRATE=on " : ""}` +
+      "makes them; run the command again then, to check grants, changes and advice",
+  };
+}
+
+type Missing = { readonly missing: readonly string[]; readonly isAll: boolean };
+
+async function missingLogins(client: pg.Client, config: Config): Promise<Missing> {
+  const { logins } = await setupOf(client, config);
+  const { rows } = await client.query<{ name: string }>(
+    "select name from unnest($1::text[]) as name where not exists (select from pg_roles where rolname = name)",
+    [logins],
+  );
+  return { missing: rows.map(({ name }) => name), isAll: rows.length === logins.length };
+}
 
 const onOneLine = (text: string) => text.trim().replace(/\s+/g, " ");
 
@@ -102,16 +128,6 @@ async function* checkVersion(client: pg.Client): Checks {
 
 async function* checkRoles(client: pg.Client, config: Config): Checks {
   const { logins } = await setupOf(client, config);
-  const { rows } = await client.query(
-    `select name, rolsuper or rolbypassrls as "isUnrestricted"
-     from unnest($1::text[]) as name left join pg_roles on rolname = name`,
-    [logins],
-  );
-  const missing = rows.filter(({ isUnrestricted }) => isUnrestricted === null).map(({ name }) => name);
-  if (missing.length > 0) {
-    yield error(`there is no login ${missing.join(", ")}: start the service once, or set MIGRATE=off`);
-    return;
-  }
   if (!config.isManaged) {
     await refuseUnservable(client, { anonymousRole: config.dbAnonRole, schemas: config.dbSchemas });
   }

@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { outcomeOf } from "../../cli/command.ts";
+import { doctor } from "../../cli/doctor.ts";
 import { type ScratchCluster, startScratchCluster } from "../../db/cluster/embedded.ts";
-import { startTestService } from "../support/service.ts";
+import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { connected, DEBIAN_15, hasServer } from "./foreign-server.ts";
 
 const run = promisify(execFile);
@@ -30,6 +32,18 @@ describe.skipIf(!hasServer)("a dump of the whole database", () => {
     const file = join(mkdtempSync(join(tmpdir(), "content-service-dump-")), "content.sql");
     await run(`${DEBIAN_15}/pg_dump`, ["--format=plain", `--file=${file}`, cluster.url("made")]);
     await psql("--single-transaction", `--file=${file}`, cluster.url("restored"));
+
+    // Logins belong to the server, and their names begin with that of the database.
+    const environment = { DATABASE_URL: cluster.url("restored"), JWT_SECRET };
+    const restored = await outcomeOf(doctor([], environment));
+    expect(restored.stdout).toContain(
+      "\nnote      roles: the modules are here, and not the logins restored_data, restored_admin, as after a restore ",
+    );
+    expect([restored.exitCode, restored.stdout.match(/^error .*/gm)]).toEqual([0, null]);
+    const checked = await outcomeOf(doctor([], { ...environment, MIGRATE: "check" }));
+    expect(checked.stdout.match(/^error .*/gm)).toEqual([
+      expect.stringMatching(/: a start with MIGRATE=on makes them;/),
+    ]);
 
     const { url, database, stop } = await start("restored");
     onTestFinished(stop);
