@@ -104,7 +104,7 @@ export const SETTINGS = {
   REPLICA_STICKY: setting(
     integer(0, 3_600_000),
     "5000",
-    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it at the same process, without a Change-Position. Longer than REPLICA_MAX_LAG.",
+    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it without a Change-Position: at the same process, or with REDIS_URL at every process. Longer than REPLICA_MAX_LAG.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
@@ -493,7 +493,7 @@ export const SETTINGS = {
   REDIS_URL: setting(
     orUnset(redisUrl),
     "",
-    "Valkey or Redis (6.2 or later) that all instances share: RATE_LIMIT counts in all processes together, and broadcasts and presences reach all channels. While it is away, each process is alone with its own.",
+    "Valkey or Redis (6.2 or later) that all instances share: RATE_LIMIT counts in all processes together, broadcasts and presences reach all channels, and clients read their own writes on replicas. While it is away, each process is alone with its own.",
   ),
   CORS_ORIGINS: setting(
     origins,

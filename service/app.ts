@@ -67,7 +67,7 @@ export async function createApp(options: AppOptions) {
     const context = createContext(opened, { ...options, config, secret, tokens });
     const { notifications, auth, tasks } = context;
     close = context.close;
-    const redis = await openRedis({ ...options, config, pool: context.database.catalog });
+    const redis = await openRedis({ ...options, config, database: context.database });
     const closeContext = async () => {
       redis?.close();
       await context.close();

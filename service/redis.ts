@@ -1,9 +1,10 @@
-import type { Pool } from "pg";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import type { Database } from "../db/database.ts";
 import { type Peers, workerPeers } from "../http/process/peers.ts";
 import { Redis } from "../http/process/redis.ts";
 import { RedisPeers } from "../http/process/redis-peers.ts";
+import { WritesInRedis } from "../http/process/shared-writes.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
 /** The same for every process on the database, and other than for any other database: several services may use one server. */
@@ -13,18 +14,19 @@ const PREFIX = `
   where d.datname = current_database()`;
 
 type RedisOptions = {
-  readonly config: Pick<Config, "redisUrl">;
-  readonly pool: Pick<Pool, "query">;
+  readonly config: Pick<Config, "redisUrl" | "replicaSticky">;
+  readonly database: Pick<Database, "catalog" | "replicas">;
   readonly metrics: Metrics;
   readonly log: Logger;
 };
 
 /** What the processes on the database share; null without REDIS_URL. Does not wait for the server: the service starts without it. */
-export async function openRedis({ config, pool, metrics, log }: RedisOptions): Promise<Redis | null> {
+export async function openRedis({ config, database, metrics, log }: RedisOptions): Promise<Redis | null> {
   if (config.redisUrl === "") return null;
-  const { rows } = await pool.query<{ prefix: string }>(PREFIX);
+  const { rows } = await database.catalog.query<{ prefix: string }>(PREFIX);
   const redis = await Redis.open({ url: config.redisUrl, prefix: rows[0]!.prefix, log });
   redis.registerMetrics(metrics);
+  database.replicas?.share(new WritesInRedis({ redis, milliseconds: config.replicaSticky, log }));
   return redis;
 }
 

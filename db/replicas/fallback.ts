@@ -4,7 +4,7 @@ import { Problem } from "../problems/problem.ts";
 import type { LocatedOptions } from "./reading.ts";
 
 /** Why the primary has answered a read that a replica may answer. */
-export const REASONS = ["unavailable", "behind", "conflict", "error"] as const;
+export const REASONS = ["unavailable", "behind", "conflict", "error", "unshared"] as const;
 export type FallbackReason = (typeof REASONS)[number];
 
 /** A replica has not replayed what a stream must contain. */

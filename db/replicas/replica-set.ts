@@ -20,7 +20,8 @@ export type ReplicaSetOptions = {
   readonly log: Pick<Logger, "info" | "warn">;
 };
 
-type Waiter = { readonly needed: Lsn; resolve(replica: Replica | null): void };
+/** Called after each look at a replica. */
+type Waiter = () => void;
 
 /** The replicas: which one answers a read that must see a position. */
 export class ReplicaSet {
@@ -62,10 +63,24 @@ export class ReplicaSet {
 
   /** A replica that has replayed this much, within the time that a read waits; null if there is none. */
   wait(needed: Lsn): Promise<Replica | null> {
-    const { promise, resolve } = Promise.withResolvers<Replica | null>();
-    const waiter = { needed, resolve };
+    return this.#waitFor(() => this.choose(needed), this.#options.maxWait);
+  }
+
+  /** Waits until every replica has replayed this much, but no longer than so many milliseconds. */
+  async waitForAll(needed: Lsn, milliseconds: number): Promise<void> {
+    const haveAll = () => (this.all.every(({ replayed }) => replayed >= needed) ? true : null);
+    if (haveAll() === null) await this.#waitFor(haveAll, milliseconds);
+  }
+
+  /** What `find` returns after a look at a replica; null if it is null for so many milliseconds. */
+  #waitFor<T>(find: () => T | null, milliseconds: number): Promise<T | null> {
+    const { promise, resolve } = Promise.withResolvers<T | null>();
+    const waiter = () => {
+      const found = find();
+      if (found !== null) resolve(found);
+    };
     this.#waiting.add(waiter);
-    const timer = setTimeout(resolve, this.#options.maxWait, null);
+    const timer = setTimeout(resolve, milliseconds, null);
     for (const replica of this.all) if (replica.fault === null) replica.look(this.#isBusy);
     return promise.finally(() => {
       clearTimeout(timer);
@@ -78,13 +93,6 @@ export class ReplicaSet {
   }
 
   readonly #isBusy = () => this.#waiting.size > 0;
-
-  #admit(): void {
-    for (const { needed, resolve } of this.#waiting) {
-      const replica = this.choose(needed);
-      if (replica !== null) resolve(replica);
-    }
-  }
 
   #replicaAt(url: string): Replica {
     const { logins, transactionsOf, primary, maxLag, log } = this.#options;
@@ -99,7 +107,9 @@ export class ReplicaSet {
         if (fault === null) log.info({ replica }, "reads go to the replica");
         else log.warn({ replica }, `no reads go to the replica: ${fault}`);
       },
-      onLook: () => this.#admit(),
+      onLook: () => {
+        for (const waiter of this.#waiting) waiter();
+      },
     });
   }
 }

@@ -10,7 +10,7 @@ import type { Identity } from "../transaction/identity.ts";
 import type { Transactions } from "../transaction/transaction.ts";
 import { type FallbackReason, mayRepeat, reasonOf } from "./fallback.ts";
 import { PrimaryPosition } from "./primary-position.ts";
-import type { CommitPosition, Located, LocatedOptions, Reader, Reading } from "./reading.ts";
+import type { CommitPosition, Located, LocatedOptions, Reader, Reading, SharedWrites } from "./reading.ts";
 import { type Lsn, RecentWrites, UNKNOWN } from "./recent-writes.ts";
 import type { Replica } from "./replica.ts";
 import { registerReplicas } from "./replica-metrics.ts";
@@ -39,6 +39,9 @@ export type ReplicatedRequest = {
 /** Milliseconds between two looks at the primary. */
 const SAMPLING = 500;
 
+/** Milliseconds for which a request waits for what other processes know. */
+const PATIENCE = 50;
+
 /** SQLSTATE of a write in a transaction that cannot write. */
 const WRITES = "25006";
 
@@ -51,7 +54,15 @@ export class Replicas {
   readonly #primary: PrimaryPosition;
   readonly #replicas: ReplicaSet;
   readonly #recent: RecentWrites;
-  readonly #fallbacks: Record<FallbackReason, number> = { unavailable: 0, behind: 0, conflict: 0, error: 0 };
+  readonly #fallbacks: Record<FallbackReason, number> = {
+    unavailable: 0,
+    behind: 0,
+    conflict: 0,
+    error: 0,
+    unshared: 0,
+  };
+  /** Null while this process is alone. */
+  #shared: SharedWrites | null = null;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   /** Whether the primary did not say where its log ends. */
@@ -85,7 +96,8 @@ export class Replicas {
     const sent = position === undefined ? 0n : this.#lsnOf(String(position));
     const marked = mark === null ? 0n : this.#lsnOfMark(mark);
     const after = sent === null || marked === null ? null : sent > marked ? sent : marked;
-    const reading = read === null && after !== null ? { after, replayed: null } : undefined;
+    const reading =
+      read === null && after !== null ? { after, isNamed: position !== undefined, replayed: null } : undefined;
     const written: CommitPosition = { lsn: null };
     const textOf = (lsn: Lsn) => this.#textOf(lsn);
     return {
@@ -114,19 +126,38 @@ export class Replicas {
     return stream === "" ? null : textOfStart({ lsn, index: 0 }, stream);
   }
 
+  /** Lets the clients of other processes read what they have written here, and the other way round. */
+  share(writes: SharedWrites): void {
+    this.#shared = writes;
+  }
+
   /** Notes a write of a client. Null: what it has written is unknown. */
-  readonly noteWrite = ({ request }: Identity, lsn: Lsn | null): void => {
+  readonly noteWrite = ({ request }: Identity, lsn: Lsn | null): Promise<void> | undefined => {
     const { recipient } = request;
-    if (recipient) this.#recent.add(recipient.client, lsn ?? UNKNOWN);
+    if (!recipient) return undefined;
+    this.#recent.add(recipient.client, lsn ?? UNKNOWN);
+    return this.#shared === null ? undefined : this.#tellOthers(this.#shared, recipient.client, lsn ?? UNKNOWN);
   };
+
+  /** If the other processes cannot learn of the write, its client learns of it when no replica can lack it any more. */
+  async #tellOthers(shared: SharedWrites, client: string, lsn: Lsn): Promise<void> {
+    const noted = shared.note(client, lsn).then(
+      () => true,
+      () => false,
+    );
+    if (await orElse(noted, false, PATIENCE)) return;
+    const replayed = this.#replicas.waitForAll(lsn, this.#options.settings.replicaMaxLag + 2 * SAMPLING);
+    await Promise.race([replayed, noted.then((isNoted) => (isNoted ? undefined : replayed))]);
+  }
 
   /** Answers the reads of callers with this login. */
   readonly readerOf =
     (login: CallerLogin): Reader =>
     async (identity, options, primary, run) => {
       const reading = options.reading!;
-      const needed = this.#neededBy(identity, reading);
-      const read = { login, options, reading, primary, run, needed };
+      const needed = await this.#neededBy(identity, reading);
+      const read = { login, options, reading, primary, run, needed: needed ?? UNKNOWN };
+      if (needed === null) return this.#fallBack(read, "unshared");
       // A replica has no serializable transactions.
       if (options.isolation === "serializable" || options.rollback || needed === UNKNOWN) return onPrimary(read);
       const replica = this.#replicas.choose(needed);
@@ -169,14 +200,17 @@ export class Replicas {
     this.#isBlind = true;
   }
 
-  /** The position that a replica must have replayed. */
-  #neededBy({ request: { recipient } }: Identity, { after }: Reading): Lsn {
+  /** The position that a replica must have replayed; null if it is uncertain. */
+  async #neededBy({ request: { recipient } }: Identity, { after, isNamed }: Reading): Promise<Lsn | null> {
     if (!recipient) return after;
     const { client, network } = recipient;
     // Sign-ins write as the network: their user is not known before.
-    const [own, shared] = [this.#recent.of(client), this.#recent.of(network)];
-    const recent = own > shared ? own : shared;
-    return recent > after ? recent : after;
+    const here = later(later(this.#recent.of(client), this.#recent.of(network)), after);
+    if (this.#shared === null || here === UNKNOWN) return here;
+    const clients = client === network ? [client] : [client, network];
+    const elsewhere = await orElse(this.#shared.lastOf(clients), null, PATIENCE);
+    if (elsewhere === null) return isNamed ? here : null;
+    return later(here, elsewhere);
   }
 
   async #read<T, Options extends LocatedOptions>(read: Read<T, Options>, replica: Replica): Promise<T> {
@@ -222,6 +256,17 @@ type Read<T, Options extends LocatedOptions> = {
   readonly run: Located<T, Options>;
   readonly needed: Lsn;
 };
+
+const later = (a: Lsn, b: Lsn): Lsn => (a > b ? a : b);
+
+/** What the promise resolves to, or something else if that takes too many milliseconds. */
+function orElse<T>(promise: Promise<T>, other: T, milliseconds: number): Promise<T> {
+  let timer: NodeJS.Timeout;
+  const late = new Promise<T>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, other);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
 
 const onPrimary = <T, Options extends LocatedOptions>({ run, primary, options }: Read<T, Options>): Promise<T> =>
   run(primary, { ...options, reading: undefined });

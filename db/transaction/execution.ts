@@ -55,7 +55,7 @@ export type Work = {
   readonly onConnected: (() => void) | undefined;
   readonly onReplayed: RunOptions["onReplayed"];
   /** Called after a commit that has written, before its results are returned. Null: where it ended is unknown, or whether there was one. */
-  readonly onWritten: ((lsn: bigint | null) => void) | undefined;
+  readonly onWritten: ((lsn: bigint | null) => Promise<void> | undefined) | undefined;
   /** Called with an error that the database has raised. */
   readonly onFailure: ((error: DatabaseError) => void) | undefined;
   /** Absent when the transaction is not traced; `startTrip` starts the span of its round trip. */
@@ -109,6 +109,8 @@ class Execution {
   #cleaned: Cleaned = null;
   /** What the server had replayed before the transaction took its snapshot; null until it is known, and on a server that is no replica. */
   #replayed: bigint | null = null;
+  /** Resolves when the write is known wherever its client may read; undefined if there is nothing to wait for. */
+  #noted: Promise<void> | undefined;
   #isRetry = false;
   #isFinished = false;
 
@@ -164,7 +166,8 @@ class Execution {
     const position: Batch = new Batch([POSITION], options, (error) => {
       if (!batch.isCommitted) return;
       const hasWritten = batch.results[this.#work.last]!.rows[0]![0] !== null;
-      if (hasWritten) onWritten(error === null ? BigInt(position.results[0]!.rows[0]![0]!.toString()) : null);
+      if (hasWritten)
+        this.#noted = onWritten(error === null ? BigInt(position.results[0]!.rows[0]![0]!.toString()) : null);
       if (error === null) this.#succeed(batch);
       else if (isLost(error as DatabaseError)) this.#succeed(batch, error);
       else untilReady(client).then(() => this.#succeed(batch));
@@ -225,7 +228,7 @@ class Execution {
     const problem = failureOf(error as DatabaseError, this.#work, this.#options);
     const broken = isLost(error as DatabaseError) ? error : undefined;
     // It may have been committed.
-    if (broken) this.#work.onWritten?.(null);
+    if (broken) this.#noted = this.#work.onWritten?.(null);
     this.#finish(broken, () => this.#reject(problem));
   }
 
@@ -240,7 +243,8 @@ class Execution {
     this.#work.signal?.removeEventListener("abort", this.#cancel);
     const end = () => {
       this.#release(broken);
-      settle();
+      if (this.#noted === undefined) settle();
+      else this.#noted.then(settle);
     };
     // A cancel request affects whatever the connection executes: release it only after the request has finished.
     if (this.#cancelled === null) end();

@@ -25,6 +25,8 @@ export type Lease = {
   readonly options: BatchOptions;
   /** Notes an error for which the opening statements are repeated. */
   examine(error: DatabaseError): Promise<void>;
+  /** Called when the transaction has ended, or may have. */
+  onEnded(): Promise<void>;
   /** Cancels what the connection executes. */
   cancel(): Promise<void>;
   /** Returns the connection to the pool; with an error it is closed. */
@@ -132,12 +134,13 @@ export class RowStream {
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    const { client, cancel, release } = this.#lease;
+    const { client, cancel, release, onEnded } = this.#lease;
     if (this.#fetch && !this.#fetch.isOver) {
       // A cancel request affects whatever the connection executes: the next statement must wait for it.
       await Promise.all([cancel(), this.#fetch.discard()]);
     }
     if (!this.#broken) await client.query("rollback").catch((error) => this.#keepLoss(error));
+    if (this.#broken) await onEnded();
     release(this.#broken);
   }
 
@@ -170,6 +173,7 @@ export class RowStream {
   async #end(): Promise<void> {
     await this.#run(this.#lease.end);
     this.#isClosed = true;
+    await this.#lease.onEnded();
     this.#lease.release(undefined);
   }
 

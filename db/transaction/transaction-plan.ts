@@ -165,8 +165,8 @@ function writtenOf(
 ): Work["onWritten"] {
   if (isRead || rollback) return undefined;
   return (lsn) => {
-    report(identity, lsn);
     if (written) written.lsn = lsn;
+    return report(identity, lsn);
   };
 }
 

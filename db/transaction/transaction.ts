@@ -180,8 +180,6 @@ export class Transactions {
     const [slot, connection] = await this.#admitted(admission.enter(recipient));
     connection.codeWhenUsed = runsCode ? null : code;
     const release = (broken: Error | undefined) => {
-      // What it has written, if anything, is not known.
-      if (!options.isRead && !options.rollback) onWritten?.(identity, null);
       this.#release(connection, slot, broken);
       streams!.leave(streamSlot);
     };
@@ -194,6 +192,10 @@ export class Transactions {
       onFailure: (error) => onFailure?.({ error, role, texts: statements.map(({ text }) => text) }),
       examine: (error) => this.#preparation.examine(error, client),
       cancel: () => cancelRequest(pool, client),
+      // What it has written, if anything, is not known.
+      onEnded: async () => {
+        if (!options.isRead && !options.rollback) await onWritten?.(identity, null);
+      },
       release: (broken) => {
         if (broken || !runsCode) return release(broken);
         client.query(this.#cleaning.batch({ isFramed: false, mayPrepare: code.executesText }, release) as never);

@@ -53,9 +53,10 @@ export class OperationTransactions implements Pick<Transactions, "run"> {
 
   async #run(identity: Identity, statements: readonly Statement[], options: RunOptions) {
     const { transactions, replicated } = this.#options;
+    const isNamed = replicated?.reading?.isNamed ?? false;
     // Only reads share a snapshot.
     const isRead = options.snapshot && this.#after !== null;
-    const reading = isRead ? { after: this.#after!, replayed: null as bigint | null } : undefined;
+    const reading = isRead ? { after: this.#after!, isNamed, replayed: null as bigint | null } : undefined;
     const { written } = replicated ?? {};
     try {
       const results = await transactions.run(identity, statements, { ...options, reading, written });

@@ -40,7 +40,7 @@ type Subscription = {
 };
 
 /**
- * The connection of this process to Valkey or Redis, which instances share. The service never waits for it: while it is lost,
+ * The connection of this process to Valkey or Redis, which instances share. While it is lost,
  * commands are refused at once, and each process goes on alone.
  */
 export class Redis {
@@ -50,6 +50,8 @@ export class Redis {
   /** Null between two attempts to connect. */
   #client: RedisClient | null = null;
   #isReady = false;
+  /** When it was connected after a loss, in milliseconds of a monotonic clock; infinitely long ago if it never was. */
+  connectedAgain = Number.NEGATIVE_INFINITY;
   #subscription: Subscription | null = null;
   #unsent = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -194,6 +196,7 @@ export class Redis {
     if (this.#subscription) await this.#subscribe(client, this.#subscription);
     if (this.#client !== client) return;
     this.#isReady = true;
+    if (this.#fault) this.connectedAgain = performance.now();
     if (this.#fault) this.#options.log.info(`REDIS_URL answers again: ${SHARED}`);
     this.#fault = null;
   }
