@@ -153,14 +153,14 @@ async function focusFaultsOf(page: Page): Promise<string[]> {
 }
 
 describe.skipIf(!installed).each([
-  { size: "1280 pixels, light", viewport: { width: 1280, height: 900 }, colorScheme: "light" as const },
-  { size: "390 pixels, dark", viewport: { width: 390, height: 844 }, colorScheme: "dark" as const },
+  { size: "1280 pixels", viewport: { width: 1280, height: 900 }, colorScheme: "light" as const },
+  { size: "390 pixels", viewport: { width: 390, height: 844 }, colorScheme: "dark" as const },
 ])("at $size", ({ viewport, colorScheme }) => {
   test.each([
     ...PAGES.map(([path, loaded]) => ({ path, loaded, isOwn: false })),
     ...OWN_PAGES.map(([path, loaded]) => ({ path, loaded, isOwn: true })),
   ])(
-    "$path keeps its layout while it loads, fits, is accessible, and shows the focus in the order of the document",
+    "$path keeps its layout while it loads, fits, is accessible in light and dark, and shows the focus in the order of the document",
     async ({ path, loaded, isOwn }) => {
       const { page, faults } = isOwn ? signedIn : anonymous;
       faults.length = 0;
@@ -178,6 +178,9 @@ describe.skipIf(!installed).each([
       expect.soft(await page.evaluate(HIDDEN_LINKS)).toEqual([]);
       expect.soft(await focusFaultsOf(page)).toEqual([]);
       expect.soft(await violationsOf(page)).toEqual([]);
+      // The layout of both themes is the same, their colours are not.
+      await page.emulateMedia({ colorScheme: colorScheme === "light" ? "dark" : "light" });
+      expect.soft(await violationsOf(page, "color-contrast")).toEqual([]);
       // Browsers report the status of a page that does not exist.
       expect.soft(faults.filter((fault) => status < 400 || !fault.includes(`status of ${status}`))).toEqual([]);
     },
