@@ -26,6 +26,7 @@ export const ASSETS = [
     "dom",
     "editors",
     "explorer",
+    "fragments",
     "graphiql",
     "history",
     "live",

@@ -52,6 +52,7 @@ ${headerOf(links, "/graphiql")}
 <button id="toggle-documentation" type="button" class="quiet" aria-pressed="false">Docs</button>
 <button id="toggle-history" type="button" class="quiet" aria-pressed="false">History</button>
 <button id="format" type="button" class="quiet">Format</button>
+<button id="merge" type="button" class="quiet" title="Replaces each fragment by its fields" hidden>Merge fragments</button>
 <button id="share" type="button" class="quiet">Copy link</button>
 <span id="notice" role="status" class="muted"></span>
 <div class="who"><span id="who-notice" role="alert" class="bad"></span><span id="who" role="status" aria-label="Signed in as"></span>

@@ -3,6 +3,7 @@ import { createDocumentation } from "./documentation.js";
 import { byId, create } from "./dom.js";
 import { createJsonEditor, createQueryEditor, createViewer } from "./editors.js";
 import { createExplorer } from "./explorer.js";
+import { withoutFragments } from "./fragments.js";
 import { createHistory } from "./history.js";
 import { buildClientSchema, getIntrospectionQuery, print } from "./library.js";
 import { documentOf, operationsOf } from "./operation.js";
@@ -39,6 +40,8 @@ const past = createHistory((operation) => {
   if (isNarrow()) showPanel(null);
 });
 
+/** Null until it is loaded. @type {import("graphql").GraphQLSchema | null} */
+let schema = null;
 /** Stops the subscription or the request that runs. @type {(() => void) | null} */
 let stop = null;
 let isSubscribed = false;
@@ -72,7 +75,9 @@ const isShared = () => {
 };
 
 function showOperations() {
-  const names = operationsOf(documentOf(query.text)).map(({ name }) => name?.value ?? "");
+  const document = documentOf(query.text);
+  byId("merge").hidden = (document?.definitions.length ?? 0) === operationsOf(document).length;
+  const names = operationsOf(document).map(({ name }) => name?.value ?? "");
   const chosen = choice.value;
   choice.hidden = names.length < 2;
   choice.replaceChildren(...names.map((name) => create("option", { selected: name === chosen }, name)));
@@ -177,9 +182,10 @@ async function loadSchema() {
     for (const view of views) view.fail(reason);
     return;
   }
-  const schema = buildClientSchema(result.data);
-  query.use(schema);
-  for (const view of views) view.use(schema);
+  const loaded = buildClientSchema(result.data);
+  schema = loaded;
+  query.use(loaded);
+  for (const view of views) view.use(loaded);
 }
 
 /** @param {string} text */
@@ -203,6 +209,12 @@ byId("format").addEventListener("click", () => {
   const document = documentOf(query.text);
   if (!document || document.definitions.length === 0) return say("The operation has a syntax error.");
   query.set(print(document));
+});
+byId("merge").addEventListener("click", () => {
+  const document = documentOf(query.text);
+  if (!schema || !document || operationsOf(document).length === 0) return say("There is no operation with fragments.");
+  query.set(print(withoutFragments(document, schema)));
+  showOperations();
 });
 byId("share").addEventListener("click", async () => {
   const text = variables.text.trim();

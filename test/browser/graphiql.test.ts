@@ -127,6 +127,39 @@ test.skipIf(!installed)(
   },
 );
 
+test.skipIf(!installed)(
+  "fragments are replaced by their fields, and those of another type by inline fragments",
+  async () => {
+    const { page, faults } = await openExplorer();
+    const merge = page.getByRole("button", { name: "Merge fragments" });
+    await write(
+      page,
+      `query One { article(id: 1) { id ...shown author { ...person } ... on Article { id tags } } }
+fragment shown on Article { title author { id ...person @include(if: true) } }
+fragment person on User { name }`,
+    );
+    await merge.click();
+    expect(await textOf(page, "Operation")).toBe(`query One {
+  article(id: 1) {
+    id
+    title
+    author {
+      id
+      ... on User @include(if: true) {
+        name
+      }
+      name
+    }
+    tags
+  }
+}`);
+    await expect.poll(() => merge.isVisible()).toBe(false);
+    await run(page);
+    await expectResponse(page).toContain('"tags": [');
+    expect(faults).toEqual([]);
+  },
+);
+
 test.skipIf(!installed)("a link opens the operation with its variables, and runs nothing", async () => {
   const { page, faults } = await openExplorer();
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
