@@ -2,6 +2,7 @@ import {
   chownSync,
   closeSync,
   constants,
+  fchmodSync,
   fchownSync,
   fstatSync,
   lstatSync,
@@ -13,8 +14,9 @@ import {
   rmdirSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs";
-import { flushCompileCache } from "node:module";
+import { flushCompileCache, getCompileCacheDir } from "node:module";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Configured } from "../app/configured.ts";
@@ -34,12 +36,54 @@ export async function leaveRoot(configured: Configured, log: Logger): Promise<vo
     if (serverUser) giveData(config.dataDir, serverUser);
     const user = serverUser ?? (await findSystemUser());
     tryAs(user, () => assertUsable(configured, user));
-    // Root may write the cache; the user must not, because the next start by root runs what is in it.
-    flushCompileCache();
+    await shareCompiled(configured, user);
     become(user);
   } catch (error) {
     log.warn({ reason: (error as Error).message }, "the service keeps running as root");
   }
+}
+
+/**
+ * Root may write the cache of Node; the user may only read it, because the next start by root runs what is in it. What a start loads as
+ * the user is compiled now if the cache may not have it: otherwise each start would compile it, which takes time and 20 MB.
+ */
+async function shareCompiled({ config, application }: Configured, { gid }: SystemUser): Promise<void> {
+  const folder = getCompileCacheDir();
+  if (folder === undefined || !mkdirOfRoot(folder)) return;
+  const before = statSync(folder).mtimeMs;
+  flushCompileCache();
+  const marker = join(folder, "complete");
+  const completeAt = statSync(marker, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const isComplete = statSync(folder).mtimeMs === before && LATER.every((each) => newestIn(each) < completeAt);
+  if (!isComplete && config.graphqlMaxTables > 0) {
+    await import("../graphql/index.ts");
+    // An error in a plugin is reported when GraphQL is loaded.
+    await application.plugins().catch(() => {});
+    flushCompileCache();
+    writeFileSync(marker, "");
+  }
+  for (const name of readdirSync(folder)) if (COMPILED.test(name)) letRead(join(folder, name), gid);
+}
+
+/** The sources that are loaded later. */
+const LATER = ["../graphql", "../plugins"].map((each) => join(import.meta.dirname, each));
+const COMPILED = /^[0-9a-f]{8}$/;
+
+const newestIn = (folder: string): number =>
+  Math.max(...readdirSync(folder, { recursive: true }).map((each) => statSync(join(folder, String(each))).mtimeMs));
+
+function mkdirOfRoot(folder: string): boolean {
+  mkdirSync(folder, { recursive: true });
+  const { uid, mode } = lstatSync(folder);
+  return uid === 0 && (mode & 0o022) === 0;
+}
+
+function letRead(path: string, gid: number): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.gid === gid) return;
+  withFileOfRoot(path, (file) => {
+    fchownSync(file, 0, gid);
+    fchmodSync(file, 0o640);
+  });
 }
 
 /** The names that the service and its embedded server use in DATA_DIR. */
@@ -55,13 +99,17 @@ function giveData(dataDir: string, { uid, gid }: SystemUser): void {
   for (const name of names) if (OWN_NAMES.test(name)) giveFile(join(dataDir, name), uid, gid);
 }
 
-/** Only a file that root has created here: the user could have replaced it by a link to another one. */
 function giveFile(path: string, uid: number, gid: number): void {
+  withFileOfRoot(path, (file) => fchownSync(file, uid, gid));
+}
+
+/** Only a file that root has created here: the user could have replaced it by a link to another one. */
+function withFileOfRoot(path: string, change: (file: number) => void): void {
   if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) return;
   const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const found = fstatSync(file);
-    if (found.isFile() && found.uid === 0 && found.nlink === 1) fchownSync(file, uid, gid);
+    if (found.isFile() && found.uid === 0 && found.nlink === 1) change(file);
   } finally {
     closeSync(file);
   }
