@@ -198,7 +198,8 @@ describe("the keys of an issuer", () => {
     const keys = remoteKeys({
       issuer: provider.url,
       jwksUrl: null,
-      outbound: new Outbound({ allowsLoopback: true, networks: [] }),
+      // The time that many tokens take is part of it.
+      outbound: new Outbound({ allowsLoopback: true, networks: [], timeout: 120_000 }),
       clock: () => now,
       onChange: () => tokens.forget(),
       onError: (error) => errors.push(error),
