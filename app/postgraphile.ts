@@ -1,4 +1,6 @@
 // What applications import as "content-service/postgraphile": the PostGraphile of the service, for plugins.
+import "../plugins/transliteration.ts";
+
 export * from "postgraphile/@dataplan/pg";
 export * from "postgraphile/grafast";
 export { type ObjectPlan, version } from "postgraphile/grafast";

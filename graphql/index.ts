@@ -1,3 +1,5 @@
+// Before the first import of PostGraphile.
+import "../plugins/transliteration.ts";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { sentenceOf } from "../db/advisor/finding.ts";

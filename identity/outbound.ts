@@ -1,8 +1,10 @@
 import { lookup as resolve } from "node:dns";
-import { type IncomingMessage, request as requestHttp } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import type { Config } from "../config/config.ts";
+
+const { request: requestHttp } = process.getBuiltinModule("node:http");
 
 /** Bytes of a response. The metadata of a provider has a few thousand. */
 const MAX_BYTES = 1_048_576;

@@ -59,7 +59,8 @@ export function listGroups(): readonly Group[] {
   }));
 }
 
-const titleOf = (file: string) => /^# (.*)$/m.exec(textOf(file))?.[1] ?? file;
+// A part of a string keeps the whole one in memory, so that it is copied.
+const titleOf = (file: string) => Buffer.from(/^# (.*)$/m.exec(textOf(file))?.[1] ?? file).toString();
 
 export const textOf = (file: string) => readFileSync(ROOT + file, "utf8");
 

@@ -172,6 +172,13 @@ test("no file path is read from a URL without decoding it, so that the name of a
 
 const containing = (pattern: RegExp) => sources.filter((file) => pattern.test(readFileSync(file, "utf8"))).sort();
 
+test("no file imports values from node:http, which would load 12 MB that the service does not use", () => {
+  const imports = sources.flatMap((file) =>
+    [...readFileSync(file, "utf8").matchAll(/^import (?!type )[^;]*?from "node:http";/gm)].map(() => file),
+  );
+  expect(imports).toEqual([]);
+});
+
 test("db/sql.ts alone quotes names, and values of CSV are quoted in the same way", () => {
   expect(containing(/escapeIdentifier|replace(All)?\((["'`]"["'`]|\/"\/g), *["'`]""["'`]\)/)).toEqual([
     "db/sql.ts",

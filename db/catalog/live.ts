@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import type { Pool } from "pg";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { Debounced } from "../follow/debounced.ts";
@@ -31,7 +32,8 @@ export class LiveCatalog {
   );
   readonly #listeners: ((catalog: Catalog) => void)[] = [];
   #current: Catalog | null = null;
-  #text: CatalogText | null = null;
+  /** Of the text of the current catalog, which takes a megabyte. */
+  #digest: string | null = null;
   /** When the last read started. */
   #readAt = 0;
   /** Reads so far, and the seconds that the last one took. */
@@ -113,14 +115,14 @@ export class LiveCatalog {
     this.loads.succeeded++;
     // The lock on the tables of a policy may end without a change of the database.
     if (text.policies.includes('"condition":null')) this.#reads.later();
-    if (this.#text && isSame(text, this.#text)) return;
+    const digest = digestOf(text);
+    if (this.#digest === digest) return;
     const catalog = await buildCatalog(await parseCatalog(text), (this.#current?.version ?? 0) + 1);
-    this.#text = text;
+    this.#digest = digest;
     this.#current = catalog;
     this.#options.log.onRead(Math.round(performance.now() - start));
     for (const listener of this.#listeners) listener(catalog);
   }
 }
 
-const isSame = (a: CatalogText, b: CatalogText): boolean =>
-  Object.keys(a).every((part) => a[part as keyof CatalogText] === b[part as keyof CatalogText]);
+const digestOf = (text: CatalogText): string => hash("sha256", JSON.stringify(text));

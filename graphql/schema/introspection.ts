@@ -1,3 +1,4 @@
+import { deflateSync, inflateSync } from "node:zlib";
 import * as pg from "postgraphile/adaptors/pg";
 import { isUpdatable } from "../../db/catalog/relations.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
@@ -33,7 +34,8 @@ const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
 
 /** What PostGraphile reads from the database. It is read once for all builds of a schema without some of the objects. */
 export class Introspection {
-  #text: string | null = null;
+  /** Compressed: the catalog of an empty database has 3 MB, and it is read again only to say why an object is left out. */
+  #compressed: Buffer | null = null;
   #tags: readonly SmartTag[] | null = null;
   #invalidTags: ReadonlyMap<ObjectId, string> | null = null;
 
@@ -50,10 +52,11 @@ export class Introspection {
           withPgClient(settings, (client) => {
             const query = async (given: { readonly text: string }) => {
               if (!given.text.includes(IS_UPDATABLE)) return client.query(given as never);
-              this.#text ??= await read(client, given.text);
+              this.#compressed ??= deflateSync(await read(client, given.text), { level: 1 });
               const gone = leftOut.union(this.invalidTags);
-              const introspection = gone.size === 0 ? this.#text : JSON.stringify(without(this.#parsed(), gone));
-              return { rows: [{ introspection }] };
+              // PostGraphile keeps what it gets here, and gives it to JSON.parse, which reads the text.
+              const text = () => (gone.size === 0 ? this.#text() : JSON.stringify(without(this.#parsed(), gone)));
+              return { rows: [{ introspection: { toString: text } }] };
             };
             return callback({ ...client, query } as typeof client);
           });
@@ -79,7 +82,7 @@ export class Introspection {
 
   /** The smart tags of tables, views, types and functions, of columns and of constraints. Empty if it could not be read. */
   get tags(): readonly SmartTag[] {
-    this.#tags ??= this.#text === null ? [] : tagsIn(this.#parsed());
+    this.#tags ??= this.#compressed === null ? [] : tagsIn(this.#parsed());
     return this.#tags;
   }
 
@@ -97,7 +100,11 @@ export class Introspection {
   }
 
   #parsed(): Catalogs {
-    return JSON.parse(this.#text!);
+    return JSON.parse(this.#text());
+  }
+
+  #text(): string {
+    return inflateSync(this.#compressed!).toString();
   }
 }
 

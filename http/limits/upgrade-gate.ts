@@ -1,5 +1,4 @@
 import type { IncomingMessage, Server } from "node:http";
-import { STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 import { type WebSocket, WebSocketServer } from "ws";
 import type { Config } from "../../config/config.ts";
@@ -16,6 +15,8 @@ import type { RateLimit } from "./rate-limit.ts";
 import { type MessageListener, receiveMessages } from "./socket-messages.ts";
 import { spreadOut } from "./spread.ts";
 import type { Turns } from "./turns.ts";
+
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export type SocketLimits = Pick<
   Config,

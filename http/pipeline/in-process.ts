@@ -1,7 +1,9 @@
 import { once } from "node:events";
-import { createServer, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, request } from "node:http";
+import type { IncomingHttpHeaders, IncomingMessage, RequestListener } from "node:http";
 import { duplexPair } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
+
+const { createServer, request } = process.getBuiltinModule("node:http");
 
 export type InProcessRequest = {
   readonly method: string;

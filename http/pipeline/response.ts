@@ -1,6 +1,8 @@
-import { type ServerResponse, STATUS_CODES } from "node:http";
+import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { CancelSignal } from "../../db/wire/connection.ts";
+
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** `Retry-After`, in seconds, while the service starts, stops, is busy or has no database. */
 export const RETRY_SECONDS = "5";

@@ -1,16 +1,10 @@
 import cluster from "node:cluster";
-import {
-  createServer,
-  type IncomingMessage,
-  maxHeaderSize,
-  type RequestListener,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from "node:http";
+import type { IncomingMessage, RequestListener, Server, ServerOptions, ServerResponse } from "node:http";
 import { isIPv6, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { closingResponse } from "../pipeline/response.ts";
+
+const { createServer, maxHeaderSize } = process.getBuiltinModule("node:http");
 
 export type Endpoint = {
   readonly host: string;

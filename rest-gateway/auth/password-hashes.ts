@@ -1,12 +1,20 @@
 import { createCipheriv, createHash, pbkdf2, scrypt, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
-import { hash, verify } from "@node-rs/argon2";
 
 // The hashes of passwords that accounts may have. The service makes those of argon2id; the others are of users who were imported from
 // another system. docs/accounts.md lists them.
 
+/** Loaded with the first sign-in: it takes memory from the start on. */
+const library = () => import("@node-rs/argon2");
+
 /** The functions of the library, in an object so that tests can count the calls. */
-export const argon2 = { hash, verify };
+export const argon2 = {
+  hash: async (password: string, costs: Costs): Promise<string> => (await library()).hash(password, costs),
+  verify: async (hash: string, password: string): Promise<boolean> => (await library()).verify(hash, password),
+};
+
+/** The costs of a hash. `memoryCost` is KiB. */
+export type Costs = { readonly memoryCost: number; readonly timeCost: number; readonly parallelism: number };
 
 /** Whether a password is the one of a hash. */
 export type Verify = (password: string) => Promise<boolean>;

@@ -6,7 +6,7 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Account } from "../../identity/account.ts";
 import { networkOfSender } from "../../identity/caller-resolver.ts";
 import type { JsonSchema } from "../openapi/document.ts";
-import { argon2, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
+import { argon2, type Costs, costsOf, readHash, UnusableHash, type Verify } from "./password-hashes.ts";
 import { badFields } from "./problem.ts";
 import type { AuthRepository, EventName } from "./repository.ts";
 import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
@@ -16,8 +16,7 @@ export const MAX_PASSWORD = 128;
 
 export type PasswordSettings = Pick<Config, "passwordMinLength" | "passwordClasses">;
 
-/** `memoryCost` is KiB. The algorithm is argon2id, the default of the library. */
-type Costs = { readonly memoryCost: number; readonly timeCost: number; readonly parallelism: number };
+/** The algorithm is argon2id, the default of the library. */
 const COSTS: Costs = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 type Rule = { readonly holds: (password: string) => boolean; readonly message: string };
@@ -104,8 +103,7 @@ const MAX_PLACES = 64;
  */
 export class PasswordHashing {
   readonly #hash: HashPassword;
-  /** Verified for an unknown login, so that it takes as much work as a wrong password. */
-  readonly #decoy: Promise<string>;
+  #decoy: Promise<string> | null = null;
   readonly #waiting = new FairQueue<() => void>();
   /** The number of places by network. */
   readonly #places = new Map<string, number>();
@@ -114,7 +112,6 @@ export class PasswordHashing {
 
   constructor(hash: HashPassword = hashPassword) {
     this.#hash = hash;
-    this.#decoy = hash(randomBytes(32).toString("hex"));
   }
 
   /** Whether the network gets no further place. */
@@ -146,15 +143,25 @@ export class PasswordHashing {
    */
   async matches(password: string, hash: string | null, decoy: string | null = null): Promise<boolean> {
     const isPossible = password !== "" && password.length <= MAX_PASSWORD && !password.includes("\0");
+    const ownDecoy = await this.#decoyHash();
     const known = usable(hash);
-    const verify = known ?? usable(decoy) ?? readHash(await this.#decoy);
+    const verify = known ?? usable(decoy) ?? readHash(ownDecoy);
     const isRight = await this.#inTurn(() => verify(isPossible ? password : ""));
     return isRight && known !== null && isPossible;
   }
 
   /** Whether a hash has the algorithm and the costs of new hashes. */
   async isCurrent(hash: string): Promise<boolean> {
-    return costsOf(hash) === costsOf(await this.#decoy);
+    return costsOf(hash) === costsOf(await this.#decoyHash());
+  }
+
+  /**
+   * Verified for an unknown login, so that it takes as much work as a wrong password. It is created with the first login, whether that is
+   * known or not.
+   */
+  #decoyHash(): Promise<string> {
+    this.#decoy ??= this.#hash(randomBytes(32).toString("hex"));
+    return this.#decoy;
   }
 
   async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {

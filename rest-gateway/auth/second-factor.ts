@@ -1,5 +1,4 @@
 import { createHmac, randomBytes } from "node:crypto";
-import { generateSecret, generateURI, verifySync } from "otplib/functional";
 import type { Config } from "../../config/config.ts";
 import type { Account, Clock } from "../../identity/account.ts";
 import type { FactorRepository } from "./factor-repository.ts";
@@ -72,7 +71,7 @@ export class SecondFactor {
     if (isBackupCode(code)) return { secret: null, step: null, hashes: backupCodes.hashesOf(code, id), address };
     const opened = factors.map((factor) => ({ factor, secret: box.open(Buffer.from(factor, "hex"), id) }));
     for (const { factor, secret } of opened) {
-      const step = secret === null ? null : stepOf(secret, code, clock());
+      const step = secret === null ? null : await stepOf(secret, code, clock());
       if (step !== null) return { secret: factor, step, hashes: [], address };
     }
     if (opened.every(({ secret }) => secret !== null)) return { secret: null, step: null, hashes: [], address };
@@ -97,17 +96,21 @@ const PERIOD = 30;
 /** The previous and the next code are accepted too: clocks differ, and typing takes time. */
 const DRIFT = PERIOD;
 
+/** Loaded with the first code. */
+const otplib = () => import("otplib/functional");
+
 /** 160 random bits, in base32. */
-export const newTotpSecret = (): string => generateSecret();
+export const newTotpSecret = async (): Promise<string> => (await otplib()).generateSecret();
 
 /**
  * The time step of a code: the number of 30 s periods since 1970. Null for a wrong code; `now` is milliseconds. The database
  * decides whether the step was already spent.
  */
-export function stepOf(secret: string, code: string, now: number): number | null {
+export async function stepOf(secret: string, code: string, now: number): Promise<number | null> {
   if (!isAppCode(code)) return null;
   const token = digitsOf(code);
   const epoch = Math.floor(now / 1000);
+  const { verifySync } = await otplib();
   const result = verifySync({ secret, token, epoch, period: PERIOD, epochTolerance: DRIFT });
   return result.valid && "timeStep" in result ? result.timeStep : null;
 }
@@ -119,8 +122,8 @@ export const isAppCode = (code: string): boolean => /^[0-9]{6}$/.test(digitsOf(c
 const digitsOf = (code: string) => code.replace(/\s/g, "");
 
 /** The content of the QR code: `otpauth://totp/Content%20Service:ada?secret=…&issuer=Content%20Service` */
-export const totpUri = (secret: string, issuer: string, account: string): string =>
-  generateURI({ issuer, label: account, secret });
+export const totpUri = async (secret: string, issuer: string, account: string): Promise<string> =>
+  (await otplib()).generateURI({ issuer, label: account, secret });
 
 /** 32 characters, so that a random byte chooses each equally often. 0, O, 1 and I are easily confused: 0 and 1 are left out. */
 const ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789";

@@ -119,11 +119,16 @@ export function contentHandler({ type, text, headers }: Content): RequestHandler
   };
 }
 
-/** A script that is stored compressed, and decompressed only for clients without gzip. */
+/** A script that is stored compressed, and decompressed only for clients without gzip. It is read with the first request. */
 export function compressedHandler(file: URL, cacheControl: string): RequestHandler {
-  const body = readFileSync(file);
-  const etag = `W/${contentTag(body)}`;
+  let content: { readonly body: Buffer; readonly etag: string } | undefined;
+  const read = () => {
+    const body = readFileSync(file);
+    return { body, etag: `W/${contentTag(body)}` };
+  };
   return (request, response) => {
+    content ??= read();
+    const { body, etag } = content;
     response.set({ "Cache-Control": cacheControl, ETag: etag }).vary("Accept-Encoding");
     if (isNotModified(request.headers, { etag, lastModified: null })) response.status(304).end();
     else if (request.acceptsEncodings("gzip")) response.type("js").set("Content-Encoding", "gzip").send(body);

@@ -7,7 +7,7 @@ import { isUuid } from "../../conventions/parameters.ts";
 import { beginSignIn, searchOf, verifyResponse } from "../federated/browser.ts";
 import type { CodePurpose } from "../federated/completion.ts";
 import { isSignInFailure } from "../federated/failure.ts";
-import { OidcProvider } from "../federated/oidc.ts";
+import type { OidcProvider } from "../federated/oidc.ts";
 import type { Provider } from "../federated/provider.ts";
 import type { SignInRequest } from "../federated/sign-in-request.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
@@ -126,7 +126,7 @@ export async function grantByIdToken(call: AuthCall): Promise<SessionAnswer> {
   const { id_token: idToken, access_token: accessToken, nonce } = sent;
   if (!idToken || !sent.provider) throw invalid("id_token and provider required");
   const provider = findProvider(call, sent.provider);
-  if (!(provider instanceof OidcProvider)) throw problem("provider off", { name: sent.provider });
+  if (!isOidc(provider)) throw problem("provider off", { name: sent.provider });
   const linking = sent.link_identity ? await linkingOf(call) : null;
   const token = { idToken, nonce: nonce || null, accessToken: accessToken || null };
   const { completion, once } = auth.federated;
@@ -171,3 +171,5 @@ export async function unlinkIdentity(call: AuthCall): Promise<object> {
   auth.forget(userId);
   return {};
 }
+
+const isOidc = (provider: Provider | null): provider is OidcProvider => provider?.settings.kind === "oidc";

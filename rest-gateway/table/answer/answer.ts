@@ -1,4 +1,3 @@
-import { validateHeaderName, validateHeaderValue } from "node:http";
 import type { Catalog } from "../../../db/catalog/catalog.ts";
 import { problem } from "../../../db/problems/problem.ts";
 import type { Header } from "../../conventions/endpoint.ts";
@@ -15,6 +14,8 @@ import {
 import { invalidRange, notSingular } from "../problem.ts";
 import { type PlannedRequest, type QueryResult, RESULT } from "../query.ts";
 import { RESERVED_NAMES, type RequestUrl } from "../request.ts";
+
+const { validateHeaderName, validateHeaderValue } = process.getBuiltinModule("node:http");
 
 /** A response. The body is the bytes that Postgres produced. */
 export type Answer = {
