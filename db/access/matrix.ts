@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import type pg from "pg";
 import type { Caller } from "../caller.ts";
 import { type Access, Attempts, type Reach } from "./attempts.ts";
-import { type Privileges, readPrivileges, readRows, readTables, type Table } from "./tables.ts";
+import { type Privileges, readPolicies, readPrivileges, readRows, readTables, type Table } from "./tables.ts";
 
 /** A caller by a name for people: `{ name: "ada", role: "authenticated", claims: { sub: "1" } }` */
 export type NamedCaller = Pick<Caller, "role" | "claims"> & { readonly name: string };
@@ -54,11 +54,14 @@ async function sectionOf(owner: pg.Client, table: Table, callers: readonly Named
   }
   const counted = total === 0 ? `no rows\n\n${EMPTY}` : total === 1 ? "1 row" : `${total} rows`;
   const lines = [...names].map(([cells, same]) => `| ${same.map(escaped).join(", ")} | ${cells} |\n`);
-  return `## ${table.schema}.${table.name}: ${counted}\n\n${HEADER}${lines.join("")}`;
+  const policies = total === 0 ? (await readPolicies(owner, table)).map((policy) => `- \`${policy}\`\n`) : [];
+  const untried = policies.length === 0 ? "" : `\n${policies.join("")}`;
+  return `## ${table.schema}.${table.name}: ${counted}\n\n${HEADER}${lines.join("")}${untried}`;
 }
 
+// So that a change of a policy changes the matrix all the same.
 const EMPTY =
-  "Without rows little more than the grants is known. Add rows to db/seed.sql, and the policies are tried on them.";
+  "Without rows little more than the grants is known. Add rows to db/seed.sql, and the policies are tried on them. Until then, they are listed.";
 const HEADER = "| Caller | select | insert | update | delete |\n|---|---|---|---|---|\n";
 
 type Described = { readonly table: Table; readonly privileges: Privileges; readonly all: number };

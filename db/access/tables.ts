@@ -121,3 +121,30 @@ export async function readPrivileges(owner: pg.Client, { oid, columns }: Table, 
   const written = (command: keyof Privileges) => granted(command).filter((name) => stored.has(name));
   return { select: granted("select"), insert: written("insert"), update: written("update") };
 }
+
+/** The rules for rows of a table or view, each as SQL on one line, in order. */
+export async function readPolicies(owner: pg.Client, { oid }: Table): Promise<readonly string[]> {
+  const { rows } = await owner.query<{ rule: string }>(POLICIES, [oid]);
+  return rows.map(({ rule }) => rule.replace(/\s+/g, " "));
+}
+
+const POLICIES = `
+  select case
+      when c.relkind not in ('r', 'p') then case
+        when lower(coalesce((select option_value from pg_options_to_table(c.reloptions) where option_name = 'security_invoker'), 'off'))
+          in ('on', 'true', '1', 'yes') then 'reads with the rights of its caller'
+        else 'reads with the rights of its owner' end
+      when not c.relrowsecurity then 'no row-level security'
+      when not exists (select from pg_policy where polrelid = c.oid) then 'no policies'
+    end as rule
+  from pg_class as c
+  where c.oid = $1 and (c.relkind not in ('r', 'p') or not c.relrowsecurity or not exists (select from pg_policy where polrelid = c.oid))
+  union all
+  select concat(
+    quote_ident(polname), case when not polpermissive then ' as restrictive' end, ' for ',
+    case polcmd when 'r' then 'select' when 'a' then 'insert' when 'w' then 'update' when 'd' then 'delete' else 'all' end, ' to ',
+    (select string_agg(case role when 0 then 'public' else quote_ident(pg_get_userbyid(role)) end, ', ' order by pg_get_userbyid(role))
+     from unnest(polroles) as role),
+    ' using (' || pg_get_expr(polqual, polrelid) || ')', ' with check (' || pg_get_expr(polwithcheck, polrelid) || ')')
+  from pg_policy where polrelid = $1
+  order by 1`;

@@ -63,13 +63,15 @@ test("a table without rows shows the grants, and says how to try the policies", 
   expect(section!.trim().split("\n")).toEqual([
     "public.ideas: no rows",
     "",
-    "Without rows little more than the grants is known. Add rows to db/seed.sql, and the policies are tried on them.",
+    "Without rows little more than the grants is known. Add rows to db/seed.sql, and the policies are tried on them. Until then, they are listed.",
     "",
     "| Caller | select | insert | update | delete |",
     "|---|---|---|---|---|",
     "| anon | denied | denied | denied | denied |",
     expect.stringMatching(/^\| ada, .*bob.* \| granted \| granted \(text\) \| denied \| denied \|$/),
     "| service_role | granted | a row of defaults | granted | granted |",
+    "",
+    "- `no policies`",
   ]);
 });
 

@@ -6,6 +6,9 @@ import { claimsOf, TRACKIT } from "./trackit.ts";
 
 let database: TestDatabase;
 let original: string;
+/** That of the tables without rows, as `init` makes it at first. */
+let empty: string;
+const WITHOUT_ROWS = "truncate organisations, users, audit_log, plans cascade";
 const withRoles = (text: string) => text.replaceAll("trackit_", `${database.name}_`);
 beforeAll(async () => {
   database = await createTestDatabase(undefined, "template1");
@@ -14,6 +17,7 @@ beforeAll(async () => {
   // The rows of few tasks are enough.
   await database.owner.query("delete from tasks where number > 3; truncate audit_log");
   original = await matrixAfter("select");
+  empty = await matrixAfter(WITHOUT_ROWS);
 });
 afterAll(async () => {
   for (const role of ["anon", "user", "support", "api", "feed", "owner"])
@@ -70,62 +74,85 @@ test("the matrix changes nothing, and is the same again", async () => {
   expect(await matrixAfter("select")).toBe(original);
 });
 
+const own = "organisation_id in (select app_private.my_organisations())";
+/** Changes of rights, and the table in whose section they are. */
+const CHANGES = [
+  ['drop policy "users see themselves and their colleagues" on users', "public.users"],
+  ['alter policy "users see themselves and their colleagues" on users using (true)', "public.users"],
+  ['alter policy "users update themselves" on users using (true)', "public.users"],
+  [
+    `alter policy "users see themselves and their colleagues" on users using (id = app_private.current_user_id()
+       or id in (select user_id from members where user_id in (select app_private.my_organisations())))`,
+    "public.users",
+  ],
+  ["alter table users disable row level security", "public.users"],
+  ["grant update (email) on users to trackit_user", "public.users"],
+  ["grant select (bcrypt) on users to trackit_user", "public.users"],
+  [
+    `alter policy "owners update their organisation" on organisations using (app_private.has_role(id, 'owner', 'member'))`,
+    "public.organisations",
+  ],
+  ['alter policy "members see their organisation" on organisations using (true)', "public.organisations"],
+  ['alter policy "owners manage members" on members with check (true)', "public.members"],
+  [`alter policy "owners manage members" on members using (${own})`, "public.members"],
+  ['drop policy "archived projects are hidden" on projects', "public.projects"],
+  [
+    `drop policy "archived projects are hidden" on projects;
+     create policy "archived projects are hidden" on projects for select to trackit_user using (not is_archived)`,
+    "public.projects",
+  ],
+  ['alter policy "members use the projects of their organisation" on projects with check (true)', "public.projects"],
+  [
+    `drop policy "members use the projects of their organisation" on projects;
+     create policy "members use the projects of their organisation" on projects for select to trackit_user using (${own})`,
+    "public.projects",
+  ],
+  ['alter policy "members use the tasks of their organisation" on tasks using (true)', "public.tasks"],
+  ['alter policy "members use the tasks of their organisation" on tasks with check (true)', "public.tasks"],
+  [
+    `alter policy "members use the tasks of their organisation" on tasks using (assignee_id = app_private.current_user_id())`,
+    "public.tasks",
+  ],
+  [`alter policy "members use the comments of their organisation" on comments with check (${own})`, "public.comments"],
+  ["grant select on comments to trackit_anon", "public.comments"],
+  [`alter policy "owners see invoices" on invoices using (${own})`, "public.invoices"],
+  ['alter policy "owners see invoices" on invoices using (true)', "public.invoices"],
+  ['drop policy "users update themselves" on users', "public.users"],
+  ['drop policy "owners manage members" on members', "public.members"],
+  ['drop policy "members see their organisation" on organisations', "public.organisations"],
+  ["grant select on audit_log_2026_11 to trackit_user", "public.audit_log_2026_11"],
+  ['alter policy "users watch tasks" on task_watchers with check (true)', "public.task_watchers"],
+  ["grant select on api_tokens to trackit_user", "public.api_tokens"],
+  ["alter view open_tasks reset (security_invoker)", "public.open_tasks"],
+] as const;
+
+test("there are at least twenty changes of policies", () =>
+  expect(CHANGES.filter(([change]) => change.includes("policy")).length).toBeGreaterThanOrEqual(20));
+
 describe("every change of rights changes the matrix", () => {
-  const own = "organisation_id in (select app_private.my_organisations())";
-  test.each([
-    ['drop policy "users see themselves and their colleagues" on users', "public.users"],
-    ['alter policy "users see themselves and their colleagues" on users using (true)', "public.users"],
-    ['alter policy "users update themselves" on users using (true)', "public.users"],
-    [
-      `alter policy "users see themselves and their colleagues" on users using (id = app_private.current_user_id()
-         or id in (select user_id from members where user_id in (select app_private.my_organisations())))`,
-      "public.users",
-    ],
-    ["alter table users disable row level security", "public.users"],
-    ["grant update (email) on users to trackit_user", "public.users"],
-    ["grant select (bcrypt) on users to trackit_user", "public.users"],
-    [
-      `alter policy "owners update their organisation" on organisations using (app_private.has_role(id, 'owner', 'member'))`,
-      "public.organisations",
-    ],
-    ['alter policy "members see their organisation" on organisations using (true)', "public.organisations"],
-    ['alter policy "owners manage members" on members with check (true)', "public.members"],
-    [`alter policy "owners manage members" on members using (${own})`, "public.members"],
-    ['drop policy "archived projects are hidden" on projects', "public.projects"],
-    [
-      `drop policy "archived projects are hidden" on projects;
-       create policy "archived projects are hidden" on projects for select to trackit_user using (not is_archived)`,
-      "public.projects",
-    ],
-    ['alter policy "members use the projects of their organisation" on projects with check (true)', "public.projects"],
-    [
-      `drop policy "members use the projects of their organisation" on projects;
-       create policy "members use the projects of their organisation" on projects for select to trackit_user using (${own})`,
-      "public.projects",
-    ],
-    ['alter policy "members use the tasks of their organisation" on tasks using (true)', "public.tasks"],
-    ['alter policy "members use the tasks of their organisation" on tasks with check (true)', "public.tasks"],
-    [
-      `alter policy "members use the tasks of their organisation" on tasks using (assignee_id = app_private.current_user_id())`,
-      "public.tasks",
-    ],
-    [
-      `alter policy "members use the comments of their organisation" on comments with check (${own})`,
-      "public.comments",
-    ],
-    ["grant select on comments to trackit_anon", "public.comments"],
-    [`alter policy "owners see invoices" on invoices using (${own})`, "public.invoices"],
-    ['alter policy "owners see invoices" on invoices using (true)', "public.invoices"],
-    ['drop policy "users update themselves" on users', "public.users"],
-    ['drop policy "owners manage members" on members', "public.members"],
-    ['drop policy "members see their organisation" on organisations', "public.organisations"],
-    ["grant select on audit_log_2026_11 to trackit_user", "public.audit_log_2026_11"],
-    ['alter policy "users watch tasks" on task_watchers with check (true)', "public.task_watchers"],
-    ["grant select on api_tokens to trackit_user", "public.api_tokens"],
-    ["alter view open_tasks reset (security_invoker)", "public.open_tasks"],
-  ])("%s", async (change, table) => {
+  test.each(CHANGES)("%s", async (change, table) => {
     const lines = sectionOf(await matrixAfter(change, [table]), table);
     expect(lines.length).toBeGreaterThan(1);
     expect(lines).not.toEqual(sectionOf(original, table));
   });
+});
+
+describe("without rows too, because it lists the policies", () => {
+  test("as SQL on one line each", () => {
+    expect(sectionOf(empty, "public.comments").filter((line) => line.startsWith("- "))).toEqual([
+      '- `"members use the comments of their organisation" for all to ' +
+        `${withRoles("trackit_user")} using ((organisation_id IN ( SELECT app_private.my_organisations() AS my_organisations))) ` +
+        "with check (((organisation_id IN ( SELECT app_private.my_organisations() AS my_organisations)) AND " +
+        "(author_id = ( SELECT app_private.current_user_id() AS current_user_id))))`",
+    ]);
+    expect(sectionOf(empty, "public.plans").at(-1)).toBe("- `no row-level security`");
+    expect(sectionOf(empty, "public.api_tokens").at(-1)).toBe("- `no policies`");
+    expect(sectionOf(empty, "public.open_tasks").at(-1)).toBe("- `reads with the rights of its caller`");
+  });
+
+  test.each(CHANGES)("%s", async (change, table) =>
+    expect(sectionOf(await matrixAfter(`${WITHOUT_ROWS}; ${change}`, [table]), table)).not.toEqual(
+      sectionOf(empty, table),
+    ),
+  );
 });
