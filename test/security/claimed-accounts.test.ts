@@ -106,12 +106,12 @@ describe("a person presses the link that confirms an account which another perso
     expect(await confirm(off, { token, password: THEIRS })).toEqual([200, null]);
   });
 
-  test("on /auth/v1, verifyOtp signs them in, and the password of the other person ends", async () => {
+  test("on /auth/v1, verifyOtp with an empty password signs them in, and the password of the other person ends", async () => {
     const email = address();
     const supabase = clientOf(required);
     expect((await supabase().auth.signUp({ email, password: THEIRS })).error).toBeNull();
     const owner = supabase();
-    const sent = { token_hash: await confirmation(email), type: "signup" } as const;
+    const sent = { token_hash: await confirmation(email), type: "signup", ...{ password: null } } as const;
     const { data, error } = await owner.auth.verifyOtp(sent);
     expect([error, data.user?.email]).toEqual([null, email]);
     const signIn = async (password: string) =>
@@ -284,6 +284,18 @@ describe("a user who has registered confirms", () => {
     expect(await confirm(off, { token }, headers)).toEqual([200, null]);
     expect((await off.send("/auth/me", { headers })).json.emailConfirmed).toBe(true);
   });
+
+  test.each(["signup", "email"] as const)(
+    "on /auth/v1 with verifyOtp alone, as %s, and keeps the password",
+    async (type) => {
+      const email = address();
+      const supabase = clientOf(required);
+      await supabase().auth.signUp({ email, password: OWN });
+      const sent = { type, token_hash: await confirmation(email) };
+      expect((await supabase().auth.verifyOtp(sent)).data.user?.email).toBe(email);
+      expect((await supabase().auth.signInWithPassword({ email, password: OWN })).error).toBeNull();
+    },
+  );
 
   test("on /auth/v1 with the password beside the token, which keeps it", async () => {
     const email = address();

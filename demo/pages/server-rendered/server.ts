@@ -149,11 +149,11 @@ function linkAction(pathname: string): Action | undefined {
   const link = linkIn(pathname);
   if (link === undefined) return undefined;
   return async ({ auth }, form) => {
-    const password = text(form, "password");
+    const password = text(form, "password") || null;
     // Without its password, the account may be one that another person has registered: that password ends.
-    const sent = { type: link.type, token_hash: text(form, "token"), ...(password !== "" && { password }) };
+    const sent = { type: link.type, token_hash: text(form, "token"), ...{ password } };
     const { error } = await auth.verifyOtp(sent);
-    return { error, next: link.type === "signup" && password === "" ? "/password" : link.next };
+    return { error, next: link.type === "signup" && password === null ? "/password" : link.next };
   };
 }
 

@@ -1,4 +1,5 @@
 import { problem } from "../../../db/problems/problem.ts";
+import type { Account } from "../../../identity/account.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import { emailSkeleton } from "../login-names.ts";
 import { provedEpoch } from "../mail/confirmations.ts";
@@ -122,8 +123,9 @@ export async function verifyCode(call: AuthCall): Promise<SessionAnswer> {
 type Confirming = { readonly link?: string; readonly email?: string };
 
 /**
- * The proof that the password of a registration is that of the owner of the mailbox: as `POST /auth/confirm` has it, or `password`, which
- * `verifyOtp` passes on. Without one, the link signs in as any other does, and the password ends.
+ * The epoch of the account for which a first confirmation keeps the password of the registration; null if it ends. The released client
+ * sends no proof, and the password stays, as on the wire of Supabase, if nobody could use the account before. An application that sends
+ * `password` asks for the proof of `POST /auth/confirm`.
  */
 async function epochFor(
   call: AuthCall,
@@ -133,13 +135,20 @@ async function epochFor(
   const { mail, hashing, repository } = call.auth;
   if (link !== undefined) {
     const found = await mail.repository.findLink(hashOf(link));
-    return found?.needsProof ? provedEpoch(call, found.account!, password, WRONG) : null;
+    if (!found?.needsProof) return null;
+    const account = found.account!;
+    return keepsPassword(account, password) ? account.epoch : provedEpoch(call, account, password, WRONG);
   }
+  const account = await repository.findAccount(email!);
+  if (account && keepsPassword(account, password)) return account.epoch;
   if (password == null) return null;
   // Without a fault for a wrong password: before the code is right, it must not tell whether the address has an account.
-  const account = await repository.findAccount(email!);
   const isRight = await hashing.inPlace(() => hashing.matches(password, account?.passwordHash ?? null));
   return isRight ? account!.epoch : null;
 }
+
+/** Without a proof: with EMAIL_CONFIRM=required, if no password was sent. */
+const keepsPassword = ({ mustConfirm }: Account, password: string | null | undefined): boolean =>
+  mustConfirm && password === undefined;
 
 const WRONG: WrongPassword = { event: "password_failed", error: () => problem("wrong password") };
