@@ -164,6 +164,21 @@ export class RequestIdentity {
   }
 
   /**
+   * Rejects with Problem if an API key of the request is not valid, also where another credential identifies the caller. Without a key it
+   * does nothing.
+   */
+  async requireValidKeys(): Promise<void> {
+    const { keys } = this.credentials;
+    if (keys.length === 0) return;
+    const none = { bearer: null, session: null, basic: null, unreadable: null };
+    const proofs = proofsOf({ ...none, keys }, this.#request, this.#context);
+    const found = await forSender(this, () => Promise.all(proofs.map(async (proof) => proof.caller())));
+    if (!found.some((caller) => caller?.role === "service_role")) return;
+    if (!this.#context.hasServiceKey) throw problem("service key off");
+    if (this.#request.headers.origin) throw problem("service key in browser");
+  }
+
+  /**
    * Rejects with Problem if the credentials no longer identify the caller whom they have identified before. A client may complete its
    * request long after its headers: a thief, after the owner has signed out everywhere.
    */

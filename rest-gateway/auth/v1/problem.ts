@@ -10,6 +10,7 @@ export const invalid = (message: string) => problem("invalid fields", { message 
 type Row = readonly [code: string, status?: number, message?: string];
 
 const NO_REFRESH_TOKEN: Row = ["refresh_token_not_found", 400, "Invalid Refresh Token: Refresh Token Not Found"];
+const INVALID_KEY: Row = ["no_authorization", 401, "Invalid API key"];
 const NO_JSON: Row = ["bad_json", 400, "Could not parse request body as JSON"];
 
 /** The codes of the wire, by our reasons. Source: the server of Supabase Auth. */
@@ -21,7 +22,8 @@ const ROWS: Partial<Readonly<Record<Reason, Row>>> = {
   "too many attempts": ["over_request_rate_limit"],
   "too many registrations": ["over_request_rate_limit"],
   "bearer required": ["no_authorization"],
-  "bad key": ["no_authorization"],
+  "bad key": INVALID_KEY,
+  "expired key": INVALID_KEY,
   "token without session": ["bad_jwt"],
   "session ended": ["session_not_found"],
   "revoked token": ["session_not_found", 403, REASONS["session ended"][2]],

@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { type Request, type RequestHandler, Router } from "express";
+import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
 import { ClientGone } from "../../../http/pipeline/response.ts";
 import type { Auth } from "../auth.ts";
@@ -134,6 +135,7 @@ function handlerOf(auth: Auth, handler: Handler): RequestHandler {
     response.set("Cache-Control", "no-store");
     const client = { address: auth.addressOf(request), signal: new ClientGone(response) };
     try {
+      await identityOf(request).requireValidKeys();
       const sent = await handler({ auth, request, response, client });
       if (response.headersSent) return;
       if (sent === undefined) response.status(204).end();

@@ -1,4 +1,6 @@
+import { createClient } from "@supabase/supabase-js";
 import { describe, expect, test, vi } from "vitest";
+import { hashOf, newKey } from "../../../../identity/secrets.ts";
 import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
@@ -267,6 +269,38 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth", (kind) 
     if (kind === "uuid") return;
     const { data: article, error } = await own.from("articles").insert({ title: "On looms", content: "x" }).select();
     expect([error, String(article![0].author_id)]).toEqual([null, data!.claims.sub]);
+  });
+
+  test("refuses a wrong API key, also where an access token decides, and needs none", async () => {
+    const { client: own, email } = await newUser();
+    const token = (await own.auth.getSession()).data.session!.access_token;
+    const { url, service: of } = service();
+    const made = newKey("anon");
+    await sql(
+      "insert into auth_private.api_keys (kind, name, prefix, key_hash, revoked_at) values ('anon', 'old', $1, $2, now())",
+      ...[made.prefix, hashOf(made.key)],
+    );
+    const signed = of.tokens.issueKey("anon");
+    for (const key of ["wrong", `${signed.slice(0, -4)}AAAA`, made.key, newKey("service").key]) {
+      const wrong = createClient(url, key, { auth: { persistSession: false } });
+      const refused = [
+        await wrong.auth.signInWithPassword({ email, password: PASSWORD }),
+        await wrong.auth.signUp({ email: `other-${email}`, password: PASSWORD }),
+        await wrong.auth.getUser(token),
+      ];
+      for (const { error } of refused)
+        expect([error?.status, error?.code, error?.message]).toEqual([401, "no_authorization", "Invalid API key"]);
+    }
+    const requests = ["GET /user", "PUT /user", "POST /logout", "POST /factors", "GET /settings", "GET /passkeys"];
+    for (const request of requests) {
+      const { status, json } = await send(request.replace(" ", " /auth/v1"), { token, headers: { apikey: "wrong" } });
+      expect([request, status, json.msg]).toEqual([request, 401, "Invalid API key"]);
+    }
+    const bare = await fetch(`${url}/auth/v1/user`, { headers: { authorization: `Bearer ${token}` } });
+    expect([bare.status, ((await bare.json()) as any).email]).toEqual([200, email]);
+    expect((await fetch(`${url}/auth/v1/.well-known/jwks.json`)).status).toBe(200);
+    const headers = { apikey: of.tokens.issueKey("service_role"), origin: "https://page.example" };
+    expect((await send("GET /auth/v1/user", { token, headers })).status).toBe(403);
   });
 
   test("answers with the settings, its health and the public keys", async () => {
