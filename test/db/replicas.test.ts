@@ -8,12 +8,11 @@ import {
   pauseReplicas as pauseAll,
   type ReplicaRig,
   startReplicaRig,
-  type TestReplica,
   untilUsed,
-  whileDisturbed,
 } from "../support/replica-rig.ts";
 import { type RestSent, sendRest } from "../support/rest-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+import { type TestReplica, whileDisturbed } from "../support/streaming-replica.ts";
 
 const NOTES = `
   create table public.notes (id int primary key, text text not null);
@@ -310,7 +309,7 @@ describe("while the replicas are behind", () => {
         if ((await textOf(id, sent, at === service ? patient : service)) === null) stale.push(`position ${id}`);
       }
     };
-    await whileDisturbed(rig, () => Promise.all([pairs(service, 1000), pairs(patient, 2000)]));
+    await whileDisturbed(rig.replicas, () => Promise.all([pairs(service, 1000), pairs(patient, 2000)]));
     await usesReplicas();
     expect(stale).toEqual([]);
   });

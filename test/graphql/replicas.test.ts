@@ -7,9 +7,9 @@ import {
   type ReplicaRig,
   startReplicaRig,
   untilUsed,
-  whileDisturbed,
 } from "../support/replica-rig.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
+import { whileDisturbed } from "../support/streaming-replica.ts";
 
 const NOTES = `
   create table public.notes (id int primary key, text text not null);
@@ -193,7 +193,7 @@ describe("while the replicas are behind", () => {
         if (data.notes.totalCount !== 1) stale.push(`position ${id}`);
       }
     };
-    await whileDisturbed(rig, () => Promise.all([pairs(service, 1000), pairs(other, 2000)]));
+    await whileDisturbed(rig.replicas, () => Promise.all([pairs(service, 1000), pairs(other, 2000)]));
     expect(stale).toEqual([]);
   });
 });

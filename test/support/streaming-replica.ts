@@ -1,0 +1,132 @@
+import { execFile } from "node:child_process";
+import { appendFile, chown, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+import pg from "pg";
+import { type Cluster, type ScratchCluster, startCluster } from "../../db/cluster/embedded.ts";
+
+const run = promisify(execFile);
+/** Milliseconds between two looks. */
+const LOOK = 20;
+
+export type TestReplica = {
+  /** Without a user, as an operator names it. */
+  readonly url: string;
+  /** `127.0.0.1:25433` */
+  readonly name: string;
+  /** Runs SQL as the owner of the replica. */
+  query(text: string): Promise<any[]>;
+  /** Stops to replay, at the present position of the primary. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  /** Waits until it has replayed everything that the primary has written. */
+  catchUp(): Promise<void>;
+  stop(): Promise<void>;
+  start(): Promise<void>;
+  remove(): Promise<void>;
+};
+
+/** The server must accept replication connections of its superuser. */
+export async function allowReplication(primary: ScratchCluster, owner: pg.Client): Promise<void> {
+  await appendFile(join(primary.dataDir, "pg_hba.conf"), "host replication postgres 127.0.0.1/32 scram-sha-256\n");
+  await owner.query("select pg_reload_conf()");
+}
+
+/** `owner` is connected to the database at the primary. */
+export async function startReplica(
+  primary: ScratchCluster,
+  owner: pg.Client,
+  database: string,
+  number: number,
+): Promise<TestReplica> {
+  const dataDir = `${primary.dataDir}-replica-${number}`;
+  await copyData(primary, owner, dataDir);
+  const options = { dataDir, password: "scratch", durable: false };
+  let cluster: Cluster = await startCluster(options);
+  const { port } = cluster;
+  const connect = async () => {
+    const client = new pg.Client({ connectionString: cluster.url(database) });
+    // A replica that is stopped ends it.
+    client.on("error", () => {});
+    await client.connect();
+    return client;
+  };
+  let client = await connect();
+  const query = async (text: string) => (await client.query(text)).rows;
+  const until = async (condition: string) => {
+    while (!(await query(`select ${condition} as "isTrue"`))[0].isTrue) await sleep(LOOK);
+  };
+  const catchUp = async () => {
+    const { rows } = await owner.query("select pg_current_wal_insert_lsn()::text as lsn");
+    await until(`pg_last_wal_replay_lsn() >= '${rows[0].lsn}'`);
+  };
+  return {
+    ...{ query, catchUp },
+    url: `postgres://127.0.0.1:${port}`,
+    name: `127.0.0.1:${port}`,
+    async pause() {
+      await catchUp();
+      await query("select pg_wal_replay_pause()");
+      await until("pg_get_wal_replay_pause_state() = 'paused'");
+    },
+    async resume() {
+      await query("select pg_wal_replay_resume()");
+    },
+    stop: () => cluster.stop(),
+    async start() {
+      cluster = await startCluster({ ...options, port });
+      client = await connect();
+    },
+    async remove() {
+      await client.end().catch(() => {});
+      await cluster.stop();
+    },
+  };
+}
+
+/** Stops and resumes the replicas in turn while the requests run: for `milliseconds` each. */
+export async function whileDisturbed<T>(
+  replicas: readonly TestReplica[],
+  run: () => Promise<T>,
+  milliseconds = 20,
+): Promise<T> {
+  let isDone = false;
+  const disturb = async () => {
+    for (let i = 0; !isDone; i++) {
+      const replica = replicas[i % replicas.length]!;
+      await replica.query("select pg_wal_replay_pause()");
+      // Not in SQL: the snapshot of a query would conflict with what is replayed.
+      await sleep(milliseconds);
+      await replica.query("select pg_wal_replay_resume()");
+    }
+  };
+  const disturbed = disturb();
+  const result = await run().finally(() => {
+    isDone = true;
+  });
+  await disturbed;
+  return result;
+}
+
+/** A base backup as PostgreSQL's documentation describes it, without pg_basebackup, which the embedded server does not have. */
+async function copyData(primary: ScratchCluster, owner: pg.Client, target: string): Promise<void> {
+  await owner.query("select pg_backup_start('replica', true)");
+  await run("cp", ["-a", primary.dataDir, target]);
+  const { rows } = await owner.query("select labelfile from pg_backup_stop(false)");
+  await run("rm", ["-rf", join(target, "postmaster.pid"), join(target, "postmaster.opts")]);
+  const { port } = primary;
+  const conninfo = `host=127.0.0.1 port=${port} user=postgres password=scratch`;
+  await appendFile(
+    join(target, "postgresql.auto.conf"),
+    `primary_conninfo = '${conninfo}'\nmax_standby_streaming_delay = '100ms'\nwal_retrieve_retry_interval = '100ms'\n`,
+  );
+  const { uid, gid } = await stat(primary.dataDir);
+  for (const [name, text] of [
+    ["standby.signal", ""],
+    ["backup_label", rows[0].labelfile],
+  ]) {
+    await writeFile(join(target, name), text, { mode: 0o600 });
+    await chown(join(target, name), uid, gid);
+  }
+}
