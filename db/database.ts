@@ -215,7 +215,7 @@ export class Database {
     this.#adminRoles = rolesOfAdmin(roles, this.#logins);
     const all = [this.#data, this.#admin, this.#service, ...Object.values(this.#tasks)];
     for (const transactions of all) transactions.follow(code);
-    this.replicas?.follow(code);
+    this.replicas?.follow(catalog);
   }
 
   /** Round trips to the database so far. */

@@ -2,7 +2,7 @@ import type pg from "pg";
 import type { DatabaseError } from "pg-protocol";
 import type { Config } from "../../config/config.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import type { Code } from "../catalog/code.ts";
+import type { Catalog, Role } from "../catalog/catalog.ts";
 import { parseStart, textOfStart } from "../changes/position.ts";
 import type { Mark } from "../changes/source.ts";
 import type { CallerLogin } from "../database.ts";
@@ -42,6 +42,9 @@ const SAMPLING = 500;
 /** Milliseconds for which a request waits for what other processes know. */
 const PATIENCE = 50;
 
+/** The setting of a role whose reads the primary answers: `alter role reporting set content.read = 'primary'` */
+const READ = "content.read";
+
 /** SQLSTATE of a write in a transaction that cannot write. */
 const WRITES = "25006";
 
@@ -63,6 +66,8 @@ export class Replicas {
   };
   /** Null while this process is alone. */
   #shared: SharedWrites | null = null;
+  /** Roles whose reads are answered by the primary. */
+  #offRoles: ReadonlySet<string> = new Set();
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
   /** Whether the primary did not say where its log ends. */
@@ -155,6 +160,7 @@ export class Replicas {
     (login: CallerLogin): Reader =>
     async (identity, options, primary, run) => {
       const reading = options.reading!;
+      if (this.#offRoles.has(identity.caller.role)) return run(primary, { ...options, reading: undefined });
       const needed = await this.#neededBy(identity, reading);
       const read = { login, options, reading, primary, run, needed: needed ?? UNKNOWN };
       if (needed === null) return this.#fallBack(read, "unshared");
@@ -167,7 +173,10 @@ export class Replicas {
       return found ? this.#read(read, found) : this.#fallBack(read, "behind");
     };
 
-  follow(code: Code): void {
+  /** Applies what a new catalog knows about code, and about roles that read at the primary. */
+  follow({ code, roles }: Pick<Catalog, "code" | "roles">): void {
+    const isOff = ({ settings }: Role) => settings.some(([name, value]) => name === READ && value === "primary");
+    this.#offRoles = new Set([...roles.values()].filter(isOff).map(({ name }) => name));
     for (const each of this.#replicas.transactions) each.follow(code);
   }
 

@@ -147,6 +147,16 @@ describe("the primary answers", () => {
     expect([json, headers.get("preference-applied")]).toEqual([false, "read=primary"]);
   });
 
+  test("all reads of a role with content.read = 'primary'", async () => {
+    await usesReplicas();
+    const reload = "notify pgrst, 'reload schema'";
+    await rig.primary.owner.query(`alter role anon set content.read = 'primary'; ${reload}`);
+    await expect.poll(() => asksReplica(), POLL).toBe(false);
+    expect(await asksReplica(service, { as: "bob" })).toBe(true);
+    await rig.primary.owner.query(`alter role anon reset content.read; ${reload}`);
+    await expect.poll(() => asksReplica(), POLL).toBe(true);
+  });
+
   test("a function that a replica cannot execute", async () => {
     const { status, text } = await ask("rpc/log_end");
     expect([status, text]).toEqual([200, expect.stringMatching(/^"[0-9A-F]+\/[0-9A-F]+"$/)]);
