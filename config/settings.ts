@@ -493,7 +493,7 @@ export const SETTINGS = {
   REDIS_URL: setting(
     orUnset(redisUrl),
     "",
-    "Valkey or Redis (6.2 or later) that all instances share: RATE_LIMIT counts in all processes together, broadcasts and presences reach all channels, and clients read their own writes on replicas. While it is away, each process is alone with its own.",
+    "Valkey or Redis (6.2 or later) that all instances share: RATE_LIMIT counts in all processes together, broadcasts and presences reach all channels, clients read their own writes on replicas, and one process reads the write-ahead log for all. While it is away, each process is alone with its own, and changes of rows wait.",
   ),
   CORS_ORIGINS: setting(
     origins,

@@ -19,6 +19,7 @@ import { linksOf } from "../http/pages/links.ts";
 import { EventStreams } from "../http/pipeline/event-stream.ts";
 import { settingsLog } from "../http/pipeline/log.ts";
 import type { addressReader } from "../http/pipeline/request.ts";
+import type { Redis } from "../http/process/redis.ts";
 import { CallerResolver } from "../identity/caller-resolver.ts";
 import { secretOf } from "../identity/keys.ts";
 import { createVerifier } from "../identity/token-verifier.ts";
@@ -35,7 +36,7 @@ import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Tracer } from "../telemetry/span.ts";
 import { editorsOf } from "./open.ts";
-import { openRedis, peersOf } from "./redis.ts";
+import { openRedis, peersOf, sharedLogOf, shareWrites } from "./redis.ts";
 
 export type AppOptions = {
   readonly config: Config;
@@ -64,15 +65,15 @@ export async function createApp(options: AppOptions) {
   try {
     const settings = new LiveSettings({ config: options.config, url: opened.logins.data, log: settingsLog(log) });
     const config = await settings.start();
-    const context = createContext(opened, { ...options, config, secret, tokens });
+    const redis = await openRedis({ ...options, config, url: opened.listenUrl });
+    close = async () => {
+      redis?.close();
+      await opened.cluster?.stop();
+    };
+    const context = createContext(opened, { ...options, config, secret, tokens, redis });
     const { notifications, auth, tasks } = context;
     close = context.close;
-    const redis = await openRedis({ ...options, config, database: context.database });
-    const closeContext = async () => {
-      redis?.close();
-      await context.close();
-    };
-    close = closeContext;
+    shareWrites(redis, context.database, { config, log });
     await notifications.start();
     await auth?.start();
     const { application } = options;
@@ -138,7 +139,7 @@ export async function createApp(options: AppOptions) {
         ...[settings.close(), advisor?.close(), graphql?.close()],
         ...[rest.catalog.close(), realtime.close()],
       ]);
-      await closeContext();
+      await context.close();
     };
     return {
       ...context,
@@ -177,10 +178,11 @@ function createContext(
     onLimit,
     secret,
     tokens,
+    redis,
     addressOf,
     clock,
     hashPassword,
-  }: AppOptions & { readonly secret: string; readonly tokens: Tokens },
+  }: AppOptions & { readonly secret: string; readonly tokens: Tokens; readonly redis: Redis | null },
 ) {
   const { dbAnonRole: anonymousRole, dbRequestCredentials: showsCredentials } = config;
   let isClosing = false;
@@ -219,7 +221,8 @@ function createContext(
     for (const listener of publicationListeners) listener();
   };
   const pool = changesPool(opened.changes, onConnectionError);
-  const changes = createFeed(opened, { ...config, pool, log, onConnectionError, onPublicationChange });
+  const sharedLog = sharedLogOf(redis, config);
+  const changes = createFeed(opened, { ...config, pool, log, sharedLog, onConnectionError, onPublicationChange });
   const streams = new EventStreams(config.sseHeartbeat * 1000, database.budget);
   const slowStreams = new SlowStreams({ log, onLimit });
   const verifier = createVerifier({ config, tokens, clock, log });
@@ -267,6 +270,7 @@ function createContext(
     await auth?.close();
     isClosing = true;
     await Promise.all([changes.close(), notifications.close()]);
+    redis?.close();
     await Promise.all([pool.end(), database.close()]);
     await opened.cluster?.stop();
   };

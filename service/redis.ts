@@ -1,8 +1,11 @@
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
+import type { SharedLog } from "../db/changes/shared-log.ts";
+import { withClient } from "../db/cluster/client.ts";
 import type { Database } from "../db/database.ts";
 import { type Peers, workerPeers } from "../http/process/peers.ts";
 import { Redis } from "../http/process/redis.ts";
+import { RedisLog } from "../http/process/redis-log.ts";
 import { RedisPeers } from "../http/process/redis-peers.ts";
 import { WritesInRedis } from "../http/process/shared-writes.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -14,21 +17,34 @@ const PREFIX = `
   where d.datname = current_database()`;
 
 type RedisOptions = {
-  readonly config: Pick<Config, "redisUrl" | "replicaSticky">;
-  readonly database: Pick<Database, "catalog" | "replicas">;
+  readonly config: Pick<Config, "redisUrl">;
+  /** A direct connection to the database. */
+  readonly url: string;
   readonly metrics: Metrics;
   readonly log: Logger;
 };
 
 /** What the processes on the database share; null without REDIS_URL. Does not wait for the server: the service starts without it. */
-export async function openRedis({ config, database, metrics, log }: RedisOptions): Promise<Redis | null> {
+export async function openRedis({ config, url, metrics, log }: RedisOptions): Promise<Redis | null> {
   if (config.redisUrl === "") return null;
-  const { rows } = await database.catalog.query<{ prefix: string }>(PREFIX);
+  const { rows } = await withClient(url, (client) => client.query<{ prefix: string }>(PREFIX));
   const redis = await Redis.open({ url: config.redisUrl, prefix: rows[0]!.prefix, log });
   redis.registerMetrics(metrics);
-  database.replicas?.share(new WritesInRedis({ redis, milliseconds: config.replicaSticky, log }));
   return redis;
 }
+
+/** Every process knows what a caller has written, at any of them. */
+export function shareWrites(
+  redis: Redis | null,
+  { replicas }: Pick<Database, "replicas">,
+  { config, log }: { readonly config: Pick<Config, "replicaSticky">; readonly log: Logger },
+): void {
+  if (redis) replicas?.share(new WritesInRedis({ redis, milliseconds: config.replicaSticky, log }));
+}
+
+/** The changes that one process reads for all; null if each process reads for itself. */
+export const sharedLogOf = (redis: Redis | null, { changesMaxBytes: maxBytes }: Pick<Config, "changesMaxBytes">) =>
+  redis && ((publication: string): SharedLog => new RedisLog({ redis, publication, maxBytes }));
 
 /** What a message has beside the bytes of a broadcast in base64. */
 const MORE_CHARACTERS = 16_384;

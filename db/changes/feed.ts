@@ -116,9 +116,9 @@ export class ChangeFeed implements ChangeSink {
     return { received: this.#received, gaps: this.#gaps };
   }
 
-  /** How far the source is behind the database. */
-  get lag(): SourceHealth["lag"] {
-    return this.#source?.health.lag ?? { bytes: 0, seconds: 0 };
+  /** The state of the source; null without one. */
+  get source(): SourceHealth | null {
+    return this.#source?.health ?? null;
   }
 
   /** To be called after DDL: publishes the tables that callers may now read. */
@@ -201,16 +201,18 @@ export class ChangeFeed implements ChangeSink {
     return this.#closed;
   }
 
-  begin({ start, live, stream, ancestors = new Map() }: Beginning): void {
+  begin({ start, live, stream, ancestors = new Map(), isReplay = false }: Beginning): void {
     if (!isIn(stream, ancestors, this.#stream, this.#ring.end) || comparePositions(start, this.#ring.end) > 0) {
-      if (this.#stream !== "") this.#gaps += 1;
+      if (this.#stream !== "" && (!isReplay || this.#readers.size > 0)) this.#gaps += 1;
       this.#ring.restart(start);
       this.#live = live;
     }
     this.#stream = stream;
     this.#ancestors = ancestors;
-    this.#isLive = true;
-    this.#beginning.resolve();
+    if (!isReplay) {
+      this.#isLive = true;
+      this.#beginning.resolve();
+    }
     this.#wakeSoon();
   }
 

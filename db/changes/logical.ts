@@ -29,7 +29,10 @@ export class LogicalSource implements ChangeSource {
       get isWanted() {
         return isWanted();
       },
-      untilWanted: () => this.#wanted.promise,
+      untilWanted: (signal) => {
+        const ended = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+        return Promise.race([this.#wanted.promise, ended]);
+      },
       look: (end) => this.#mark.look(pool, end),
       open: (beginning) => {
         this.#mark.forget();
@@ -72,7 +75,6 @@ export class LogicalSource implements ChangeSource {
   }
 
   close(): Promise<void> {
-    this.#wanted.resolve();
     return this.#reader.close();
   }
 }

@@ -11,8 +11,11 @@ import { OutboxSource } from "./outbox.ts";
 import { Publication, type PublicationManager } from "./publication.ts";
 import { creationOf } from "./publication-plan.ts";
 import { serverVersion, type TableState, tablesQuery } from "./publication-state.ts";
-import { slotOf } from "./replication-slot.ts";
+import { sharedSlotOf, slotOf } from "./replication-slot.ts";
+import { SharedSource } from "./shared.ts";
+import type { SharedLog } from "./shared-log.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
+import type { LoggedTable } from "./types.ts";
 
 /** How changes are read; "logical" is logical decoding, "outbox" a table that triggers fill. */
 export type ChangeMode = "logical" | "outbox" | "none";
@@ -180,6 +183,8 @@ export async function refusalsOfLogical(client: pg.Client, login: string): Promi
 export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes" | "changesOpenTimeout"> & {
   readonly pool: pg.Pool;
   readonly log: FeedLog;
+  /** The log in which processes share what one of them reads; null if each process reads for itself. */
+  readonly sharedLog: ((publication: string) => SharedLog) | null;
   onConnectionError(error: Error): void;
   /** Called when something else arrives, or does not arrive, than before. */
   onPublicationChange(): void;
@@ -243,24 +248,31 @@ export function createFeed({ changes, logins }: Opened, options: FeedOptions): C
 }
 
 function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSource {
-  if (changes.mode === "logical") options.log.info("changes are read from the write-ahead log");
+  if (changes.mode === "logical")
+    options.log.info(
+      options.sharedLog
+        ? "changes are read from the write-ahead log, by one process for all with the same REDIS_URL"
+        : "changes are read from the write-ahead log",
+    );
   const publication = publicationOf(changes, [logins.data, logins.admin, logins.service], options);
   return { source: sourceOf(changes, publication, options), publication };
 }
 
 function sourceOf(changes: ChangesConfig, publication: Publication, options: FeedOptions) {
   const { mode, url, database, publication: name, manager } = changes;
-  const { instanceId, pool, log, onConnectionError: onError } = options;
+  const { instanceId, pool, log, sharedLog, changesMaxBytes: maxBytes, onConnectionError: onError } = options;
   if (mode === "outbox") return new OutboxSource({ pool, onError });
-  return new LogicalSource({
+  const common = {
     ...{ connectionString: url, pool },
-    slot: slotOf(database, instanceId),
     publication: name,
     hasInstances: manager === "service",
     onError,
-    onWarning: (warning) => log.warn(warning),
-    onTable: (logged) => publication.meet(logged),
-  });
+    onWarning: (warning: string) => log.warn(warning),
+    onTable: (logged: LoggedTable) => publication.meet(logged),
+  };
+  return sharedLog === null
+    ? new LogicalSource({ ...common, slot: slotOf(database, instanceId) })
+    : new SharedSource({ ...common, slot: sharedSlotOf(database, name), log: sharedLog(name), maxBytes });
 }
 
 function publicationOf(

@@ -37,6 +37,10 @@ export class PgOutputDecoder {
     return [...this.#tables.values()];
   }
 
+  knows(oid: number): boolean {
+    return this.#tables.has(oid);
+  }
+
   describe(table: ChangedTable): void {
     this.#tables.set(table.oid, table);
   }

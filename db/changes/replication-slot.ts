@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { parseLsn } from "./position.ts";
+import { parseLsn, streamName } from "./position.ts";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** A replication slot. The server keeps the write-ahead log that it has not acknowledged. */
@@ -22,6 +22,11 @@ export function slotOf(database: number, instance: string): ReplicationSlot {
   return { name: `${PREFIX}_${database}_t_${unique}`, isTemporary: true };
 }
 
+/** The one slot of all processes that share what one of them reads of a publication. */
+export function sharedSlotOf(database: number, publication: string): ReplicationSlot {
+  return { name: `${PREFIX}_${database}_s_${streamName(publication)}`, isTemporary: false };
+}
+
 /**
  * Creates the slot if it does not exist, or again if it is useless: `isUseless`, or the server has dropped write-ahead log that it
  * needs. Returns the position after which the slot has every change. Rejects while another connection reads the slot, because that
@@ -39,7 +44,7 @@ export async function openSlot(
   );
   if (existing?.is_taken)
     throw new Error(
-      `the replication slot ${name} is in use: INSTANCE_ID must be unique among the instances on a database`,
+      `the replication slot ${name} is in use: INSTANCE_ID must be unique among the instances on a database without REDIS_URL`,
     );
   if (existing && !existing.is_lost && !isUseless) return BigInt(existing.acknowledged);
   if (existing) await connection.query(`DROP_REPLICATION_SLOT ${name}`);

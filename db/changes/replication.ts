@@ -53,13 +53,13 @@ export class ReplicationConnection {
   /** Why the stream was ended. */
   #failure: Error | null = null;
 
-  constructor(connectionString: string) {
+  constructor(connectionString: string, settings: readonly string[] = []) {
     this.#config = {
       connectionString,
       application_name: "content-service changes",
       connectionTimeoutMillis: CONNECT_MILLISECONDS,
       keepAlive: true,
-      options: FORMAT.map((setting) => `-c ${setting}`).join(" "),
+      options: [...FORMAT, ...settings].map((setting) => `-c ${setting}`).join(" "),
     };
     this.#client = new PrimaryClient({ ...this.#config, replication: "database" } as pg.ClientConfig);
     this.#client.on("error", () => {});

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import type { Election } from "./election.ts";
 import { type Ancestors, parseLsn, walStream } from "./position.ts";
 import { ReplicationConnection, type StreamHandler } from "./replication.ts";
 import {
@@ -33,14 +34,18 @@ export type SlotReaderOptions = {
   readonly hasInstances: boolean;
   readonly onError: (error: Error) => void;
   readonly onWarning: (warning: string) => void;
+  /** Which of several processes reads the slot. */
+  readonly election?: Election;
+  /** Settings of the connection. */
+  readonly settings?: readonly string[];
 };
 
 /** Who wants the stream of a slot, and what is done with it. */
 export type SlotUser = {
   /** Changes are wanted: the slot must not move, because the position at which the stream begins may have been read. */
   readonly isWanted: boolean;
-  /** Resolves when changes are wanted. */
-  untilWanted(): Promise<void>;
+  /** Resolves when changes are wanted, or `signal` is aborted. */
+  untilWanted(signal: AbortSignal): Promise<void>;
   /** The handler of the stream that begins now. */
   open(beginning: Beginning & { readonly ancestors: Ancestors }): StreamHandler | Promise<StreamHandler>;
   /** Called regularly with the end of the log while changes are not wanted. */
@@ -113,7 +118,7 @@ export class SlotReader {
     this.#finished = this.#run();
   }
 
-  /** Ends the stream, because changes are no longer wanted. */
+  /** Ends the stream without an error, because changes are no longer wanted. */
   rest(): void {
     // A connection that has streamed cannot stream again.
     this.#rested = this.#connection;
@@ -125,7 +130,6 @@ export class SlotReader {
     this.#connection?.fail(error);
   }
 
-  /** `untilWanted` must resolve too. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#connection?.close();
@@ -139,10 +143,14 @@ export class SlotReader {
   /** Connects, prepares the slot and streams it, again and again. */
   async #run(): Promise<void> {
     for (let pause = RECONNECT_MILLISECONDS; !this.#isClosed; pause = Math.min(2 * pause, MAX_RECONNECT_MILLISECONDS)) {
-      const connection = new ReplicationConnection(this.#options.connectionString);
+      const { connectionString, settings, election } = this.#options;
+      await election?.untilFree(this.#closing.signal);
+      if (this.#isClosed) return;
+      const connection = new ReplicationConnection(connectionString, settings);
       this.#connection = connection;
       try {
         await this.#serve(connection);
+        pause = RECONNECT_MILLISECONDS;
       } catch (error) {
         this.#failure = (error as Error).message;
         this.#isUseless = (error as { code?: string }).code === UNDEFINED;
@@ -157,10 +165,11 @@ export class SlotReader {
     }
   }
 
-  /** Rejects with the error that ended the connection. */
+  /** Rejects with the error that ended the connection. Resolves if another process has been elected. */
   async #serve(connection: ReplicationConnection): Promise<void> {
-    const { slot, publication } = this.#options;
+    const { slot, publication, election } = this.#options;
     await connection.connect();
+    if (election && !(await election.take(connection))) return;
     await this.#instances?.beat();
     await openSlot(connection, slot, this.#isUseless);
     [this.#stream, this.#ancestors] = await readStream(connection);
@@ -179,9 +188,11 @@ export class SlotReader {
     tick();
     const ticks = setInterval(tick, TICK_MILLISECONDS);
     ticks.unref();
+    const waiting = new AbortController();
+    connection.ended.then(() => waiting.abort());
     try {
-      await Promise.race([this.#user.untilWanted(), connection.ended]);
-      if (!this.#user.isWanted) throw new Error("the connection to the database was lost");
+      await this.#user.untilWanted(waiting.signal);
+      if (waiting.signal.aborted || !this.#user.isWanted) throw new Error("the connection to the database was lost");
       // The reader would otherwise receive all that was written since the last move.
       await this.#moveSlot(connection);
       const [stream, ancestors] = [this.#stream, this.#ancestors];

@@ -10,6 +10,8 @@ export type Beginning = {
   /** Names the order of the positions. Positions of different streams cannot be compared. */
   readonly stream: string;
   readonly ancestors?: Ancestors;
+  /** Earlier changes follow, and then another beginning: nobody waits for what is missing between them. */
+  readonly isReplay?: boolean;
 };
 
 /** Receives what a source reads. */
@@ -47,6 +49,8 @@ export type SourceHealth = {
   readonly slot?: { readonly name: string; readonly temporary: boolean; readonly wal?: string };
   /** How far the source is behind the database. */
   readonly lag: { readonly bytes: number; readonly seconds: number };
+  /** With REDIS_URL: the process that reads the write-ahead log for all, and the bytes of it that this one has not received yet. */
+  readonly shared?: { readonly reader: string | null; readonly isReader: boolean; readonly behind: number };
 };
 
 /** Where committed changes are read. */

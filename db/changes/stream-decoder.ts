@@ -1,14 +1,14 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Change } from "./change.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
-import { parseSnapshot, type Snapshot, sees } from "./position.ts";
+import { type Snapshot, sees } from "./position.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import type { Beginning, ChangeSink } from "./source.ts";
 import { ChangedTypes, type DescribedTable, type LoggedTable } from "./types.ts";
+import { Visibility } from "./visibility.ts";
 
-/** The prefix of the messages that event triggers write into the log (db/schema/changes/functions.sql). */
-const SCHEMA_CHANGED = "content_service.schema";
+/** The prefix of the messages that event triggers write into the log (db/modules/feed/announcements.sql). */
+export const SCHEMA_CHANGED = "content_service.schema";
 
 const OPERATIONS = { insert: "INSERT", update: "UPDATE", delete: "DELETE" } as const;
 
@@ -26,13 +26,16 @@ export class StreamDecoder implements StreamHandler {
   #transaction = { lsn: 0n, committedAt: 0, xid: 0 };
   /** The transactions whose DDL is known. */
   #schema: Snapshot | null = null;
-  /** The number of changes of the transaction so far. */
+  /** The number of changes of the transaction so far, and of announcements of DDL. */
   #index = 0;
   readonly #onTable: (logged: LoggedTable) => Promise<void> | null;
+  /** Whether queries see every transaction that arrives. */
+  readonly #isVisible: boolean;
 
   /** The next change waits for the promise of `onTable`, which is called before the first change of a table, and after DDL. */
-  constructor(onTable: (logged: LoggedTable) => Promise<void> | null) {
+  constructor(onTable: (logged: LoggedTable) => Promise<void> | null, isVisible = false) {
     this.#onTable = onTable;
+    this.#isVisible = isVisible;
   }
 
   /** Everything before this position has been read. */
@@ -56,9 +59,10 @@ export class StreamDecoder implements StreamHandler {
     this.#reached = beginning.start.lsn;
   }
 
-  begin(): void {
-    this.hasBegun = true;
-    this.#sink.begin(this.#beginning);
+  /** `isReplay`: earlier changes follow, and then another beginning. */
+  begin(isReplay = false): void {
+    this.hasBegun = !isReplay;
+    this.#sink.begin({ ...this.#beginning, isReplay });
   }
 
   end(): void {
@@ -72,14 +76,28 @@ export class StreamDecoder implements StreamHandler {
   }
 
   data(chunk: Buffer): Promise<void> | null {
-    const message = this.#decoder.decode(chunk, DATA_START);
+    return this.take(chunk, DATA_START, chunk.length);
+  }
+
+  /** What follows is a part of the transaction that has begun: so many changes precede it. */
+  continueAt(index: number): void {
+    this.#index = index;
+  }
+
+  knows(table: number): boolean {
+    return this.#decoder.knows(table);
+  }
+
+  /** The message begins at `start` of `chunk`, and has about so many bytes. */
+  take(chunk: Buffer, start: number, bytes: number): Promise<void> | null {
+    const message = this.#decoder.decode(chunk, start);
     switch (message?.kind) {
       case "begin":
         this.#transaction = { lsn: message.commitLsn, committedAt: message.committedAt, xid: message.xid };
         this.#index = 0;
         this.#isWithin = true;
         // Waits until queries see the transaction, because readers query its rows.
-        return this.#visibility.wait(message.xid);
+        return this.#isVisible ? null : this.#visibility.wait(message.xid);
       case "commit":
         this.#isWithin = false;
         this.reach(message.endLsn);
@@ -87,14 +105,15 @@ export class StreamDecoder implements StreamHandler {
       case "table":
         return this.#meet(message);
       case "message":
-        return message.prefix === SCHEMA_CHANGED ? this.#changeSchema() : null;
+        if (message.prefix !== SCHEMA_CHANGED) return null;
+        this.#index += 1;
+        return this.#changeSchema();
       case "insert":
       case "update":
       case "delete":
-        return this.#receive(message, chunk.length);
+        return this.#receive(message, bytes);
       case "truncate":
-        for (const table of message.tables)
-          this.#send({ table, operation: "TRUNCATE", new: null, old: null }, chunk.length);
+        for (const table of message.tables) this.#send({ table, operation: "TRUNCATE", new: null, old: null }, bytes);
         return this.#sink.waitForCapacity();
       default:
         return null;
@@ -134,42 +153,5 @@ export class StreamDecoder implements StreamHandler {
   #send(change: Pick<Change, "table" | "operation" | "new" | "old">, bytes: number): void {
     const { lsn, committedAt, xid } = this.#transaction;
     this.#sink.receive({ ...change, position: { lsn, index: ++this.#index }, committedAt, xid }, bytes);
-  }
-}
-
-/** The least time between two snapshots: under load, all transactions that arrive meanwhile share one. */
-const PAUSE_MILLISECONDS = 2;
-
-/**
- * Whether queries see a committed transaction. Its commit is in the write-ahead log, and so in the stream of changes, shortly
- * before queries see its rows.
- */
-class Visibility {
-  readonly #pool: pg.Pool;
-  #snapshot: Snapshot = { end: 0n, running: new Set() };
-  #readAt = 0;
-
-  /** One connection of the pool is used. */
-  constructor(pool: pg.Pool) {
-    this.#pool = pool;
-  }
-
-  /** Resolves when queries see the transaction; null if they do. `xid` is its number modulo 2³². Rejects if the database does not respond. */
-  wait(xid: number): Promise<void> | null {
-    return sees(this.#snapshot, xid) ? null : this.#wait(xid);
-  }
-
-  async #wait(xid: number): Promise<void> {
-    do {
-      const pause = PAUSE_MILLISECONDS - (performance.now() - this.#readAt);
-      if (pause > 0) await sleep(pause);
-    } while (!sees(await this.read(), xid));
-  }
-
-  async read(): Promise<Snapshot> {
-    this.#readAt = performance.now();
-    const { rows } = await this.#pool.query<{ snapshot: string }>("select pg_current_snapshot()::text as snapshot");
-    this.#snapshot = parseSnapshot(rows[0]!.snapshot);
-    return this.#snapshot;
   }
 }

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import type { createClient } from "@redis/client";
+import type { createClient, RESP_TYPES } from "@redis/client";
 import type { Logger } from "pino";
 import type { Metrics } from "../../telemetry/metrics.ts";
 
-type Library = { readonly createClient: typeof createClient };
+type Library = { readonly createClient: typeof createClient; readonly RESP_TYPES: typeof RESP_TYPES };
 type RedisClient = ReturnType<typeof createClient>;
 
 export type RedisOptions = {
@@ -16,7 +16,7 @@ export type RedisOptions = {
 
 /** What the user of the service needs, as docs/deployment.md lists it. */
 export const RIGHTS_IN_REDIS =
-  "~content:* &content:* +ping +hello +auth +select +client|setname +eval +evalsha +time +hmget +hset +pexpire +publish +subscribe";
+  "~content:* &content:* +ping +hello +auth +select +client|setname +eval +evalsha +time +exists +del +set +hget +hmget +hset +hincrby +pexpire +xadd +xdel +xrange +xread +publish +subscribe";
 
 /** Milliseconds for the connection itself, */
 const CONNECT_TIMEOUT = 5000;
@@ -29,8 +29,8 @@ const MAX_MISSED = 4;
 /** Bytes of published messages that the server has not taken: further ones are refused. */
 const MAX_UNSENT = 8_388_608;
 
-const SHARED = "limits and messages of channels are shared";
-const NOT_SHARED = "each process counts RATE_LIMIT alone, and messages of channels stay in it";
+const SHARED = "limits, messages of channels and changes of rows are shared";
+const NOT_SHARED = "each process counts RATE_LIMIT alone, messages of channels stay in it, and changes of rows wait";
 
 type Subscription = {
   readonly channels: readonly string[];
@@ -83,7 +83,7 @@ export class Redis {
   }
 
   /** Runs a script on the keys. Rejects while there is no connection. */
-  run(script: Script, keys: readonly string[], values: readonly string[]): Promise<unknown> {
+  run(script: Script, keys: readonly string[], values: readonly (string | Buffer)[]): Promise<unknown> {
     const rest = [String(keys.length), ...keys, ...values];
     return this.#send((client) =>
       client.sendCommand(["EVALSHA", script.sha, ...rest]).catch((error: Error) => {
@@ -122,6 +122,24 @@ export class Redis {
     }
   }
 
+  /** Another connection, for commands that wait. Its owner closes it. Strings in replies are buffers. */
+  async connect(): Promise<RedisConnection> {
+    const client = this.#createClient(2);
+    client.on("error", () => {});
+    await client.connect();
+    const typeMapping = { [this.#library.RESP_TYPES.BLOB_STRING]: Buffer };
+    const close = () => {
+      if (client.isOpen) client.destroy();
+    };
+    return {
+      close,
+      send(command, timeout) {
+        const timer = setTimeout(close, timeout);
+        return client.sendCommand(command, { typeMapping }).finally(() => clearTimeout(timer));
+      },
+    };
+  }
+
   registerMetrics(metrics: Metrics): void {
     metrics.gauge({
       name: "redis_connections",
@@ -151,16 +169,20 @@ export class Redis {
     }
   }
 
-  /** The library would reconnect too, but it does not notice a server that accepts commands and never answers. */
-  async #connect(): Promise<void> {
-    const client = this.#library.createClient({
+  #createClient(RESP: 2 | 3): RedisClient {
+    return this.#library.createClient({
       url: this.#options.url,
       name: "content-service",
-      RESP: 3,
+      RESP,
       disableClientInfo: true,
       maintNotifications: "disabled",
       socket: { connectTimeout: CONNECT_TIMEOUT, reconnectStrategy: false },
     }) as unknown as RedisClient;
+  }
+
+  /** The library would reconnect too, but it does not notice a server that accepts commands and never answers. */
+  async #connect(): Promise<void> {
+    const client = this.#createClient(3);
     this.#client = client;
     client.on("error", (error: Error) => this.#lose(client, error));
     const opening = client.connect();
@@ -218,6 +240,12 @@ export class Redis {
     if (client?.isOpen) client.destroy();
   }
 }
+
+export type RedisConnection = {
+  /** Rejects if there is no reply within so many milliseconds: then the connection is closed. */
+  send(command: string[], timeout: number): Promise<unknown>;
+  close(): void;
+};
 
 /** A script by its SHA-1, under which the server keeps it. */
 export type Script = { readonly text: string; readonly sha: string };

@@ -96,8 +96,8 @@ describe.runIf(hasRedis)("a connection to REDIS_URL", () => {
     server.signal("SIGCONT");
     await expect.poll(() => redis.fault, POLL).toBeNull();
     expect(lines).toEqual([
-      "REDIS_URL does not answer, so each process counts RATE_LIMIT alone, and messages of channels stay in it: the server does not answer",
-      "REDIS_URL answers again: limits and messages of channels are shared",
+      "REDIS_URL does not answer, so each process counts RATE_LIMIT alone, messages of channels stay in it, and changes of rows wait: the server does not answer",
+      "REDIS_URL answers again: limits, messages of channels and changes of rows are shared",
     ]);
   });
 
@@ -167,7 +167,7 @@ test.runIf(hasRedis)(
     await server.start();
     onTestFinished(() => server.kill());
     await areConnected("1");
-    expect(said("REDIS_URL answers again: limits and messages of channels are shared")).toBe(2);
+    expect(said("REDIS_URL answers again: limits, messages of channels and changes of rows are shared")).toBe(2);
     await countTogether("203.0.113.3");
   },
 );

@@ -7,10 +7,17 @@ import { type ChangeMode, changesPool, PUBLICATION } from "../../db/changes/mode
 import { OutboxSource } from "../../db/changes/outbox.ts";
 import type { Start } from "../../db/changes/position.ts";
 import type { ChangeReader } from "../../db/changes/reader.ts";
-import { type ReplicationSlot, slotOf } from "../../db/changes/replication-slot.ts";
+import { type ReplicationSlot, sharedSlotOf, slotOf } from "../../db/changes/replication-slot.ts";
+import { SharedSource, type SharedSourceOptions } from "../../db/changes/shared.ts";
+import type { SharedLog } from "../../db/changes/shared-log.ts";
+import { createLog } from "../../http/pipeline/log.ts";
+import { Redis } from "../../http/process/redis.ts";
+import { RedisLog } from "../../http/process/redis-log.ts";
 import type { TestDatabase } from "./database.ts";
 
-export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string };
+export type FeedOptions = { readonly maxBytes?: number; readonly instance?: string; readonly redis?: string };
+/** "shared": by logical decoding, through a server of Redis. */
+export type FeedMode = Exclude<ChangeMode, "none"> | "shared";
 
 /** A service publishes what callers may read; without one, this publishes articles and comments. */
 export const PUBLISH =
@@ -19,8 +26,8 @@ export const PUBLISH =
 /** A feed of the committed changes of articles, comments, and what else is published in `database`, read as the owner. */
 export async function startFeed(
   database: TestDatabase,
-  mode: Exclude<ChangeMode, "none">,
-  { maxBytes = 1_000_000, instance = "" }: FeedOptions = {},
+  mode: FeedMode,
+  { maxBytes = 1_000_000, instance = "", redis = "" }: FeedOptions = {},
 ): Promise<ChangeFeed> {
   await database.owner.query(PUBLISH);
   await database.owner.query("select changes.use_outbox($1)", [mode === "outbox"]);
@@ -28,7 +35,9 @@ export async function startFeed(
   const source =
     mode === "outbox"
       ? new OutboxSource({ pool: poolOf(database.url), onError: () => {} })
-      : logicalSource(database, slotOf(rows[0].oid, instance));
+      : mode === "shared"
+        ? (await sharedSource(database, redis)).source
+        : logicalSource(database, slotOf(rows[0].oid, instance));
   // A replication slot is created after all running transactions of the cluster, also those of other test files.
   const feed = new ChangeFeed({ source, maxBytes, openTimeout: 60_000 });
   onTestFinished(() => feed.close());
@@ -51,6 +60,32 @@ export const logicalSource = ({ url }: Pick<TestDatabase, "url">, slot: Replicat
     onError: () => {},
     onWarning: () => {},
   });
+
+/** The source of one of several processes that share what one of them reads. Its connection to Redis ends with the test. */
+export async function sharedSource(
+  { url }: Pick<TestDatabase, "url">,
+  redisUrl: string,
+  { maxBytes = 64_000_000, ...options }: Partial<SharedSourceOptions> = {},
+) {
+  const redis = await Redis.open({
+    url: redisUrl,
+    prefix: `content:${new URL(url).pathname}`,
+    log: createLog("silent"),
+  });
+  onTestFinished(() => redis.close());
+  const log: SharedLog = new RedisLog({ redis, publication: PUBLICATION, maxBytes });
+  const source = new SharedSource({
+    ...{ connectionString: url, pool: poolOf(url), maxBytes, log },
+    slot: sharedSlotOf(1, new URL(url).pathname),
+    publication: PUBLICATION,
+    hasInstances: true,
+    onError: () => {},
+    onWarning: () => {},
+    onTable: () => null,
+    ...options,
+  });
+  return { source, log };
+}
 
 /** What the reader of a test wants to see. */
 export type Wanted = { readonly table: string; readonly operation?: Change["operation"]; readonly id?: string };

@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Election } from "./election.ts";
+import { LogFollower } from "./log-follower.ts";
+import { walStream } from "./position.ts";
+import { ReaderRole } from "./reader-role.ts";
+import { RestingMark } from "./resting-mark.ts";
+import type { SharedLog } from "./shared-log.ts";
+import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
+import type { ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
+import type { LoggedTable } from "./types.ts";
+
+/** Milliseconds between two looks at the database. */
+const LOOK = 2000;
+/** The server ends the connection of a process that stands still, so that another one reads. */
+const SETTINGS = ["wal_sender_timeout=10s"];
+
+export type SharedSourceOptions = Omit<SlotReaderOptions, "election" | "settings"> & {
+  readonly log: SharedLog;
+  /** Maximum size of a row. */
+  readonly maxBytes: number;
+  readonly onTable: (logged: LoggedTable) => Promise<void> | null;
+};
+
+/**
+ * Reads committed changes that one process of all reads from the write-ahead log: it stores what the server sends, and every process,
+ * it too, decodes that. So the server decodes the log once, however many processes there are.
+ */
+export class SharedSource implements ChangeSource {
+  readonly hasLsns = true;
+  readonly #options: SharedSourceOptions;
+  readonly #reader: SlotReader;
+  readonly #mark = new RestingMark();
+  readonly #closing = new AbortController();
+  /** The stream of the server and the end of its log. */
+  #server: { readonly stream: string; readonly end: bigint } | null = null;
+  #looking: Promise<void> = Promise.resolve();
+  #follower: LogFollower | null = null;
+  #following: Promise<void> = Promise.resolve();
+
+  constructor(options: SharedSourceOptions) {
+    this.#options = options;
+    const role = new ReaderRole({ ...options, reader: () => this.#reader });
+    const election = new Election(options.pool, options.slot.name);
+    this.#reader = new SlotReader({ ...options, election, settings: SETTINGS }, role);
+  }
+
+  get health(): SourceHealth {
+    const follower = this.#follower;
+    const isStreaming = follower?.hasBegun && follower.failure === null;
+    const isReader = this.#reader.isStreaming;
+    return {
+      mode: "logical",
+      state: !follower ? "resting" : isStreaming ? "streaming" : "disconnected",
+      ...(follower && !isStreaming && { reason: follower.failure ?? "it has not received anything yet" }),
+      slot: this.#reader.slot,
+      lag: (this.#server && follower?.lagBehind(this.#server.end)) ?? { bytes: 0, seconds: 0 },
+      shared: { reader: follower?.reader ?? null, isReader, behind: follower?.behind ?? 0 },
+    };
+  }
+
+  get mark(): Mark | null {
+    const { position } = this.#mark;
+    return position && this.#server && { stream: this.#server.stream, position, hasLsns: true };
+  }
+
+  start(): void {
+    this.#reader.start();
+    this.#looking = this.#lookAgainAndAgain();
+  }
+
+  open(sink: ChangeSink): void {
+    const follower = new LogFollower({ ...this.#options, sink, onBegin: () => this.#mark.forget() });
+    this.#follower = follower;
+    this.#following = this.#following.then(() => follower.run());
+  }
+
+  rest(): void {
+    this.#follower?.stop();
+    this.#follower = null;
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.rest();
+    this.#options.log.close();
+    await Promise.all([this.#reader.close(), this.#looking, this.#following]);
+  }
+
+  async #lookAgainAndAgain(): Promise<void> {
+    const { signal } = this.#closing;
+    while (!signal.aborted) {
+      // Without a database, what the last look has found stays.
+      await this.#look().catch(() => {});
+      await sleep(LOOK, null, { ref: false, signal }).catch(() => {});
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { pool } = this.#options;
+    const { rows } = await pool.query<{ system: string; timeline: string; database: string; end: string }>(SERVER);
+    const { system, timeline, database, end } = rows[0]!;
+    const stream = walStream(system, String(Number.parseInt(timeline, 16)), database);
+    if (this.#server && this.#server.stream !== stream) this.#mark.forget();
+    this.#server = { stream, end: BigInt(end) };
+    if (this.#follower === null) await this.#mark.look(pool, BigInt(end));
+  }
+}
+
+/** The name of a file of the write-ahead log begins with the timeline. */
+const SERVER = `
+  select c.system_identifier::text as system, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline,
+    d.oid::text as database, pg_current_wal_lsn() - '0/0'::pg_lsn as end
+  from pg_control_system() as c, pg_database as d
+  where d.datname = current_database()`;
