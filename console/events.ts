@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { CONSOLE, type Html, html, stampOf, table } from "../http/pages/html.ts";
+import { CONSOLE, type Html, html, records, stampOf, type Value } from "../http/pages/html.ts";
 import type { EventAnswer, EventListAnswer } from "../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import type { View } from "./console.ts";
@@ -77,8 +77,8 @@ ${next === null ? null : html`<p><a href="${linkTo(query, { before: String(next)
 }
 
 const eventsTable = (events: readonly Event[], query: URLSearchParams): Html =>
-  table(
-    ["Time (UTC)", "Event", "User", "By", "Address", "Details"],
+  records(
+    ["Event", "Time (UTC)", "User", "By", "Address", "Details"],
     events.map((each) => rowOf(each, query)),
   );
 
@@ -90,10 +90,17 @@ function linkTo(query: URLSearchParams, changes: Readonly<Record<string, string>
   return `${EVENTS}?${new URLSearchParams({ ...Object.fromEntries(kept), ...changes })}`;
 }
 
-const rowOf = ({ at, event, userId, operator, address, detail }: Event, query: URLSearchParams): Html => {
+const rowOf = ({ at, event, userId, operator, address, detail }: Event, query: URLSearchParams): Value[] => {
   const { before: _, ...newest } = Object.fromEntries(query);
   const filter = (name: string, value: string) =>
     html`<a href="${linkTo(new URLSearchParams(newest), { [name]: value })}">${value}</a>`;
   const details = Object.keys(detail).length === 0 ? null : html`<code>${JSON.stringify(detail)}</code>`;
-  return html`<tr><td>${stampOf(at)}</td><th scope="row">${filter("event", event)}</th><td>${userId === null ? null : filter("user", String(userId))}</td><td>${operator && filter("operator", operator)}</td><td>${address}</td><td>${details}</td></tr>`;
+  return [
+    filter("event", event),
+    stampOf(at),
+    userId === null ? null : filter("user", String(userId)),
+    operator && filter("operator", operator),
+    address,
+    details,
+  ];
 };

@@ -1,5 +1,5 @@
 import type { Activity, RunningStatement } from "../db/transaction/activity.ts";
-import { CONSOLE, type Html, html, table } from "../http/pages/html.ts";
+import { CONSOLE, type Html, html, records, table } from "../http/pages/html.ts";
 import { PREFIX, parseMetrics, type Sample } from "../telemetry/metrics.ts";
 import { chartsOf } from "./charts.ts";
 import type { View } from "./console.ts";
@@ -120,9 +120,14 @@ function requests(numbers: Numbers): Html {
         (sum, sample) => (hasLabels(sample, labels) && Number(sample.labels.status) >= 400 ? sum + sample.value : sum),
         0,
       );
-  const row = ({ labels, value, rate }: (typeof routes)[number]) =>
-    html`<tr><th scope="row"><code>${labels.method ?? ""} ${labels.route ?? ""}</code></th><td>${perSecond(rate)}</td><td>${count(value)}</td><td>${count((numbers.sum(`${times}_sum`, labels) / value) * 1000)}</td><td>${count(failed(labels))}</td></tr>`;
-  return html`<h2>Requests</h2>${table(["Route", "Per second", "Since the start", "Mean (ms)", "Errors"], routes.map(row))}`;
+  const row = ({ labels, value, rate }: (typeof routes)[number]) => [
+    html`<code>${labels.method ?? ""} ${labels.route ?? ""}</code>`,
+    perSecond(rate),
+    count(value),
+    count((numbers.sum(`${times}_sum`, labels) / value) * 1000),
+    count(failed(labels)),
+  ];
+  return html`<h2>Requests</h2>${records(["Route", "Per second", "Since the start", "Mean (ms)", "Errors"], routes.map(row))}`;
 }
 
 function tallies(numbers: Numbers): Html {
@@ -148,7 +153,15 @@ function tally(numbers: Numbers, title: string, { name, label, head }: Counted):
 function pools(numbers: Numbers): Html {
   const row = ({ labels, value: max }: Sample) => {
     const of = (name: string) => count(numbers.sum(PREFIX + name, labels));
-    return html`<tr><th scope="row">${labels.pool ?? ""}</th><td>${count(max)}</td><td>${of("db_pool_available")}</td><td>${of("db_pool_waiting")}</td><td>${of("db_pool_timeouts_total")}</td><td>${of("db_statement_timeouts_total")}</td><td>${perSecond(numbers.rate(`${PREFIX}db_round_trips_total`, labels))}</td></tr>`;
+    return [
+      labels.pool ?? "",
+      count(max),
+      of("db_pool_available"),
+      of("db_pool_waiting"),
+      of("db_pool_timeouts_total"),
+      of("db_statement_timeouts_total"),
+      perSecond(numbers.rate(`${PREFIX}db_round_trips_total`, labels)),
+    ];
   };
   const heads = [
     "Pool",
@@ -159,7 +172,7 @@ function pools(numbers: Numbers): Html {
     "Statements cancelled",
     "Round trips per second",
   ];
-  return html`<h2>Database connections</h2>${table(heads, numbers.all(`${PREFIX}db_pool_max`).map(row))}`;
+  return html`<h2>Database connections</h2>${records(heads, numbers.all(`${PREFIX}db_pool_max`).map(row))}`;
 }
 
 function statements(running: readonly RunningStatement[]): Html {

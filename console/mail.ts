@@ -1,4 +1,4 @@
-import { CONSOLE, type Html, html, stampOf, table } from "../http/pages/html.ts";
+import { CONSOLE, type Html, html, records, stampOf, type Value } from "../http/pages/html.ts";
 import type { MailService } from "../rest-gateway/auth/mail/mail.ts";
 import type { View } from "./console.ts";
 
@@ -28,10 +28,13 @@ ${kept.length === 0 ? html`<p class="empty">There is no e-mail yet.</p>` : mails
 }
 
 export const mailsTable = (mails: readonly KeptMail[]): Html =>
-  table(["Sent (UTC)", "To", "Subject"], mails.map(rowOf));
+  records(["Subject", "To", "Sent (UTC)"], mails.map(rowOf));
 
-const rowOf = ({ id, sentAt, to, subject }: KeptMail): Html =>
-  html`<tr><td>${stampOf(sentAt)}</td><td>${to}</td><td><a href="${MAIL}?id=${id}">${subject}</a></td></tr>`;
+const rowOf = ({ id, sentAt, to, subject }: KeptMail): Value[] => [
+  html`<a href="${MAIL}?id=${id}">${subject}</a>`,
+  to,
+  stampOf(sentAt),
+];
 
 function mailOf({ to, subject, text }: KeptMail): Html {
   const parts = text.split(/(https?:\/\/\S+)/);

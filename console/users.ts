@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { Html, html, table, timeOf } from "../http/pages/html.ts";
+import { Html, html, records, timeOf, type Value } from "../http/pages/html.ts";
 import type { AdminUserAnswer, UserListAnswer } from "../rest-gateway/auth/admin/schemas.ts";
 import { AdminApi, Refused, type SendRequest } from "./admin-api.ts";
 import { type FormFault, marksOf, messageFor, selectField } from "./caller-form.ts";
@@ -77,7 +77,7 @@ ${notice}
 <button>Search</button>
 </form>
 <p class="muted">${search === "" ? `${count}, newest first.` : html`${count} found. <a href="${USERS}">Show all</a>`}</p>
-${data.length === 0 ? html`<p class="empty">No user has this name, username, e-mail or id.</p>` : table(["Name", "E-mail", "Role", "State", "Last sign-in", "Created"], data.map(rowOf))}
+${data.length === 0 ? html`<p class="empty">No user has this name, username, e-mail or id.</p>` : records(["Name", "E-mail", "Role", "State", "Last sign-in", "Created"], data.map(rowOf))}
 ${pagesOf(search, pagination)}
 <details${opened("invite")}><summary>Invite a user</summary>
 <form method="post" action="${USERS}" class="fields">
@@ -94,8 +94,14 @@ ${newUserFields(form, fault)}
 </form></details>`;
 }
 
-const rowOf = (user: User): Html =>
-  html`<tr><th scope="row"><a href="${USERS}?id=${encodeURIComponent(user.id)}">${user.name}</a></th><td>${user.email ?? html`<span class="muted">anonymous</span>`}</td><td>${user.role}</td><td>${stateOf(user)}</td><td>${user.lastSignInAt && timeOf(user.lastSignInAt)}</td><td>${timeOf(user.createdAt)}</td></tr>`;
+const rowOf = (user: User): Value[] => [
+  html`<a href="${USERS}?id=${encodeURIComponent(user.id)}">${user.name}</a>`,
+  user.email ?? html`<span class="muted">anonymous</span>`,
+  user.role,
+  stateOf(user),
+  user.lastSignInAt && timeOf(user.lastSignInAt),
+  timeOf(user.createdAt),
+];
 
 function pagesOf(search: string, { page, totalPages }: Users["pagination"]): Html | null {
   if (totalPages <= 1) return null;

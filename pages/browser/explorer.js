@@ -124,7 +124,7 @@ export function createExplorer(editor) {
     };
     const item = create("li", {}, rowOf(path, field, selection !== null, toggle));
     if (!selection) return item;
-    if (field.description) item.append(create("p", { className: "hint" }, field.description));
+    if (field.description) item.append(create("p", { className: "hint" }, field.description.replaceAll("`", "")));
     const named = getNamedType(field.type);
     if (field.args.length > 0) {
       selection.arguments ??= [];
@@ -144,7 +144,7 @@ export function createExplorer(editor) {
     box.addEventListener("change", toggle);
     const label = create(
       "label",
-      { htmlFor: id, title: description ?? "" },
+      { htmlFor: id, title: (description ?? "").replaceAll("`", "") },
       deprecationReason ? create("s", {}, name) : name,
     );
     return create("div", { className: "part" }, box, label, create("span", { className: "type" }, String(type)));

@@ -436,7 +436,7 @@ describe("/console/activity", () => {
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ username: "<i>zoe", password: "Wrong-Horse-7!" }),
     });
-    await expect.poll(page).toMatch(/Security events Time \(UTC\) Event User .* login_failed /);
+    await expect.poll(page).toMatch(/Security events Event Time \(UTC\) User .* login_failed /);
     const text = await page();
     expect(text).toMatch(/Findings [1-9]\d* errors? .* – the page Access has all/);
     expect(text).toMatch(/Tasks 0 run, \d+ wait\./);
