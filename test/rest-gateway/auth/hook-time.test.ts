@@ -42,3 +42,32 @@ test("so has the hook of claims, and then there is no session", async () => {
   expect(await post("/auth/login", { username: "ada", password })).toEqual([504, "INTERNAL_ERROR"]);
   expect(await sessions()).toEqual(before);
 });
+
+test("so has the hook of claims at a refresh, whose token stays valid", async () => {
+  await client.sql("select auth.use_hook('claims', null)");
+  const { url, service } = client.service();
+  const headers = { "content-type": "application/json", apikey: service.tokens.issueKey("anon") };
+  const ofClient = async (token: string) => {
+    const body = JSON.stringify({ refresh_token: token });
+    const sent = await fetch(`${url}/auth/v1/token?grant_type=refresh_token`, { method: "POST", headers, body });
+    return sent.status;
+  };
+  // On a busy machine any statement may take longer than the limit.
+  const PATIENCE = { timeout: 120_000 };
+  const signIn = async () => {
+    let token = "";
+    const login = async () => {
+      token = (await sendJson(client, "/auth/login", { username: "ada", password })).json.refreshToken;
+      return token;
+    };
+    await expect.poll(login, PATIENCE).toBeTypeOf("string");
+    return token;
+  };
+  const [own, other] = [await signIn(), await signIn()];
+  await client.sql("select auth.use_hook('claims', 'internal.slow_claims(bigint, jsonb)')");
+  expect(await post("/auth/refresh", { refreshToken: own })).toEqual([504, "INTERNAL_ERROR"]);
+  expect(await ofClient(other)).toBe(504);
+  await client.sql("select auth.use_hook('claims', null)");
+  await expect.poll(() => post("/auth/refresh", { refreshToken: own }), PATIENCE).toEqual([200, undefined]);
+  await expect.poll(() => ofClient(other), PATIENCE).toBe(200);
+});
