@@ -56,6 +56,8 @@ export type Session = {
 export type Proof = {
   /** The name of the provider that has confirmed the identity of the user. */
   readonly provider?: string;
+  /** Whether that provider has used SAML. */
+  readonly bySaml?: true;
   /** Whether it was a link or a code in an e-mail. */
   readonly byMail?: true;
   /** Whether it was a passkey, which is a second factor too. */

@@ -166,15 +166,16 @@ export class Tokens implements Verifier {
   }
 
   /** Proves a valid password, or what has replaced it, while the code of the second factor is missing. */
-  issueChallenge({ id, epoch = 0 }: Pick<TokenUser, "id" | "epoch">, { provider, byMail }: Proof = {}): string {
-    return this.#sign({ type: "challenge", epoch, provider, byMail }, CHALLENGE_SECONDS, id);
+  issueChallenge({ id, epoch = 0 }: Pick<TokenUser, "id" | "epoch">, { provider, bySaml, byMail }: Proof = {}): string {
+    return this.#sign({ type: "challenge", epoch, provider, bySaml, byMail }, CHALLENGE_SECONDS, id);
   }
 
   /** Throws TokenError. */
   verifyChallenge(token: string): Challenge {
-    const { sub, epoch, jti, provider, byMail } = this.#claimsOf(token, "challenge");
+    const { sub, epoch, jti, provider, bySaml, byMail } = this.#claimsOf(token, "challenge");
     const proof = {
       ...(typeof provider === "string" && { provider }),
+      ...(bySaml === true && { bySaml: true as const }),
       ...(byMail === true && { byMail: true as const }),
     };
     return { id: String(jti), userId: String(sub), epoch: Number(epoch), proof };

@@ -23,7 +23,7 @@ export type NewSession = {
 };
 
 /** How a user proves who they are. Source: the claim `amr` of Supabase. */
-export type Method = "password" | "oauth" | "totp" | "passkey" | "mfa/webauthn" | "otp" | "anonymous";
+export type Method = "password" | "oauth" | "sso/saml" | "totp" | "passkey" | "mfa/webauthn" | "otp" | "anonymous";
 
 /** A spent refresh token is accepted for `grace` seconds; with `acceptsParent`, later too, if the next token was not used. */
 export type ReuseRules = { readonly grace: number; readonly acceptsParent?: boolean };
@@ -68,11 +68,15 @@ export type SessionLimits = {
   readonly idle: number;
 };
 
+/** The method of a sign-in at a provider. */
+export const providerMethodOf = ({ bySaml }: Pick<VerifiedAttempt, "bySaml">): Method =>
+  bySaml ? "sso/saml" : "oauth";
+
 /** The methods of a sign-in on our own routes, which issue nothing before the code of a second factor is right. */
 export function methodsOf({ hasFactor }: Account, login?: VerifiedAttempt): readonly Method[] {
   if (login?.byPasskey) return ["passkey"];
   const withoutProvider = login?.byMail ? "otp" : "password";
-  const first = login?.provider === undefined ? withoutProvider : "oauth";
+  const first = login?.provider === undefined ? withoutProvider : providerMethodOf(login);
   return hasFactor ? [login?.factor ?? "totp", first] : [first];
 }
 

@@ -13,6 +13,7 @@ import { type Recipient, sendContinuation } from "../pages/page.ts";
 import { fieldsWithPasskey } from "../pages/passkey-button.ts";
 import { homeOf } from "../pages/paths.ts";
 import type { Call } from "../route.ts";
+import { providerMethodOf } from "../session-repository.ts";
 import { startSession } from "../sessions.ts";
 import type { AdmittedLogin } from "../sign-in.ts";
 import type { Client } from "../throttle.ts";
@@ -21,7 +22,7 @@ import { linkTo } from "../v1/linking.ts";
 import { startAuthSession } from "../v1/session.ts";
 import { isSignInFailure, signInFailure } from "./failure.ts";
 import { browserCookie, browserOf, FLOW_SECONDS, type Flow, flowKey, isState } from "./flow.ts";
-import type { ConfirmedIdentity, Provider } from "./provider.ts";
+import { type ConfirmedIdentity, type Provider, proofOf } from "./provider.ts";
 import type { Kind } from "./providers.ts";
 import { parseSignInRequest, type SignInRequest } from "./sign-in-request.ts";
 
@@ -90,7 +91,7 @@ async function finish(call: Call, kind: Kind, sent: URLSearchParams): Promise<vo
   const account = start.linking
     ? await linkTo(auth, start.linking, { provider: provider.settings.name, identity: sealed }, address)
     : await completion.accountOf(sealed, provider, address);
-  const login = { account, attempt: [], address, provider: provider.settings.name };
+  const login = { account, attempt: [], address, ...proofOf(provider) };
   if (start.wire === "v1") return sendFragment(call, login, start.returnTo!);
   if (start.mode === "token") return sendTokens(call, login, start);
   await signInBrowser(call, login, start.returnTo);
@@ -148,7 +149,8 @@ async function sendCode(
 
 /** The tokens in the fragment of the URL, which browsers send to no server: supabase-js does so unless it uses PKCE. */
 async function sendFragment(call: Call, { account, ...login }: AdmittedLogin, returnTo: string): Promise<void> {
-  const { access_token, expires_at, expires_in, refresh_token } = await startAuthSession(call, account, "oauth", login);
+  const session = await startAuthSession(call, account, providerMethodOf(login), login);
+  const { access_token, expires_at, expires_in, refresh_token } = session;
   const url = new URL(returnTo);
   const tokens = { access_token, expires_at: String(expires_at), expires_in: String(expires_in), refresh_token };
   url.hash = new URLSearchParams({ ...tokens, sb: "", token_type: "bearer" }).toString();
@@ -190,7 +192,7 @@ function continueAt({ auth, request, response, attempt }: Call, url: string): vo
 /** The sign-in at the provider, or by e-mail, replaces the password, but not the second factor of the account. */
 export async function askForCode(
   to: Recipient,
-  login: Pick<AdmittedLogin, "provider" | "byMail"> & {
+  login: Pick<AdmittedLogin, "provider" | "bySaml" | "byMail"> & {
     readonly account: Pick<Account, "id" | "epoch" | "factorKinds">;
   },
   returnTo: string | null,

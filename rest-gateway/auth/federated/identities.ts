@@ -5,7 +5,7 @@ import type { LinkBody, SignInCodeBody } from "../bodies.ts";
 import { isRecent, requireRecentSignIn } from "../confirmation.ts";
 import { type Call, currentSignInOf } from "../route.ts";
 import { challengeOf, signIn } from "../tokens.ts";
-import type { Provider } from "./provider.ts";
+import { type Provider, proofOf } from "./provider.ts";
 
 /** Identities that one account may have. */
 export const MAX_IDENTITIES = 20;
@@ -21,8 +21,9 @@ export async function exchangeSignInCode(call: Call<"none", z.infer<typeof SignI
   const provider = requireCode(findByName(auth, confirmed.provider));
   const { address } = client;
   const account = await completion.accountOf(confirmed.identity, provider, address);
-  if (account.hasFactor) throw challengeOf(auth, account);
-  return signIn(call, { account, attempt: [], address, provider: provider.settings.name });
+  const login = { account, attempt: [], address, ...proofOf(provider) };
+  if (account.hasFactor) throw challengeOf(auth, account, login);
+  return signIn(call, login);
 }
 
 /** Null if the provider was removed after it had confirmed the identity. */

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
 import { type ClaimPath, claimAt } from "../../../config/claim-path.ts";
 import type { ProviderSettings } from "../../../config/providers.ts";
-import type { Clock } from "../../../identity/account.ts";
+import type { Clock, Proof } from "../../../identity/account.ts";
 import type { Outbound } from "../../../identity/outbound.ts";
 import { signInFailure } from "./failure.ts";
 import type { Flow, SameSite } from "./flow.ts";
@@ -107,3 +107,9 @@ export function textAt(values: unknown, paths: readonly ClaimPath[]): string | n
 }
 
 const isStorable = (text: string) => text.isWellFormed() && !/\p{Cc}/u.test(text);
+
+/** What has replaced the password of a sign-in at a provider. */
+export const proofOf = ({ settings: { name, kind } }: Provider): Proof => ({
+  provider: name,
+  ...(kind === "saml" && { bySaml: true }),
+});

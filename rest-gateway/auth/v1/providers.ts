@@ -8,8 +8,9 @@ import { beginSignIn, searchOf, verifyResponse } from "../federated/browser.ts";
 import type { CodePurpose } from "../federated/completion.ts";
 import { isSignInFailure } from "../federated/failure.ts";
 import type { OidcProvider } from "../federated/oidc.ts";
-import type { Provider } from "../federated/provider.ts";
+import { type Provider, proofOf } from "../federated/provider.ts";
 import type { SignInRequest } from "../federated/sign-in-request.ts";
+import { providerMethodOf } from "../session-repository.ts";
 import { IdTokenGrant, PkceGrant, readAuthBody, SsoRequest } from "./bodies.ts";
 import { type AuthCall, requireRecent, requireSecondFactor, signedInOf } from "./call.ts";
 import { linkingOf, linkTo, takeTicket, ticketUrl } from "./linking.ts";
@@ -112,8 +113,8 @@ export async function grantByCode(call: AuthCall): Promise<SessionAnswer> {
   const account = confirmed.linking
     ? await linkTo(auth, confirmed.linking, confirmed, client.address)
     : await completion.accountOf(confirmed.identity, provider, client.address);
-  const login = { attempt: [], address: client.address, provider: provider.settings.name };
-  return startAuthSession(call, account, "oauth", login);
+  const login = { attempt: [], address: client.address, ...proofOf(provider) };
+  return startAuthSession(call, account, providerMethodOf(login), login);
 }
 
 /**

@@ -135,6 +135,8 @@ describe("a response is accepted", () => {
     );
     expect(identity).toEqual({ issuer: idp.entityId, subject: "mary-7", email: "mary@corp.example" });
     const id = await userId();
+    const [session] = await client.sql("select methods from auth_private.sessions where user_id = $1", id);
+    expect(session!.methods).toMatchObject([{ method: "sso/saml" }]);
     browser = new WebClient();
     await signIn({ attributes: {} });
     expect(await userId()).toBe(id);

@@ -65,6 +65,8 @@ describe("supabase.auth.signInWithSSO", () => {
     expect(exchanged.error).toBeNull();
     expect(exchanged.data.user).toMatchObject({ email: "mary@corp.example", app_metadata: { provider } });
     expect((await client.auth.getUser()).data.user!.id).toBe(exchanged.data.user!.id);
+    const { data: claimed } = await client.auth.getClaims();
+    expect(claimed!.claims.amr).toEqual([{ method: "sso/saml", timestamp: expect.any(Number) }]);
   });
 
   test("without PKCE returns the tokens in the fragment", async () => {
@@ -74,6 +76,7 @@ describe("supabase.auth.signInWithSSO", () => {
     const sent = new URLSearchParams(url.hash.slice(1));
     const tokens = { access_token: sent.get("access_token")!, refresh_token: sent.get("refresh_token")! };
     expect((await client.auth.setSession(tokens)).data.user!.email).toBe("mary@corp.example");
+    expect((await client.auth.getClaims()).data!.claims.amr).toMatchObject([{ method: "sso/saml" }]);
   });
 
   test("replaces a return URL that is not allowed", async () => {
