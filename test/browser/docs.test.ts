@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 
 const SETTINGS = { DOCS: "on", GRAPHQL_MAX_TABLES: "0" };
 const WITH_EXPLORER = { DOCS: "on", GRAPHIQL: "on" };
-const POLL = { timeout: 60_000, interval: 100 };
+const POLL = { timeout: 120_000, interval: 100 };
 
 const installed = hasBrowser("the reference");
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
   if (!installed) return;
   [service, browser] = await Promise.all([startTestService(WITH_EXPLORER), launchBrowser()]);
   context = await browser.newContext({ viewport: { width: 1400, height: 600 }, reducedMotion: "reduce" });
-  context.setDefaultTimeout(60_000);
+  context.setDefaultTimeout(120_000);
   page = await context.newPage();
   page.on("request", (request) => hosts.add(new URL(request.url()).host));
   page.on("pageerror", (error) => faults.push(error.message));
@@ -128,7 +128,7 @@ describe.skipIf(!installed)("/docs", () => {
     };
     const [anonymous] = await Promise.all([described(), other.goto(`${service.url}/docs`)]);
     expect(anonymous).not.toContain("post");
-    await other.locator("h1").first().waitFor({ timeout: 60_000 });
+    await other.locator("h1").first().waitFor({ timeout: 120_000 });
     await other.evaluate("scrollTo(0, 3000)");
     const signIn = other.getByRole("form", { name: "Sign in" });
     expect((await other.locator(".top").boundingBox())!.y).toBe(0);

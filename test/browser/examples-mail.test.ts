@@ -71,7 +71,7 @@ async function signsIn(page: Page, email: string, password: string, name: string
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
   test("registers a user, who confirms the e-mail, signs in, and chooses a new password with the link of an e-mail", async () => {
     const page = await browser.newPage();
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(120_000);
     onTestFinished(() => page.close());
     await page.goto(examples.urlOf(folder));
     const email = `hedy@${folder}.example`;
@@ -96,7 +96,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     const email = `ivy@${folder}.example`;
     await invite(email);
     const page = await browser.newPage();
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(120_000);
     onTestFinished(() => page.close());
     await page.goto(examples.urlOf(folder));
     await signsIn(page, email, PASSWORD, "Ivy");
@@ -107,7 +107,7 @@ test.skipIf(!installed)(
   "the example page with the cookie leads to the pages of the service to register and to reset a password, and back",
   async () => {
     const page = await browser.newPage();
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(120_000);
     onTestFinished(() => page.close());
     const url = examples.urlOf("cookie").replace("127.0.0.1", "localhost");
     await page.goto(url);

@@ -29,7 +29,7 @@ afterAll(async () => {
 /** Opens a page of the examples, which are on another origin than the service. */
 async function open(folder: string): Promise<Page> {
   const page = await browser.newPage({ viewport: { width: 900, height: 1200 } });
-  page.setDefaultTimeout(60_000);
+  page.setDefaultTimeout(120_000);
   onTestFinished(() => page.close());
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));

@@ -57,7 +57,7 @@ async function write(page: Page, text: string, name = "Operation"): Promise<void
 }
 
 const run = (page: Page) => page.getByRole("button", { name: "Run", exact: true }).click();
-const expectResponse = (page: Page) => expect.poll(() => textOf(page, "Response"), { timeout: 20_000 });
+const expectResponse = (page: Page) => expect.poll(() => textOf(page, "Response"), { timeout: 120_000 });
 
 async function signIn(page: Page, fields: Readonly<Record<string, string>>): Promise<void> {
   await page.getByRole("button", { name: "Sign in", exact: true }).first().click();

@@ -41,7 +41,7 @@ describe.skipIf(!canRunContainers)("the container image", () => {
     const port = String(await findFreePort());
     const settings = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, API_KEY_REQUIRED: "off", GRAPHIQL: "on" };
     const service = containers.run(DOCKERFILE.command, settings);
-    await expect.poll(readyAt(port), { timeout: 60_000 }).toBe(200);
+    await expect.poll(readyAt(port), { timeout: 120_000 }).toBe(200);
 
     const check = containers.run(DOCKERFILE.healthCheck, { PORT: port });
     expect([await check.exited, await check.output]).toEqual([0, "ready\n"]);

@@ -3,7 +3,7 @@ import { type Client, errorTexts, useService } from "../support/http-client.ts";
 
 const client = useService();
 const { article, content, data, errors, gql, post, sql } = client;
-const strict = useService({ GRAPHQL_INTERNAL_STATUS: "400", DB_STATEMENT_TIMEOUT: "1000" });
+const strict = useService({ GRAPHQL_INTERNAL_STATUS: "400", DB_STATEMENT_TIMEOUT: "3000" });
 
 /** Functions that fail: `fail` raises an error; `run` executes a statement that fails in Postgres itself. */
 const FUNCTIONS = `

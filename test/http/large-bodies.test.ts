@@ -98,7 +98,7 @@ describe("a large body that nothing else uses", () => {
     const { body } = (await sendInProcess(
       (_, response) => endAndFree(response, Buffer.from(expected)),
       { method: "GET", path: "/", headers: {}, body: "" },
-      { size: BYTES, timeout: 30_000 },
+      { size: BYTES, timeout: 120_000 },
     ))!;
     await turn();
     expect(body.equals(expected)).toBe(true);

@@ -19,7 +19,7 @@ const NOTES = `
   create policy "everyone" on notes using (true);
   grant select, insert on notes to authenticated`;
 
-const POLL = { timeout: 60_000, interval: 20 };
+const POLL = { timeout: 120_000, interval: 20 };
 
 let servers: ReplicatedCluster;
 let haproxy: Haproxy | undefined;

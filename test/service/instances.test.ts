@@ -18,6 +18,6 @@ test("a second instance on a database says at start and in /health what is not s
   expect(await second.health()).toMatchObject({ status: "ok", details: { instances: sentence } });
   expect(await (await fetch(`${second.url}/health`)).json()).toEqual({ status: "ok" });
   await expect
-    .poll(() => first.health(), { timeout: 60_000, interval: 500 })
+    .poll(() => first.health(), { timeout: 120_000, interval: 500 })
     .toMatchObject({ details: { instances: sentence } });
 }, 90_000);

@@ -35,7 +35,7 @@ export async function startHaproxy(urls: readonly [string, string]): Promise<Hap
       () => true,
       () => false,
     );
-  await vi.waitUntil(answers, { timeout: 60_000, interval: 100 });
+  await vi.waitUntil(answers, { timeout: 120_000, interval: 100 });
   return {
     port,
     async stop() {

@@ -52,7 +52,8 @@ export async function openGraphQL(
 ): Promise<RawSocket> {
   const raw = await upgrade(url, options);
   raw.send({ type: "connection_init", payload: options.payload });
-  await expect.poll(() => raw.messages()[0], POLL).toEqual({ type: "connection_ack" });
+  // What else it has received says why it is not acknowledged.
+  await expect.poll(() => raw.messages()[0] ?? raw.text, POLL).toEqual({ type: "connection_ack" });
   return raw;
 }
 

@@ -15,7 +15,8 @@ beforeAll(async () => {
     GRAPHQL_MAX_TABLES: "0",
     ADVISOR: "on",
     METRICS: "on",
-    DB_STATEMENT_TIMEOUT: "1000",
+    // Only a statement that sleeps takes so long.
+    DB_STATEMENT_TIMEOUT: "5000",
   };
   service = await startTestService(settings, undefined, log);
   await sql("create table internal.suspensions (user_id bigint)");
@@ -28,7 +29,7 @@ const HOOKS = {
   after_sign_in: ["internal.hook(bigint,jsonb)", "(id bigint, sign_in jsonb) returns void"],
   send_message: ["internal.send(jsonb)", "(message jsonb) returns boolean"],
 } as const;
-const POLL = { timeout: 20_000, interval: 50 };
+const POLL = { timeout: 120_000, interval: 50 };
 type Point = keyof typeof HOOKS;
 
 /** Makes the function a hook until `remove` is called. */

@@ -96,7 +96,7 @@ describe("after_sign_in", () => {
     const newCode = async () => {
       await client.sql("delete from internal.letters");
       await post("/auth/login/mail", { email: "admin@example.com" });
-      await expect.poll(() => client.sql("select from internal.letters"), { timeout: 30_000 }).toHaveLength(1);
+      await expect.poll(() => client.sql("select from internal.letters"), { timeout: 120_000 }).toHaveLength(1);
       return (await client.sql("select message from internal.letters"))[0]!.message.values.code as string;
     };
     const attempts = async () =>

@@ -47,6 +47,11 @@ async function send(...pieces: readonly string[]): Promise<RawSocket> {
   return raw;
 }
 
+/** Resolves when the service has read what clients have sent before, and knows which of them have left. */
+async function untilRead(): Promise<void> {
+  for (let i = 0; i < 3; i++) await (await send("GET /live HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")).head();
+}
+
 const NOTES = "Notes on the Analytical Engine";
 const TITLE = `[{"title":"${NOTES}"}]`;
 const title = () => head("GET", "articles?id=eq.1&select=title");
@@ -96,9 +101,9 @@ describe("a client that disconnects", () => {
       await send(head("PATCH", "articles?id=eq.1", JSON_BODY, "Content-Length: 28"), '{"title":"By a lost client"}'),
     ];
     // The service reads the requests before their clients disconnect.
-    await setTimeout(50);
+    await untilRead();
     for (const raw of others) raw.socket.destroy();
-    await setTimeout(50);
+    await untilRead();
     first.socket.destroy();
     await untilRunning(0);
     expect(waits()).toBe(before);
@@ -116,15 +121,15 @@ describe("a client that disconnects", () => {
   test("in the middle of a body sends nothing to the database", async () => {
     const before = waits();
     const raw = await send(head("POST", "articles", JSON_BODY, "Content-Length: 1000"), '{"title":');
-    await setTimeout(50);
+    await untilRead();
     raw.socket.resetAndDestroy();
     const chunked = await send(
       head("PATCH", "articles?id=eq.1", JSON_BODY, "Transfer-Encoding: chunked"),
       "2\r\n{}\r\n",
     );
-    await setTimeout(50);
+    await untilRead();
     chunked.socket.destroy();
-    await setTimeout(50);
+    await untilRead();
     expect(waits()).toBe(before);
   });
 

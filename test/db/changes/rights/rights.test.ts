@@ -248,7 +248,7 @@ describe("an error in a policy", () => {
   });
 
   test("is a timeout, and other tables are not affected", async () => {
-    const { rights } = await startRights(database, { timeout: 500 });
+    const { rights } = await startRights(database, { timeout: 5000 });
     const both = new Watching(rights).add("slow", ada()).add("slow", bob());
     const { results } = await both.live.findVisible([inserted("slow", "1", "1", "a", "x")]);
     expect(results[0]!.visible.map(({ watch }) => watch)).toEqual([both.watches[0]]);
