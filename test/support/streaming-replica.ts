@@ -53,7 +53,15 @@ export async function startReplica(
     return client;
   };
   let client = await connect();
-  const query = async (text: string) => (await client.query(text)).rows;
+  const query = async (text: string): Promise<any[]> => {
+    try {
+      return (await client.query(text)).rows;
+    } catch (error) {
+      // A replica that is behind cancels whatever conflicts with what it replays.
+      if ((error as pg.DatabaseError).code === "40001") return query(text);
+      throw error;
+    }
+  };
   const until = async (condition: string) => {
     while (!(await query(`select ${condition} as "isTrue"`))[0].isTrue) await sleep(LOOK);
   };
@@ -96,7 +104,7 @@ export async function whileDisturbed<T>(
     for (let i = 0; !isDone; i++) {
       const replica = replicas[i % replicas.length]!;
       await replica.query("select pg_wal_replay_pause()");
-      // Not in SQL: the snapshot of a query would conflict with what is replayed.
+      // Not in SQL: a query that waits has a snapshot, which conflicts with what is replayed.
       await sleep(milliseconds);
       await replica.query("select pg_wal_replay_resume()");
     }
