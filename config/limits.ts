@@ -120,6 +120,10 @@ export const LIMITS = {
     67_108_864,
     "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
   ),
+  REPLICA_MAX_WAIT: limit(
+    50,
+    "Maximum duration in milliseconds that a read waits for a replica to have what the read must see, before DATABASE_URL answers it.",
+  ),
   CHANGES_OPEN_TIMEOUT: limit(
     8000,
     "Maximum duration in milliseconds that a subscription waits for changes to be read, before it is refused with Retry-After. A new replication slot begins only when the transactions that run on the server have ended.",

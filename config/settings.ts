@@ -96,11 +96,6 @@ export const SETTINGS = {
     "2000",
     "Milliseconds. A replica that is further behind answers nothing.",
   ),
-  REPLICA_MAX_WAIT: setting(
-    integer(0, 60_000),
-    "50",
-    "Milliseconds for which a read waits for a replica to have what the read must see, before DATABASE_URL answers it.",
-  ),
   REPLICA_STICKY: setting(
     integer(0, 3_600_000),
     "5000",
