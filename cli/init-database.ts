@@ -174,7 +174,7 @@ function aboutSignIn({ unknown, roles }: SignIn, { users, migrate }: Choice): st
       ? `${question}. Write it, add the line --!include sign-in.sql to db/migrations/current.sql, and run ${COMMAND} migrate commit sign-in.`
       : `${question}, and ${runs}`;
   }
-  return `it ${users === null ? "has the rights of callers" : `makes rows of ${users.table.sql} for new users`}; ${runs}`;
+  return `it ${users === null ? "has the rights of callers" : `makes rows of ${users.table.sql} for new users, and changes their ${users.email} with that of the account`}; ${runs}`;
 }
 
 /** For the reader's shell, without the password. */

@@ -1,5 +1,5 @@
 import type { CallerRoles, Choice, Users } from "./choice.ts";
-import type { Column, Survey } from "./survey.ts";
+import type { Column, Survey, Table } from "./survey.ts";
 
 /** The SQL with which users of an application sign in, and what it leaves to its developer. */
 export type SignIn = {
@@ -72,8 +72,8 @@ function newUser(survey: Survey, users: Users, userId: string): NewUser {
   const values = columns.map((column) => ({ column, value: valueFor(column, users) }));
   const unknown = values.filter(({ value }) => value === null).map(({ column }) => column.name);
   const taken = survey.tables.some(({ schema, name }) => schema === table.schema && name === "new_user");
-  const name = `${table.sql.slice(0, table.sql.lastIndexOf("."))}.${taken ? "new_account_user" : "new_user"}`;
   const schema = table.sql.slice(0, table.sql.lastIndexOf("."));
+  const name = `${schema}.${taken ? "new_account_user" : "new_user"}`;
   const path = [...new Set([schema, ...survey.extensions.map((extension) => extension.schema)])].join(", ");
   const written = values.map(({ column, value }) => value ?? `(fields ->> '${column.name}')::${column.type}`);
   const text = `\
@@ -87,17 +87,31 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
   values (
     ${written.join(",\n    ")}
   )
-  returning ${table.columns.find((column) => column.name === users.key)!.sql}
+  returning ${columnOf(table, users.key)}
 $$;
 grant usage on schema ${schema} to auth_owner;
-revoke execute on function ${name}(jsonb) from public;
-grant execute on function ${name}(jsonb) to auth_owner;
-select auth.use_hook('new_user', '${name.replaceAll("'", "''")}(jsonb)');
-`;
+${useHook("new_user", `${name}(jsonb)`)}
+-- The e-mail of the table follows that of the account, which users change at POST /auth/email.
+create or replace function ${schema}.new_email(user_id ${userId}, email text) returns void
+language sql volatile security definer set search_path = ${path}, pg_temp as $$
+  update ${table.sql} as u
+  set ${columnOf(table, users.email)} = new_email.email
+  where u.${columnOf(table, users.key)} = new_email.user_id
+$$;
+${useHook("new_email", `${schema}.new_email(${userId}, text)`)}`;
   if (unknown.length === 0) return { text, unknown, newUser: name };
   const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
   return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
 }
+
+const columnOf = ({ columns }: Table, name: string): string => columns.find((column) => column.name === name)!.sql;
+
+/** Lets the service, and no one else, call a function of the application. */
+const useHook = (point: string, signature: string): string => `\
+revoke execute on function ${signature} from public;
+grant execute on function ${signature} to auth_owner;
+select auth.use_hook('${point}', '${signature.replaceAll("'", "''")}');
+`;
 
 /** An expression of `fields`; null if the service cannot know the value. */
 function valueFor({ name, base, type }: Column, users: Users): string | null {

@@ -193,8 +193,17 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     await root.end();
     await whileServed(app, async (served) => {
       const body = { name: "Ada", email: "ada@example.com", password: PASSWORD };
-      expect((await sendTo(served, "POST /auth/register", { body })).status).toBe(201);
+      const registered = await sendTo(served, "POST /auth/register", { body });
+      expect(registered.status).toBe(201);
+      const headers = { authorization: `Bearer ${registered.json.accessToken}` };
+      const moved = await sendTo(served, "POST /auth/email", { body: { email: "moved@example.com" }, headers });
+      expect(moved.status).toBe(200);
     });
+    const moved = await connected(url);
+    expect((await moved.query("select email, name from users")).rows).toEqual([
+      { email: "moved@example.com", name: "Ada" },
+    ]);
+    await moved.end();
   });
 
   test("which role signed-in users have is a question if no name says it, and no role gets more rights", async () => {
