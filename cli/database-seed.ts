@@ -16,7 +16,8 @@ export function seedFor({ choice, signIn, survey }: Plan): string | null {
   const accounts = SEEDED.map(
     (name) => `  perform auth.add_account(${name}, '${titled(name)}', '${emailOf(name)}', '${name}');\n`,
   );
-  const owned = survey.tables.filter(({ references }) => references.some(({ table }) => table === users.table.sql));
+  const isOwned = ({ references }: Table) => references.some(({ table }) => table === users.table.sql);
+  const owned = inOrder(survey.tables).filter(isOwned);
   return `\
 -- Rows for the tests, inserted as the owner. With rows of your tables that belong to ada and bob, test/access.md says which of them each
 -- caller may see and change.
@@ -25,6 +26,19 @@ declare
 ${made.join("")}begin
 ${accounts.join("")}${owned.map((table) => exampleOf(table, users.table.sql)).join("")}end $$;
 `;
+}
+
+/** Tables after those that they refer to, as far as there is such an order: their rows can be inserted in it. */
+function inOrder(tables: readonly Table[]): readonly Table[] {
+  const ordered = new Set<Table>();
+  const add = (table: Table, path: readonly Table[]) => {
+    if (ordered.has(table) || path.includes(table)) return;
+    for (const { table: name } of table.references)
+      for (const other of tables) if (other.sql === name) add(other, [...path, table]);
+    ordered.add(table);
+  };
+  for (const table of tables) add(table, []);
+  return [...ordered];
 }
 
 /** `-- insert into public.notes (owner_id, text) values (ada, …), (bob, …);` */
