@@ -83,15 +83,27 @@ async function remove(config: Config, modules: readonly Module[], isSure: boolea
 /** What stays. */
 const textOf = ({ keptRoles, closedTables }: Removed): string =>
   [
-    ...(keptRoles.length > 0 ? [`These roles stay, because something uses them: ${keptRoles.join(", ")}.`] : []),
+    ...(keptRoles.length > 0
+      ? [
+          "These roles stay, because something uses them. Revoke or drop that, then drop the roles:",
+          ...keptRoles.map(({ name, uses }) => `  ${name}: ${listOf(uses)}`),
+        ]
+      : []),
     ...(closedTables.length > 0
       ? [
-          `These tables have row-level security and no policy, so only their owner sees rows, until you run alter table … disable row level security: ${closedTables.join(", ")}.`,
+          `These tables have row-level security and no policy, so only their owner sees rows. Where that is not wanted, create a policy: ${closedTables.join(", ")}.`,
         ]
       : []),
   ]
     .map((line) => `${line}\n`)
     .join("");
+
+const MAX_USES = 5;
+
+function listOf(uses: readonly string[]): string {
+  const others = uses.length - MAX_USES;
+  return [...uses.slice(0, MAX_USES), ...(others > 0 ? [`and ${others} more`] : [])].join("; ");
+}
 
 /** Throws CommandError if the modules must not be removed. */
 function refuse(names: string, { neededBy, connections, dependents, hooks }: Obstacles): void {

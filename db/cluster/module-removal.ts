@@ -15,10 +15,12 @@ export type Dependent = {
   readonly undo: string;
 };
 
+export type KeptRole = { readonly name: string; readonly uses: readonly string[] };
+
 /** What stays after modules were removed. */
 export type Removed = {
-  /** Roles that something else uses. */
-  readonly keptRoles: readonly string[];
+  /** Roles that something else uses, each with that, such as `privileges for schema public`. */
+  readonly keptRoles: readonly KeptRole[];
   /** Tables of which only their owner sees rows: they have row-level security and no policy. */
   readonly closedTables: readonly string[];
 };
@@ -171,34 +173,37 @@ async function rolesOfService(client: pg.Client): Promise<readonly string[]> {
  * Drops the roles that nothing uses: PostgreSQL keeps one with rights or policies in any database of the server, and this function one
  * with a member, or with settings elsewhere than in this database. Returns those that are kept.
  */
-async function dropRoles(client: pg.Client, roles: readonly string[]): Promise<readonly string[]> {
-  const kept: string[] = [];
-  for (const role of roles) {
-    const { rowCount } = await client.query(
-      `select from pg_auth_members as m join pg_roles as r on r.oid = m.roleid join pg_roles as u on u.oid = m.member
+async function dropRoles(client: pg.Client, roles: readonly string[]): Promise<readonly KeptRole[]> {
+  const kept: KeptRole[] = [];
+  for (const name of roles) {
+    const { rows } = await client.query<{ use: string }>(
+      `select 'its member ' || u.rolname as use
+       from pg_auth_members as m join pg_roles as r on r.oid = m.roleid join pg_roles as u on u.oid = m.member
        where r.rolname = $1 and u.rolname <> current_user
        union all
-       select from pg_db_role_setting as s join pg_roles as r on r.oid = s.setrole
-       where r.rolname = $1 and s.setdatabase <> (select oid from pg_database where datname = current_database())`,
-      [role],
+       select coalesce('settings in the database ' || d.datname, 'settings in all databases')
+       from pg_db_role_setting as s join pg_roles as r on r.oid = s.setrole left join pg_database as d on d.oid = s.setdatabase
+       where r.rolname = $1 and d.datname is distinct from current_database()`,
+      [name],
     );
-    if (rowCount! > 0 || !(await dropRole(client, role))) kept.push(role);
+    const uses = rows.length > 0 ? rows.map(({ use }) => use) : await dropRole(client, name);
+    if (uses.length > 0) kept.push({ name, uses });
   }
   return kept;
 }
 
-/** Returns whether it could be dropped. */
-async function dropRole(client: pg.Client, role: string): Promise<boolean> {
+/** Returns what uses the role; nothing if it was dropped. */
+async function dropRole(client: pg.Client, role: string): Promise<readonly string[]> {
   const { rows } = await client.query<{ name: string }>("select current_database() as name");
   const name = quoteIdentifier(role);
   await client.query("savepoint role");
   try {
     await client.query(`revoke connect on database ${quoteIdentifier(rows[0]!.name)} from ${name}`);
     await client.query(`drop role ${name}`);
-    return true;
+    return [];
   } catch (error) {
     if (!(error instanceof pg.DatabaseError)) throw error;
     await client.query("rollback to savepoint role");
-    return false;
+    return (error.detail ?? error.message).split("\n");
   }
 }
