@@ -44,6 +44,35 @@ test("new_email of docs/hooks.md refuses another e-mail with its message", async
   await client.sql("select auth.use_hook('new_email', null)");
 });
 
+test("the triggers of docs/hooks.md keep name and e-mail of an account like those of the user", async () => {
+  await client.sql(`
+    drop trigger _300_login_email_insert on public.users; drop trigger _300_login_email_update on public.users;
+    drop trigger _600_email on public.users; drop trigger _600_name on public.users`);
+  await client.sql(exampleOf("## Triggers"));
+  await post("/auth/register", { name: "Gil", email: "gil@example.com", password: PASSWORD });
+  const { json } = await post("/auth/login", { username: "gil@example.com", password: PASSWORD });
+  const headers = { authorization: `Bearer ${json.accessToken}`, "content-type": "application/json" };
+  const change = (fields: object) =>
+    client.send(`/users/${json.user.id}`, { method: "PATCH", headers, body: JSON.stringify(fields) });
+  expect((await change({ name: "Gilbert", email: "gilbert@example.com" })).status).toBe(200);
+  const me = async () => (await client.send("/auth/me", { headers })).json;
+  expect(await me()).toMatchObject({ name: "Gilbert", email: "gilbert@example.com" });
+  // By another application.
+  await client.sql("update users set email = 'elsewhere@example.com' where id = $1", json.user.id);
+  expect((await me()).email).toBe("gilbert@example.com");
+  await expect(
+    client.sql("update users set email = 'gilbert@example.com' where id = (select min(id) from users)"),
+  ).rejects.toThrow("email already registered");
+});
+
+test("the trigger of docs/hooks.md makes accounts for users whom another application adds, and for no others", async () => {
+  await client.sql(exampleOf("### While another application adds users"));
+  const [hal] = await client.sql("insert into users (name, email) values ('Hal', 'hal@example.com') returning id");
+  expect(await client.sql("select auth.has_account($1)", hal!.id)).toEqual([{ has_account: true }]);
+  const { status } = await post("/auth/register", { name: "Ida", email: "ida@example.com", password: PASSWORD });
+  expect(status).toBe(201);
+});
+
 describe("after_sign_in", () => {
   const suspend = (id: number) => client.sql("insert into internal.suspensions values ($1, 'unpaid')", id);
   const REFUSED = "your account is suspended: unpaid";
