@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { MODULE_NAMES } from "../config/modules.ts";
-import { startScratchCluster } from "../db/cluster/embedded.ts";
+import { type ScratchCluster, startScratchCluster } from "../db/cluster/embedded.ts";
 import { migrate } from "../db/cluster/migrate.ts";
 import { provisionLogins } from "../db/cluster/provision.ts";
 import { SECRET } from "./credentials.ts";
@@ -16,6 +16,7 @@ export type BenchDatabase = AsyncDisposable & {
   /** The postmaster's. */
   readonly pid: number;
   readonly version: string;
+  readonly cluster: ScratchCluster;
   /** Waits until no statement and no autovacuum is running. */
   settle(): Promise<void>;
   /** Deletes all rows written since the database was created. */
@@ -50,6 +51,7 @@ export async function createDatabase(more = "", afterFill = ""): Promise<BenchDa
     dataUrl,
     port: cluster.port,
     pid: cluster.pid,
+    cluster,
     version: rows[0]!.server_version,
     settle: () => settle(owner),
     removeWritten: () => removeWritten(owner),

@@ -7,6 +7,7 @@ import { HOSTILE } from "./hostile/bench.ts";
 import { IMPORT } from "./import/bench.ts";
 import { OVERLOAD } from "./overload/bench.ts";
 import { REALTIME } from "./realtime/bench.ts";
+import { REPLICAS_BENCH } from "./replicas/bench.ts";
 import { writeSection } from "./report.ts";
 import { REST } from "./rest/bench.ts";
 import { type Bench, type BenchOptions, DEFAULTS } from "./rounds.ts";
@@ -32,6 +33,7 @@ const BENCHES = [
   REALTIME,
   UPGRADE,
   SCALE,
+  REPLICAS_BENCH,
   IMPORT,
 ];
 
