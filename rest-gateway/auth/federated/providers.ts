@@ -73,6 +73,7 @@ export class Providers {
     const ofFile = this.#readFile();
     const ofTable = await this.#readTable(new Set(ofFile.map(({ name }) => name)));
     const providers = [...ofFile, ...ofTable].map((each) => this.#unchanged(each) ?? this.#create(each));
+    this.#reportDomains([...ofFile, ...ofTable]);
     this.#ofFile = ofFile;
     this.#providers = new Map((await Promise.all(providers)).map((provider) => [provider.settings.name, provider]));
   }
@@ -103,6 +104,16 @@ export class Providers {
     });
   }
 
+  /** A row may have a domain of the file, or of another row: the first provider is found by it. */
+  #reportDomains(all: readonly ProviderSettings[]): void {
+    const owners = new Map<string, string>();
+    for (const { name, domain } of all.flatMap(domainsOf)) {
+      const owner = owners.get(domain);
+      if (owner === undefined) owners.set(domain, name);
+      else this.#options.log.error(`the domain ${domain} of the provider ${name} finds ${owner}, which has it too`);
+    }
+  }
+
   #report(error: unknown, consequence: string): void {
     if (!(error instanceof ConfigError)) throw error;
     this.#options.log.error(`${error.message}: ${consequence}`);
@@ -126,6 +137,9 @@ export class Providers {
     }
   }
 }
+
+const domainsOf = (provider: ProviderSettings) =>
+  provider.kind === "saml" ? provider.domains.map((domain) => ({ name: provider.name, domain })) : [];
 
 /** The issuer of a provider; null if its metadata, which name the issuer, cannot be read. */
 const knownIssuerOf = async (provider: Provider): Promise<string | null> =>

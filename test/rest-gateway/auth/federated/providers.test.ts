@@ -141,6 +141,17 @@ describe("providers of the table", () => {
     expect(await names()).toEqual(["acme"]);
   });
 
+  test("with a domain of another provider are reported", async () => {
+    const saml = { kind: "saml", metadata: `${client.idp().url}/metadata`, domains: ["corp.example"] };
+    await configure(oidcEntry(client.idp()), { name: "corp", ...saml });
+    await define("branch", { ...saml, domains: ["branch.example", "corp.example"] });
+    await define("copy", { ...saml, domains: ["branch.example"] });
+    await expect.poll(names).toEqual(["acme", "corp", "branch", "copy"]);
+    const messages = client.log().map(({ msg }) => msg);
+    expect(messages).toContain("the domain corp.example of the provider branch finds corp, which has it too");
+    expect(messages).toContain("the domain branch.example of the provider copy finds branch, which has it too");
+  });
+
   test("do not replace those of the file, and a faulty one does not harm the others", async () => {
     await define("acme", { ...definition(), clientId: "another" });
     await define("broken", { kind: "oidc" });
