@@ -10,7 +10,7 @@ import { type TableState, tablesQuery } from "../db/changes/publication-state.ts
 import { withClient, withoutJit } from "../db/cluster/client.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
-import { cureFor, missingRights } from "../db/cluster/missing-rights.ts";
+import { cureFor, missingRights, stopsStart } from "../db/cluster/missing-rights.ts";
 import { hasModules } from "../db/cluster/modules.ts";
 import { refuseOldServer, refuseUnservable, UNCOMMITTED } from "../db/cluster/open.ts";
 import { loginName } from "../db/cluster/provision.ts";
@@ -154,8 +154,7 @@ async function* checkRights(client: pg.Client, { config, application }: Configur
   const runsMigrations = config.migrate !== "modules" && application.migrationsFolder !== null;
   const missing = await missingRights(client, { runsMigrations, schemas: config.dbSchemas });
   if (missing.length === 0) yield ok("the login may install the modules and run migrations");
-  // A managed server keeps bypassrls for itself, and everything but the service key works.
-  else if (isStarted || missing.every(({ sql }) => /\bservice_role\b/.test(sql))) yield warning(cureFor(missing));
+  else if (isStarted || !stopsStart(missing)) yield warning(cureFor(missing));
   else yield error(cureFor(missing));
 }
 

@@ -25,6 +25,13 @@ export async function missingRights(
   return survey.installedId === null ? preparationFor(survey, choice) : grantsFor(survey, choice);
 }
 
+/** A managed server keeps bypassrls for itself, and everything but the service key works. */
+export const stopsStart = (missing: readonly Preparation[]): boolean =>
+  missing.some(
+    ({ sql }) =>
+      !/^(create|alter) role service_role bypassrls;$|^grant service_role to \S+ with admin option;$/.test(sql),
+  );
+
 /** `As postgres, or as a superuser of the server, run: grant create on schema public to shop_owner;` */
 export const cureFor = (statements: readonly Preparation[]): string =>
   `${whoRuns(statements)}, run:${statements.map(({ sql }) => `\n  ${sql}`).join("")}`;

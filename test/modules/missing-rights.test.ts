@@ -7,12 +7,22 @@ import { outcomeOf } from "../../cli/command.ts";
 import { doctor } from "../../cli/doctor.ts";
 import { init } from "../../cli/init.ts";
 import { migrationCommand } from "../../cli/migration.ts";
+import { stopsStart } from "../../db/cluster/missing-rights.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { applicationOf, connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 
 const NOTHING = "-- Nothing yet.\n";
 const CURRENT = "create function public.hello() returns text language sql stable return 'Hello';\n";
 const COMMITTED = `--! Previous: -\n--! Hash: sha1:${"0".repeat(40)}\n--! Message: m\n--! AllowInvalidHash\n\n`;
+
+test("only the rights of the service key may be missing at the first start", () => {
+  const stops = (...statements: string[]) => stopsStart(statements.map((sql) => ({ sql, owner: null })));
+  const made = "create role service_role bypassrls;";
+  expect(stops(made, "grant service_role to shop_owner with admin option;")).toBe(false);
+  expect(stops("alter role service_role bypassrls;")).toBe(false);
+  expect(stops(made, "grant service_role, shop_user to shop_owner with admin option;")).toBe(true);
+  expect(stops("grant create on database shop to shop_owner;")).toBe(true);
+});
 
 describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to the login of the URL", (version) => {
   let server: ForeignServer;
