@@ -100,8 +100,8 @@ function proofNeeded({ passwordHash }: Account) {
   const field = passwordHash === null ? "newPassword" : "password";
   const message =
     passwordHash === null
-      ? "newPassword is required, unless you are signed in"
-      : "password is required: that of the registration, or a new one as newPassword";
+      ? "newPassword is required unless you are signed in"
+      : "password is required: that of the registration, or choose a new one";
   return badFields([{ field, message }], true);
 }
 
