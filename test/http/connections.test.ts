@@ -29,6 +29,8 @@ beforeAll(async () => {
       'select repeat(''x'', 1000000) from generate_series(1, ${LARGE / 1_000_000})';
     grant execute on function public.large(), public.rows() to anon`);
   service = await startTestService({ SEND_TIMEOUT: "1500", API_KEY_REQUIRED: "off" }, database, log);
+  // A client of a WebSocket has three seconds for its first message, and on a busy machine the schema takes longer.
+  expect((await service.gql("{ __typename }")).status).toBe(200);
   return () => service.stop();
 });
 

@@ -25,6 +25,8 @@ beforeAll(async () => {
 async function start(settings: Readonly<Record<string, string>> = {}): Promise<TestService> {
   const started = await startTestService({ ...SETTINGS, ...settings });
   await started.database.owner.query(CONTENT);
+  // A client of a WebSocket has three seconds for its first message, and on a busy machine the schema takes longer.
+  expect((await started.gql("{ __typename }")).status).toBe(200);
   return started;
 }
 
