@@ -41,7 +41,7 @@ export type Who = User | "anon" | "service_role" | Pick<Caller, "role" | "claims
 export type TestDatabase = {
   /** The database as its owner, whom policies do not restrict. */
   readonly owner: Db;
-  /** A new user, with an account. */
+  /** A new user, with an account, whatever `SIGNUP` is. */
   user(fields?: UserFields): Promise<User>;
   /** The user of an account that exists, such as one of db/seed.sql, by username or e-mail. */
   account(login: string): Promise<User>;
@@ -108,7 +108,7 @@ class TestKit implements TestDatabase {
     const looks = [emailSkeleton(email), username ?? null, username === undefined ? null : usernameSkeleton(username)];
     const values = [JSON.stringify({ ...more, name, email }), ...looks, await hashCheaply(password)];
     const [added] = await this.owner.query<{ id: string }>(
-      "select auth_api.register($1, $2, $3, $4, $5)::text as id",
+      "select auth_api.register($1, $2, $3, $4, $5, by_operator => true)::text as id",
       values,
     );
     if (role !== "authenticated")

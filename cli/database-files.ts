@@ -60,11 +60,13 @@ function configuration({ choice }: Plan, resources: readonly ResourceFile[]): st
   const { migrate, schemas, roles, userId } = choice;
   const settings: Readonly<Record<string, string>> = {
     MIGRATE: migrate,
-    ...(migrate === "off" ? {} : { MODULES, AUTH_USER_ID: userId }),
+    ...(migrate === "off" ? {} : { MODULES, AUTH_USER_ID: userId, SIGNUP: "off" }),
     DB_SCHEMAS: schemas.join(","),
     ...(migrate === "off" ? { DB_ANON_ROLE: roles.anonymous?.name ?? "none", API_KEY_REQUIRED: "off" } : {}),
   };
-  const lines = Object.entries(settings).map(([name, value]) => `    ${name}: ${JSON.stringify(value)},\n`);
+  const lines = Object.entries(settings).map(
+    ([name, value]) => `${name === "SIGNUP" ? ABOUT_SIGNUP : ""}    ${name}: ${JSON.stringify(value)},\n`,
+  );
   const imports = resources.map(({ name, variable }) => `import { ${variable} } from "./resources/${name}.ts";\n`);
   return `\
 import { defineConfig } from "content-service";
@@ -76,6 +78,11 @@ ${lines.join("")}  },
 });
 `;
 }
+
+const ABOUT_SIGNUP = `\
+    // Only administrators, the service key and "npx content-service user" add users. "open" lets everyone sign up, which inserts rows into
+    // your table of users. "invite" lets those sign up who have an invitation.
+`;
 
 /** The first migration is committed: a start runs it. */
 function migrations(signIn: string): readonly NewFile[] {
@@ -149,14 +156,12 @@ test("rights have not changed", async () => {
 `;
 }
 
-/** Users register over HTTP if they can. */
+/** New users sign in. They do not register over HTTP, where they could if SIGNUP were open. */
 function signInTest({ choice }: Plan, resources: readonly ResourceFile[]): string {
   const hasName = choice.users?.table.columns.some(({ name }) => NAME.test(name));
-  const fields = `{ ${hasName ? 'name: "Grace", ' : ""}email: "grace@example.com", password: PASSWORD }`;
+  const fields = `{ ${hasName ? 'name: "Eve", ' : ""}email: "eve@example.com", password: PASSWORD }`;
   const registers = resources.some(({ hasAccount }) => hasAccount);
-  const made = registers
-    ? `const registered = await post("/auth/register", ${fields});\n  expect([registered.status, await registered.text()]).toEqual([201, expect.any(String)]);`
-    : `await db.user({ name: "Grace", email: "grace@example.com" });`;
+  const refused = `  // SIGNUP is off.\n  expect((await post("/auth/register", ${fields})).status).toBe(403);\n`;
   const reads = resources.map(
     ({ name }) => `  expect((await fetch(\`\${url}/${name}\`, { headers })).status).toBe(200);\n`,
   );
@@ -170,7 +175,8 @@ const post = (path: string, body: object) =>
   fetch(url + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
 
 test("users sign in, and read", async () => {
-  ${made}
+${registers ? refused : ""}\
+  await db.user({ name: "Grace", email: "grace@example.com" });
   const response = await post("/auth/login", { username: "grace@example.com", password: PASSWORD });
   const { accessToken } = (await response.json()) as { accessToken: string };
   const headers = { authorization: \`Bearer \${accessToken}\` };
@@ -212,6 +218,7 @@ const DEVELOPMENT = `\
 \`npm run dev\` changes the database that \`.env\` names: it installs the modules of the service, and runs migrations while you write them.
 Name a copy of your database there, not the one that others use.
 
+Users are added by \`npx content-service user create\`, administrators and the service key: \`SIGNUP\` in \`content-service.config.ts\` is \`off\`.
 \`/rest/v1\` needs a key for browsers: \`npx content-service key create anon web\`. Without \`MAIL_URL\` no e-mails are sent, so users cannot reset
 their passwords. The whole way to production is in \`node_modules/content-service/docs/database-application.md\`.
 

@@ -90,6 +90,7 @@ export function describeChoice({ migrate, reason, userId, schemas, roles }: Choi
           `AUTH_USER_ID=${userId}: the type of the ids of users, which stays`,
           `authenticated: signed-in users ${roles.signedIn ? `have the rights of ${roles.signedIn.name}` : "have no rights yet"}`,
           `anon: callers without a token ${roles.anonymous ? `have the rights of ${roles.anonymous.name}` : "have no rights yet"}`,
+          "SIGNUP=off: only administrators, the service key and npx content-service user add users; open lets everyone sign up",
         ]),
   ];
   return lines.map((line) => `${line}\n`).join("");

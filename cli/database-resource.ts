@@ -27,7 +27,7 @@ export function resourcesFor(plan: Plan): readonly ResourceFile[] {
   return [...(users ? [users] : []), ...(table && table !== plan.choice.users?.table ? [resourceOf(plan, table)] : [])];
 }
 
-/** With this resource users register: the service passes its fields to the function `new_user`. */
+/** With this resource users register, if SIGNUP is open, and administrators add users: the service passes its fields to the function `new_user`. */
 function registration({ choice, signIn, survey }: Plan): ResourceFile | null {
   const { users, migrate } = choice;
   const canRegister = migrate !== "off" && users !== null && signIn.unknown.length === 0;
@@ -40,7 +40,8 @@ function registration({ choice, signIn, survey }: Plan): ResourceFile | null {
     (column) => ![key, email, name, "email", "name"].includes(column.name),
   );
   const fields = [[key, "{}"], ...named, ...others.map((column) => [column.name, "{}"])] as [string, string][];
-  const about = "Users. `POST /auth/register` takes the fields that are written, and a password.";
+  const about =
+    "Users. `POST /users` of administrators, and with `SIGNUP=open` `POST /auth/register`, take the fields that are written, and a password.";
   return write(table, { fields, about, hasAccount: true });
 }
 

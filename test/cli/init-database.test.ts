@@ -24,7 +24,7 @@ const APPLICATIONS = {
   shop: {
     files: ["applications/shop.sql"],
     found: [/^users +store\.customers, id bigint, email/m, /^roles +.*market_customer/m],
-    settings: { MIGRATE: "on", AUTH_USER_ID: "bigint", DB_SCHEMAS: "store" },
+    settings: { MIGRATE: "on", AUTH_USER_ID: "bigint", SIGNUP: "off", DB_SCHEMAS: "store" },
     access: null,
     reads: "products?select=id&limit=1",
   },
@@ -121,6 +121,19 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     }
   }
 
+  /** The access token of a user whom the command adds. */
+  async function signIn(app: string, served: string): Promise<string> {
+    const env = { ...environment, SETTINGS_FILE: ".env" };
+    const created = run(process.execPath, [COMMAND, "user", "create", "Ada", "ada@example.com"], { cwd: app, env });
+    created.child.stdin!.end(`${PASSWORD}\n`);
+    await created;
+    const login = await sendTo(served, "POST /auth/login", {
+      body: { username: "ada@example.com", password: PASSWORD },
+    });
+    expect(login.status).toBe(200);
+    return login.json.accessToken;
+  }
+
   test.each(Object.entries(APPLICATIONS))("%s: init, test, start, and a first sign-in", async (name, application) => {
     const texts = await Promise.all(application.files.map((file) => readFile(join(EXISTING, file), "utf8")));
     // The server has a role shop_owner.
@@ -156,17 +169,10 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       const isOff = application.settings.MIGRATE === "off";
       let headers: Record<string, string> = {};
       if (!isOff) {
-        const env = { ...environment, SETTINGS_FILE: ".env" };
-        const created = run(process.execPath, [COMMAND, "user", "create", "Ada", "ada@example.com"], { cwd: app, env });
-        created.child.stdin!.end(`${PASSWORD}\n`);
-        await created;
-        const login = await sendTo(served, "POST /auth/login", {
-          body: { username: "ada@example.com", password: PASSWORD },
-        });
-        expect(login.status).toBe(200);
+        const accessToken = await signIn(app, served);
         const key = await sendTo(served, "POST /auth/keys", {
           body: { name: "reads" },
-          headers: { authorization: `Bearer ${login.json.accessToken}` },
+          headers: { authorization: `Bearer ${accessToken}` },
         });
         headers = { apikey: key.json.key };
       }
@@ -192,10 +198,10 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     await root.query(statements!);
     await root.end();
     await whileServed(app, async (served) => {
-      const body = { name: "Ada", email: "ada@example.com", password: PASSWORD };
-      const registered = await sendTo(served, "POST /auth/register", { body });
-      expect(registered.status).toBe(201);
-      const headers = { authorization: `Bearer ${registered.json.accessToken}` };
+      const body = { name: "Eve", email: "eve@example.com", password: PASSWORD };
+      expect((await sendTo(served, "POST /auth/register", { body })).status).toBe(403);
+      const accessToken = await signIn(app, served);
+      const headers = { authorization: `Bearer ${accessToken}` };
       const moved = await sendTo(served, "POST /auth/email", { body: { email: "moved@example.com" }, headers });
       expect(moved.status).toBe(200);
     });
