@@ -52,6 +52,7 @@ const LIMITS = {
 };
 const required = useService({ ...server.settings, ...LIMITS, EMAIL_CONFIRM: "required" });
 const off = useService({ ...server.settings, ...LIMITS });
+const claim = useService({ ...server.settings, ...LIMITS, EMAIL_CONFIRM: "claim" });
 
 let count = 0;
 const address = () => `vera${++count}@test.example`;
@@ -138,26 +139,26 @@ describe("a person presses the link that confirms an account which another perso
 
 describe("a second factor that another person has enabled before the e-mail was confirmed", () => {
   /** The account of another person, with a second factor. */
-  async function withFactor(kind: "totp" | "passkey") {
+  async function withFactor(kind: "totp" | "passkey", client = claim) {
     const email = address();
-    const { json } = await register(off, email);
+    const { json } = await register(client, email);
     const headers = { authorization: `Bearer ${json.accessToken}` };
-    const post = async (path: string, body: object = {}) => (await sendJson(off, path, body, headers)).json;
+    const post = async (path: string, body: object = {}) => (await sendJson(client, path, body, headers)).json;
     if (kind === "totp") {
       const { secret } = await post("/api/mfa/enable");
       const { backupCodes } = await post("/api/mfa/verify", { code: appCode(secret, Date.now()) });
       return { email, headers, backupCodes };
     }
-    const key = new Authenticator(off.service().url.replace("127.0.0.1", "localhost"));
+    const key = new Authenticator(client.service().url.replace("127.0.0.1", "localhost"));
     const credential = key.create(await post("/auth/passkeys/options"));
     return { email, headers, backupCodes: (await post("/auth/passkeys", { credential })).backupCodes };
   }
   const resetToken = async (email: string) => {
-    await sendJson(off, "/auth/forgot", { email });
+    await sendJson(claim, "/auth/forgot", { email });
     return linkIn(await server.next(email, /^Reset/)).token;
   };
   const reset = async (token: string, more = {}) => {
-    const { status, json } = await sendJson(off, "/auth/reset", { token, password: OWN, ...more });
+    const { status, json } = await sendJson(claim, "/auth/reset", { token, password: OWN, ...more });
     return [status, json.error?.code ?? null];
   };
 
@@ -165,9 +166,9 @@ describe("a second factor that another person has enabled before the e-mail was 
     const { email, headers } = await withFactor(kind);
     expect(await reset(await resetToken(email))).toEqual([200, null]);
     expect((await server.next(email, /second factor/)).subject).toBe("Your second factor is removed");
-    expect((await off.send("/auth/me", { headers })).status).toBe(401);
-    expect([await login(off, email, THEIRS), await login(off, email, OWN)]).toEqual([401, 200]);
-    const events = await off.sql(
+    expect((await claim.send("/auth/me", { headers })).status).toBe(401);
+    expect([await login(claim, email, THEIRS), await login(claim, email, OWN)]).toEqual([401, 200]);
+    const events = await claim.sql(
       `select e.detail from auth_private.security_events e join auth_private.login_emails l using (user_id)
        where l.email = $1 and e.event = 'mfa_disabled'`,
       email,
@@ -177,30 +178,30 @@ describe("a second factor that another person has enabled before the e-mail was 
 
   test("ends with a new password at the confirmation", async () => {
     const { email, headers } = await withFactor("totp");
-    await sendJson(off, "/auth/confirm/send", { email });
-    expect(await confirm(off, { token: await confirmation(email), newPassword: OWN })).toEqual([200, null]);
-    expect((await off.send("/auth/me", { headers })).status).toBe(401);
-    expect(await login(off, email, OWN)).toBe(200);
+    await sendJson(claim, "/auth/confirm/send", { email });
+    expect(await confirm(claim, { token: await confirmation(email), newPassword: OWN })).toEqual([200, null]);
+    expect((await claim.send("/auth/me", { headers })).status).toBe(401);
+    expect(await login(claim, email, OWN)).toBe(200);
   });
 
   test("ends with the form of the page that resets the password, whose field for the code may be empty", async () => {
     const { email } = await withFactor("totp");
     const token = await resetToken(email);
-    const page = await off.send(`/auth/link?token=${token}`, { headers: { accept: "text/html" } });
+    const page = await claim.send(`/auth/link?token=${token}`, { headers: { accept: "text/html" } });
     expect(/<input id="code"[^>]*>/.exec(page.text)![0]).not.toContain("required");
-    const { status, headers } = await off.send("/auth/link", {
+    const { status, headers } = await claim.send("/auth/link", {
       method: "POST",
       redirect: "manual",
       headers: { "content-type": "application/x-www-form-urlencoded", accept: "text/html" },
       body: new URLSearchParams({ token, password: OWN, code: "" }).toString(),
     });
     expect([status, headers.get("location")]).toEqual([303, "/auth/done?of=reset"]);
-    expect(await login(off, email, OWN)).toBe(200);
+    expect(await login(claim, email, OWN)).toBe(200);
   });
 
   test("ends on /auth/v1 with the link of resetPasswordForEmail", async () => {
     const { email } = await withFactor("totp");
-    const supabase = clientOf(off);
+    const supabase = clientOf(claim);
     await supabase().auth.resetPasswordForEmail(email);
     const owner = supabase();
     const token_hash = linkIn(await server.next(email, /^Reset/)).token;
@@ -219,16 +220,17 @@ describe("a second factor that another person has enabled before the e-mail was 
     await sendJson(off, "/api/mfa/verify", { code: appCode(secret, Date.now()) }, headers);
     const { token } = linkIn(await server.next(email, /has changed$/));
     expect((await sendJson(off, "/auth/email/undo", { token })).status).toBe(200);
-    expect(await reset(linkIn(await server.next(email, /^Reset/)).token)).toEqual([200, null]);
+    const { token: again } = linkIn(await server.next(email, /^Reset/));
+    expect((await sendJson(off, "/auth/reset", { token: again, password: OWN })).status).toBe(200);
     expect(await login(off, email, OWN)).toBe(200);
   });
 
   test("is asked for by a sign-in by e-mail, which ends nothing", async () => {
     const { email, headers } = await withFactor("totp");
-    await sendJson(off, "/auth/login/mail", { email });
+    await sendJson(claim, "/auth/login/mail", { email });
     const { token } = linkIn(await server.next(email, /^Sign in/));
-    expect((await sendJson(off, "/auth/login/link", { token })).json.error.code).toBe("MFA_REQUIRED");
-    expect((await off.send("/auth/me", { headers })).status).toBe(200);
+    expect((await sendJson(claim, "/auth/login/link", { token })).json.error.code).toBe("MFA_REQUIRED");
+    expect((await claim.send("/auth/me", { headers })).status).toBe(200);
   });
 
   test("stays if its code is sent, or after its user has confirmed the e-mail", async () => {
@@ -236,12 +238,20 @@ describe("a second factor that another person has enabled before the e-mail was 
       const { email, backupCodes } = await withFactor("totp");
       if (way === "code") expect(await reset(await resetToken(email), { code: backupCodes[0] })).toEqual([200, null]);
       else {
-        await sendJson(off, "/auth/confirm/send", { email });
-        expect(await confirm(off, { token: await confirmation(email), password: THEIRS })).toEqual([200, null]);
+        await sendJson(claim, "/auth/confirm/send", { email });
+        expect(await confirm(claim, { token: await confirmation(email), password: THEIRS })).toEqual([200, null]);
       }
       expect(await reset(await resetToken(email))).toEqual([401, "MFA_REQUIRED"]);
       expect(await reset(await resetToken(email), { code: backupCodes[1] })).toEqual([200, null]);
     }
+  });
+
+  test("stays with EMAIL_CONFIRM=off, where nobody confirms: it protects from whoever reads the e-mails", async () => {
+    const { email } = await withFactor("totp", off);
+    await sendJson(off, "/auth/forgot", { email });
+    const { token } = linkIn(await server.next(email, /^Reset/));
+    const { status, json } = await sendJson(off, "/auth/reset", { token, password: OWN });
+    expect([status, json.error.code]).toEqual([401, "MFA_REQUIRED"]);
   });
 });
 

@@ -83,7 +83,7 @@ begin
     pending_until = null,
     enabled_at = enable_factor.now,
     last_step = enable_factor.step,
-    is_unconfirmed = auth_private.is_unconfirmed(enable_factor.user_id)
+    is_unconfirmed = auth_private.awaits_confirmation(enable_factor.user_id)
   where f.user_id = enable_factor.user_id
     and f.pending = enable_factor.pending
     and f.pending_until > enable_factor.now;
@@ -248,6 +248,15 @@ return exists (
 
 comment on function auth_private.is_unconfirmed(auth.user_id) is
   'Whether a user has not shown that the login e-mail is theirs.';
+
+create or replace function auth_private.awaits_confirmation(user_id auth.user_id) returns boolean
+language sql stable set search_path = ''
+return auth_api.setting('email_confirm') <> 'off' and auth_private.is_unconfirmed(user_id);
+
+comment on function auth_private.awaits_confirmation(auth.user_id) is $$
+Whether the second factors that a user enables now end when the owner of the mailbox shows up without them. With
+EMAIL_CONFIRM=off nobody confirms, and a second factor protects every account from whoever reads its e-mails.
+$$;
 
 create or replace function auth_private.confirm_factors() returns trigger
 language plpgsql volatile set search_path = '' as $$

@@ -168,7 +168,16 @@ begin
   delete from auth_private.identities as i
   where i.user_id = token.user_id;
   perform auth_private.delete_factors(
-    token.user_id, array(select p.id from auth_private.passkeys as p where p.user_id = token.user_id));
+    token.user_id,
+    array(
+      select p.id
+      from auth_private.passkeys as p
+      where p.user_id = token.user_id
+      union all
+      select f.id
+      from auth_private.factors as f
+      where f.user_id = token.user_id
+        and f.enabled_at >= token.created_at));
   delete from auth_private.one_time_tokens as t
   where t.user_id = token.user_id;
   perform auth_private.add_mail('reset', token.user_id, token.email, '{}', undo_email.now);
@@ -177,6 +186,6 @@ end $$;
 
 comment on function auth_api.undo_email(bytea, inet, timestamptz) is $$
 Takes the token that the previous e-mail of an account has received. The account signs in with that e-mail again; its
-password, sign-ins, API keys, identities, passkeys and second factors that were enabled under an e-mail that was not
-confirmed end, and an e-mail to choose a new password follows. Null if the token is not valid.
+password, sign-ins, API keys, identities, passkeys and second factors that were enabled since the change, or under an
+e-mail that was not confirmed, end, and an e-mail to choose a new password follows. Null if the token is not valid.
 $$;

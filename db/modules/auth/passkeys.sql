@@ -76,7 +76,7 @@ begin
     array(select jsonb_array_elements_text(passkey -> 'transports')),
     (passkey ->> 'isSynced')::boolean,
     add_passkey.now,
-    auth_private.is_unconfirmed(add_passkey.user_id))
+    auth_private.awaits_confirmation(add_passkey.user_id))
   on conflict do nothing
   returning p.id into new_id;
   if new_id is null then return json_build_object('outcome', 'taken'); end if;
