@@ -6,6 +6,7 @@ import { dumpArguments, writeRoles } from "../db/existing/dump.ts";
 import type { Plan } from "../db/existing/plan.ts";
 import { rolesOfCallers } from "../db/existing/preparation.ts";
 import { NAME } from "../db/existing/sign-in.ts";
+import { accountsFor } from "./database-accounts.ts";
 import { type ResourceFile, resourcesFor } from "./database-resource.ts";
 import { seedFor } from "./database-seed.ts";
 import { FIXTURES, manifestFor, type NewFile } from "./new-files.ts";
@@ -30,6 +31,7 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
   const template = (file: string) => readFile(join(TEMPLATE, file), "utf8");
   const resources = resourcesFor(plan);
   const seed = seedFor(plan);
+  const accounts = accountsFor(plan);
   const manifest = await manifestFor(folder, await template("package.template.json"), {
     replaces,
     scripts: { test: "content-service test" },
@@ -50,6 +52,7 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
     { file: "db/base/roles.sql", text: writeRoles(survey.roles) },
     ...("text" in dump ? [{ file: "db/base/schema.sql", text: dump.text }] : []),
     ...(choice.migrate === "off" ? [] : migrations(plan.signIn.text)),
+    ...(accounts === null ? [] : [{ file: "db/accounts.sql", text: accounts }]),
     ...(seed === null ? [] : [{ file: "db/seed.sql", text: seed }]),
     { file: "test/access.test.ts", text: choice.migrate === "off" ? accessAsIs(plan) : access(seed !== null) },
     ...(choice.migrate === "off" ? [] : [{ file: "test/sign-in.test.ts", text: signInTest(plan, resources) }]),
@@ -185,8 +188,9 @@ ${reads.join("")}});
 `;
 }
 
-function readme({ survey, choice }: Plan): string {
-  const { migrate } = choice;
+function readme(plan: Plan): string {
+  const { survey } = plan;
+  const { migrate } = plan.choice;
   return `\
 # Content Service for the database ${survey.database}
 
@@ -203,6 +207,7 @@ SETTINGS_FILE=../production.env npm start
 | \`.env\` | \`DATABASE_URL\` and \`JWT_SECRET\`: secrets, which git ignores. \`npm run dev\` and \`npx content-service\` read it. \`.env.example\` has what production sets |
 | \`db/base/\` | the structure of the database before this application, without data; tests begin with it |
 ${migrate === "off" ? "" : "| `db/schema/`, `db/migrations/` | what this application adds: `npx content-service migrate --help` |\n"}\
+${accountsFor(plan) === null ? "" : "| `db/accounts.sql` | gives the users who are there already accounts, when you make it a migration |\n"}\
 | \`db/seed.sql\` | rows for the tests: write some of your tables. It runs after everything else |
 | \`test/access.md\` | what callers may do, after the first \`npm test\`: commit it, and review its changes |
 

@@ -70,9 +70,13 @@ test("the examples of docs/bring-your-users.md import users, who sign in with th
   await writeFile(join(folder, "firebase.json"), JSON.stringify(FIREBASE));
   const { owner } = service.database;
   await owner.query(`create table public.members as
-    select id, name, email, '$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW' as password_digest from public.users limit 0;
-    with added as (insert into public.users (name, email) values ('Member', 'member@import.example') returning *)
-    insert into public.members select id, name, email, '$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW' from added`);
+    select id, name, email, '$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW' as password_digest, true as is_active,
+      now() as email_verified_at from public.users limit 0;
+    with added as (insert into public.users (name, email)
+      values ('Member', 'member@import.example'), ('Former', 'former@import.example') returning *)
+    insert into public.members
+    select id, name, email, '$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW', name = 'Member',
+      case name when 'Member' then now() end from added`);
   const env = {
     PATH: process.env.PATH,
     OLD_DATABASE: old.url,
@@ -96,12 +100,34 @@ test("the examples of docs/bring-your-users.md import users, who sign in with th
   }
   expect(output).toBe("1 users imported\n".repeat(5));
 
-  for (const [username, password] of Object.entries(PASSWORDS)) {
-    const response = await fetch(`${service.url}/auth/login`, {
+  const signIn = (username: string, password: string) =>
+    fetch(`${service.url}/auth/login`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ username, password }),
     });
-    expect([username, response.status]).toEqual([username, 200]);
-  }
+  for (const [username, password] of Object.entries(PASSWORDS))
+    expect([username, (await signIn(username, password)).status]).toEqual([username, 200]);
+  expect((await signIn("former@import.example", "U*U")).ok).toBe(false);
+});
+
+test("docs/bring-your-users.md lists the parameters of auth.add_account", async () => {
+  const { rows } = await service.database.owner.query(`
+    select a.name, format_type(a.type, null) as type, a.place <= p.pronargs - p.pronargdefaults as "isRequired"
+    from pg_proc as p, unnest(p.proargnames, p.proargtypes::oid[]) with ordinality as a (name, type, place)
+    where p.oid = 'auth.add_account'::regproc order by a.place`);
+  const text = await readFile("docs/bring-your-users.md", "utf8");
+  const [, table] = /^\| Parameter \| Type [^\n]*\n([\s\S]*?)\n\n/m.exec(text)!;
+  const listed = table!
+    .split("\n")
+    .slice(1)
+    .flatMap((line) => {
+      const [, names, type, meaning] = line.split("|").map((cell) => cell.trim());
+      return [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => ({
+        name,
+        type: type!.replaceAll("`", ""),
+        isRequired: meaning!.startsWith("required"),
+      }));
+    });
+  expect(listed).toEqual(rows);
 });

@@ -189,7 +189,9 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     const url = Object.assign(new URL(server.cluster.url("small")), { username: "small", password: "small" }).href;
     const owner = await connected(url);
     await root.query("create role small_user");
-    await owner.query(`create table users (id uuid primary key default gen_random_uuid(), email text not null unique, name text);
+    await owner.query(`create table users (id uuid primary key default gen_random_uuid(), email text not null unique, name text,
+        password_digest text, is_active boolean not null default true, email_verified_at timestamptz);
+      insert into users (email, is_active, email_verified_at) values ('eva@example.com', false, null), ('ivo@example.com', true, '2020-01-01');
       grant select on users to small_user`);
     await owner.end();
     const { stdout, app } = await initialize("small", url);
@@ -206,10 +208,21 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       expect(moved.status).toBe(200);
     });
     const moved = await connected(url);
-    expect((await moved.query("select email, name from users")).rows).toEqual([
-      { email: "moved@example.com", name: "Ada" },
+    expect((await moved.query("select email from users where name = 'Ada'")).rows).toEqual([
+      { email: "moved@example.com" },
     ]);
+    await moved.query(await readFile(join(app, "db/accounts.sql"), "utf8"));
     await moved.end();
+    const reader = await connected(server.cluster.url("small"));
+    const accounts =
+      await reader.query(`select name, disabled_at is not null as disabled, email_confirmed_at is not null as confirmed
+      from auth_private.accounts order by name`);
+    expect(accounts.rows.map((row) => Object.values(row))).toEqual([
+      ["Ada", false, false],
+      ["eva@example.com", true, false],
+      ["ivo@example.com", false, true],
+    ]);
+    await reader.end();
   });
 
   test("which role signed-in users have is a question if no name says it, and no role gets more rights", async () => {

@@ -172,7 +172,7 @@ $$;
 create or replace function auth.add_account(
   user_id auth.user_id, name text, email text, username text default null, password_hash text default null,
   role text default 'authenticated', disabled_at timestamptz default null,
-  email_skeleton text default null, username_skeleton text default null)
+  email_skeleton text default null, username_skeleton text default null, email_confirmed_at timestamptz default null)
 returns void
 language sql volatile set search_path = '' as $$
   select auth_private.insert_accounts(jsonb_build_array(jsonb_build_object(
@@ -184,10 +184,12 @@ language sql volatile set search_path = '' as $$
     'usernameSkeleton', add_account.username_skeleton,
     'passwordHash', add_account.password_hash,
     'role', add_account.role,
-    'disabledAt', add_account.disabled_at)))
+    'disabledAt', add_account.disabled_at,
+    'emailConfirmedAt', add_account.email_confirmed_at)))
 $$;
 
-comment on function auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text) is $$
+comment on function auth.add_account(
+  auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz) is $$
 For seeds and imports of the application: a user who exists can sign in from now on. If the username is null or the
 e-mail, the user signs in with the e-mail. The password is a hash in one of the forms that docs/accounts.md lists;
 without one, the user signs in with an identity of a provider. Texts that look alike have the same skeleton, which the
@@ -196,11 +198,11 @@ $$;
 
 revoke all on function
   auth.has_account(auth.user_id),
-  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
+  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz)
   from public;
 grant execute on function
   auth.has_account(auth.user_id),
-  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text)
+  auth.add_account(auth.user_id, text, text, text, text, text, timestamptz, text, text, timestamptz)
   to auth_owner;
 
 create or replace function auth_private.sign_up(
