@@ -8,6 +8,7 @@ import { COMMAND } from "../config/command.ts";
 import { folderIn } from "../config/config.ts";
 import { CommandError, programOf } from "./command.ts";
 import { APP, NODE, writeImageFiles } from "./image-files.ts";
+import { quoted } from "./new-files.ts";
 
 const HELP = `\
 Makes the files of a container image from the application in this folder, and a Dockerfile. Install its packages first.
@@ -63,7 +64,7 @@ export async function image(args: string[]): Promise<string> {
     rmSync(target, { recursive: true, force: true });
     throw error;
   }
-  return `The files of the image are ready. Build it:\n\n  docker build --tag my-app ${given}\n`;
+  return `The files of the image are ready. Build it:\n\n  docker build --tag my-app ${quoted(given)}\n`;
 }
 
 function readArguments(args: string[]): string | null {

@@ -142,4 +142,5 @@ function fileOfPackage(name: string): string {
 export const enterCommand = (folder: string, given: string): string =>
   folder === process.cwd() ? "" : `cd ${quoted(given)} && `;
 
-const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+/** For the shell of the reader. */
+export const quoted = (text: string): string => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
