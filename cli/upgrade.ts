@@ -44,7 +44,7 @@ export async function upgrade(args: string[], environment?: Environment): Promis
       if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
       const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n`).join("")}`;
       if (!args.includes("--yes"))
-        return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and so does a start of this version.\n`;
+        return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and ${config.migrate === "check" ? "with MIGRATE=check no start does" : "so does a start of this version"}.\n`;
       await migrate(ownerUrl(direct), warn, installation);
       return `${report}${steps}\nDone. Start the instances of this version.\n`;
     })

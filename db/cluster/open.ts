@@ -174,8 +174,12 @@ async function refuseIncomplete(url: string, installation: Installation, secret:
   const pending = await withClient(url, async (client) => pendingIn(await readMigrationState(client, installation)));
   const { missing } = await findLogins(url, url, secret);
   const all = [...pending, ...missing.map((name) => `the login ${name}`)];
-  if (all.length > 0)
-    throw new Error(`MIGRATE=check changes nothing, and the database is not up to date: ${all.join("; ")}`);
+  if (all.length === 0) return;
+  // An upgrade makes no logins.
+  const cure = missing.length > 0 ? "an instance with MIGRATE=on does all of it" : `run ${COMMAND} upgrade --yes`;
+  throw new Error(
+    `MIGRATE=check changes nothing, and the database is not up to date: ${all.join("; ")}. To change it, ${cure}`,
+  );
 }
 
 /** Rejects for a server that is older than the oldest supported version. */

@@ -42,7 +42,9 @@ test("an older database stays as it is without --yes, and is upgraded with it, w
   the module auth: a start runs its code again
 
 `;
-  expect(stdout).toContain(`${steps}Nothing has been changed. npx content-service upgrade --yes does it`);
+  const unchanged = `${steps}Nothing has been changed. npx content-service upgrade --yes does it, and`;
+  expect(stdout).toContain(`${unchanged} so does a start of this version.`);
+  expect((await run([], { MIGRATE: "check" })).stdout).toContain(`${unchanged} with MIGRATE=check no start does.`);
   expect(await ledger()).toEqual(before);
 
   await database.owner.query(
