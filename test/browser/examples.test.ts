@@ -253,6 +253,31 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await expect.poll(() => shown(page)).toEqual(numbers(1, 14));
   });
 
+  test("shows a comment once whose event arrives before the response", async () => {
+    await publish(`Events in ${folder}`);
+    const page = await open(folder);
+    const received = Promise.withResolvers<void>();
+    page.on("websocket", (socket) =>
+      socket.on("framereceived", ({ payload }) => String(payload).includes("Mine") && received.resolve()),
+    );
+    await button(page, `Events in ${folder}`).click();
+    await signIn(page);
+    const held = Promise.withResolvers<void>();
+    await page.route("**/graphql", async (route) => {
+      if (!route.request().postData()?.includes("mutation")) return route.continue();
+      const response = await route.fetch();
+      await held.promise;
+      await route.fulfill({ response });
+    });
+    await send(page.getByRole("form", { name: "Comment" }), { "Your comment": "Mine" });
+    // The plain page reads a stream.
+    if (folder === "plain") await comments(page).locator("li:not(.sending)").waitFor();
+    else await received.promise;
+    held.resolve();
+    await expect.poll(() => button(page, "Send").isEnabled()).toBe(true);
+    expect(await shown(page)).toEqual(["Mine"]);
+  });
+
   test("says that an article which was deleted meanwhile no longer exists, and does not subscribe to it", async () => {
     await publish(`Deleted in ${folder}`);
     const page = await open(folder);

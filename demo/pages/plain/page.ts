@@ -227,7 +227,15 @@ function showEarlier({ pageInfo }: Page<Comment>, id: string): void {
   };
 }
 
-const open = (id: string): Promise<void> => readArticle(id).catch(({ message }) => fault(message));
+/** After a lost connection, the service may not answer yet: `triesAgain`. */
+async function open(id: string, triesAgain = false): Promise<void> {
+  try {
+    await readArticle(id);
+  } catch (error) {
+    fault((error as Error).message);
+    if (triesAgain) setTimeout(() => events === null && opened?.id === id && open(id, true), RETRY);
+  }
+}
 
 /** Reads an article, and then what changes: the stream begins where the article has been read, so that no comment is missed. */
 async function readArticle(id: string): Promise<void> {
@@ -258,7 +266,7 @@ function follow(id: string, position: string | undefined): void {
   const after = position ? `&extensions=${encodeURIComponent(JSON.stringify({ after: position }))}` : "";
   const stream = new EventSource(`${API}/graphql?query=${encodeURIComponent(subscription)}${after}`);
   events = stream;
-  const openAgain = () => void (stream === events && open(id));
+  const openAgain = () => void (stream === events && open(id, true));
   stream.addEventListener("next", ({ data: result }) => {
     const { data, errors } = JSON.parse(result);
     if (data) return add(data.onCommentAdded);
