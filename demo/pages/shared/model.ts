@@ -29,11 +29,16 @@ export type ArticleData = {
     | null;
 };
 
-/** An article with one more comment, of which the event may come before the response of the mutation. */
+/**
+ * An article with one more comment. Its event may come before the response of the mutation, while the comment is shown as one that is
+ * being sent: what the service has replaces that.
+ */
 export function withComment({ article }: ArticleData, added: Comment): ArticleData {
   if (article === null) return { article };
   const { commentsConnection } = article;
-  const others = commentsConnection.edges.filter(({ node }) => node.id !== added.id);
+  const others = commentsConnection.edges.filter(
+    ({ node }) => node.id !== added.id && (isSending(added) || !isSending(node)),
+  );
   const edges = [...others, { __typename: "CommentEdge", node: added }];
   return { article: { ...article, commentsConnection: { ...commentsConnection, edges } } };
 }
