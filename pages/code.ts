@@ -8,7 +8,6 @@ type Highlighter = {
 };
 
 const load = createRequire(import.meta.url);
-const highlighter: Highlighter = load("highlight.js/lib/core");
 
 /** The languages of the documents, by the names that follow the fences, and their names in highlight.js. */
 const LANGUAGES: Readonly<Record<string, string>> = {
@@ -22,12 +21,22 @@ const LANGUAGES: Readonly<Record<string, string>> = {
   html: "xml",
   yaml: "yaml",
 };
-for (const [name, file] of Object.entries(LANGUAGES))
-  highlighter.registerLanguage(name, load(`highlight.js/lib/languages/${file}`));
+
+let loaded: Highlighter | undefined;
+
+/** Loaded with the first block of code that somebody opens. */
+function highlighter(): Highlighter {
+  if (loaded) return loaded;
+  const core: Highlighter = load("highlight.js/lib/core");
+  for (const [name, file] of Object.entries(LANGUAGES))
+    core.registerLanguage(name, load(`highlight.js/lib/languages/${file}`));
+  loaded = core;
+  return core;
+}
 
 /** A block of code with colours, which scrolls with the keyboard too. A script adds the button that copies it. */
 export const codeBlock = (code: string, language = ""): Html =>
   html`<div class="listing"><pre tabindex="0"><code>${coloured(code, language)}</code></pre></div>\n`;
 
 const coloured = (code: string, language: string): Html | string =>
-  language in LANGUAGES ? new Html(highlighter.highlight(code, { language, ignoreIllegals: true }).value) : code;
+  language in LANGUAGES ? new Html(highlighter().highlight(code, { language, ignoreIllegals: true }).value) : code;
