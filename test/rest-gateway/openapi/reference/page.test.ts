@@ -56,7 +56,8 @@ test("the page allows only its own scripts and names no other host", async () =>
   const [, script] = /<script type="module">(.*?)<\/script>/s.exec(html)!;
   expect(policy).toContain(`script-src 'self' 'sha256-${sha256(Buffer.from(script!), "base64")}';`);
   expect(policy).toContain("connect-src 'self';");
-  expect(`${policy} ${html}`).not.toMatch(/https?:|\/\/\w/);
+  // Icons name the namespace of SVG, which nothing loads.
+  expect(`${policy} ${html.replaceAll("http://www.w3.org/2000/svg", "")}`).not.toMatch(/https?:|\/\/\w/);
 });
 
 test("the key is escaped in the page", async () => {
