@@ -50,3 +50,21 @@ test("a login that replaces the session of the browser waits twice", async () =>
   const again = await send("/api/auth/login", body, { cookie: cookie!.split(";")[0]! });
   expect([again.status, again.waits]).toEqual([200, 2]);
 });
+
+test("at /auth/v1, a sign-in waits twice, and a refresh once, as at /auth/refresh", async () => {
+  const own = await send("/auth/login", { username: "bob", password: PASSWORD });
+  expect(await send("/auth/refresh", { refreshToken: own.json.refreshToken })).toMatchObject({ status: 200, waits: 1 });
+  const sent = { email: "bob@example.com", password: PASSWORD };
+  const { status, waits, json } = await send("/auth/v1/token?grant_type=password", sent);
+  expect([status, waits]).toEqual([200, 2]);
+  const refreshed = await send("/auth/v1/token?grant_type=refresh_token", { refresh_token: json.refresh_token });
+  expect([refreshed.status, refreshed.waits]).toEqual([200, 1]);
+});
+
+test.each(["otp", "recover"])("at /auth/v1/%s, an unknown address waits as one with an account does", async (path) => {
+  const of = async (email: string) => {
+    const { status, waits } = await send(`/auth/v1/${path}`, { email, create_user: false });
+    return [status, waits];
+  };
+  expect(await of("unknown@example.com")).toEqual(await of("bob@example.com"));
+});
