@@ -24,7 +24,7 @@ const LANGUAGES: Readonly<Record<string, string>> = {
 
 let loaded: Highlighter | undefined;
 
-/** Loaded with the first block of code that somebody opens. */
+/** Loaded with the first block of code that is shown. */
 function highlighter(): Highlighter {
   if (loaded) return loaded;
   const core: Highlighter = load("highlight.js/lib/core");

@@ -10,7 +10,7 @@ export type Beginning = {
   /** Names the order of the positions. Positions of different streams cannot be compared. */
   readonly stream: string;
   readonly ancestors?: Ancestors;
-  /** Earlier changes follow, and then another beginning: nobody waits for what is missing between them. */
+  /** Earlier changes follow, and then another beginning: what is missing between them does not come. */
   readonly isReplay?: boolean;
 };
 

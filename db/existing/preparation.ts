@@ -8,7 +8,7 @@ const API_LOGIN = "content_api";
 /** A statement that the login of the URL may not run itself. */
 export type Preparation = {
   readonly sql: string;
-  /** Who may run it, other than superusers; null if nobody. */
+  /** Who may run it, other than superusers; null if there is none. */
   readonly owner: string | null;
 };
 
@@ -71,7 +71,7 @@ function rightsFor({ login, roles, version }: Survey, { users, roles: callers }:
 }
 
 /**
- * A copy of a database belongs to whoever has made it, and only its owner may create schemas, and objects in schema public. The modules
+ * A copy of a database belongs to the login that has made it, and only its owner may create schemas, and objects in schema public. The modules
  * have schemas of their own; migrations write functions into the schemas of the tables.
  */
 export function grantsFor(

@@ -211,7 +211,7 @@ describe("a second factor that another person has enabled before the e-mail was 
     expect((await supabase().auth.signInWithPassword({ email, password: OWN })).error).toBeNull();
   });
 
-  test("ends when a change of the e-mail is undone: whoever has moved the account may have enabled it", async () => {
+  test("ends when a change of the e-mail is undone: the person who has moved the account may have enabled it", async () => {
     const email = address();
     const { json } = await register(off, email);
     const headers = { authorization: `Bearer ${json.accessToken}` };
@@ -246,7 +246,7 @@ describe("a second factor that another person has enabled before the e-mail was 
     }
   });
 
-  test("stays with EMAIL_CONFIRM=off, where nobody confirms: it protects from whoever reads the e-mails", async () => {
+  test("stays with EMAIL_CONFIRM=off, where users are not asked to confirm: it protects from a person who reads the e-mails", async () => {
     const { email } = await withFactor("totp", off);
     await sendJson(off, "/auth/forgot", { email });
     const { token } = linkIn(await server.next(email, /^Reset/));

@@ -124,7 +124,7 @@ type Confirming = { readonly link?: string; readonly email?: string };
 
 /**
  * The epoch of the account for which a first confirmation keeps the password of the registration; null if it ends. The released client
- * sends no proof, and the password stays, as on the wire of Supabase, if nobody could use the account before. An application that sends
+ * sends no proof, and the password stays, as on the wire of Supabase, if no one could use the account before. An application that sends
  * `password` asks for the proof of `POST /auth/confirm`.
  */
 async function epochFor(

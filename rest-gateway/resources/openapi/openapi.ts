@@ -116,7 +116,7 @@ function componentsOf(api: ApiVersion): Components {
   };
 }
 
-/** Without a resource that has accounts, nobody signs up at `POST /auth/register`. */
+/** Without a resource that has accounts, `POST /auth/register` refuses. */
 function authPathsOf(api: ApiVersion, server: string | null) {
   const { "/auth/register": signUp, ...paths } = authPaths(server);
   return usersOf(api) === undefined ? paths : { ...paths, "/auth/register": signUp! };
