@@ -8,7 +8,7 @@ import { parseStartIn, textOfStart } from "../../db/changes/position.ts";
 import { withClient } from "../../db/cluster/client.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { findPrimary } from "../../db/wire/primary.ts";
-import { EventStreamClient } from "../support/event-stream.ts";
+import { followStream } from "../support/event-stream.ts";
 import { type Haproxy, hasHaproxy, startHaproxy } from "../support/haproxy.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 import { type ReplicatedCluster, startReplicatedCluster } from "../support/standby.ts";
@@ -68,26 +68,7 @@ async function write(service: TestService, name: string, isDone: (written: reado
   return written;
 }
 
-/** Reads the stream of notes as EventSource does: when it ends, it connects again, and names the last event. */
-function follow(service: TestService) {
-  const connect = (lastEventId?: string) =>
-    new EventStreamClient(`${service.url}/rest/v1/notes`, { headers: headersOf(service), lastEventId });
-  const streams = [connect()];
-  const timer = setInterval(() => {
-    const last = streams.at(-1)!;
-    if (last.isEnded) streams.push(connect(last.lastEventId));
-  }, 100);
-  onTestFinished(() => clearInterval(timer));
-  const events = () => streams.flatMap((stream) => stream.events);
-  return {
-    count: (name: string) => events().filter(({ event }) => event === name).length,
-    titles: () => events().flatMap(({ event, data }) => (event === "INSERT" ? [data.new.title as string] : [])),
-    snapshots: () =>
-      events().flatMap(({ event, data }) => (event === "snapshot" ? data.map(({ title }: Note) => title) : [])),
-  };
-}
-
-type Note = { readonly title: string };
+const follow = (service: TestService) => followStream(() => `${service.url}/rest/v1/notes`, headersOf(service));
 
 /**
  * The standby copies a slot when the slot has moved past what the standby had at first. The service lets it move when the write-ahead

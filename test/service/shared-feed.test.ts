@@ -1,10 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Command, kill, nodeStart, POLL, processesBelow } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
-import { EventStreamClient } from "../support/event-stream.ts";
+import { followStream } from "../support/event-stream.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
@@ -45,22 +45,8 @@ describe.runIf(hasRedis)("instances with the same REDIS_URL, one of which has tw
   const insert = (titles: readonly string[]) =>
     service.database.owner.query("insert into notes (title) select unnest($1::text[])", [titles]);
 
-  /** Reads the stream of notes as EventSource does: when it ends, it connects again, and names the last event. */
-  function follow(url: () => string) {
-    const headers = { authorization: `Bearer ${service.token("ada")}` };
-    const connect = (lastEventId?: string) => new EventStreamClient(`${url()}/rest/v1/notes`, { headers, lastEventId });
-    const streams = [connect()];
-    const timer = setInterval(() => {
-      const last = streams.at(-1)!;
-      if (last.isEnded) streams.push(connect(last.lastEventId));
-    }, 100);
-    onTestFinished(() => clearInterval(timer));
-    const events = () => streams.flatMap((stream) => stream.events);
-    return {
-      count: (name: string) => events().filter(({ event }) => event === name).length,
-      titles: () => events().flatMap(({ event, data }) => (event === "INSERT" ? [data.new.title as string] : [])),
-    };
-  }
+  const follow = (url: () => string) =>
+    followStream(() => `${url()}/rest/v1/notes`, { authorization: `Bearer ${service.token("ada")}` });
 
   test("share one replication slot; a killed process loses nothing for its clients, who go on at another one", async () => {
     const { url } = child;

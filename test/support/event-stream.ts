@@ -82,3 +82,23 @@ export class EventStreamClient {
     this.events.push({ event, id: this.lastEventId, data: text === "" ? "" : JSON.parse(text) });
   }
 }
+
+/** The stream of a table with a column `title`, as EventSource reads it: when it ends, it connects again, and names the last event. */
+export function followStream(url: () => string, headers: Readonly<Record<string, string>>) {
+  const connect = (lastEventId?: string) => new EventStreamClient(url(), { headers, lastEventId });
+  const streams = [connect()];
+  const timer = setInterval(() => {
+    const last = streams.at(-1)!;
+    if (last.isEnded) streams.push(connect(last.lastEventId));
+  }, 100);
+  onTestFinished(() => clearInterval(timer));
+  const events = () => streams.flatMap((stream) => stream.events);
+  return {
+    count: (name: string) => events().filter(({ event }) => event === name).length,
+    titles: () => events().flatMap(({ event, data }) => (event === "INSERT" ? [data.new.title as string] : [])),
+    snapshots: () =>
+      events().flatMap(({ event, data }) => (event === "snapshot" ? data.map(({ title }: Titled) => title) : [])),
+  };
+}
+
+type Titled = { readonly title: string };
