@@ -1,13 +1,15 @@
 import cluster from "node:cluster";
+import { join } from "node:path";
 import type { Logger } from "pino";
 import { describeOwn } from "./app/application.ts";
 import { type Configured, configure } from "./app/configured.ts";
 import { findApplication, loadApplication } from "./app/load.ts";
 import { printBanner } from "./cli/banner.ts";
 import { COMMAND } from "./config/command.ts";
-import { addDotEnv, ConfigError, folderIn } from "./config/config.ts";
+import { addDotEnv, ConfigError, folderIn, variablesOf } from "./config/config.ts";
 import { helpText } from "./config/help.ts";
 import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
+import { baseOf } from "./db/cluster/base.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
 import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
@@ -39,7 +41,10 @@ async function main(): Promise<void> {
     if (isDev) fromFile = addDotEnv(applicationFor(folder));
     configured = await configure({ folder });
     refuseClashes(configured.application);
-    if (configured.config.embedded) await embeddedPrograms();
+    if (configured.config.embedded) {
+      refuseWithoutDatabase(configured.application, isDev);
+      await embeddedPrograms();
+    }
   } catch (error) {
     if (cluster.isWorker) return failAsWorker(messageOf(error));
     if (error instanceof ConfigError || error instanceof MissingServer) return refuse(error.message);
@@ -128,6 +133,17 @@ function applicationFor(folder = folderIn()): string {
   const found = findApplication(folder);
   if (found !== null) return found;
   throw new ConfigError(`there is no application here: ${COMMAND} init makes one`);
+}
+
+/** Nothing makes the tables of an application for a database that exists. Throws ConfigError. */
+function refuseWithoutDatabase({ folder }: Configured["application"], isDev: boolean): void {
+  if (folder === null || baseOf(join(folder, "db")) === null) return;
+  const { SETTINGS_FILE } = variablesOf(["SETTINGS_FILE"]);
+  const place = SETTINGS_FILE || (isDev ? join(folder, ".env") : "a file, and name the file in SETTINGS_FILE");
+  throw new ConfigError(
+    `DATABASE_URL is not set; this application was made for an existing database (it has db/base). Set it in ${place}, or in the ` +
+      `environment${isDev || SETTINGS_FILE ? "" : `. ${COMMAND} start does not read .env; ${COMMAND} dev does`}`,
+  );
 }
 
 /** One worker, which reads the file of the environment again. */

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { describeSettings } from "../config/settings.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
 import { createLog } from "../http/pipeline/log.ts";
 import { startService } from "../server.ts";
-import { nodeRun, npmStart, processesNamed, type Settings } from "./support/command.ts";
+import { applicationStart, devStart, nodeRun, npmStart, processesNamed, type Settings } from "./support/command.ts";
 import { JWT_SECRET } from "./support/service.ts";
 
 let dataDir: string;
@@ -81,5 +81,32 @@ describe("the command line", () => {
     expect(await command.exited()).toBe(2);
     expect(command.stderr).toBe('PORT must be a whole number (is "http")\n');
     expect(command.stdout).toBe("");
+  });
+
+  test.each([
+    [devStart, (home: string) => `Set it in ${join(home, ".env")}, or in the environment\n`, {}],
+    [
+      applicationStart,
+      () =>
+        "Set it in a file, and name the file in SETTINGS_FILE, or in the environment. npx content-service start does not read .env; npx content-service dev does\n",
+      {},
+    ],
+    [
+      applicationStart,
+      (home: string) => `Set it in ${home}/empty.env, or in the environment\n`,
+      { SETTINGS_FILE: "empty.env" },
+    ],
+  ])("an application for an existing database needs DATABASE_URL: nothing is made", async (startIt, cure, settings) => {
+    const home = await mkdtemp(join(dirname(dataDir), "existing-"));
+    await mkdir(join(home, "db/base"), { recursive: true });
+    await writeFile(join(home, "content-service.config.ts"), "export default {};\n");
+    await writeFile(join(home, "empty.env"), "");
+    const files = Object.fromEntries(Object.entries(settings).map(([name, file]) => [name, join(home, file)]));
+    const command = startIt({ folder: home, dataDir: join(home, ".data"), settings: files });
+    expect(await command.exited()).toBe(2);
+    expect(command.stderr).toBe(
+      `DATABASE_URL is not set; this application was made for an existing database (it has db/base). ${cure(home)}`,
+    );
+    expect((await readdir(home)).sort()).toEqual(["content-service.config.ts", "db", "empty.env"]);
   });
 });

@@ -34,6 +34,13 @@ export const nodeStart = (options: Omit<StartOptions, "args">): Command =>
 export const devStart = ({ folder, ...options }: Omit<StartOptions, "args"> & { readonly folder: string }): Command =>
   start(process.execPath, [BINARY, "dev", folder], { ...options, serves: true });
 
+/** `npx content-service start`, for the application in this folder. */
+export const applicationStart = ({
+  folder,
+  ...options
+}: Omit<StartOptions, "args"> & { readonly folder: string }): Command =>
+  start(process.execPath, [BINARY, "start", folder], { ...options, serves: true });
+
 /** `npm start` in a terminal, which is closed when the child process is killed: its output is the text for people. */
 export const terminalStart = (options: Omit<StartOptions, "args">): Command =>
   start("script", ["--quiet", "--return", "--command", `exec node ${BINARY} start demo`, "/dev/null"], {
