@@ -1,4 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { GraphQLError } from "postgraphile/graphql";
+import { camelCase } from "../../config/setting-types.ts";
 import type { Holding } from "../../db/admission/byte-budget.ts";
 import type { Caller } from "../../db/caller.ts";
 import { tableOf } from "../../db/catalog/catalog.ts";
@@ -97,16 +99,14 @@ export class Subscriptions {
   }
 
   async #add(events: ChangeEvents, since: string | null, holding: Holding): Promise<void> {
-    const { table, caller, wanted } = events;
+    const { table, caller } = events;
     const view = await this.#rights.view(table, caller.role);
     if ("refusal" in view) throw refused(view.refusal);
     try {
       events.filter = await this.#filterOf(events);
     } catch (error) {
       if (!(error instanceof FilterError)) throw error;
-      // A value that no row can have, such as an id that is not a number.
-      if (wanted.filter === null) return;
-      throw invalid(error.message);
+      throw invalid(error.message, await this.#refusedArgument(events));
     }
     const columns = [...(events.filter?.columns.keys() ?? [])];
     const hidden = columns.find((column) => !view.columns.has(column));
@@ -122,9 +122,21 @@ export class Subscriptions {
   }
 
   #filterOf({ wanted, table, caller }: ChangeEvents): PreparedFilter | null | Promise<PreparedFilter> {
-    const equal = Object.entries(wanted.where).map(([column, value]) => filterOf(column, "eq", value));
+    const equal = Object.entries(wanted.where).map(equals);
     const request = allOf<string, string | null, never>(wanted.filter ? [...equal, wanted.filter] : equal);
     return request && this.#rights.prepareFilter(request, table, caller.role);
+  }
+
+  /** The argument whose value no row can have, such as an id that is not a number; null if it is another part of the filter. */
+  async #refusedArgument({ wanted, table, caller }: ChangeEvents): Promise<string | null> {
+    for (const condition of Object.entries(wanted.where))
+      try {
+        await this.#rights.prepareFilter(equals(condition), table, caller.role);
+      } catch (error) {
+        if (error instanceof FilterError) return camelCase(condition[0]);
+        throw error;
+      }
+    return null;
   }
 
   async #deliver(results: readonly ChangeVisibility<ChangeEvents>[], trySend: TrySend<ChangeEvents>): Promise<void> {
@@ -272,5 +284,12 @@ export class ChangeEvents implements AsyncIterableIterator<ChangeEvent>, Watch {
   }
 }
 
-const invalid = (message: string) => problem("invalid request", { message });
+const equals = ([column, value]: [string, string]) => filterOf<string, string>(column, "eq", value);
+
+/** `argument`: the one that is named in `extensions.fields`. */
+function invalid(message: string, argument: string | null = null): Error {
+  const originalError = problem("invalid request", { message });
+  const fields = argument && [{ field: argument, message, code: originalError.code }];
+  return fields ? new GraphQLError(message, { originalError, extensions: { fields } }) : originalError;
+}
 const refused = (message: string) => problem("not permitted", { message });

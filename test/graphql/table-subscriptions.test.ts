@@ -111,6 +111,25 @@ test("onArticleChanged sends the new and the old article, also where they have f
   expect([changed.faults, changed.error]).toEqual([[], null]);
 });
 
+test("an argument with a value that no key can have is refused, with its name", async () => {
+  const refused = async (query: string) => {
+    const { errors } = await connect(service).run(`subscription { ${query} }`);
+    return errors!.map(({ message, extensions }: any) => [message, extensions.code, extensions.fields]);
+  };
+  const number = 'invalid input syntax for type bigint: "abc"';
+  for (const verb of ["Updated", "Deleted"])
+    expect(await refused(`onComment${verb}(id: "abc") { id }`)).toEqual([
+      [number, "VALIDATION_ERROR", [{ field: "id", message: number, code: "VALIDATION_ERROR" }]],
+    ]);
+  const text = 'invalid input syntax for type integer: "b"';
+  expect(await refused('onPlaceUpdated(x: "1", y: "b") { x }')).toEqual([
+    [text, "VALIDATION_ERROR", [{ field: "y", message: text, code: "VALIDATION_ERROR" }]],
+  ]);
+  expect(await refused('onCommentUpdated(id: 1, filter: { articleId: { equalTo: "abc" } }) { id }')).toEqual([
+    [number, "VALIDATION_ERROR", undefined],
+  ]);
+});
+
 test("a TRUNCATE ends the subscriptions to deletions with an error, and no others", async () => {
   const deleted = await connect(service).subscribe("subscription { onPlaceDeleted { x } }");
   const changed = await connect(service).subscribe("subscription { onPlaceChanged { operation } }");
