@@ -140,7 +140,7 @@ export class RedisLog implements SharedLog {
   }
 
   async read(stream: string, after: Position | null): Promise<Entry[]> {
-    const connection = this.#connection ?? (await this.#redis.connect());
+    const connection = this.#connection ?? (await this.#redis.connect(MAX_WAIT));
     this.#connection = connection;
     if (this.#isClosed) this.close();
     const from = after === null ? "0-0" : textOf(after);

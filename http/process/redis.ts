@@ -122,22 +122,23 @@ export class Redis {
     }
   }
 
-  /** Another connection, for commands that wait. Its owner closes it. Strings in replies are buffers. */
-  async connect(): Promise<RedisConnection> {
+  /**
+   * Another connection, for commands that wait. Its owner closes it. Strings in replies are buffers. Rejects if the server accepts it
+   * and does not answer within so many milliseconds.
+   */
+  async connect(timeout: number): Promise<RedisConnection> {
     const client = this.#createClient(2);
     client.on("error", () => {});
-    await client.connect();
     const typeMapping = { [this.#library.RESP_TYPES.BLOB_STRING]: Buffer };
     const close = () => {
       if (client.isOpen) client.destroy();
     };
-    return {
-      close,
-      send(command, timeout) {
-        const timer = setTimeout(close, timeout);
-        return client.sendCommand(command, { typeMapping }).finally(() => clearTimeout(timer));
-      },
+    const within = <T>(milliseconds: number, answer: Promise<T>) => {
+      const timer = setTimeout(close, milliseconds);
+      return answer.finally(() => clearTimeout(timer));
     };
+    await within(timeout, client.connect());
+    return { close, send: (command, timeout) => within(timeout, client.sendCommand(command, { typeMapping })) };
   }
 
   registerMetrics(metrics: Metrics): void {

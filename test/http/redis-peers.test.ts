@@ -51,6 +51,15 @@ describe.runIf(hasRedis)("processes that share messages", () => {
     expect(third.heard.find(({ message }) => message === "to one")!.from).toBe(second.peers.own);
   });
 
+  test("do not wait for a server that accepts a connection and never answers", async () => {
+    const { redis } = await open();
+    const connection = await redis.connect(60_000);
+    server.signal("SIGSTOP");
+    onTestFinished(() => server.signal("SIGCONT"));
+    await expect(connection.send(["PING"], 1)).rejects.toThrow();
+    await expect(redis.connect(1)).rejects.toThrow();
+  });
+
   test("learn who joins and who ends, also without a word", async () => {
     const [first, second] = [await open(), await open()];
     await expect.poll(() => first.joined, POLL).toContain(second.peers.own);
