@@ -8,7 +8,8 @@ import { describeSettings } from "../config/settings.ts";
 import { findFreePort } from "../db/cluster/embedded.ts";
 import { createLog } from "../http/pipeline/log.ts";
 import { startService } from "../server.ts";
-import { applicationStart, devStart, nodeRun, npmStart, processesNamed, type Settings } from "./support/command.ts";
+import { applicationStart, devStart, nodeRun, npmStart, type Settings } from "./support/command.ts";
+import { processesNamed } from "./support/processes.ts";
 import { JWT_SECRET } from "./support/service.ts";
 
 let dataDir: string;

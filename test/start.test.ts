@@ -6,17 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import {
-  argumentsOf,
-  type Command,
-  nodeRun,
-  nodeStart,
-  npmStart,
-  POLL,
-  PROJECT,
-  processesNamed,
-} from "./support/command.ts";
+import { type Command, nodeRun, nodeStart, npmStart, POLL, PROJECT } from "./support/command.ts";
 import { contentTypes } from "./support/content-types.ts";
+import { argumentsOf, processesNamed } from "./support/processes.ts";
 
 const isRoot = process.getuid?.() === 0;
 

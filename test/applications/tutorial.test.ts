@@ -7,9 +7,10 @@ import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { DEBIAN_15, hasServer, startForeignServer } from "../modules/foreign-server.ts";
-import { kill, PROJECT, processesNamed } from "../support/command.ts";
+import { PROJECT } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { makePackage, PROGRAM } from "../support/package.ts";
+import { kill, processesNamed } from "../support/processes.ts";
 
 const LIMIT = 600_000;
 /** What `npm install` would install. */

@@ -37,7 +37,7 @@ test.runIf(hasBrowser("channels"))(
   async () => {
     const browser = await launchBrowser();
     onTestFinished(() => browser.close());
-    const relay = await Relay.open(service().url);
+    await using relay = await Relay.open(service().url);
     const page = await openPage(browser);
     const settings = { url: relay.url, key: service().service.tokens.issueKey("anon"), token: tokenOf(600) };
     await page.evaluate(async ({ url, key, token }) => {

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { init } from "../../cli/init.ts";
-import { type Command, devStart, POLL, PROJECT, processesNamed } from "../support/command.ts";
+import { type Command, devStart, POLL, PROJECT } from "../support/command.ts";
+import { processesNamed } from "../support/processes.ts";
 
 let home: string;
 let app: string;

@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
-import { kill } from "../support/command.ts";
 import { Containers, canRunContainers, Dockerfile, readyAt } from "../support/container.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { kill } from "../support/processes.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
 const DOCKERFILE = new Dockerfile("deploy/image/Dockerfile");

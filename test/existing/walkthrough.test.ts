@@ -9,7 +9,8 @@ import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { findSystemUser } from "../../db/cluster/system-user.ts";
-import { kill, PROJECT } from "../support/command.ts";
+import { PROJECT } from "../support/command.ts";
+import { kill } from "../support/processes.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
 const installed = existsSync(DEBIAN_15);

@@ -58,7 +58,7 @@ test("a subscription begins after the position of an event, over WebSocket and o
 });
 
 test("graphql-ws with the position of its last event misses nothing when its connection is cut or the service restarts", async () => {
-  const relay = await Relay.open(service.url);
+  await using relay = await Relay.open(service.url);
   const client = createClient({
     url: `${relay.url.replace(/^http/, "ws")}/graphql`,
     webSocketImpl: WebSocket,
@@ -100,7 +100,7 @@ test("graphql-ws with the position of its last event misses nothing when its con
 });
 
 test("Apollo Client misses nothing with a link that keeps the position of the last event", async () => {
-  const relay = await Relay.open(service.url);
+  await using relay = await Relay.open(service.url);
   const socket = createClient({
     url: `${relay.url.replace(/^http/, "ws")}/graphql`,
     webSocketImpl: WebSocket,

@@ -20,7 +20,7 @@ const ids = (changes: readonly any[]) => changes.map((change) => change.new.id a
 const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
 test("an unmodified client misses nothing when its connection is cut while rows are inserted", async () => {
-  const relay = await Relay.open(service().url);
+  await using relay = await Relay.open(service().url);
   const notes = await observing(client({ url: relay.url, realtime: SOON }), "cut", NOTES);
   const first = last + 1;
   for (let cut = 0; cut < 5; cut++) {
@@ -39,7 +39,7 @@ test("an unmodified client misses nothing when its connection is cut while rows 
 });
 
 test("a page that is loaded again does not get what the page before has missed", async () => {
-  const relay = await Relay.open(service().url);
+  await using relay = await Relay.open(service().url);
   const other = await observing(client(), "other", NOTES);
   const before = client({ url: relay.url });
   await observing(before, "page", NOTES);
@@ -54,7 +54,7 @@ test("a page that is loaded again does not get what the page before has missed",
 
 test("a client with a client_id continues exactly where it was, also on another page", async () => {
   const params = { client_id: "the reader of this test" };
-  const relay = await Relay.open(service().url);
+  await using relay = await Relay.open(service().url);
   const before = client({ url: relay.url, realtime: { params } });
   const notes = await observing(before, "exact", NOTES);
   await insert(1);
@@ -70,7 +70,7 @@ test("a client with a client_id continues exactly where it was, also on another 
 test("an unmodified client misses nothing when its service stops and it connects to another one", async () => {
   const next = service();
   const previous = await startTestService({}, next.database);
-  const relay = await Relay.open(previous.url);
+  await using relay = await Relay.open(previous.url);
   const notes = await observing(client({ url: relay.url, realtime: SOON }), "upgrade", NOTES);
   const first = last + 1;
   await insert(3);
@@ -154,7 +154,7 @@ describe("a response has the position of what it has read", () => {
 });
 
 test("a position that is too old is refused with Gap, and a lost connection that was too long is reported", async () => {
-  const relay = await Relay.open(service().url);
+  await using relay = await Relay.open(service().url);
   const notes = await observing(client({ url: relay.url, realtime: SOON }), "too old", NOTES);
   const { position: since } = notes.system[0];
   relay.target = null;

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { findSystemUser } from "../../db/cluster/system-user.ts";
-import { argumentsOf, type Command, kill, nodeStart, POLL, processesBelow } from "../support/command.ts";
+import { type Command, nodeStart, POLL } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { argumentsOf, kill, processesBelow } from "../support/processes.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
 const isRoot = process.getuid?.() === 0;

@@ -2,9 +2,10 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { type Command, kill, nodeStart, POLL, processesBelow } from "../support/command.ts";
+import { type Command, nodeStart, POLL } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { followStream } from "../support/event-stream.ts";
+import { kill, processesBelow } from "../support/processes.ts";
 import { hasRedis, startRedis, type TestRedis } from "../support/redis.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 

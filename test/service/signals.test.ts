@@ -3,17 +3,9 @@ import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { Tokens } from "../../identity/tokens.ts";
-import {
-  argumentsOf,
-  type Command,
-  kill,
-  nodeStart,
-  POLL,
-  processesBelow,
-  processesNamed,
-  terminalStart,
-} from "../support/command.ts";
+import { type Command, nodeStart, POLL, terminalStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { argumentsOf, kill, processesBelow, processesNamed } from "../support/processes.ts";
 import { JWT_SECRET } from "../support/service.ts";
 
 const OTHER_SECRET = "another secret of the tests, long enough for HS256";

@@ -36,7 +36,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 /** Creates the database of `templateUrl`, migrated and seeded. */
 export async function makeTemplate(rootUrl: string, templateUrl: string): Promise<void> {
-  await withClient(rootUrl, (owner) => owner.query(`create database ${TEMPLATE}`));
+  const name = new URL(templateUrl).pathname.slice(1);
+  await withClient(rootUrl, (owner) => owner.query(`create database ${name}`));
   await migrate(
     templateUrl,
     (level, message) => {

@@ -2,7 +2,8 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { kill, PROJECT, processesBelow } from "./command.ts";
+import { PROJECT } from "./command.ts";
+import { kill, processesBelow } from "./processes.ts";
 
 /** Starts a command as another user in a root file system that cannot be written, in which it is the first process. */
 const CONTAINER = `mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && mount -t proc proc "$0/proc" &&

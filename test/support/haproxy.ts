@@ -1,46 +1,81 @@
-import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { vi } from "vitest";
 import { withClient } from "../../db/cluster/client.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
+import { Program } from "./program.ts";
+import { accepts } from "./until.ts";
 
 const HAPROXY = "/usr/sbin/haproxy";
 
 export const hasHaproxy = existsSync(HAPROXY);
 if (!hasHaproxy) console.warn(`skipped: a failover behind HAProxy, because ${HAPROXY} is not installed`);
 
-export type Haproxy = { readonly port: number; stop(): Promise<void> };
+export type Haproxy = { readonly port: number; readonly program: Program; stop(): Promise<void> };
 
-/** HAProxy with the configuration of docs/deployment.md in front of two servers, whose health is answered as Patroni does. */
-export async function startHaproxy(urls: readonly [string, string]): Promise<Haproxy> {
-  const [, text] = /^```haproxy\n([\s\S]*?)^```$/m.exec(await readFile("docs/deployment.md", "utf8"))!;
+/**
+ * HAProxy with the configuration of docs/deployment.md in front of database servers, whose health is answered as Patroni does. `urls`
+ * are connection strings of one database.
+ */
+export async function startHaproxy(urls: readonly string[], log?: string): Promise<Haproxy> {
   const health = await Promise.all(urls.map(startHealth));
-  const port = await findFreePort();
-  const server = (at: 0 | 1) => `127.0.0.1:${new URL(urls[at]).port} check port ${health[at]!.port}`;
-  const config = text!
-    .replace("127.0.0.1:5000", `127.0.0.1:${port}`)
-    .replace("10.0.0.1:5432 check port 8008", server(0))
-    .replace("10.0.0.2:5432 check port 8008", server(1));
-  const folder = await mkdtemp(join(tmpdir(), "haproxy-"));
-  await writeFile(join(folder, "haproxy.cfg"), config);
-  const child = spawn(HAPROXY, ["-db", "-f", join(folder, "haproxy.cfg")], { stdio: "ignore" });
+  const servers = urls.map((url, at) => `127.0.0.1:${new URL(url).port} check port ${health[at]!.port}`);
   // It accepts connections before it knows which server is the primary.
-  const answers = () =>
-    withClient(Object.assign(new URL(urls[0]), { port: String(port) }).href, (client) => client.query("select")).then(
+  const answers = (port: number) =>
+    withClient(Object.assign(new URL(urls[0]!), { port: String(port) }).href, (client) => client.query("select")).then(
       () => true,
       () => false,
     );
-  await vi.waitUntil(answers, { timeout: 120_000, interval: 100 });
+  const { stop, ...haproxy } = await start("listen primary", "127.0.0.1:5000", servers, answers, log);
   return {
-    port,
+    ...haproxy,
     async stop() {
-      child.kill("SIGKILL");
-      for (const { stop } of health) stop();
+      await stop();
+      for (const each of health) each.stop();
+    },
+  };
+}
+
+/** HAProxy with the configuration of docs/deployment.md in front of instances of the service, which listen on these ports. */
+export const startHaproxyOfInstances = (ports: readonly number[], log?: string): Promise<Haproxy> =>
+  start(
+    "defaults",
+    "127.0.0.1:8080",
+    ports.map((port) => `127.0.0.1:${port}`),
+    accepts,
+    log,
+  );
+
+/** `beginning` is that of the configuration. It listens on a free port instead of `address`, with these servers instead of its own. */
+async function start(
+  beginning: string,
+  address: string,
+  servers: readonly string[],
+  answers: (port: number) => Promise<boolean>,
+  log?: string,
+): Promise<Haproxy> {
+  const blocks = [...(await readFile("docs/deployment.md", "utf8")).matchAll(/^```haproxy\n([\s\S]*?)^```$/gm)];
+  const [, text] = blocks.find(([, each]) => each!.startsWith(beginning))!;
+  const port = await findFreePort();
+  const others = text!.split("\n").filter((line) => !line.startsWith("  server "));
+  const config = others
+    .join("\n")
+    .replace(address, `127.0.0.1:${port}`)
+    .concat(servers.map((server, at) => `  server server-${at + 1} ${server}\n`).join(""));
+  const folder = await mkdtemp(join(tmpdir(), "haproxy-"));
+  await writeFile(join(folder, "haproxy.cfg"), config);
+  const program = await Program.start({
+    command: [HAPROXY, "-db", "-f", join(folder, "haproxy.cfg")],
+    ...(log !== undefined && { log }),
+    isReady: () => answers(port),
+  });
+  return {
+    ...{ port, program },
+    async stop() {
+      await program.kill();
       await rm(folder, { recursive: true, force: true });
     },
   };

@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { VERSION } from "../../db/cluster/modules.ts";
-import { kill, PROJECT, processesNamed, type Settings } from "./command.ts";
+import { PROJECT, type Settings } from "./command.ts";
+import { kill, processesNamed } from "./processes.ts";
 
 const run = promisify(execFile);
 

@@ -1,12 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { connect } from "node:net";
 import { createClient } from "@redis/client";
-import { vi } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { RIGHTS_IN_REDIS } from "../../http/process/redis.ts";
-import { POLL } from "./command.ts";
+import { Program } from "./program.ts";
+import { accepts } from "./until.ts";
 
 const PROGRAMS = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
 const PROGRAM = PROGRAMS.find((path) => existsSync(path));
@@ -15,6 +12,7 @@ export const hasRedis = PROGRAM !== undefined;
 if (!hasRedis) console.warn(`skipped: what instances share, because neither ${PROGRAMS.join(" nor ")} is installed`);
 
 export type TestRedis = {
+  readonly port: number;
   /** `redis://content:secret@127.0.0.1:port` */
   readonly url: string;
   /** Runs a command with all rights. */
@@ -39,19 +37,14 @@ export async function startRedis({ rights = RIGHTS_IN_REDIS } = {}): Promise<Tes
   const port = await findFreePort();
   const user = ["--user", "content", "on", ">secret", ...rights.split(" ")];
   const options = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-  let child: ReturnType<typeof spawn>;
-  const start = async () => {
-    child = spawn(PROGRAM!, [...options, ...user], { stdio: "ignore" });
-    await vi.waitUntil(() => accepts(port), POLL);
-  };
-  await start();
+  const program = await Program.start({ command: [PROGRAM!, ...options, ...user], isReady: () => accepts(port) });
   const send = async (...command: string[]): Promise<unknown> => {
     const client = createClient({ url: `redis://127.0.0.1:${port}` });
     await client.connect();
     return client.sendCommand(command).finally(() => client.destroy());
   };
   return {
-    ...{ start, send },
+    ...{ port, send },
     url: `redis://content:secret@127.0.0.1:${port}`,
     freeze: (key, left) => send("HSET", key, "tokens", String(left), "at", LATER),
     async freezeAll(pattern) {
@@ -59,18 +52,8 @@ export async function startRedis({ rights = RIGHTS_IN_REDIS } = {}): Promise<Tes
       for (const key of keys) await send("HSET", key, "at", LATER);
       return keys.length;
     },
-    signal: (name) => void child.kill(name),
-    async kill() {
-      if (child.signalCode !== null) return;
-      const exited = once(child, "exit");
-      child.kill("SIGKILL");
-      await exited;
-    },
+    start: () => program.start(),
+    signal: (name) => program.signal(name),
+    kill: () => program.kill(),
   };
 }
-
-const accepts = (port: number) =>
-  new Promise<boolean>((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => resolve(false));
-    socket.on("connect", () => socket.destroy());
-  });

@@ -1,48 +1,63 @@
 import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { onTestFinished } from "vitest";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 
-/** A network between clients and the service, whose connections a test cuts without a goodbye. */
-export class Relay {
+/** A network between clients and a server, whose connections are cut without a goodbye. */
+export class Relay implements AsyncDisposable {
   readonly #sockets = new Set<Socket>();
-  /** What clients connect to. */
-  url = "";
-  /** The URL of the service that new connections reach; null if there is none. */
-  target: string | null = null;
+  readonly #server: Server;
+  /** The URL of the server that new connections reach; null if there is none. */
+  target: string | null;
 
-  /** `url` is that of the service. It is closed at the end of the test. */
+  private constructor(target: string) {
+    this.target = target;
+    this.#server = createServer((client) => this.#pass(client));
+  }
+
+  /** `url` is that of the server. */
   static async open(url: string): Promise<Relay> {
-    const relay = new Relay();
-    relay.target = url;
-    const server = createServer((client) => {
-      if (relay.target === null) return void client.destroy();
-      const target = new URL(relay.target);
-      const service = connect(Number(target.port), target.hostname);
-      for (const [from, to] of [
-        [client, service],
-        [service, client],
-      ] as const) {
-        relay.#sockets.add(from);
-        from.on("error", () => {});
-        from.on("close", () => {
-          relay.#sockets.delete(from);
-          to.destroy();
-        });
-        from.pipe(to);
-      }
-    });
-    server.listen(0, "127.0.0.1");
-    await once(server, "listening");
-    onTestFinished(() => {
-      relay.cut();
-      server.close();
-    });
-    relay.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    const relay = new Relay(url);
+    relay.#server.listen(0, "127.0.0.1");
+    await once(relay.#server, "listening");
     return relay;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** What clients of HTTP connect to. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
   }
 
   /** The bytes that are on their way are lost. */
   cut(): void {
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    this.cut();
+    await closed;
+  }
+
+  #pass(client: Socket): void {
+    if (this.target === null) return void client.destroy();
+    const target = new URL(this.target);
+    const server = connect(Number(target.port), target.hostname);
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(from);
+      from.setNoDelay();
+      from.on("error", () => {});
+      from.on("close", () => {
+        this.#sockets.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+    }
   }
 }

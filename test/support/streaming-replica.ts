@@ -28,8 +28,11 @@ export type TestReplica = {
 };
 
 /** The server must accept replication connections of its superuser. */
-export async function allowReplication(primary: ScratchCluster, owner: pg.Client): Promise<void> {
-  await appendFile(join(primary.dataDir, "pg_hba.conf"), "host replication postgres 127.0.0.1/32 scram-sha-256\n");
+export async function allowReplication(
+  { dataDir }: Pick<ScratchCluster, "dataDir">,
+  owner: pg.ClientBase,
+): Promise<void> {
+  await appendFile(join(dataDir, "pg_hba.conf"), "host replication postgres 127.0.0.1/32 scram-sha-256\n");
   await owner.query("select pg_reload_conf()");
 }
 
@@ -41,7 +44,15 @@ export async function startReplica(
   number: number,
 ): Promise<TestReplica> {
   const dataDir = `${primary.dataDir}-replica-${number}`;
-  await copyData(primary, owner, dataDir);
+  await copyData(
+    primary.dataDir,
+    owner,
+    dataDir,
+    `primary_conninfo = 'host=127.0.0.1 port=${primary.port} user=postgres password=scratch'
+max_standby_streaming_delay = '100ms'
+wal_retrieve_retry_interval = '100ms'
+`,
+  );
   const options = { dataDir, password: "scratch", durable: false };
   let cluster: Cluster = await startCluster(options);
   const { port } = cluster;
@@ -117,19 +128,26 @@ export async function whileDisturbed<T>(
   return result;
 }
 
-/** A base backup as PostgreSQL's documentation describes it, without pg_basebackup, which the embedded server does not have. */
-async function copyData(primary: ScratchCluster, owner: pg.Client, target: string): Promise<void> {
+/**
+ * A base backup as PostgreSQL's documentation describes it, without pg_basebackup, which the embedded server does not have. `owner` is
+ * connected to the server with the data directory `source`. The settings are lines of a configuration file.
+ */
+export async function copyData(source: string, owner: pg.ClientBase, target: string, settings: string): Promise<void> {
   await owner.query("select pg_backup_start('replica', true)");
-  await run("cp", ["-a", primary.dataDir, target]);
+  // Files that the server deletes meanwhile are not needed.
+  await run("cp", ["-a", source, target]).catch((error: Error & { stderr: string }) => {
+    if (
+      error.stderr
+        .trim()
+        .split("\n")
+        .some((line) => !line.includes("No such file or directory"))
+    )
+      throw error;
+  });
   const { rows } = await owner.query("select labelfile from pg_backup_stop(false)");
   await run("rm", ["-rf", join(target, "postmaster.pid"), join(target, "postmaster.opts")]);
-  const { port } = primary;
-  const conninfo = `host=127.0.0.1 port=${port} user=postgres password=scratch`;
-  await appendFile(
-    join(target, "postgresql.auto.conf"),
-    `primary_conninfo = '${conninfo}'\nmax_standby_streaming_delay = '100ms'\nwal_retrieve_retry_interval = '100ms'\n`,
-  );
-  const { uid, gid } = await stat(primary.dataDir);
+  await appendFile(join(target, "postgresql.auto.conf"), settings);
+  const { uid, gid } = await stat(source);
   for (const [name, text] of [
     ["standby.signal", ""],
     ["backup_label", rows[0].labelfile],
