@@ -34,9 +34,15 @@ function highlighter(): Highlighter {
   return core;
 }
 
-/** A block of code with colours, which scrolls with the keyboard too. A script adds the button that copies it. */
-export const codeBlock = (code: string, language = ""): Html =>
-  html`<div class="listing"><pre tabindex="0"><code>${coloured(code, language)}</code></pre></div>\n`;
+/**
+ * A block of code with colours, which scrolls with the keyboard too. A script adds the button that copies it. The language may be
+ * followed by the name of the file: `ts session.ts`.
+ */
+export function codeBlock(code: string, info = ""): Html {
+  const [language = "", name = ""] = info.split(" ");
+  const file = name.includes(".") ? html`<p class="file">${name}</p>` : null;
+  return html`<div class="listing">${file}<pre tabindex="0"><code>${coloured(code, language)}</code></pre></div>\n`;
+}
 
 const coloured = (code: string, language: string): Html | string =>
   language in LANGUAGES ? new Html(highlighter().highlight(code, { language, ignoreIllegals: true }).value) : code;

@@ -15,6 +15,7 @@ const CONTENTS: Readonly<Record<string, readonly string[]>> = {
   Start: ["README.md", "upgrades", "CHANGELOG.md"],
   "Frontend developers": [
     "graphql",
+    "live-comments",
     "supabase-js",
     "realtime",
     "broadcast",

@@ -131,36 +131,6 @@ describe.skipIf(!installed)("in a browser", () => {
     expect(await context.cookies(base)).toEqual([]);
   });
 
-  test("with the example of docs/accounts.md a user stays signed in after a reload and in all tabs", async () => {
-    const [, example] = /^```js browser\n([\s\S]*?)^```$/m.exec(readFileSync("docs/accounts.md", "utf8"))!;
-    const start = `(() => {
-      globalThis.seen = 0;
-      const showUser = () => globalThis.seen++;
-      ${example}
-      Object.assign(globalThis, { session, keep, accessToken });
-    })()`;
-    const me = async (token: unknown) =>
-      (await fetch(`${service.url}/auth/me`, { headers: { authorization: `Bearer ${token}` } })).status;
-    const other = await context.newPage();
-    await other.goto(`${base}/live`);
-    for (const tab of [page, other]) await tab.evaluate(start);
-    const { json: tokens } = await responseTo(page, "POST /auth/login", LOGIN);
-    await page.evaluate(`keep(${JSON.stringify({ ...tokens, expiresIn: 0 })})`);
-    await expect.poll(() => other.evaluate("seen")).toBe(1);
-    // Both at once. The storage of a browser may reach the other tab after the lock: then it refreshes too, within the grace.
-    const given = await Promise.all([page, other].map((tab) => tab.evaluate("accessToken()")));
-    expect(given).not.toContain(tokens.accessToken);
-    expect(await Promise.all(given.map(me))).toEqual([200, 200]);
-    await page.reload();
-    await page.evaluate(start);
-    expect(await me(await page.evaluate("accessToken()"))).toBe(200);
-    // A sign-in that has ended elsewhere.
-    await page.evaluate(`keep({ ...session(), refreshToken: "x", expiresIn: 0 })`);
-    expect(await page.evaluate("accessToken()")).toBeUndefined();
-    await expect.poll(() => other.evaluate("session()")).toBeNull();
-    await other.close();
-  });
-
   test("the session continues after a reload and in another tab", async () => {
     await ask(page, "POST /api/auth/login", LOGIN);
     await page.reload();

@@ -1,0 +1,274 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import jwt from "jsonwebtoken";
+import type { Browser, BrowserContext, Page, WebSocketRoute } from "playwright-core";
+import { build } from "vite";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { POLL } from "../support/graphql-client.ts";
+import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+
+/** The files of a page that the documents print: "```ts session.ts". */
+const PAGES = ["accounts", "errors", "graphql", "live-comments"];
+const FILES = PAGES.flatMap((page) => [
+  ...readFileSync(`docs/${page}.md`, "utf8").matchAll(/^```ts (\S+\.ts)\n([\s\S]*?)^```$/gm),
+]).map(([, name, text]) => [name!, text!] as const);
+
+/** What the tests do with the files of each client. */
+const COMMON = `
+  import * as session from "./session";
+  import type { Comment, Read } from "./comments";
+  import { withComment } from "./comments";
+  /** The ids and the texts that the page has shown, each time. */
+  const shown: string[][] = [];
+  const show = (read: Read | null | undefined): void => {
+    if (read?.article)
+      shown.push(read.article.commentsConnection.edges.map(({ node: { id, content } }) => id + ": " + content));
+  };
+  const fail = (error: unknown): void => void shown.push(["failed: " + JSON.stringify(error)]);`;
+const END = "Object.assign(globalThis, { session, shown, open, comment });";
+const CLIENTS = {
+  "follow.ts": `${COMMON}
+    import { ADDED, COMMENT, newComment, READ } from "./comments";
+    import { follow } from "./follow";
+    let current: Read = { article: null };
+    const add = (added: Comment): void => show((current = withComment(current, added)));
+    const open = (id: string) =>
+      follow<Read, { onCommentAdded: Comment }>({
+        query: READ,
+        subscription: ADDED,
+        variables: { id },
+        onRead: (read) => show((current = read)),
+        onEvent: ({ onCommentAdded }) => add(onCommentAdded),
+        onError: fail,
+      });
+    async function comment(id: string, content: string): Promise<void> {
+      add(newComment(content, session.session()!.user));
+      const body = JSON.stringify({ query: COMMENT, variables: { id, content } });
+      const response = await session.request("/graphql", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+      add((await response.json()).data.createComment);
+    }
+    ${END}`,
+  "urql.ts": `${COMMON}
+    import { gql } from "urql";
+    import { READ } from "./comments";
+    import { client, comment, follow, read } from "./urql";
+    async function open(id: string): Promise<void> {
+      await read(id);
+      client.query(gql(READ), { id }).subscribe(({ data, error }) => (error ? fail(error) : show(data)));
+      follow(id, fail);
+    }
+    void withComment;
+    ${END}`,
+  "apollo.ts": `${COMMON}
+    import { gql } from "@apollo/client";
+    import { READ } from "./comments";
+    import { client, comment, follow, read } from "./apollo";
+    async function open(id: string): Promise<void> {
+      await read(id);
+      client.watchQuery<Read>({ query: gql(READ), variables: { id } }).subscribe(({ data, error }) => (error ? fail(error) : show(data as Read)));
+      follow(id, fail);
+    }
+    void withComment;
+    ${END}`,
+};
+const USED = /^\s*import type \{ Comment, Read \}/m;
+
+const installed = hasBrowser("the files of a page");
+const folder = mkdtempSync(join(tmpdir(), "page-files-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+beforeAll(() => {
+  symlinkSync(resolve("node_modules"), join(folder, "node_modules"));
+  for (const [name, text] of FILES) writeFileSync(join(folder, name), text);
+  for (const [name, text] of Object.entries(CLIENTS))
+    writeFileSync(
+      join(folder, `test-${name}`),
+      name === "follow.ts" ? text : text.replace(USED, "import type { Read }"),
+    );
+  const { compilerOptions } = JSON.parse(readFileSync("demo/pages/tsconfig.json", "utf8"));
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+});
+
+test("the documents have each file of a page once, and all of them compile", () => {
+  const names = ["session.ts", "faults.ts", "socket.ts", "comments.ts", "follow.ts", "urql.ts", "apollo.ts"];
+  expect(FILES.map(([name]) => name)).toEqual(names);
+  const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
+  expect(compile()).toBe("");
+});
+
+describe("docs/errors.md: faultsOf", () => {
+  const ERRORS = readFileSync("docs/errors.md", "utf8");
+  const section = ERRORS.slice(ERRORS.indexOf("## The shapes of invalid fields"));
+  const examples = [...section.slice(0, section.indexOf("```ts")).matchAll(/^\|.*\| `(\{.*\})` \|$/gm)];
+  const load = async (): Promise<{ faultsOf(refused: unknown): any[] }> => import(join(folder, "faults.ts"));
+
+  test("reads the example of each shape", async () => {
+    const { faultsOf } = await load();
+    const read = examples.map(([, example]) => faultsOf(JSON.parse(example!)).map(({ field }) => field));
+    expect(read).toEqual([["content"], ["title"], ["email"], ["title"]]);
+  });
+
+  test("reads what the service sends", async () => {
+    const service = await startTestService({ API_KEY_REQUIRED: "off" });
+    onTestFinished(() => service.stop());
+    const { faultsOf } = await load();
+    const fieldsOf = (refused: unknown) => faultsOf(refused).map(({ field }) => field);
+    const headers = { "content-type": "application/json", authorization: `Bearer ${service.token("ada")}` };
+    const post = async (path: string, body: object): Promise<any> =>
+      (await fetch(service.url + path, { method: "POST", headers, body: JSON.stringify(body) })).json();
+    const query = 'mutation { createComment(articleId: 1, content: "") { id } }';
+    expect(fieldsOf(await post("/graphql", { query }))).toEqual(["content"]);
+    const create = 'mutation { createArticle(input: { title: "a", content: "" }) { errors { field message } } }';
+    const { data } = await post("/graphql", { query: create });
+    expect(fieldsOf(data.createArticle)).toEqual(["title", "content"]);
+    expect(fieldsOf(await post("/users", { name: "", email: "x" }))).toEqual(expect.arrayContaining(["name", "email"]));
+    expect(fieldsOf(await post("/rest/v1/articles", { title: "a", content: "" }))).toEqual(
+      expect.arrayContaining(["title", "content"]),
+    );
+    for (const none of [null, undefined, new Error("no network"), { data: {} }]) expect(faultsOf(none)).toEqual([]);
+  });
+});
+
+describe.skipIf(!installed)("in a browser", () => {
+  let service: TestService;
+  let browser: Browser;
+  let context: BrowserContext;
+  const scripts = new Map<string, string>();
+
+  beforeAll(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+    context = await browser.newContext();
+    context.setDefaultTimeout(120_000);
+    for (const name of Object.keys(CLIENTS)) scripts.set(name, await bundle(`test-${name}`));
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  async function bundle(name: string): Promise<string> {
+    const output = await build({
+      ...{ root: folder, configFile: false, logLevel: "warn" },
+      define: { "process.env.NODE_ENV": '"production"' },
+      build: { write: false, lib: { entry: join(folder, name), formats: ["iife"], name: "page" } },
+    });
+    return (output as any)[0].output[0].code;
+  }
+
+  /** A page of the service's origin with these files. */
+  async function open(client: keyof typeof CLIENTS, prepare?: (page: Page) => Promise<void>): Promise<Page> {
+    const page = await context.newPage();
+    onTestFinished(() => page.close());
+    await prepare?.(page);
+    await page.goto(`${service.url}/live`);
+    await page.evaluate(scripts.get(client)!);
+    return page;
+  }
+
+  /** Queries have one a moment after the start of the service. */
+  async function positionOfRead(): Promise<unknown> {
+    const body = JSON.stringify({ query: "{ article(id: 1) { id } }", extensions: { changePosition: true } });
+    const headers = { "content-type": "application/json" };
+    const response = await fetch(`${service.url}/graphql`, { method: "POST", headers, body });
+    return ((await response.json()) as any).extensions?.changePosition;
+  }
+
+  const LOGIN = JSON.stringify({ username: "ada", password: "Correct-Horse-7!" });
+
+  test("session.ts keeps the user signed in after a reload and in all tabs", async () => {
+    const [page, other] = [await open("follow.ts"), await open("follow.ts")];
+    const tokenOf = (tab: Page): Promise<string> => tab.evaluate("session.accessToken()");
+    const statusOf = (tab: Page) => tab.evaluate("session.request('/auth/me').then(({ status }) => status)");
+    const change = (changed: object) =>
+      page.evaluate(
+        (values) =>
+          localStorage.setItem(
+            "session",
+            JSON.stringify({ ...JSON.parse(localStorage.getItem("session")!), ...values }),
+          ),
+        changed,
+      );
+    await other.evaluate("globalThis.seen = 0; session.onSession(() => globalThis.seen++); 0");
+    expect(await tokenOf(page)).toBeUndefined();
+    const wrong = page.evaluate(`session.signIn({ username: "ada", password: "wrong" })`);
+    await expect(wrong).rejects.toThrow(/password/);
+    await page.evaluate(`session.signIn(${LOGIN})`);
+    await expect.poll(() => other.evaluate("seen"), POLL).toBe(1);
+    const first = await tokenOf(page);
+    // Both refresh at once. The storage of a browser may reach the other tab after the lock: then it refreshes too, within the grace.
+    await change({ expiresAt: 0 });
+    const given = await Promise.all([page, other].map(tokenOf));
+    expect(given).not.toContain(first);
+    await page.reload();
+    await page.evaluate(scripts.get("follow.ts")!);
+    expect(await Promise.all([page, other].map(statusOf))).toEqual([200, 200]);
+    // The service finds a token expired that this device takes for valid.
+    const claims = jwt.decode(await tokenOf(page)) as object;
+    await change({ accessToken: jwt.sign({ ...claims, exp: 1 }, JWT_SECRET) });
+    expect(await statusOf(page)).toBe(200);
+    // A sign-in that has ended elsewhere.
+    await change({ expiresAt: 0, refreshToken: "x" });
+    expect(await tokenOf(page)).toBeUndefined();
+    await expect.poll(() => other.evaluate("session.session()"), POLL).toBeNull();
+    // Signing out ends the session at the service.
+    await page.evaluate(`session.signIn(${LOGIN})`);
+    const last = await tokenOf(page);
+    await page.evaluate("session.signOut()");
+    expect(await page.evaluate("session.session()")).toBeNull();
+    const refused = () => fetch(`${service.url}/auth/me`, { headers: { authorization: `Bearer ${last}` } });
+    await expect.poll(async () => (await refused()).status, POLL).toBe(401);
+  });
+
+  test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
+    "with %s a page misses no comment, and shows its own once",
+    async (client) => {
+      const { owner } = service.database;
+      const { rows } = await owner.query(
+        "insert into articles (title, content, author_id, status) values ('Followed', 'x', 1, 'PUBLISHED') returning id",
+      );
+      const id = String(rows[0].id);
+      const write = (content: string) =>
+        owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
+      /** Sockets are connected only while this is resolved. */
+      let connection = Promise.withResolvers<void>();
+      let socket: WebSocketRoute | null = null;
+      const page = await open(client, (page) =>
+        page.routeWebSocket(/\/graphql$/, async (route) => {
+          await connection.promise;
+          socket = route;
+          route.connectToServer();
+        }),
+      );
+      const shown = (): Promise<string[][]> => page.evaluate("shown");
+      const texts = async () => (await shown()).at(-1)?.map((line) => line.split(": ")[1]);
+
+      await page.evaluate(`session.signIn(${LOGIN})`);
+      await expect.poll(positionOfRead, POLL).toBeDefined();
+      await write("first");
+      await page.evaluate(`void open("${id}")`);
+      await expect.poll(texts, POLL).toEqual(["first"]);
+      await write("between the read and the subscription");
+      connection.resolve();
+      const two = ["first", "between the read and the subscription"];
+      await expect.poll(texts, POLL).toEqual(two);
+
+      connection = Promise.withResolvers();
+      await socket!.close({ code: 1012, reason: "the service is stopping" });
+      await write("while the socket was closed");
+      connection.resolve();
+      const three = [...two, "while the socket was closed"];
+      await expect.poll(texts, POLL).toEqual(three);
+
+      await page.evaluate(`comment("${id}", "own")`);
+      await write("last");
+      await expect.poll(texts, POLL).toEqual([...three, "own", "last"]);
+      const all = await shown();
+      expect(all.flat().filter((line) => /^new \d+: own$/.test(line))).not.toEqual([]);
+      expect(all.filter((lines) => lines.filter((line) => line.endsWith(": own")).length > 1)).toEqual([]);
+      expect(all.at(-1)!.filter((line) => line.startsWith("new"))).toEqual([]);
+    },
+  );
+});
