@@ -176,12 +176,6 @@ export const webhookSecret = z
     return length >= 24 && length <= 64;
   }, "must be whsec_ and 24 to 64 bytes in base64");
 
-/** Valkey or Redis: `rediss://user:password@host:6379/0` */
-export const redisUrl = z.string().refine((text) => {
-  const url = URL.parse(text);
-  return /^rediss?:\/\/\S+$/.test(text) && url !== null && url.hostname !== "" && /^(\/\d*)?$/.test(url.pathname);
-}, "must look like redis://user:password@host:6379, or rediss:// with TLS");
-
 /** Browser origins as sent in the header Origin: scheme, host and port. `*` stands for all. */
 export const origins = list.pipe(
   z.array(

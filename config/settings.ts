@@ -2,6 +2,7 @@ import { z } from "zod";
 import { COMMAND } from "./command.ts";
 import { USER_ID_TYPES } from "./modules.ts";
 import { postgresUrl, postgresUrls } from "./postgres-url.ts";
+import { redisUrl } from "./redis-url.ts";
 import {
   anonymousRole,
   authPages,
@@ -26,7 +27,6 @@ import {
   previousKey,
   proxies,
   publicationName,
-  redisUrl,
   roleClaim,
   rsaKey,
   secret,
@@ -488,7 +488,7 @@ export const SETTINGS = {
   REDIS_URL: setting(
     orUnset(redisUrl),
     "",
-    "Valkey or Redis (6.2 or later) that all instances share: RATE_LIMIT counts in all processes together, broadcasts and presences reach all channels, clients read their own writes on replicas, and one process reads the write-ahead log for all. While it is away, each process is alone with its own, and changes of rows wait.",
+    "Valkey or Redis (6.2 or later) that all instances share, one server, Sentinels or a cluster: RATE_LIMIT counts in all processes together, broadcasts and presences reach all channels, clients read their own writes on replicas, and one process reads the write-ahead log for all. While it is away, each process is alone with its own, and changes of rows wait.",
   ),
   CORS_ORIGINS: setting(
     origins,

@@ -10,9 +10,12 @@ import { RedisPeers } from "../http/process/redis-peers.ts";
 import { WritesInRedis } from "../http/process/shared-writes.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** The same for every process on the database, and other than for any other database: several services may use one server. */
+/**
+ * The same for every process on the database, and other than for any other database: several services may use one server. The braces
+ * make a cluster keep all keys on one node, as scripts require that use several of them.
+ */
 const PREFIX = `
-  select format('content:%s:%s', c.system_identifier, d.oid) as prefix
+  select format('content:{%s:%s}', c.system_identifier, d.oid) as prefix
   from pg_control_system() as c, pg_database as d
   where d.datname = current_database()`;
 

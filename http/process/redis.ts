@@ -1,13 +1,11 @@
 import { createHash } from "node:crypto";
-import type { createClient, RESP_TYPES } from "@redis/client";
 import type { Logger } from "pino";
+import type { RedisHost } from "../../config/redis-url.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
-
-type Library = { readonly createClient: typeof createClient; readonly RESP_TYPES: typeof RESP_TYPES };
-type RedisClient = ReturnType<typeof createClient>;
+import { isElsewhere, type Library, type RedisClient, RedisServers } from "./redis-servers.ts";
 
 export type RedisOptions = {
-  /** `rediss://user:password@host:6379/0` */
+  /** `rediss://user:password@host:6379/0`, or a URL of Sentinels or of a cluster. */
   readonly url: string;
   /** Begins the names of all keys. */
   readonly prefix: string;
@@ -18,9 +16,7 @@ export type RedisOptions = {
 export const RIGHTS_IN_REDIS =
   "~content:* &content:* +ping +hello +auth +select +client|setname +eval +evalsha +time +exists +del +set +hget +hmget +hset +hincrby +pexpire +xadd +xdel +xrange +xread +publish +subscribe";
 
-/** Milliseconds for the connection itself, */
-const CONNECT_TIMEOUT = 5000;
-/** between two pings, */
+/** Milliseconds between two pings, */
 const PING_INTERVAL = 1000;
 /** and between two attempts to connect. */
 const RECONNECT = 500;
@@ -47,14 +43,21 @@ export class Redis {
   readonly prefix: string;
   readonly #library: Library;
   readonly #options: RedisOptions;
+  readonly #servers: RedisServers;
+  /** The server of the connection. */
+  #server: RedisHost | null = null;
   /** Null between two attempts to connect. */
   #client: RedisClient | null = null;
+  /** Further connections to the same server. */
+  readonly #others = new Set<RedisClient>();
   #isReady = false;
   /** When it was connected after a loss, in milliseconds of a monotonic clock; infinitely long ago if it never was. */
   connectedAgain = Number.NEGATIVE_INFINITY;
   #subscription: Subscription | null = null;
   #unsent = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** The latest attempt to connect; null if it was given up. */
+  #attempt: object | null = null;
   /** Why there is no connection; null if there is one, and undefined before the first attempt has ended. */
   #fault: string | null | undefined;
   /** Why the server has refused the last command; null if it has not. */
@@ -63,12 +66,16 @@ export class Redis {
   private constructor(library: Library, options: RedisOptions) {
     this.#library = library;
     this.#options = options;
+    this.#servers = new RedisServers(library, options.url);
     this.prefix = options.prefix;
   }
 
-  /** Begins to connect. The client library is loaded only where it is used. */
+  /** Begins to connect. The client library is loaded only where it is used. Rejects if the URL names a file that cannot be read. */
   static async open(options: RedisOptions): Promise<Redis> {
     const redis = new Redis(await import("@redis/client"), options);
+    await redis.#servers.readCertificates().catch(({ message }: Error) => {
+      throw new Error(`REDIS_URL names a file that cannot be read: ${message}`);
+    });
     void redis.#connect();
     return redis;
   }
@@ -127,17 +134,23 @@ export class Redis {
    * and does not answer within so many milliseconds.
    */
   async connect(timeout: number): Promise<RedisConnection> {
-    const client = this.#createClient(2);
+    if (!this.#isReady || this.#server === null) throw new Error("there is no connection to REDIS_URL");
+    const client = this.#servers.clientOf(this.#server, 2);
     client.on("error", () => {});
+    this.#others.add(client);
     const typeMapping = { [this.#library.RESP_TYPES.BLOB_STRING]: Buffer };
     const close = () => {
+      this.#others.delete(client);
       if (client.isOpen) client.destroy();
     };
     const within = <T>(milliseconds: number, answer: Promise<T>) => {
       const timer = setTimeout(close, milliseconds);
       return answer.finally(() => clearTimeout(timer));
     };
-    await within(timeout, client.connect());
+    await within(timeout, client.connect()).catch((error) => {
+      close();
+      throw error;
+    });
     return { close, send: (command, timeout) => within(timeout, client.sendCommand(command, { typeMapping })) };
   }
 
@@ -163,37 +176,49 @@ export class Redis {
       this.#refusal = null;
       return result;
     } catch (error) {
-      const { message } = error as Error;
-      if (this.#client === client && this.#refusal === null) this.#options.log.warn(`REDIS_URL refuses: ${message}`);
-      if (this.#client === client) this.#refusal = message;
+      if (isElsewhere(error as Error)) this.#lose(client, error as Error);
+      else if (this.#client === client) this.#refuse(error as Error);
       throw error;
     }
   }
 
-  #createClient(RESP: 2 | 3): RedisClient {
-    return this.#library.createClient({
-      url: this.#options.url,
-      name: "content-service",
-      RESP,
-      disableClientInfo: true,
-      maintNotifications: "disabled",
-      socket: { connectTimeout: CONNECT_TIMEOUT, reconnectStrategy: false },
-    }) as unknown as RedisClient;
+  #refuse({ message }: Error): void {
+    if (this.#refusal === null) this.#options.log.warn(`REDIS_URL refuses: ${message}`);
+    this.#refusal = message;
   }
 
   /** The library would reconnect too, but it does not notice a server that accepts commands and never answers. */
   async #connect(): Promise<void> {
-    const client = this.#createClient(3);
+    const attempt = {};
+    this.#attempt = attempt;
+    const server = await this.#servers.find(this.#nothing).catch((error: Error) => error);
+    if (this.#attempt !== attempt) return;
+    if (server instanceof Error) return this.#miss(server);
+    const client = this.#servers.clientOf(server, 3);
+    this.#server = server;
     this.#client = client;
     client.on("error", (error: Error) => this.#lose(client, error));
     const opening = client.connect();
     this.#watch(client, opening);
     try {
       await opening;
+      await this.#ping(client);
       if (this.#client === client) await this.#connected(client);
     } catch (error) {
       this.#lose(client, error as Error);
     }
+  }
+
+  /** A key that never exists. */
+  get #nothing(): string {
+    return `${this.prefix}:nothing`;
+  }
+
+  /** A write that changes nothing: a replica refuses it, which a PING would not notice. */
+  async #ping(client: RedisClient): Promise<void> {
+    await client.del(this.#nothing).catch((error: Error) => {
+      if (!error.message.startsWith("NOPERM")) throw error;
+    });
   }
 
   /** Loses the connection if the answer is late, and then asks again and again. */
@@ -207,7 +232,7 @@ export class Redis {
     );
     const next = () => {
       if (this.#client !== client) return;
-      if (isAnswered) this.#watch(client, client.ping());
+      if (isAnswered) this.#watch(client, this.#ping(client));
       else if (missed + 1 < MAX_MISSED) this.#watch(client, answer, missed + 1);
       else this.#lose(client, new Error("the server does not answer"));
     };
@@ -228,17 +253,23 @@ export class Redis {
   #lose(client: RedisClient, error: Error): void {
     if (this.#client !== client) return;
     this.#drop();
-    if (!this.#fault) this.#options.log.warn(`REDIS_URL does not answer, so ${NOT_SHARED}: ${error.message}`);
-    this.#fault = error.message;
+    this.#miss(error);
+  }
+
+  #miss({ message }: Error): void {
+    if (!this.#fault) this.#options.log.warn(`REDIS_URL does not answer, so ${NOT_SHARED}: ${message}`);
+    this.#fault = message;
     this.#timer = setTimeout(() => this.#connect(), RECONNECT).unref();
   }
 
   #drop(): void {
     const client = this.#client;
     clearTimeout(this.#timer);
+    this.#attempt = null;
     this.#client = null;
     this.#isReady = false;
-    if (client?.isOpen) client.destroy();
+    for (const each of client ? [client, ...this.#others] : this.#others) if (each.isOpen) each.destroy();
+    this.#others.clear();
   }
 }
 

@@ -411,6 +411,9 @@ const LIFECYCLE =
   "must be supported, deprecated or retired; a date and the URL of a guide may follow: deprecated 2027-06-30 https://example.com/v2";
 const WEB_ORIGINS = "CORS_ORIGINS must be * or origins such as https://app.example.com";
 const NETWORKS = "TRUST_PROXY must be IP addresses such as 10.0.0.1 or networks such as 10.0.0.0/8";
+const REDIS =
+  "must look like redis://user:password@host:6379, redis+sentinel://user:password@host1:26379,host2:26379/primary " +
+  "or redis+cluster://user:password@host1:6379,host2:6379, with rediss instead of redis for TLS";
 const POSTGRES = "must look like postgres://user:password@host:5432/database";
 const BEFORE_PATH =
   "must name user, password and host before the path; write a socket directory as %2Fvar%2Frun%2Fpostgresql";
@@ -424,16 +427,24 @@ test.each([
   ["BASE_URL", "api.example.com", "BASE_URL must be an http or https URL, without ? and #"],
   ["BASE_URL", "ftp://api.example.com", "BASE_URL must be an http or https URL, without ? and #"],
   ["BASE_URL", "https://api.example.com?a=b", "BASE_URL must be an http or https URL, without ? and #"],
+  ...["valkey.internal:6379", "redis://h:6379/cache", "redis://a:b:c", "redis://h:port", "redis://u:%@h"].map(
+    (url): [string, string, string] => ["REDIS_URL", url, `REDIS_URL ${REDIS}`],
+  ),
   [
     "REDIS_URL",
-    "valkey.internal:6379",
-    "REDIS_URL must look like redis://user:password@host:6379, or rediss:// with TLS",
+    "redis://a,b",
+    "REDIS_URL names several hosts: they are redis+sentinel://…/primary, if Sentinels, or redis+cluster://…",
   ],
   [
     "REDIS_URL",
-    "redis://h:6379/cache",
-    "REDIS_URL must look like redis://user:password@host:6379, or rediss:// with TLS",
+    "redis+sentinel://a,b",
+    "REDIS_URL must name the primary after the Sentinels: redis+sentinel://…/mymaster",
   ],
+  ["REDIS_URL", "redis+cluster://a,b/1", "REDIS_URL must not name a database of a cluster, which has only one"],
+  ["REDIS_URL", "redis://a?ssl=true", "REDIS_URL must not have the parameter ssl"],
+  ["REDIS_URL", "redis://a?sslrootcert=/ca.pem", "REDIS_URL names certificates, which require rediss instead of redis"],
+  ["REDIS_URL", "rediss://a?sslcert=/cert.pem", "REDIS_URL must have both sslcert and sslkey, or none"],
+  ["REDIS_URL", "redis://a?sentinel_password=x", "REDIS_URL has a password of Sentinels, and names none"],
   ["DATABASE_URL", "mysql://u:p@h/d", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://", `DATABASE_URL ${POSTGRES}`],
   ["DATABASE_URL", "postgres://u:p@h:port/d", `DATABASE_URL ${POSTGRES}`],

@@ -69,7 +69,7 @@ export async function sharedSource(
 ) {
   const redis = await Redis.open({
     url: redisUrl,
-    prefix: `content:${new URL(url).pathname}`,
+    prefix: `content:{${new URL(url).pathname}}`,
     log: createLog("silent"),
   });
   onTestFinished(() => redis.close());

@@ -6,9 +6,9 @@ import { Program } from "./program.ts";
 import { accepts } from "./until.ts";
 
 const PROGRAMS = ["/usr/bin/valkey-server", "/usr/bin/redis-server"];
-const PROGRAM = PROGRAMS.find((path) => existsSync(path));
+export const REDIS_PROGRAM = PROGRAMS.find((path) => existsSync(path));
 
-export const hasRedis = PROGRAM !== undefined;
+export const hasRedis = REDIS_PROGRAM !== undefined;
 if (!hasRedis) console.warn(`skipped: what instances share, because neither ${PROGRAMS.join(" nor ")} is installed`);
 
 export type TestRedis = {
@@ -32,17 +32,20 @@ export type TestRedis = {
 /** The year 2100: a bucket is not refilled before. */
 const LATER = "4102444800000";
 
+export type RedisServerOptions = {
+  readonly rights?: string;
+  /** Further options on the command line. */
+  readonly more?: readonly string[];
+};
+
 /** A server that writes no file, with the user `content`, who has the rights that the documentation lists. */
-export async function startRedis({ rights = RIGHTS_IN_REDIS } = {}): Promise<TestRedis> {
+export async function startRedis({ rights = RIGHTS_IN_REDIS, more = [] }: RedisServerOptions = {}): Promise<TestRedis> {
   const port = await findFreePort();
   const user = ["--user", "content", "on", ">secret", ...rights.split(" ")];
   const options = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
-  const program = await Program.start({ command: [PROGRAM!, ...options, ...user], isReady: () => accepts(port) });
-  const send = async (...command: string[]): Promise<unknown> => {
-    const client = createClient({ url: `redis://127.0.0.1:${port}` });
-    await client.connect();
-    return client.sendCommand(command).finally(() => client.destroy());
-  };
+  const command = [REDIS_PROGRAM!, ...options, ...more, ...user] as const;
+  const program = await Program.start({ command, isReady: () => accepts(port) });
+  const send = (...command: string[]) => sendTo(port, ...command);
   return {
     ...{ port, send },
     url: `redis://content:secret@127.0.0.1:${port}`,
@@ -56,4 +59,13 @@ export async function startRedis({ rights = RIGHTS_IN_REDIS } = {}): Promise<Tes
     signal: (name) => program.signal(name),
     kill: () => program.kill(),
   };
+}
+
+/** Runs a command with all rights. */
+export async function sendTo(port: number, ...command: string[]): Promise<unknown> {
+  const client = createClient({ url: `redis://127.0.0.1:${port}` });
+  // A server that becomes a replica ends the connection.
+  client.on("error", () => {});
+  await client.connect();
+  return client.sendCommand(command).finally(() => client.isOpen && client.destroy());
 }
