@@ -4,7 +4,7 @@ import type pg from "pg";
 import type { ReplicationConnection } from "./replication.ts";
 
 /** The first key of the advisory lock that the elected process holds. The second is that of the slot. */
-const LOCK = 1_668_247_158;
+export const LOCK = 1_668_247_158;
 /** Milliseconds between two looks at the lock. */
 const INTERVAL = 500;
 

@@ -11,8 +11,8 @@ import type { LoggedTable } from "./types.ts";
 
 /** Milliseconds between two looks at the database. */
 const LOOK = 2000;
-/** The server ends the connection of a process that stands still, so that another one reads. */
-const SETTINGS = ["wal_sender_timeout=10s"];
+/** The server ends the connection of a process that stands still, while it streams and otherwise, so that another one reads. */
+const SETTINGS = ["wal_sender_timeout=10s", "idle_session_timeout=10s"];
 
 export type SharedSourceOptions = Omit<SlotReaderOptions, "election" | "settings"> & {
   readonly log: SharedLog;

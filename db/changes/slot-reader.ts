@@ -18,6 +18,8 @@ const RECONNECT_MILLISECONDS = 100;
 const MAX_RECONNECT_MILLISECONDS = 10_000;
 /** The pause between acknowledgements and looks at the slot. */
 const TICK_MILLISECONDS = 2000;
+/** The server ends an elected connection that is idle for long. */
+const SIGN_OF_LIFE = "select 1";
 /** SQLSTATE of a publication that does not exist. */
 const UNDEFINED = "42704";
 /** How far the acknowledgement stays behind the stream, for clients that resume. */
@@ -207,6 +209,8 @@ export class SlotReader {
   /** Acknowledges, and looks at the slot. Without readers, the slot is kept near the end of the log. */
   async #tick(connection: ReplicationConnection): Promise<void> {
     const { name } = this.#options.slot;
+    // A stream has signs of life of its own, and ends before the next query is run.
+    if (this.#options.election && this.#handler === null) await connection.query(SIGN_OF_LIFE);
     await this.#instances?.beat();
     const slot = await readSlot(this.#pool, name);
     this.#slot = slot;

@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { LOCK } from "../../db/changes/election.ts";
 import { type Command, nodeStart, POLL } from "../support/command.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { followStream } from "../support/event-stream.ts";
@@ -46,8 +47,29 @@ describe.runIf(hasRedis)("instances with the same REDIS_URL, one of which has tw
   const insert = (titles: readonly string[]) =>
     service.database.owner.query("insert into notes (title) select unnest($1::text[])", [titles]);
 
+  /** The backend of the elected process. */
+  const elected = async () => {
+    const locks = `select l.pid from pg_locks as l join pg_database as d on d.oid = l.database and d.datname = current_database()`;
+    const rows = await query(`${locks} where locktype = 'advisory' and classid = ${LOCK} and mode = 'ExclusiveLock'`);
+    return rows.map(({ pid }) => pid as number);
+  };
+
+  const pidOf = (reader: string | null) => Number(reader?.split(":")[1]);
+
   const follow = (url: () => string) =>
     followStream(() => `${url()}/rest/v1/notes`, { authorization: `Bearer ${service.token("ada")}` });
+
+  test("have another reader when the elected process stands still, also before there are subscribers", async () => {
+    await expect.poll(elected, POLL).toHaveLength(1);
+    const [first] = await elected();
+    const stopped = processesBelow(child.child.pid!);
+    for (const pid of stopped) kill(pid, "SIGSTOP");
+    onTestFinished(() => {
+      for (const pid of stopped) kill(pid, "SIGCONT");
+    });
+    const others = async () => (await elected()).filter((pid) => pid !== first).length;
+    await expect.poll(others, POLL).toBe(1);
+  });
 
   test("share one replication slot; a killed process loses nothing for its clients, who go on at another one", async () => {
     const { url } = child;
@@ -59,11 +81,18 @@ describe.runIf(hasRedis)("instances with the same REDIS_URL, one of which has tw
     for (const { titles } of [own, ...theirs]) await expect.poll(titles, POLL).toEqual(expected);
     expect(await query(SLOTS)).toHaveLength(1);
 
-    const reader = async () => (await service.health()).details.changes.shared.reader as string | null;
-    const killed = await reader();
-    const [, pid] = killed!.split(":");
-    expect(processesBelow(child.child.pid!)).toContain(Number(pid));
-    kill(Number(pid), "SIGKILL");
+    const shared = async () => (await service.health()).details.changes.shared;
+    const reader = async () => (await shared()).reader as string | null;
+    let killed: string | null = null;
+    // Until it is one that can be killed.
+    const isWorker = async () => {
+      const { reader, isReader } = await shared();
+      killed = reader;
+      if (isReader) for (const backend of await elected()) await query(`select pg_terminate_backend(${backend})`);
+      return processesBelow(child.child.pid!).includes(pidOf(killed));
+    };
+    await expect.poll(isWorker, POLL).toBe(true);
+    kill(pidOf(killed), "SIGKILL");
     const next = Array.from({ length: 20 }, (_, i) => `after ${i}`);
     await insert(next);
     for (const { titles } of [own, ...theirs]) await expect.poll(titles, POLL).toEqual([...expected, ...next]);
