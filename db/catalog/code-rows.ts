@@ -1,6 +1,7 @@
 /**
  * An object that a statement may use or write: its name, and the text that Postgres executes with it; null if it is not
- * SQL. `isWrite`: the text is executed when the table or view is written. `written`: text that names what it writes.
+ * SQL. `isWrite`: the text is executed when the table or view is written. `written`: text that names what it writes; that of a
+ * function is executed, too.
  */
 export type CodeRow = {
   readonly name: string;
@@ -22,8 +23,11 @@ const FIRST_USER_OID = 16_384;
  * - `table_to_xml(oid, …)`, `schema_to_xml` and the like read the tables and views that they get.
  * Those that execute a query which they get as text, such as `query_to_xml` and `ts_rewrite`, are volatile.
  */
-const RUN_UNNAMED_CODE =
-  "^(pg_input_(is_valid|error_info)|(array|domain|record|range|multirange)_(in|recv)|satisfies_hash_partition|.*_to_xml.*)$";
+const RUN_UNNAMED_CODE = `(
+    p.proname like '%\\_to\\_xml%'
+    or p.proname in ('pg_input_is_valid', 'pg_input_error_info', 'array_in', 'array_recv', 'domain_in', 'domain_recv', 'record_in',
+      'record_recv', 'range_in', 'range_recv', 'multirange_in', 'multirange_recv', 'satisfies_hash_partition')
+  )`;
 
 /** Functions of the service, such as those of its triggers. Whether their writes run code follows from the tables that they name. */
 const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'auth_api', 'changes')
@@ -63,9 +67,10 @@ const USED = `
   select p.proname, null from pg_proc as p
   where p.oid < ${FIRST_USER_OID} and (
     -- Locks of a transaction end with it.
-    p.provolatile = 'v' and p.proname !~ '^pg_(try_)?advisory_xact_lock'
+    p.provolatile = 'v'
+      and not starts_with(p.proname, 'pg_advisory_xact_lock') and not starts_with(p.proname, 'pg_try_advisory_xact_lock')
       and p.proname not in ('clock_timestamp', 'gen_random_uuid', 'pg_notify', 'random', 'timeofday', 'uuidv4', 'uuidv7')
-    or p.proname ~ '${RUN_UNNAMED_CODE}'
+    or ${RUN_UNNAMED_CODE}
   )
   union all
   select relname, null from pg_class where relkind = 'f' or oid in (select relation from locked)
@@ -134,8 +139,8 @@ const USED = `
 // example through a foreign key, counts as a use of that table.
 const WRITTEN = `
   select t.tgrelid as relation,
-    concat_ws(' ', t.tgfoid::regproc, substring(${unlocked("pg_get_triggerdef(t.oid)", "t.tgrelid")} from ' WHEN \\((.*)\\) EXECUTE '))
-      as text,
+    concat_ws(' ', t.tgfoid::regproc, case when t.tgqual is not null then
+      substring(${unlocked("pg_get_triggerdef(t.oid)", "t.tgrelid")} from ' WHEN \\((.*)\\) EXECUTE ') end) as text,
     null as written
   from pg_trigger as t where not t.tgisinternal
   union all
@@ -170,7 +175,7 @@ const WRITTEN = `
 export const CODE = `
   select name, text, false as "isWrite", null as written from (${USED}) as used
   union all
-  select p.proname, concat_ws(' ', p.prosrc, pg_get_function_arguments(p.oid)), false, p.prosrc
+  select p.proname, pg_get_function_arguments(p.oid), false, p.prosrc
   from pg_proc as p where p.oid >= ${FIRST_USER_OID} and ${OF_SERVICE}
   union all
   select c.relname, w.text, true, w.written

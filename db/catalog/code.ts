@@ -131,8 +131,9 @@ export type CodeObject = { readonly id: string; readonly text: string | null; re
 
 function objectOf(row: CodeRow): CodeObject {
   const name = nameInText(row.name);
-  const text = row.text?.toLowerCase() ?? null;
   const written = row.written?.toLowerCase() ?? "";
+  const own = row.text?.toLowerCase() ?? null;
+  const text = own !== null && written && !row.isWrite ? `${written} ${own}` : own;
   return { id: row.isWrite ? writesOf(name) : name, text: written && text ? withoutWrites(text) : text, written };
 }
 

@@ -125,4 +125,5 @@ export class LiveCatalog {
   }
 }
 
-const digestOf = (text: CatalogText): string => hash("sha256", JSON.stringify(text));
+/** The texts are JSON, in which NUL does not occur. */
+const digestOf = (text: CatalogText): string => hash("sha256", Object.values(text).join("\0"));
