@@ -20,10 +20,14 @@ export type DescriptionOptions = Viewer & {
 /** The version of the API, as in its path. */
 export const API_VERSION = "1";
 
+/** The comment that Postgres gives the schema public says nothing to a client. */
+const OF_POSTGRES = "standard public schema";
+
 /** Describes what a role may do in a schema, as OpenAPI 3.1. Throws PGRST106 if the schema is not served. */
 export function openApi(catalog: Catalog, options: DescriptionOptions): OpenApiDocument {
   const visible = withNames(visibleSchema(catalog, options));
   const { summary, description } = documentationOf(visible.schema.comment);
+  const own = summary === OF_POSTGRES ? [] : [summary, description];
   const tables = [...visible.tables.values()];
   const functions = [...visible.functions];
   const paths = Object.fromEntries([
@@ -34,8 +38,8 @@ export function openApi(catalog: Catalog, options: DescriptionOptions): OpenApiD
   return {
     openapi: "3.1.0",
     info: {
-      title: summary || `Tables of ${visible.schema.name}`,
-      description: description === "" ? GUIDE : `${description}\n\n${GUIDE}`,
+      title: `Tables of ${visible.schema.name}`,
+      description: [...own, GUIDE].filter((text) => text !== "").join("\n\n"),
       version: API_VERSION,
     },
     servers: [{ url: `${options.baseUrl.replace(/\/+$/, "")}/rest/v1` }],

@@ -158,10 +158,10 @@ describe("the description for a role", () => {
   });
 });
 
-test("the title and the description are the comment of the schema, without smart tags", () => {
+test("the description begins with the comment of the schema, without smart tags", () => {
   const { info, servers } = shop("anon");
-  expect(info.title).toBe("A small shop.");
-  expect(info.description).toMatch(/^It sells things\.\n\nEvery table/);
+  expect(info.title).toBe("Tables of shop");
+  expect(info.description).toMatch(/^A small shop\.\n\nIt sells things\.\n\nEvery table/);
   expect(servers).toEqual([{ url: "https://shop.example/rest/v1" }]);
 });
 
