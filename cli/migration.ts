@@ -15,7 +15,7 @@ import { installModules } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { MIGRATION_RULES } from "../db/cluster/migration-rules.ts";
 import { readMigrationState } from "../db/cluster/migration-state.ts";
-import { type Committed, filesOf, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
+import { type Committed, hasCurrent, readCommitted } from "../db/cluster/migrations-folder.ts";
 import { inTransaction } from "../db/cluster/modules.ts";
 import { statementsOf } from "../db/cluster/statements.ts";
 import { remember } from "../db/cluster/tried-statements.ts";
@@ -199,10 +199,8 @@ async function status(_args: string[], { environment, folder: given }: Migration
   const installation = { folder, modules: config.modules, userId: config.authUserId };
   return withOwner(config, async (client) => {
     const { modules, queue, migrations } = await readMigrationState(client, installation);
-    const names = migrations.map(({ name }) => name);
-    const files = folder === null ? names : await filesOf(folder, names);
-    const rows = migrations.map(({ isApplied, isNewer }, i) => ({
-      migration: files[i]!,
+    const rows = migrations.map(({ file, isApplied, isNewer }) => ({
+      migration: file,
       state: isNewer ? "of a newer version" : isApplied ? "applied" : "not applied",
     }));
     const application = rows.length > 0 ? `\n${inColumns(["migration", "state"], rows)}` : "";

@@ -1,6 +1,6 @@
 import type pg from "pg";
 import { appliedTo, type Installation, newerMigrations, newerModules, refuseOldDatabase } from "./migrate.ts";
-import { committedIn } from "./migrations-folder.ts";
+import { committedIn, filesOf } from "./migrations-folder.ts";
 import { compareVersions, type ModuleState, readModules, refuseUnfit, VERSION } from "./modules.ts";
 import { pendingInQueue } from "./queue.ts";
 
@@ -9,8 +9,18 @@ export type MigrationState = {
   readonly modules: readonly ModuleState[];
   /** The migrations of graphile-worker that the database does not have; empty without the module `tasks`. */
   readonly queue: readonly string[];
-  /** The migrations of the application, as `000001.sql`, in order. Those that only the database has are of a newer version. */
-  readonly migrations: readonly { readonly name: string; readonly isApplied: boolean; readonly isNewer: boolean }[];
+  /** The migrations of the application, in order. */
+  readonly migrations: readonly ApplicationMigration[];
+};
+
+type ApplicationMigration = {
+  /** As the database has it: `000001.sql` */
+  readonly name: string;
+  /** `000001-notes.sql`; the name if only the database has it. */
+  readonly file: string;
+  readonly isApplied: boolean;
+  /** Whether it is of a newer version, because only the database has it. */
+  readonly isNewer: boolean;
 };
 
 /** Reads what a start would change, and changes nothing. Rejects with MigrationFailure for a database that a start would refuse. */
@@ -24,11 +34,13 @@ export async function readMigrationState(
   const applied = folder === null ? [] : await appliedTo(client);
   const committed = folder === null ? [] : await committedIn(folder);
   const names = [...new Set([...committed, ...applied])].sort();
+  const files = folder === null ? names : await filesOf(folder, names);
   return {
     modules,
     queue: choice.modules.includes("tasks") ? await pendingInQueue(client) : [],
-    migrations: names.map((name) => ({
+    migrations: names.map((name, i) => ({
       name,
+      file: files[i]!,
       isApplied: applied.includes(name),
       isNewer: !committed.includes(name),
     })),
@@ -37,12 +49,12 @@ export async function readMigrationState(
 
 /** What a start would do: `the module auth: installs it` */
 export function pendingIn({ modules, queue, migrations }: MigrationState): readonly string[] {
-  const missing = migrations.filter(({ isApplied }) => !isApplied).map(({ name }) => name);
+  const missing = migrations.filter(({ isApplied }) => !isApplied).map(({ file }) => file);
   const isNewTasks = modules.some(({ name, version }) => name === "tasks" && version === null);
   return [
     ...modules.flatMap(({ name, pending }) => (pending === "" ? [] : [`the module ${name}: a start ${pending}`])),
     ...(queue.length > 0 && !isNewTasks ? [`the queue of tasks: a start runs ${queue.join(", ")}`] : []),
-    ...missing.map((name) => `the migration ${name} of the application`),
+    ...missing.map((file) => `the migration ${file} of the application`),
   ];
 }
 

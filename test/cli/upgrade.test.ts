@@ -60,7 +60,7 @@ test("an older database stays as it is without --yes, and is upgraded with it, w
 test("migrations of the application that the database does not have are steps", async () => {
   await database.owner.query("delete from graphile_migrate.migrations");
   const { stdout } = await run();
-  expect(stdout).toContain("An upgrade of the database:\n  the migration 000001.sql of the application\n\n");
+  expect(stdout).toContain("An upgrade of the database:\n  the migration 000001-the-demo.sql of the application\n\n");
   expect((await run([], { MIGRATE: "modules" })).stdout).toBe(CURRENT);
 });
 

@@ -50,7 +50,7 @@ test("MIGRATE=check names modules, migrations and logins that are missing, with 
     "fatal",
     `the service cannot start: MIGRATE=check changes nothing, and the database is not up to date: ${[
       ...["caller", "auth", "tasks", "feed", "channels"].map((name) => `the module ${name}: a start installs it`),
-      "the migration 000001.sql of the application",
+      "the migration 000001-the-demo.sql of the application",
       ...["admin", "auth", "changes", "data", "service", "tasks"].map((kind) => `the login ${database.name}_${kind}`),
     ].join("; ")}. To change it, an instance with MIGRATE=on does all of it`,
   ]);
@@ -72,7 +72,7 @@ test("what is behind is named by MIGRATE=check and by migrate status", async () 
     delete from graphile_worker.migrations where id = (select max(id) from graphile_worker.migrations);
     update graphile_migrate.migrations set filename = '999999.sql'`);
   await expect(startTestService({ MIGRATE: "check" }, database)).rejects.toThrow(
-    /up to date: the module auth: a start runs its code again; the module channels: a start installs it; the queue of tasks: a start runs \d+\.sql; the migration 000001\.sql of the application\. To change it, run npx content-service upgrade --yes$/,
+    /up to date: the module auth: a start runs its code again; the module channels: a start installs it; the queue of tasks: a start runs \d+\.sql; the migration 000001-the-demo\.sql of the application\. To change it, run npx content-service upgrade --yes$/,
   );
   const behind = await migrationCommand(["status"], { environment });
   expect(behind).toMatch(/^auth +[\d.]+ +of another version +runs its code again$/m);
