@@ -156,16 +156,32 @@ function missingGrant({ error, role, texts }: Failure, catalog: Catalog): string
   if (kind === "schema") return say(`use the schema ${name}`, `usage on schema ${quoteIfNeeded(name)}`);
   if (kind === "sequence") return say(`use the sequence ${name}`, `usage on sequence ${name}`);
   const table = tableNamed(name, texts, catalog);
-  if (!table) return say(`use ${name}`, `… on ${name}`);
+  const [, inFunction] = IN_FUNCTION.exec(error.where ?? "") ?? [];
+  const as = inFunction === undefined ? "" : `, as the function ${inFunction} does`;
+  if (!table) return say(`use ${name}${as}`, `… on ${name}`);
   const path = `${quoteIfNeeded(table.schema)}.${quoteIfNeeded(table.name)}`;
   // The first statement of several may be allowed, such as the count of the rows to delete.
   for (const text of statementsOn(table, error, texts)) {
     const found = neededOn(table, text).flatMap(
       ([privilege, columns]) => missingOf(privilege, columns, { table, role, catalog }) ?? [],
     );
-    if (found.length > 0) return say(`${found.join(", ")} on ${path}`, `${found.join(", ")} on ${path}`);
+    if (found.length > 0) return say(`${found.join(", ")} on ${path}${as}`, `${found.join(", ")} on ${path}`);
   }
-  return say(`use ${path}`, `… on ${path}`);
+  return closedColumns({ table, role, catalog }, path, as) ?? say(`use ${path}${as}`, `… on ${path}`);
+}
+
+/**
+ * For a statement that is not known, such as one of a SQL function: the columns that the role may not read. A grant on the table would open
+ * them all. Null unless the role may read others.
+ */
+function closedColumns({ table, role, catalog }: TableOfRole, path: string, as: string): string | null {
+  const closed = [...table.columns.values()].filter((column) => !mayUseColumn(catalog, role, table, column, "select"));
+  if (closed.length === 0 || closed.length === table.columns.size) return null;
+  const names = closed.map(({ name }) => quoteIfNeeded(name)).join(", ");
+  return (
+    `${role} may not select the columns (${names}) of ${path}${as}: write the other columns in place of *, or grant select on those that ` +
+    `${role} needs`
+  );
 }
 
 type Needed = readonly (readonly [privilege: TablePrivilege, columns: readonly string[]])[];
@@ -221,7 +237,7 @@ function missingOf(
 
 /** The statement of a function that has failed, or the statements of the request that name the table. */
 function statementsOn(table: Table, { where }: DatabaseError, texts: readonly string[]): readonly string[] {
-  const [, inFunction] = /SQL statement "([\s\S]*?)"\n/.exec(`${where ?? ""}\n`) ?? [];
+  const [, inFunction] = /SQL (?:statement|expression) "([\s\S]*?)"\n/.exec(`${where ?? ""}\n`) ?? [];
   return inFunction === undefined ? texts.filter((text) => text.includes(table.name)) : [inFunction];
 }
 

@@ -38,6 +38,18 @@ const DDL = `
   begin
     return (select o.total from public.orders as o where o.id = order_id and o.owner is not null);
   end $$;
+  create table profiles (id int primary key, name text, digest text, totp text);
+  alter table profiles enable row level security;
+  create policy "everyone" on profiles using (true);
+  grant select (id, name) on profiles to authenticated;
+  create function first_profile() returns text language sql stable set search_path = '' as 'select min(p::text) from public.profiles as p';
+  create function my_profile() returns text language plpgsql stable set search_path = '' as $$
+  declare profile public.profiles;
+  begin
+    select * into profile from public.profiles;
+    return profile.name;
+  end $$;
+  grant execute on function first_profile, my_profile to authenticated;
   create table regions (id int primary key, region text);
   alter table regions enable row level security;
   grant select on regions to authenticated;
@@ -144,13 +156,25 @@ test.each([
   await expect.poll(() => lines(30)).toContainEqual(expect.stringContaining(`; if it should: ${grant}`));
 });
 
+test.each([
+  ["first_profile", "first_profile"],
+  ["my_profile", "public.my_profile()"],
+])("the log names the function %s, which reads all columns, and advises no grant on the table", async (name, named) => {
+  expect((await rest(`rpc/${name}`, { method: "POST" })).code).toBe("42501");
+  await expect
+    .poll(() => lines(30))
+    .toContainEqual(
+      `authenticated may not select the columns (digest, totp) of public.profiles, as the function ${named} does: write the other columns in place of *, or grant select on those that authenticated needs`,
+    );
+});
+
 test("the log names the missing grant of a GraphQL mutation of a SQL function", async () => {
   const { errors } = await service.gql("mutation { publishArticle(id: 1) { id } }");
   expect(errors).toMatchObject([{ extensions: { code: "AUTH_REQUIRED" } }]);
   await expect
     .poll(() => lines(30))
     .toContainEqual(
-      "anon may not update (status) on public.articles; if it should: grant update (status) on public.articles to anon;",
+      "anon may not update (status) on public.articles, as the function public.publish_article(bigint) does; if it should: grant update (status) on public.articles to anon;",
     );
 });
 
