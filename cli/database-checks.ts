@@ -187,10 +187,11 @@ async function* checkChanges(client: pg.Client, directUrl: string, config: Confi
       )
     : await findChanges(directUrl, {
         ...{ publication, schemas },
-        ...(config.isManaged ? { changesUrl: "", logins: ofService } : { changesUrl }),
+        ...(config.isManaged ? { changesUrl: "", logins: ofService, isOptional: true } : { changesUrl }),
       });
   const found = warningOf(changes);
-  yield found === null ? ok(`publication ${changes.publication}`) : warning(found);
+  if (found !== null) yield warning(found);
+  else yield ok(changes.isLeftOut ? changes.reason : `publication ${changes.publication}`);
   if (!hasFeed) return;
   const { rows } = await client.query<TableState>(tablesQuery, [schemas, logins, changes.publication]);
   for (const table of rows.filter(({ isReadable }) => isReadable)) {

@@ -23,6 +23,8 @@ export type AdviceOptions = {
   readonly acceptances?: Acceptances;
   /** The publication of the tables whose changes subscribers receive, if a DBA manages it; absent or null if it is not checked. */
   readonly publication?: string | null;
+  /** Whether it is no fault that there is no publication: MODULES leaves out the feed. */
+  readonly mayLackPublication?: boolean;
   /** The rules to run; all by default. */
   readonly rules?: readonly string[];
 };
@@ -68,7 +70,7 @@ const CALLERS = `
  * run them: they read only the catalog. Rejects with 55P03 if another transaction locks a table that they need.
  */
 export async function advise(client: ClientBase, options: AdviceOptions): Promise<Advice> {
-  const { schemas, logins, roles, acceptances = [], publication = null } = options;
+  const { schemas, logins, roles, acceptances = [], publication = null, mayLackPublication = false } = options;
   const [rules, common] = await Promise.all([readRules(), readFile(new URL("served.sql", import.meta.url), "utf8")]);
   const found: Commented[] = [];
   // With an empty search path Postgres writes every name with its schema.
@@ -89,7 +91,7 @@ export async function advise(client: ClientBase, options: AdviceOptions): Promis
       found.push(...(await brokenSqlFunctions(client, schemas)).filter((row) => !isFound(row)));
     }
     if (publication !== null && !options.rules)
-      found.push(...(await findLostChanges(client, { schemas, logins, publication })));
+      found.push(...(await findLostChanges(client, { schemas, logins, publication, mayLackPublication })));
   } finally {
     await client.query("rollback");
   }

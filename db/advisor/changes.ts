@@ -17,6 +17,8 @@ type Options = {
   /** The logins whose roles callers may become. */
   readonly logins: readonly string[];
   readonly publication: string;
+  /** Whether it is no fault that there is no publication. */
+  readonly mayLackPublication?: boolean;
 };
 
 /**
@@ -31,6 +33,7 @@ export async function findLostChanges(
   const { tables, publication } = await readPublished(client, options);
   if (publication)
     return [...lostOperations(publication), ...tables.flatMap((table) => findingsOf(table, publication))];
+  if (options.mayLackPublication) return [];
   const { sql, leftOut } = creationOf(tables, { name, server: await serverVersion(client) });
   const reason = ["it does not exist: subscribers receive no changes", ...leftOut].join("; ");
   return sql === null ? [] : [{ ...ABOUT_PUBLICATION, object: objectOf(name), reason, fix: `${sql};` }];

@@ -43,9 +43,9 @@ export const sentenceOf = ({ object, reason, fix }: Finding): string =>
 export const CALLER_ROLES = ["authenticated", "admin", "users_editor"];
 
 type Settings = Pick<Config, "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication">;
-type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication">;
+type Setup = Pick<AdviceOptions, "logins" | "roles" | "publication" | "mayLackPublication">;
 
-/** The roles of callers, together with these logins, which take them on. With MIGRATE=off, a DBA manages the publication. */
+/** The roles of callers, together with these logins, which take them on. Without the module feed, a DBA manages the publication. */
 export const setupWith = (
   logins: readonly string[],
   { isManaged, hasFeed, dbAnonRole, changesPublication }: Settings,
@@ -53,6 +53,7 @@ export const setupWith = (
   logins,
   roles: [dbAnonRole, ...(isManaged ? CALLER_ROLES : [])],
   publication: hasFeed ? null : changesPublication,
+  mayLackPublication: isManaged,
 });
 
 /** The same for a command that is connected as the owner. With MIGRATE=off, its own login is that of callers. */

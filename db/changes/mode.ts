@@ -31,6 +31,8 @@ export type ChangesConfig = {
   readonly url: string;
   /** The OID of the database. */
   readonly database: number;
+  /** Whether changes are left out on purpose: MODULES has no feed, and a DBA has made no publication either. */
+  readonly isLeftOut?: boolean;
   /** Looks again for what is missing. Undefined if only a restart of the service, or of the server, can change the mode. */
   readonly findAgain?: () => Promise<ChangesConfig>;
 };
@@ -67,7 +69,11 @@ export type FindOptions = {
   readonly changesUrl: string;
   /** The logins of a service, if the owner asks about them: of requests, and the one that reads changes. */
   readonly logins?: { readonly requests: string; readonly changes: string };
+  /** Whether MODULES leaves out the feed, so that without a publication changes are not wanted. */
+  readonly isOptional?: boolean;
 };
+
+const LEFT_OUT = "changes of tables are not read, because MODULES leaves out feed";
 
 /**
  * Chooses how the changes of any other database are read (MIGRATE=off): by logical decoding if the login for changes may replicate
@@ -83,14 +89,16 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
       [options.publication, options.logins?.requests],
     );
     const { user, database, oid, isPublished } = rows[0]!;
+    if (options.isOptional && !isPublished) return { reasons: [], isOwned: false, oid, isLeftOut: true };
     const reading = options.changesUrl
       ? await withClient(options.changesUrl, (reader) => inspect(reader, database, options)).catch(refusalOfLogin)
       : await inspect(client, database, options);
     const missing = isPublished ? [] : [await creationFor(client, options, user)];
-    return { ...reading, reasons: [...reading.reasons, ...missing], oid };
+    return { ...reading, reasons: [...reading.reasons, ...missing], oid, isLeftOut: false };
   });
-  const { reasons, isOwned, oid } = found;
-  const reason = reasons.length === 0 ? "" : `changes cannot be read, because ${reasons.join("; and because ")}`;
+  const { reasons, isOwned, oid, isLeftOut } = found;
+  const cannot = reasons.length === 0 ? "" : `changes cannot be read, because ${reasons.join("; and because ")}`;
+  const reason = isLeftOut ? LEFT_OUT : cannot;
   return {
     mode: reason === "" ? "logical" : "none",
     reason,
@@ -98,6 +106,7 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
     manager: isOwned ? "login" : "dba",
     url: options.changesUrl || url,
     database: oid,
+    isLeftOut,
     findAgain: () => findChanges(url, options),
   };
 }
@@ -215,9 +224,13 @@ export function changesPool(
   return pool;
 }
 
-/** What the log of a start says about how changes are read; null if it is by logical decoding. */
-export function warningOf({ mode, reason }: Pick<ChangesConfig, "mode" | "reason">): string | null {
-  if (mode === "logical") return null;
+/** What the log of a start warns about how changes are read; null if it is by logical decoding, or not at all on purpose. */
+export function warningOf({
+  mode,
+  reason,
+  isLeftOut,
+}: Pick<ChangesConfig, "mode" | "reason" | "isLeftOut">): string | null {
+  if (mode === "logical" || isLeftOut) return null;
   return mode === "outbox"
     ? `changes are read from an outbox table, because ${reason}`
     : `${reason}. ${ONLY_SUBSCRIPTIONS}`;

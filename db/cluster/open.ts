@@ -144,7 +144,9 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     const dataUrl = withLogin(directUrl, logins.data);
     const changes = options.hasFeed
       ? await prepareChanges(owner, changesUrl, mayChange)
-      : await findChanges(dataUrl, { publication, schemas, changesUrl });
+      : await findChanges(dataUrl, { publication, schemas, changesUrl, isOptional: true });
+    // Once, and not in every process.
+    if (changes.isLeftOut) options.log("notice", changes.reason);
     return {
       logins,
       listenUrl: dataUrl,

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { pino } from "pino";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { loadApplication, NO_APPLICATION } from "../../app/load.ts";
+import { adviseCommand } from "../../cli/advise.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { doctor } from "../../cli/doctor.ts";
 import { connected, type ForeignServer, SERVERS, startForeignServer } from "../modules/foreign-server.ts";
@@ -78,7 +79,6 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
       prepare: async () => {},
       warnings: [
         /^the service key is off: /,
-        /^changes cannot be read, because /,
         /^changes of the schema are not announced by this database: /,
         /^the tasks of the application are not run: /,
       ],
@@ -153,4 +153,26 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
       expect(logged.filter((text) => !isFound(text))).toEqual([]);
     },
   );
+
+  test("without the module feed and a publication, that no changes are read is no fault", async () => {
+    const database = await server.makeDatabase("without_feed", NOTES);
+    onTestFinished(database.drop);
+    const settings = { MIGRATE: "modules", MODULES: "auth" };
+    const lines: { level: string | number; msg: string }[] = [];
+    const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+    const service = await startTestService(settings, { ...database, drop: async () => {} }, log);
+    await service.stop();
+    const reason = "changes of tables are not read, because MODULES leaves out feed";
+    expect(lines.filter(({ msg }) => /changes of tables|changes cannot/.test(msg))).toMatchObject([
+      { level: 30, msg: reason },
+    ]);
+
+    const environment = { ...settings, DATABASE_URL: database.url, JWT_SECRET };
+    expect((await outcomeOf(doctor([], environment))).stdout).toMatch(new RegExp(`^ok +changes: ${reason}$`, "m"));
+    expect((await outcomeOf(adviseCommand([], environment))).stdout).not.toContain("changes-not-published");
+    await database.owner.query("create publication content_changes");
+    expect((await outcomeOf(doctor([], environment))).stdout).toMatch(
+      /^warning +changes: changes cannot be read, because /m,
+    );
+  });
 });
