@@ -51,6 +51,9 @@ async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<Se
 
 type UnconfirmedUser = Readonly<Record<string, unknown>>;
 
+/** An id that tells nothing. Others tell when they were made, or that they are those of users: then every new user gets a new one here. */
+const RANDOM = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
 /** A user who has to confirm the e-mail; with a new id, if it is taken. */
 async function unconfirmed(
   { auth }: AuthCall,
@@ -59,7 +62,7 @@ async function unconfirmed(
   metadata: object,
 ): Promise<UnconfirmedUser> {
   const found = await auth.publicUsers.find(userId);
-  const id = found?.id ?? randomUUID();
+  const id = found && RANDOM.test(found.id) ? found.id : randomUUID();
   const now = new Date(auth.clock()).toISOString();
   const times = { created_at: now, updated_at: now };
   const proofs = { email_verified: false, phone_verified: false };

@@ -1,6 +1,6 @@
 import { createClient } from "@supabase/supabase-js";
 import jwt from "jsonwebtoken";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
 import { useService } from "../../../support/http-client.ts";
 import { sendJson } from "../../../support/json.ts";
@@ -105,6 +105,24 @@ describe("with EMAIL_CONFIRM=required", () => {
     const { token } = linkIn(await server.next("ida8@test.example", /^Confirm/));
     await sendJson(client, "/auth/confirm", { token, password: PASSWORD });
     expect((await login()).data.session).not.toBeNull();
+  });
+
+  test("the id in the answer of supabase.auth.signUp does not tell whether the e-mail is taken, whatever ids users have", async () => {
+    const { url, service, database } = unsent.service();
+    // As if the ids of users were made by uuidv7().
+    await database.owner.query(`
+      create function public.age_id() returns trigger language plpgsql as $$
+      begin
+        new.public_id := overlay(new.public_id::text placing '7' from 15);
+        return new;
+      end $$;
+      create trigger age_id before insert on auth_private.accounts for each row execute function public.age_id()`);
+    onTestFinished(async () => {
+      await database.owner.query("drop function public.age_id cascade");
+    });
+    const { auth } = createClient(url, service.tokens.issueKey("anon"), { auth: { persistSession: false } });
+    for (const email of ["ida10@test.example", "ada@example.com"])
+      expect((await auth.signUp({ email, password: PASSWORD })).data.user?.id[14]).toBe("4");
   });
 
   test("an error of the database does not tell whether the e-mail is taken", async () => {
