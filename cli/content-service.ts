@@ -16,6 +16,7 @@ const NODE_OPTIONS = [
   `--require=${siblingOf("early-signals")}`,
   "--v8-pool-size=0",
   "--max-semi-space-size=16",
+  "--initial-heap-size=128",
   "--heap-growing-percent=40",
   "--no-memory-reducer-favors-memory",
 ];
