@@ -1,4 +1,4 @@
-import { GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
+import { CloseCode, GRAPHQL_TRANSPORT_WS_PROTOCOL, makeServer, type SubscribePayload } from "graphql-ws";
 import { GraphQLError } from "postgraphile/graphql";
 import type { RawData, WebSocket } from "ws";
 import type { ByteBudget, Holder } from "../../db/admission/byte-budget.ts";
@@ -46,7 +46,9 @@ type Session = SocketExchange & {
   readonly closed: AbortSignal;
   /** Ends the socket if memory is short. */
   readonly holder: Holder;
-  /** Null until the client has sent `connection_init`. */
+  /** Whether the client has sent `connection_init`. */
+  hasBegun: boolean;
+  /** Null until it is known after `connection_init`. */
   caller: SocketCaller | null;
   readonly sender: SocketSender;
   /** Resolves when the next operation has been executed, or its events have begun. */
@@ -63,6 +65,9 @@ type Arguments = {
 
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
+/** The time in which a client has to send `connection_init`, in parts. */
+const BEGIN_PARTS = 12;
+const BEGIN_PART_MILLISECONDS = 250;
 /** Maximum length of the reason in a close frame. */
 const MAX_REASON = 123;
 
@@ -71,6 +76,8 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
   const { engine } = options;
   const callers = new SocketCallers(options.onIdentityChange);
   const protocol = makeServer<Record<string, unknown>, Session>({
+    // See closeSilent.
+    connectionInitWaitTimeout: 0,
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
     onSubscribe: ({ extra, subscriptions }, _id, payload) => {
       const refusal = countOperation(extra, payload);
@@ -115,7 +122,7 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
       socket.once("close", () => sender.close());
       const session: Session = {
         ...exchange,
-        ...{ socket, closed: closed.signal, holder, caller: null, sender },
+        ...{ socket, closed: closed.signal, holder, hasBegun: false, caller: null, sender },
         started: Promise.withResolvers<void>(),
       };
       const onClose = protocol.opened(
@@ -130,10 +137,23 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
         },
         session,
       );
+      closeSilent(session);
       const onCloseError = (error: unknown) => options.onInternalError(error, session.requestId);
       socket.once("close", (code, reason) => void onClose(code, reason.toString()).catch(onCloseError));
     },
   };
+}
+
+/** Closes the socket of a client that does not begin. While the process is too busy to read what has arrived, no time passes. */
+function closeSilent(session: Session): void {
+  let left = BEGIN_PARTS;
+  const timer = setInterval(() => {
+    left -= 1;
+    if (session.hasBegun || left === 0) clearInterval(timer);
+    if (!session.hasBegun && left === 0)
+      session.socket.close(CloseCode.ConnectionInitialisationTimeout, "Connection initialisation timeout");
+  }, BEGIN_PART_MILLISECONDS);
+  session.closed.addEventListener("abort", () => clearInterval(timer));
 }
 
 /**
@@ -147,6 +167,7 @@ async function authenticate(
   options: GraphQLSocketOptions,
 ): Promise<boolean> {
   const { identity, socket } = session;
+  session.hasBegun = true;
   const resolve = () => socketCaller(identity, payload, options.anonymousRole);
   try {
     const caller = callers.open(refuseInvalid(await resolve(), payload), {
