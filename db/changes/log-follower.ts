@@ -16,6 +16,9 @@ const MAX_SILENCE = 5000;
 /** An entry that so many attempts cannot decode is a gap. */
 const MAX_ATTEMPTS = 5;
 
+const UNREAD =
+  "no process with this REDIS_URL reads the write-ahead log: all processes on the database must have the same REDIS_URL";
+
 /** Bytes at the end of the write-ahead log that the server may keep to itself for some time: they have no commit. */
 const UNFLUSHED = 16_384n;
 
@@ -99,7 +102,7 @@ export class LogFollower {
   }
 
   #find(found: Found | null): void {
-    if (found === null) this.#miss("no process reads the write-ahead log");
+    if (found === null) this.#miss(UNREAD);
     else {
       this.#found = found;
       this.#foundAt = Date.now();

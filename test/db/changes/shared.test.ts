@@ -33,9 +33,9 @@ describe.runIf(hasRedis)("changes that one process reads for all", () => {
   };
   const slots = () => dba(SLOTS);
 
-  async function startProcess(options: Partial<SharedSourceOptions> = {}, openTimeout = 120_000) {
+  async function startProcess(options: Partial<SharedSourceOptions> = {}, openTimeout = 120_000, at = redis) {
     const { maxBytes = 1_000_000 } = options;
-    const { source, log } = await sharedSource(database, redis.url, options);
+    const { source, log } = await sharedSource(database, at.url, options);
     const feed = new ChangeFeed({ source, maxBytes, openTimeout });
     onTestFinished(() => feed.close());
     const subscribe = async (since?: string) => {
@@ -134,6 +134,18 @@ describe.runIf(hasRedis)("changes that one process reads for all", () => {
       .toMatchObject({ state: "disconnected", reason: expect.stringMatching(/REDIS_URL/) });
     const other = await startProcess({}, 1);
     await expect(other.feed.open()).rejects.toThrow("changes are not available at the moment: try again");
+  });
+
+  test("are not received by a process with another REDIS_URL: /health says why", async () => {
+    const { isReader, subscribe } = await startProcess();
+    await subscribe();
+    await expect.poll(isReader).toBe(true);
+    const other = await startRedis();
+    onTestFinished(() => other.kill());
+    const { feed } = await startProcess({}, 1, other);
+    await expect(feed.open()).rejects.toThrow("try again");
+    const reason = expect.stringMatching(/all processes on the database must have the same REDIS_URL/);
+    await expect.poll(() => feed.health).toMatchObject({ state: "disconnected", reason });
   });
 
   test("are an explicit gap for a process that is slower than what is kept, and for no other", async () => {
