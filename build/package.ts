@@ -26,12 +26,11 @@ const TYPES: Readonly<Record<string, string>> = { "@types/node": "22.20.5" };
 /** What package.json has only for the repository. */
 const OF_REPOSITORY = ["private", "devDependencies", "scripts", "allowScripts", "overrides"];
 
-/** An application is no part of the package, except its pages. */
-const DEMO = "demo";
-const PAGES = "demo/pages";
+/** Applications to read, which the documentation refers to. Node runs no TypeScript of a package. */
+const EXAMPLES = ["demo", "test/applications/notes", "test/applications/tested"];
 
 /** Users get the TypeScript of these folders as it is. */
-const COPIED = ["template", PAGES];
+const COPIED = ["template", ...EXAMPLES];
 
 /** Files that npm always packs. */
 const ALWAYS = ["README.md", "LICENSE"];
@@ -46,7 +45,7 @@ type Manifest = {
 
 function stage(target: string): void {
   const manifest: Manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
-  const files = manifest.files.map((file) => (file === DEMO ? PAGES : file));
+  const files = [...new Set([...manifest.files, ...EXAMPLES])];
   mkdirSync(target, { recursive: true });
   compile(files, target);
   keepDeclarations(Object.values(manifest.exports), target);

