@@ -20,6 +20,22 @@ export function ownCpuOf(pid: number): number {
 }
 
 /**
+ * Microseconds of CPU that the running threads of a process have used, to the nanosecond; 0 if it has ended. Source: the kernel's
+ * documentation, "Scheduler Statistics", schedstat.
+ */
+export function exactCpuOf(pid: number): number {
+  try {
+    const threads = readdirSync(`/proc/${pid}/task`);
+    const used = threads.map((id) =>
+      Number(readFileSync(`/proc/${pid}/task/${id}/schedstat`, "utf8").split(" ", 1)[0]),
+    );
+    return used.reduce((sum, each) => sum + each, 0) / 1000;
+  } catch {
+    return 0;
+  }
+}
+
+/**
  * Microseconds of CPU that all processes have used since the machine started, and that other machines have taken from
  * it. Source: proc_stat(5), the first line without idle (4th), iowait (5th) and the two guest fields, which user has too.
  */

@@ -158,7 +158,8 @@ function collectOutput(child: ChildProcess): () => string {
   return () => printed;
 }
 
-const START_MILLISECONDS = 60_000;
+/** On a busy machine, several that start at the same time are slow. */
+const START_MILLISECONDS = 180_000;
 const NOT_READY = 503;
 
 /** Sends requests until the status is not 503; peers without this path respond with 404 when they are ready. Throws if the server ends or takes too long. */

@@ -15,6 +15,8 @@ export type OpenLoadOptions = {
   /** At most so many requests are open at a time; those beyond are not sent. */
   readonly connections: number;
   readonly seconds: number;
+  /** Responses of so many seconds before are not counted: the service may take a burst. */
+  readonly settleSeconds?: number;
 };
 
 /** Of the responses after the first seconds. Times in milliseconds, from when a request was due. */
@@ -30,7 +32,6 @@ export type OpenLoadResult = {
   readonly unexpected: string | null;
 };
 
-/** Responses before are not counted: the service may take a burst. */
 const SETTLE_SECONDS = 5;
 
 /** Sends requests at a fixed rate from a child process. */
@@ -46,13 +47,14 @@ export async function applyOpenLoad(options: OpenLoadOptions, signal: AbortSigna
 
 type Response = { readonly isAdmitted: boolean; readonly milliseconds: number };
 
-async function generate({ address, requests, rate, connections, seconds }: OpenLoadOptions): Promise<OpenLoadResult> {
+async function generate(options: OpenLoadOptions): Promise<OpenLoadResult> {
+  const { address, requests, rate, connections, seconds, settleSeconds = SETTLE_SECONDS } = options;
   const all = requests.map((request) => bytesOf(request, address));
   const pool = new SocketPool(new URL(address), connections);
   const responses: Response[] = [];
   let unexpected: string | null = null;
   const start = performance.now();
-  const [from, end] = [start + SETTLE_SECONDS * 1000, start + (SETTLE_SECONDS + seconds) * 1000];
+  const [from, end] = [start + settleSeconds * 1000, start + (settleSeconds + seconds) * 1000];
   let [due, sent] = [0, 0];
   for (let now = start; now < end; now = performance.now()) {
     for (; start + (due / rate) * 1000 <= now; due++) {

@@ -9,11 +9,10 @@ import {
 import { ANON_KEY, bearer } from "../credentials.ts";
 import { type BenchDatabase, createDatabase } from "../database.ts";
 import { atMost, goalsTable } from "../figures.ts";
+import { openRedis } from "../redis.ts";
 import { heading, list, table } from "../report.ts";
 import type { Bench, BenchOptions } from "../rounds.ts";
 import { ourCommand, type RunningServer, startServer } from "../servers.ts";
-
-const { REDIS_URL = "" } = process.env;
 
 const INSTANCES = 3;
 const REPLICAS = 2;
@@ -48,7 +47,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: "caller",
-    about: "the same user reads the row at another instance, without a position. Needs `REDIS_URL`",
+    about: "the same user reads the row at another instance, without a position. Needs Valkey or Redis",
     read: ({ id, user, reader }) => readTable(reader, id, headersOf(user)),
   },
 ];
@@ -65,9 +64,14 @@ function bearerOf(user: number): string {
   return known;
 }
 
+/** Milliseconds after which a request is repeated that the service had no capacity for. */
+const RETRY = 50;
+const NO_CAPACITY = 503;
+
 async function answerOf(url: string, options: RequestInit): Promise<{ json: any; position: string }> {
   const response = await fetch(url, options);
   const text = await response.text();
+  if (response.status === NO_CAPACITY) return sleep(RETRY).then(() => answerOf(url, options));
   if (!response.ok) throw new Error(`${response.status} ${text}`);
   return { json: text && JSON.parse(text), position: response.headers.get("change-position") ?? "" };
 }
@@ -95,16 +99,19 @@ type Outcome = {
 export const REPLICAS_BENCH: Bench = {
   name: "replicas",
   about:
-    "Writes at one instance and reads at another, while replicas stop and go on to replay: counts stale reads. A round has 100 pairs.",
+    "Writes at one instance and reads at another, while replicas stop and go on to replay: counts stale reads. A round has 100 pairs. " +
+    "Starts Valkey or Redis if REDIS_URL is not set.",
   cases: CASES.map(({ name }) => name),
-  defaults: { rounds: "1000", connections: "12" },
+  defaults: { rounds: "1000", connections: "32" },
   async run(options, command) {
     options.progress("creating the database, its replicas and the instances");
     await using stack = new AsyncDisposableStack();
+    const redis = await openRedis();
+    if (redis) stack.use(redis);
     const database = stack.use(await createDatabase(TABLE));
     const replicas = await startReplicas(database, stack);
     const urls = replicas.map(({ url }) => url).join();
-    const settings = { METRICS: "on", DB_POOL: "4", DATABASE_REPLICA_URLS: urls, REDIS_URL };
+    const settings = { METRICS: "on", DB_POOL: "4", DATABASE_REPLICA_URLS: urls, REDIS_URL: redis?.url ?? "" };
     const instances: RunningServer[] = [];
     for (let i = 0; i < INSTANCES; i++) {
       const command = (_: unknown, port: number) => ourCommand(database, port, settings);
@@ -113,13 +120,13 @@ export const REPLICAS_BENCH: Bench = {
     for (const { address } of instances) await readGraphQL(address, 1, 1, "none-0-0").catch(() => {});
     await sleep(SETTLING);
     const outcomes: Outcome[] = [];
-    const cases = CASES.filter(({ name }) => options.cases?.includes(name) ?? (name !== "caller" || REDIS_URL !== ""));
+    const cases = CASES.filter(({ name }) => options.cases?.includes(name) ?? (name !== "caller" || redis !== null));
     for (const benchCase of cases) {
       const pairs = Math.ceil((options.rounds * PAIRS) / cases.length);
       const run = () => runPairs(benchCase, pairs, instances, options);
       outcomes.push(await whileDisturbed(replicas, run, LAG));
     }
-    return report(outcomes, database.version, command);
+    return report(outcomes, options.connections[0]!, database.version, command);
   },
 };
 
@@ -141,7 +148,7 @@ async function runPairs(
   benchCase: Case,
   pairs: number,
   instances: readonly RunningServer[],
-  { connections: [clients = 12], signal, progress }: BenchOptions,
+  { connections: [clients = 32], signal, progress }: BenchOptions,
 ): Promise<Outcome> {
   const before = await countsOf(instances);
   const start = performance.now();
@@ -189,7 +196,7 @@ async function countsOf(instances: readonly RunningServer[]) {
   return { answered, fallbacks };
 }
 
-function report(outcomes: readonly Outcome[], version: string, command: string): string {
+function report(outcomes: readonly Outcome[], clients: number, version: string, command: string): string {
   const rows = outcomes.map(({ benchCase, pairs, stale, answered, fallbacks, seconds }) => [
     ...[benchCase.name, String(pairs), String(stale), `${Math.round((100 * answered) / pairs)} %`, fallbacks],
     String(Math.round(pairs / seconds)),
@@ -197,7 +204,7 @@ function report(outcomes: readonly Outcome[], version: string, command: string):
   const stale = outcomes.reduce((sum, each) => sum + each.stale, 0);
   return [
     heading("Reads on replicas", command, version),
-    `${INSTANCES} instances, ${REPLICAS} replicas. Each replica in turn stops to replay for ${LAG} ms, all the time. A client changes a row at one ` +
+    `${INSTANCES} instances, ${REPLICAS} replicas, ${clients} clients. Each replica in turn stops to replay for ${LAG} ms, all the time. A client changes a row at one ` +
       "instance, and then the row is read at another: a read that returns an older value is stale.",
     list(outcomes.map(({ benchCase }) => benchCase)),
     table(["case", "pairs", "stale", "answered by replicas", "by the primary instead", "pairs per second"], rows),

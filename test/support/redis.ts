@@ -15,6 +15,7 @@ export type TestRedis = {
   readonly port: number;
   /** `redis://content:secret@127.0.0.1:port` */
   readonly url: string;
+  readonly pid: number;
   /** Runs a command with all rights. */
   send(...command: string[]): Promise<unknown>;
   /** Makes a client have this many requests left, which are not refilled. */
@@ -49,6 +50,9 @@ export async function startRedis({ rights = RIGHTS_IN_REDIS, more = [] }: RedisS
   return {
     ...{ port, send },
     url: `redis://content:secret@127.0.0.1:${port}`,
+    get pid() {
+      return program.pid;
+    },
     freeze: (key, left) => send("HSET", key, "tokens", String(left), "at", LATER),
     async freezeAll(pattern) {
       const keys = (await send("KEYS", pattern)) as string[];
