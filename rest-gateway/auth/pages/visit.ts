@@ -71,9 +71,10 @@ export async function accountVisitOf(visit: Visit, form: URLSearchParams | null)
  * causes one, and returns true.
  */
 export function openAgain(call: Call): boolean {
-  const { headers, method, url } = call.request;
+  const { headers, method } = call.request;
   const hasCookie = identityOf(call.request).credentials.session !== null;
   if (hasCookie || method !== "GET" || headers["sec-fetch-site"] !== "cross-site") return false;
+  const url = pathOf(call.auth, "") + call.request.url;
   const head = html`<meta http-equiv="refresh" content="0; url=${url}">\n`;
   sendPage(call, { title: "One moment", main: html`<p><a href="${url}">Continue</a></p>`, head });
   return true;

@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
+import { findFreePort } from "../../../db/cluster/embedded.ts";
 import { type Client, useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
@@ -15,6 +16,10 @@ const closed = useService({
   AUTH_PAGES: "https://app.example/#/account/",
   MFA_ISSUER: "Example",
 });
+
+const port = String(await findFreePort());
+/** Below the path of a proxy. */
+const below = useService({ ...shared, PORT: port, BASE_URL: `http://127.0.0.1:${port}/v1` });
 
 const PATHS = [
   "/auth/sign-in",
@@ -200,6 +205,13 @@ describe("the account", () => {
       "/auth/sign-in?return_to=%2Fauth%2Faccount&why=ended",
       ["SESSION="],
     ]);
+  });
+
+  test("opens once more after a link from another site, also below the path of a proxy", async () => {
+    const headers = { "sec-fetch-site": "cross-site" };
+    const behindProxy = await fetch(new URL("/auth/account?x=1", below.service().url), { headers });
+    expect(await behindProxy.text()).toContain('content="0; url=/v1/auth/account?x=1"');
+    expect((await visit(client, "/auth/account", null, headers)).text).toContain('content="0; url=/auth/account"');
   });
 
   test("no form without the token of this session changes anything", async () => {
