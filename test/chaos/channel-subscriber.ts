@@ -1,5 +1,6 @@
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
 import { WebSocket } from "ws";
+import { Received } from "./received.ts";
 
 /** The options of the channel. The client sends them with each join. */
 type ChangesOptions = { readonly positions: true; since?: string };
@@ -8,9 +9,7 @@ const PAUSE_MILLISECONDS = 50;
 
 /** A channel of supabase-js, which keeps the last position and the ids of the rows. */
 export class ChannelSubscriber {
-  readonly ids: number[] = [];
-  /** How often the service has said that changes were missed. */
-  gaps = 0;
+  readonly received: Received;
   connections = 0;
   /** The longest time in milliseconds from the first arrival of a row that arrived again to the loss of the connection. */
   oldestDuplicate: number | null = null;
@@ -19,9 +18,12 @@ export class ChannelSubscriber {
   readonly #options: ChangesOptions = { positions: true };
   readonly #client: SupabaseClient<any, any>;
   #socket: WebSocket | null = null;
+  /** The table is read when the channel has joined again. */
+  #mustRead = false;
 
-  /** `table` is in the schema public. */
-  constructor(url: string, key: string, table: string) {
+  /** `table` is in the schema public. `read` returns the ids of all its rows, which are needed after a gap. */
+  constructor(url: string, key: string, table: string, read?: () => Promise<readonly number[]>) {
+    this.received = new Received(read);
     const opened = (socket: WebSocket) => {
       this.#socket = socket;
       const lost = () => {
@@ -43,8 +45,13 @@ export class ChannelSubscriber {
       .channel("chaos", { config })
       .on("postgres_changes", { event: "INSERT", schema: "public", table }, ({ new: row }) => this.#add(row.id))
       .on("system", {}, (message) => this.#receive(message))
-      .subscribe((status) => {
-        if (status === "SUBSCRIBED") this.connections++;
+      .subscribe((status, error) => {
+        // The position is not kept any more.
+        if (status === "CHANNEL_ERROR" && error?.message.includes("Gap")) this.#startAgain();
+        if (status !== "SUBSCRIBED") return;
+        this.connections++;
+        if (this.#mustRead) this.received.readAgain();
+        this.#mustRead = false;
       });
   }
 
@@ -64,14 +71,25 @@ export class ChannelSubscriber {
   }
 
   #add(id: number): void {
-    this.ids.push(id);
+    this.#mustRead = false;
+    this.received.add([id]);
     const arrival = this.#arrivals.get(id);
     if (arrival === undefined) this.#arrivals.set(id, performance.now());
     else this.oldestDuplicate = Math.max(this.oldestDuplicate ?? 0, Math.round(this.#lostAt - arrival));
   }
 
   #receive({ gap, position }: { readonly gap?: boolean; readonly position?: string }): void {
-    if (gap) this.gaps++;
+    if (gap) {
+      this.#startAgain();
+      // The channel stays open, or joins again.
+      this.received.readAgain();
+    }
     if (position !== undefined) this.#options.since = position;
+  }
+
+  #startAgain(): void {
+    this.received.gaps++;
+    delete this.#options.since;
+    this.#mustRead = true;
   }
 }

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { findFreePort } from "../../db/cluster/embedded.ts";
 import { Tokens } from "../../identity/tokens.ts";
+import { until } from "../support/until.ts";
 import { ChannelSubscriber } from "./channel-subscriber.ts";
-import { Subscriber } from "./subscriber.ts";
-import { ROWS_PER_WRITER, Writers, writerOf } from "./writers.ts";
+import { countOutOfOrder, duplicatesOf, lostOf } from "./received.ts";
+import { SUBSCRIPTIONS, Subscriber } from "./subscriber.ts";
+import { openAuditedWriting, Writers } from "./writers.ts";
 
 /** What is cut or killed. */
 export type Action = "sockets" | "service" | "replication" | "database";
@@ -48,9 +49,6 @@ export type ChaosReport = {
   readonly isOneOrder: boolean;
 };
 
-/** Milliseconds without progress after which something counts as not happening. */
-const PATIENCE = 60_000;
-
 /**
  * Disturbs a service while writers write and subscribers read, and compares what arrived with the audit table. Rejects if something
  * that must become true does not.
@@ -73,7 +71,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     () => subscribers.every(({ subscriber }) => subscriber.isReady),
     () => "the subscribers get the first id",
   );
-  const writers = new Writers({ url, count, pause });
+  const writers = new Writers({ open: () => openAuditedWriting(url()), count, pause });
   stack.defer(() => writers.stop());
   const moreRows = () => {
     const enough = writers.written + rows;
@@ -95,22 +93,19 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   await writers.stop();
   const audit = (await sqlOf(url(), "select id from public.audit order by id")).map(({ id }) => id as number);
   const expected = new Set(audit);
-  const lostOf = (ids: readonly number[]) => expected.difference(new Set(ids)).size;
-  const isComplete = () => subscribers.every(({ subscriber }) => lostOf(subscriber.ids) === 0);
-  const received = () => subscribers.reduce((sum, { subscriber }) => sum + subscriber.ids.length, 0);
+  const isComplete = () => subscribers.every(({ subscriber }) => lostOf(expected, subscriber.received.ids).size === 0);
+  const received = () => subscribers.reduce((sum, { subscriber }) => sum + subscriber.received.ids.length, 0);
   await until(isComplete, () => "everything arrives", received).catch(() => {});
 
-  const orders = subscribers.map(({ subscriber }) => [...new Set(subscriber.ids)].join());
+  const orders = subscribers.map(({ subscriber }) => [...new Set(subscriber.received.ids)].join());
   return {
     written: audit.length,
-    subscribers: subscribers.map(({ kind, subscriber: { ids, connections, gaps, oldestDuplicate } }) => ({
-      kind,
-      connections,
-      lost: lostOf(ids),
-      duplicates: ids.length - new Set(ids).size,
-      oldestDuplicate,
-      outOfOrder: countOutOfOrder(ids),
-      gaps,
+    subscribers: subscribers.map(({ kind, subscriber: { received, connections, oldestDuplicate } }) => ({
+      ...{ kind, connections, oldestDuplicate },
+      lost: lostOf(expected, received.ids).size,
+      duplicates: duplicatesOf(received.ids),
+      outOfOrder: countOutOfOrder(received.ids),
+      gaps: received.gaps,
     })),
     isOneOrder: new Set(orders).size === 1,
   };
@@ -128,19 +123,6 @@ const TABLES = `
 const CUT_REPLICATION = `select pg_terminate_backend(active_pid) from pg_replication_slots
   where active_pid is not null and database = current_database()`;
 
-const SUBSCRIPTIONS = {
-  table: (url: string) => ({
-    url: `${url}/rest/v1/events?id=gt.0`,
-    idsOf: (event: string, data: any) =>
-      event === "snapshot" ? data.map(({ id }: { id: number }) => id) : event === "INSERT" ? [data.new.id] : [],
-  }),
-  graphql: (url: string) => ({
-    url: `${url}/graphql`,
-    body: { query: "subscription { onEventCreated { id } }" },
-    idsOf: (_event: string, { data }: any) => (data ? [Number(data.onEventCreated.id)] : []),
-  }),
-} as const satisfies Record<Exclude<Kind, "channel">, unknown>;
-
 const SECRET = "a secret of the chaos run, long enough for HS256";
 const KEY = new Tokens({
   secret: SECRET,
@@ -152,18 +134,6 @@ const KEY = new Tokens({
 
 const subscribe = (kind: Kind, url: string) =>
   kind === "channel" ? new ChannelSubscriber(url, KEY, "events") : new Subscriber(SUBSCRIPTIONS[kind](url));
-
-/** A row of a writer must not arrive after a later one, unless it is a repetition. */
-function countOutOfOrder(ids: readonly number[]): number {
-  const last = new Map<number, number>();
-  let count = 0;
-  for (const id of new Set(ids)) {
-    const writer = writerOf(id);
-    if (id < (last.get(writer) ?? writer * ROWS_PER_WRITER)) count++;
-    last.set(writer, id);
-  }
-  return count;
-}
 
 /** `npm start` on a database, which can be killed. */
 class ServiceProcess {
@@ -216,20 +186,6 @@ class ServiceProcess {
       return received.startsWith("200") && received.includes(text);
     };
     await until(isServed, () => `${path} is served, but sends ${received}`);
-  }
-}
-
-/** Rejects if it does not become true, and `progress` does not change. */
-async function until(
-  holds: () => boolean | Promise<boolean>,
-  what: () => string,
-  progress: () => number = () => 0,
-): Promise<void> {
-  let last = { value: progress(), at: Date.now() };
-  while (!(await holds())) {
-    if (progress() !== last.value) last = { value: progress(), at: Date.now() };
-    if (Date.now() - last.at > PATIENCE) throw new Error(`timed out: ${what()}`);
-    await sleep(50);
   }
 }
 

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import pg from "pg";
 import { type Cluster, findFreePort, startCluster } from "../../db/cluster/embedded.ts";
 import { type Action, runChaos } from "./chaos.ts";
+import { runRig } from "./rig/run.ts";
 
 const HELP = `npm run chaos -- [options]
   Kills the service, its connections and the database while writers write and subscribers read, and compares what arrived
@@ -17,11 +18,15 @@ const HELP = `npm run chaos -- [options]
   --pause MS        pause between the transactions of a writer, default 50
   --subscribers N   subscribers of each kind (streams of a table, GraphQL over SSE, channels), default 3
   --help            show this help
+
+npm run chaos -- rig disturbs several instances with all that they need; npm run chaos -- rig --help says how.
 `;
 
 const ACTIONS: readonly Action[] = ["sockets", "service", "replication", "database"];
 
+const [first, ...rest] = process.argv.slice(2);
 const { values } = parseArgs({
+  args: first === "rig" ? [] : process.argv.slice(2),
   options: {
     kills: { type: "string", default: "100" },
     rows: { type: "string", default: "50" },
@@ -77,5 +82,6 @@ async function main(): Promise<void> {
   process.exitCode = isGood ? 0 : 1;
 }
 
-if (values.help) process.stdout.write(HELP);
+if (first === "rig") await runRig(rest);
+else if (values.help) process.stdout.write(HELP);
 else await main();

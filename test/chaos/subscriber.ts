@@ -1,30 +1,51 @@
 import { request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Received } from "./received.ts";
 
 export type SubscriberOptions = {
   readonly url: string;
   /** The body of a POST request; without it, the request is a GET. */
   readonly body?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
   /** The ids of the rows in an event; none for an event without rows. */
   idsOf(event: string, data: any): readonly number[];
+  /** Returns the ids of all rows. After a gap the subscriber needs them, unless they follow by themselves. */
+  read?(): Promise<readonly number[]>;
+  /** Milliseconds until it connects again. */
+  readonly pause?: number;
 };
 
+/** What to subscribe to at the service with this URL, to get the rows of public.events. */
+export const SUBSCRIPTIONS = {
+  table: (url: string) => ({
+    url: `${url}/rest/v1/events?id=gt.0&order=id`,
+    idsOf: (event: string, data: any) => (event === "INSERT" ? [data.new.id] : []),
+  }),
+  graphql: (url: string) => ({
+    url: `${url}/graphql`,
+    body: { query: "subscription { onEventCreated { id } }" },
+    idsOf: (_event: string, { data }: any) => (data ? [Number(data.onEventCreated.id)] : []),
+  }),
+} as const;
+
 const PAUSE_MILLISECONDS = 50;
+const MISSED = "CHANGES_MISSED";
 
 /** A client of Server-Sent Events that connects again for ever, with the id of the last event, and keeps the ids of the rows. */
 export class Subscriber {
-  readonly ids: number[] = [];
-  /** How often the service has said that changes were missed, or could not be sent. */
-  gaps = 0;
+  readonly received: Received;
   connections = 0;
   /** A stream has no duplicates. */
   readonly oldestDuplicate = null;
   #lastEventId: string | undefined;
   #isClosed = false;
+  /** The table is read when the next subscription has begun. */
+  #mustRead = false;
   #cut: () => void = () => {};
   readonly #finished: Promise<void>;
 
   constructor(options: SubscriberOptions) {
+    this.received = new Received(options.read);
     this.#finished = this.#run(options);
   }
 
@@ -47,13 +68,13 @@ export class Subscriber {
   async #run(options: SubscriberOptions): Promise<void> {
     while (!this.#isClosed) {
       await this.#connect(options);
-      await sleep(PAUSE_MILLISECONDS);
+      await sleep(options.pause ?? PAUSE_MILLISECONDS);
     }
   }
 
-  #connect({ url, body, idsOf }: SubscriberOptions): Promise<void> {
+  #connect({ url, body, idsOf, headers: given }: SubscriberOptions): Promise<void> {
     return new Promise((resolve) => {
-      const headers: Record<string, string> = { accept: "text/event-stream" };
+      const headers: Record<string, string> = { ...given, accept: "text/event-stream" };
       if (body !== undefined) headers["content-type"] = "application/json";
       if (this.#lastEventId !== undefined) headers["last-event-id"] = this.#lastEventId;
       const method = body === undefined ? "GET" : "POST";
@@ -83,9 +104,25 @@ export class Subscriber {
     const [id] = valuesOf("id");
     const data = valuesOf("data").join("\n");
     const value = data === "" ? null : JSON.parse(data);
-    // A result of GraphQL may have errors.
-    if (event === "gap" || event === "problem" || value?.errors) this.gaps++;
-    else if (value !== null) this.ids.push(...idsOf(event, value));
+    if (this.#mustRead && id !== undefined) {
+      this.#mustRead = false;
+      this.received.readAgain();
+    }
+    if (value?.errors?.[0].extensions.code === MISSED) {
+      this.#startAgain();
+      return;
+    }
+    // A result of GraphQL may have other errors.
+    if (event === "gap" || event === "problem" || value?.errors) this.received.gaps++;
+    else if (event === "snapshot") this.received.replace(value.map((row: { readonly id: number }) => row.id));
+    else if (value !== null) this.received.add(idsOf(event, value));
     if (id !== undefined) this.#lastEventId = id;
+  }
+
+  /** The subscription of GraphQL has ended with an error. */
+  #startAgain(): void {
+    this.received.gaps++;
+    this.#lastEventId = undefined;
+    this.#mustRead = true;
   }
 }

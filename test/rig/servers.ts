@@ -124,12 +124,13 @@ export class Servers implements AsyncDisposable {
   async areFollowing(): Promise<void> {
     const FOLLOWING = `select count(*)::int as count from pg_stat_replication
       where state = 'streaming' and application_name like 'server\\_%'`;
-    const all = async () => (await this.primary.query(FOLLOWING).catch(() => []))[0]?.count === this.standbys.length;
-    await until(all, () => "the standbys follow the primary");
+    const areAll = async () => (await this.primary.query(FOLLOWING).catch(() => []))[0]?.count === this.standbys.length;
+    await until(areAll, () => "the standbys follow the primary");
     const [{ bytes }] = await this.primary.query("select pg_current_wal_lsn() - '0/0'::pg_lsn as bytes");
+    const isBehind = async (standby: Server) => (await standby.receivedPosition().catch(() => -1n)) < BigInt(bytes);
     for (const standby of this.standbys)
       await until(
-        async () => (await standby.receivedPosition()) >= BigInt(bytes),
+        async () => !(await isBehind(standby)),
         () => `${standby.name} has what the primary has`,
       );
   }

@@ -68,10 +68,11 @@ export class Program {
     });
     this.#child.stderr!.resume();
     const isReadyOrEnded = async () => !this.isRunning || (await isReady());
-    await until(isReadyOrEnded, () => `${command[0]} starts`);
-    if (this.isRunning) return;
-    const lines = (await readFile(log, "utf8")).trimEnd().split("\n");
-    throw new Error(`${command.join(" ")} ended before it was ready:\n${lines.slice(-20).join("\n")}`);
+    const lines = async () => (await readFile(log, "utf8")).trimEnd().split("\n").slice(-20).join("\n");
+    await until(isReadyOrEnded, () => `${command[0]} starts`).catch(async ({ message }: Error) => {
+      throw new Error(`${message}:\n${await lines()}`);
+    });
+    if (!this.isRunning) throw new Error(`${command.join(" ")} ended before it was ready:\n${await lines()}`);
   }
 
   /** Ends it as a crash does, with the processes that it has started. */
