@@ -136,6 +136,14 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   });
 }
 
+/** Of a statement that may succeed when the database is available, or less busy. Null for other errors. */
+export function unavailabilityOf(error: unknown): Problem | null {
+  const { code } = (error ?? {}) as { readonly code?: unknown };
+  const reason = typeof code === "string" ? reasonOf(code) : null;
+  const isTemporary = reason === "database unavailable" || reason === "database busy" || reason === "too slow";
+  return isTemporary ? problem(reason, { cause: error }) : null;
+}
+
 /** Seconds: a function raises PT429 with a message that ends in `try again in 60 s`. */
 export function retryAfterOf({ code, message }: DatabaseErrorLike): number | undefined {
   const seconds = code === "PT429" ? /try again in (\d{1,9}) s$/.exec(message)?.[1] : undefined;

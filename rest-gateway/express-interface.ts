@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Express, RequestHandler } from "express";
 import express from "express";
+import { unavailabilityOf } from "../db/errors.ts";
 import { Problem, problem } from "../db/problems/problem.ts";
 import { type Destination, type Exchange, type Head, keepExchange, setHead } from "../http/pipeline/exchange.ts";
 import type { HttpEnvelope, HttpInterface } from "../http/pipeline/pipeline.ts";
@@ -65,8 +66,11 @@ export class ExpressInterface implements HttpInterface {
 /** `/auth/keys/:id` → `/auth/keys/{id}` */
 const templateOf = (path: string) => path.replace(/[:*](\w+)/g, "{$1}");
 
-/** Express throws a URIError if it cannot decode a segment of the path. Null for an internal error. */
+/**
+ * Express throws a URIError if it cannot decode a segment of the path. A statement fails with an error of the server, or of a pooler, if
+ * its connection is ended. Null for an internal error.
+ */
 function problemOf(error: unknown): Problem | null {
   if (error instanceof URIError && "status" in error) return problem("unreadable path");
-  return error instanceof Problem ? error : null;
+  return error instanceof Problem ? error : unavailabilityOf(error);
 }
