@@ -265,7 +265,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
     [!migrate && parsed.mailUrl !== "", "MAIL_URL requires MIGRATE=on"],
     [parsed.adminPort !== 0 && parsed.adminPort === parsed.port, "ADMIN_PORT must differ from PORT"],
     [!migrate && parsed.seed === "demo", "SEED=demo requires MIGRATE=on"],
-    [migrate && parsed.changesUrl !== "", "CHANGES_URL requires MIGRATE=off"],
+    [embedded && parsed.changesUrl !== "", "CHANGES_URL requires DATABASE_URL"],
     [embedded && parsed.databaseReplicaUrls.length > 0, "DATABASE_REPLICA_URLS requires DATABASE_URL"],
     [migrate && parsed.consoleRoles.length > 0, "CONSOLE_ROLES requires MIGRATE=off"],
     [migrate && parsed.dbConfig === true, "DB_CONFIG=on requires MIGRATE=off"],

@@ -37,6 +37,15 @@ export function atHost(url: string, host: string): string {
   return parsed.href;
 }
 
+/** The login of the primary at a replica. What the URL of the replica says of user and password is not used: roles are replicated. */
+export function urlAt(replica: string, login: string): string {
+  const at = new URL(replica);
+  const url = new URL(atHost(login, `${at.hostname}:${at.port || "5432"}`));
+  if (at.pathname.length > 1) url.pathname = at.pathname;
+  for (const [name, value] of at.searchParams) url.searchParams.set(name, value);
+  return url.href;
+}
+
 /**
  * Connection URL of a database. User, password and host must come before the path: the service replaces them with those
  * of its login roles, and `?user=` or `?host=` would override the replacement.

@@ -463,7 +463,7 @@ export const SETTINGS = {
   CHANGES_URL: setting(
     orUnset(postgresUrl),
     "",
-    "Connection URL of a login that only reads committed changes (attribute replication), with MIGRATE=off, past any pooler. When unset, the login of DATABASE_URL must have this attribute, with which it could copy the whole server.",
+    "Connection URL of a login that only reads committed changes (attribute replication), with MIGRATE=off, past any pooler. When unset, the login of DATABASE_URL must have this attribute, with which it could copy the whole server. It may name a standby (PostgreSQL 16 or later), which then decodes the write-ahead log instead of the primary, also with MIGRATE=on, where its user and password are not used.",
   ),
   CHANGES_PUBLICATION: setting(
     publicationName,

@@ -12,6 +12,7 @@ import { Publication, type PublicationManager } from "./publication.ts";
 import { creationOf } from "./publication-plan.ts";
 import { serverVersion, type TableState, tablesQuery } from "./publication-state.ts";
 import { sharedSlotOf, slotOf } from "./replication-slot.ts";
+import { inspectServer, OTHER_SERVER, refusalsOfLogical } from "./requirements.ts";
 import { SharedSource } from "./shared.ts";
 import type { SharedLog } from "./shared-log.ts";
 import { ChangesMissing, type FoundSource } from "./source-search.ts";
@@ -27,8 +28,10 @@ export type ChangesConfig = {
   readonly reason: string;
   readonly publication: string;
   readonly manager: PublicationManager;
-  /** The connection string of the login that may read changes. */
+  /** The connection string of a login at the primary, which may read changes unless a standby does. */
   readonly url: string;
+  /** The connection string of the login that may read changes at a standby; "" if the primary decodes the log. */
+  readonly standbyUrl: string;
   /** The OID of the database. */
   readonly database: number;
   /** Whether changes are left out on purpose: MODULES has no feed, and a DBA has made no publication either. */
@@ -56,7 +59,7 @@ export async function prepareChanges(owner: pg.Client, url: string, mayGrant = t
     reason: refusals.map(({ text }) => text).join("; and "),
     publication: PUBLICATION,
     manager: "service",
-    url,
+    ...{ url, standbyUrl: "" },
     database: await databaseOf(owner),
   };
 }
@@ -89,14 +92,16 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
       [options.publication, options.logins?.requests],
     );
     const { user, database, oid, isPublished } = rows[0]!;
-    if (options.isOptional && !isPublished) return { reasons: [], isOwned: false, oid, isLeftOut: true };
+    if (options.isOptional && !isPublished) return { ...REFUSED, reasons: [], oid, isLeftOut: true };
     const reading = options.changesUrl
-      ? await withClient(options.changesUrl, (reader) => inspect(reader, database, options)).catch(refusalOfLogin)
-      : await inspect(client, database, options);
+      ? await withClient(options.changesUrl, (reader) => inspect(reader, client, database, options)).catch(
+          refusalOfLogin,
+        )
+      : await inspect(client, client, database, options);
     const missing = isPublished ? [] : [await creationFor(client, options, user)];
     return { ...reading, reasons: [...reading.reasons, ...missing], oid, isLeftOut: false };
   });
-  const { reasons, isOwned, oid, isLeftOut } = found;
+  const { reasons, isOwned, isStandby, oid, isLeftOut } = found;
   const cannot = reasons.length === 0 ? "" : `changes cannot be read, because ${reasons.join("; and because ")}`;
   const reason = isLeftOut ? LEFT_OUT : cannot;
   return {
@@ -104,7 +109,8 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
     reason,
     publication: options.publication,
     manager: isOwned ? "login" : "dba",
-    url: options.changesUrl || url,
+    url: isStandby ? url : options.changesUrl || url,
+    standbyUrl: isStandby ? options.changesUrl : "",
     database: oid,
     isLeftOut,
     findAgain: () => findChanges(url, options),
@@ -112,10 +118,11 @@ export async function findChanges(url: string, options: FindOptions): Promise<Ch
 }
 
 /** What a login finds that is to read changes. */
-type Reading = { readonly reasons: readonly string[]; readonly isOwned: boolean };
+type Reading = { readonly reasons: readonly string[]; readonly isOwned: boolean; readonly isStandby: boolean };
 
 async function inspect(
   client: pg.Client,
+  primary: pg.Client,
   database: string,
   { publication, changesUrl, logins }: FindOptions,
 ): Promise<Reading> {
@@ -126,13 +133,19 @@ async function inspect(
   );
   const { user, database: own, is_owned: isOwned } = rows[0]!;
   if (own !== database)
-    return { reasons: [`CHANGES_URL names the database ${own} instead of ${database}`], isOwned: false };
+    return { ...REFUSED, reasons: [`CHANGES_URL names the database ${own} instead of ${database}`] };
+  const { isStandby, system, refusals } = await inspectServer(client);
+  if (refusals.length > 0) return { ...REFUSED, reasons: refusals };
+  if (isStandby && (await inspectServer(primary)).system !== system) return { ...REFUSED, reasons: [OTHER_SERVER] };
   const hasOwnLogin = changesUrl !== "" || logins !== undefined;
   const reasons = (await refusalsOfLogical(client, user)).map(({ needs, text }) =>
     needs === "right" && !hasOwnLogin ? adviceForLogin(user, database) : text,
   );
-  return { reasons, isOwned: isOwned === true };
+  // The login that then asks about the publication is that of requests, at the primary.
+  return { reasons, isStandby, isOwned: isOwned === true && !isStandby };
 }
+
+const REFUSED = { isOwned: false, isStandby: false } as const;
 
 /** A login that serves requests should not replicate: it could copy the whole server, with all its databases. */
 const adviceForLogin = (user: string, database: string) =>
@@ -140,8 +153,8 @@ const adviceForLogin = (user: string, database: string) =>
   `create role ${quoteIfNeeded(`${database}_changes`)} login replication password '…'; its connection URL is the setting CHANGES_URL`;
 
 const refusalOfLogin = ({ message }: Error): Reading => ({
+  ...REFUSED,
   reasons: [`the login of CHANGES_URL is refused: ${message}`],
-  isOwned: false,
 });
 
 /** Why the publication is missing, and the statement that creates it. The database stays unchanged until a DBA runs it. */
@@ -160,33 +173,6 @@ async function databaseOf(client: pg.Client): Promise<number> {
     "select oid from pg_database where datname = current_database()",
   );
   return rows[0]!.oid;
-}
-
-type Refusal = { readonly needs: "setting" | "right"; readonly text: string };
-
-/** Everything that keeps the login from reading the write-ahead log, and what to do. */
-export async function refusalsOfLogical(client: pg.Client, login: string): Promise<Refusal[]> {
-  const { rows } = await client.query(
-    `select current_setting('wal_level') as level,
-       (select rolreplication or rolsuper or exists (
-          select from pg_roles as managed where managed.rolname = 'rds_replication' and pg_has_role(r.oid, managed.oid, 'member')
-        ) from pg_roles as r where rolname = $1) as may_replicate`,
-    [login],
-  );
-  const { level, may_replicate: mayReplicate } = rows[0];
-  const refusals: Refusal[] = [];
-  if (level !== "logical")
-    refusals.push({
-      needs: "setting",
-      text: `wal_level is ${level}: a DBA can run: alter system set wal_level = logical, and restart the server`,
-    });
-  const role = quoteIdentifier(login);
-  if (!mayReplicate)
-    refusals.push({
-      needs: "right",
-      text: `the login ${login} may not replicate: a superuser can run: alter role ${role} replication`,
-    });
-  return refusals;
 }
 
 export type FeedOptions = Pick<Config, "instanceId" | "dbSchemas" | "changesMaxBytes" | "changesOpenTimeout"> & {
@@ -272,11 +258,12 @@ function openSource({ changes, logins }: Opened, options: FeedOptions): FoundSou
 }
 
 function sourceOf(changes: ChangesConfig, publication: Publication, options: FeedOptions) {
-  const { mode, url, database, publication: name, manager } = changes;
+  const { mode, url, standbyUrl, database, publication: name, manager } = changes;
   const { instanceId, pool, log, sharedLog, changesMaxBytes: maxBytes, onConnectionError: onError } = options;
   if (mode === "outbox") return new OutboxSource({ pool, onError });
   const common = {
-    ...{ connectionString: url, pool },
+    ...{ connectionString: standbyUrl || url, pool },
+    standby: standbyUrl === "" ? null : changesPool({ url: standbyUrl, manager: "dba" }, onError),
     publication: name,
     hasInstances: manager === "service",
     onError,

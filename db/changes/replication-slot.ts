@@ -76,15 +76,19 @@ export type SlotState = {
   readonly isUnlimited: boolean;
   /** Whether commits may wait for the reader of the slot. */
   readonly isSynchronous: boolean;
+  /** Whether the primary removes rows of its catalog that a slot at this standby needs. */
+  readonly lacksFeedback: boolean;
 };
 
 /** Rejects if the slot does not exist. */
 export async function readSlot(pool: pg.Pool, name: string): Promise<SlotState> {
   const { rows } = await pool.query(
-    `select confirmed_flush_lsn - '0/0' as acknowledged, pg_current_wal_lsn() - '0/0' as end,
+    `select confirmed_flush_lsn - '0/0' as acknowledged,
+       case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_lsn() end - '0/0' as end,
        coalesce(wal_status, 'lost') as "walStatus",
        current_setting('max_slot_wal_keep_size') = '-1' as "isUnlimited",
-       current_setting('synchronous_standby_names') ~ '\\*' as "isSynchronous"
+       current_setting('synchronous_standby_names') ~ '\\*' and not pg_is_in_recovery() as "isSynchronous",
+       pg_is_in_recovery() and current_setting('hot_standby_feedback') = 'off' as "lacksFeedback"
      from pg_replication_slots where slot_name = $1`,
     [name],
   );
@@ -105,13 +109,15 @@ const MISSING = "42704";
 /** Shows that the instance with a slot is alive, and drops the slots of dead ones. */
 export class Instances {
   readonly #pool: pg.Pool;
+  readonly #slots: pg.Pool;
   readonly #slot: string;
   readonly #onDropped: (slot: string) => void;
   #beatAt = 0;
 
-  /** The connections of `pool` have the role changes_owner, and a login with the attribute REPLICATION. */
-  constructor(pool: pg.Pool, slot: string, onDropped: (slot: string) => void) {
+  /** The connections of `pool` have the role changes_owner, and those of `slots` are to the server of the slots. All have a login that may replicate. */
+  constructor(pool: pg.Pool, slots: pg.Pool, slot: string, onDropped: (slot: string) => void) {
     this.#pool = pool;
+    this.#slots = slots;
     this.#slot = slot;
     this.#onDropped = onDropped;
   }
@@ -133,7 +139,7 @@ export class Instances {
   async #drop(slot: string): Promise<void> {
     try {
       // The role of the connection does not have the attribute REPLICATION.
-      await this.#pool.query(`set role none; select pg_drop_replication_slot(${pg.escapeLiteral(slot)}); reset role`);
+      await this.#slots.query(`set role none; select pg_drop_replication_slot(${pg.escapeLiteral(slot)}); reset role`);
       this.#onDropped(slot);
     } catch (error) {
       const { code } = error as { code?: string };

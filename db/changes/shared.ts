@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Election } from "./election.ts";
 import { LogFollower } from "./log-follower.ts";
-import { walStream } from "./position.ts";
 import { ReaderRole } from "./reader-role.ts";
 import { RestingMark } from "./resting-mark.ts";
 import type { SharedLog } from "./shared-log.ts";
 import { SlotReader, type SlotReaderOptions } from "./slot-reader.ts";
+import { readPrimary, type ServerEnd } from "./slot-server.ts";
 import type { ChangeSink, ChangeSource, Mark, SourceHealth } from "./source.ts";
 import type { LoggedTable } from "./types.ts";
 
@@ -32,7 +32,7 @@ export class SharedSource implements ChangeSource {
   readonly #mark = new RestingMark();
   readonly #closing = new AbortController();
   /** The stream of the server and the end of its log. */
-  #server: { readonly stream: string; readonly end: bigint } | null = null;
+  #server: ServerEnd | null = null;
   #looking: Promise<void> = Promise.resolve();
   #follower: LogFollower | null = null;
   #following: Promise<void> = Promise.resolve();
@@ -40,7 +40,7 @@ export class SharedSource implements ChangeSource {
   constructor(options: SharedSourceOptions) {
     this.#options = options;
     const role = new ReaderRole({ ...options, reader: () => this.#reader });
-    const election = new Election(options.pool, options.slot.name);
+    const election = new Election(options.standby ?? options.pool, options.slot.name);
     this.#reader = new SlotReader({ ...options, election, settings: SETTINGS }, role);
   }
 
@@ -97,18 +97,9 @@ export class SharedSource implements ChangeSource {
 
   async #look(): Promise<void> {
     const { pool } = this.#options;
-    const { rows } = await pool.query<{ system: string; timeline: string; database: string; end: string }>(SERVER);
-    const { system, timeline, database, end } = rows[0]!;
-    const stream = walStream(system, String(Number.parseInt(timeline, 16)), database);
-    if (this.#server && this.#server.stream !== stream) this.#mark.forget();
-    this.#server = { stream, end: BigInt(end) };
-    if (this.#follower === null) await this.#mark.look(pool, BigInt(end));
+    const server = await readPrimary(pool);
+    if (this.#server && this.#server.stream !== server.stream) this.#mark.forget();
+    this.#server = server;
+    if (this.#follower === null) await this.#mark.look(pool, server.end);
   }
 }
-
-/** The name of a file of the write-ahead log begins with the timeline. */
-const SERVER = `
-  select c.system_identifier::text as system, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline,
-    d.oid::text as database, pg_current_wal_lsn() - '0/0'::pg_lsn as end
-  from pg_control_system() as c, pg_database as d
-  where d.datname = current_database()`;

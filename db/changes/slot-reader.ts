@@ -1,16 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import type { Election } from "./election.ts";
-import { type Ancestors, parseLsn, walStream } from "./position.ts";
+import type { Ancestors } from "./position.ts";
 import { ReplicationConnection, type StreamHandler } from "./replication.ts";
-import {
-  Acknowledgement,
-  Instances,
-  openSlot,
-  type ReplicationSlot,
-  readSlot,
-  type SlotState,
-} from "./replication-slot.ts";
+import { Acknowledgement, Instances, type ReplicationSlot, readSlot, type SlotState } from "./replication-slot.ts";
+import { SlotServer } from "./slot-server.ts";
 import type { Beginning } from "./source.ts";
 
 /** The pause before the second attempt to connect; it doubles with each further one. */
@@ -26,10 +20,12 @@ const UNDEFINED = "42704";
 const KEPT = { maxAge: 60_000, maxBytes: 67_108_864n };
 
 export type SlotReaderOptions = {
-  /** A direct connection of a login with the attribute REPLICATION. */
+  /** A direct connection of a login with the attribute REPLICATION, to the server that has the slot. */
   readonly connectionString: string;
-  /** Connections of the same login (`changesPool`). */
+  /** Connections to the primary (`changesPool`). */
   readonly pool: pg.Pool;
+  /** Connections to the server of the slot if that may be a standby. They are closed with the reader. */
+  readonly standby?: pg.Pool | null;
   readonly slot: ReplicationSlot;
   readonly publication: string;
   /** Whether the database has the table changes.instances. */
@@ -61,13 +57,14 @@ export type SlotUser = {
 export class SlotReader {
   readonly #options: SlotReaderOptions;
   readonly #user: SlotUser;
-  readonly #pool: pg.Pool;
+  readonly #server: SlotServer;
   readonly #instances: Instances | null;
   readonly #warned = new Set<string>();
   readonly #acknowledgement = new Acknowledgement(KEPT);
   #connection: ReplicationConnection | null = null;
   #handler: StreamHandler | null = null;
   #slot: SlotState | null = null;
+  #end: bigint | null = null;
   /** The position to which the slot may be moved while it has no reader; 0 if unknown. */
   #movable = 0n;
   /** Positions of different streams cannot be compared. "" before the first connection. */
@@ -85,11 +82,12 @@ export class SlotReader {
   constructor(options: SlotReaderOptions, user: SlotUser) {
     this.#options = options;
     this.#user = user;
-    const { pool, slot, hasInstances, onWarning } = options;
-    this.#pool = pool;
+    const { pool, standby, slot, hasInstances, onWarning } = options;
+    this.#server = new SlotServer(pool, standby);
     const onDropped = (name: string) =>
       onWarning(`the replication slot ${name} of an instance that is gone was dropped`);
-    this.#instances = hasInstances && !slot.isTemporary ? new Instances(this.#pool, slot.name, onDropped) : null;
+    this.#instances =
+      hasInstances && !slot.isTemporary ? new Instances(pool, this.#server.pool, slot.name, onDropped) : null;
   }
 
   /** Why it is not connected; null if it is. */
@@ -113,7 +111,7 @@ export class SlotReader {
 
   /** The end of the log; null before the first look at it. */
   get end(): bigint | null {
-    return this.#slot?.end ?? null;
+    return this.#end;
   }
 
   start(): void {
@@ -136,6 +134,7 @@ export class SlotReader {
     this.#closing.abort();
     await this.#connection?.close();
     await this.#finished;
+    await this.#server.close();
   }
 
   get #isClosed(): boolean {
@@ -173,8 +172,8 @@ export class SlotReader {
     await connection.connect();
     if (election && !(await election.take(connection))) return;
     await this.#instances?.beat();
-    await openSlot(connection, slot, this.#isUseless);
-    [this.#stream, this.#ancestors] = await readStream(connection);
+    [this.#stream, this.#ancestors] = await this.#server.readStream(connection);
+    await this.#server.openSlot(connection, slot, this.#isUseless);
     this.#failure = null;
     this.#movable = 0n;
     let isTicking = false;
@@ -198,7 +197,7 @@ export class SlotReader {
       // The reader would otherwise receive all that was written since the last move.
       await this.#moveSlot(connection);
       const [stream, ancestors] = [this.#stream, this.#ancestors];
-      const beginning = await readBeginning(connection, slot);
+      const beginning = await this.#server.readBeginning(connection, slot);
       this.#handler = await this.#user.open({ ...beginning, stream, ancestors });
       await connection.stream(slot.name, publication, this.#handler);
     } finally {
@@ -212,8 +211,9 @@ export class SlotReader {
     // A stream has signs of life of its own, and ends before the next query is run.
     if (this.#options.election && this.#handler === null) await connection.query(SIGN_OF_LIFE);
     await this.#instances?.beat();
-    const slot = await readSlot(this.#pool, name);
+    const slot = await readSlot(this.#server.pool, name);
     this.#slot = slot;
+    this.#end = (await this.#server.endOf(this.#stream)) ?? slot.end;
     this.#warnOf(slot);
     if (slot.walStatus === "lost")
       throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
@@ -236,7 +236,7 @@ export class SlotReader {
     await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${this.#movable})`);
   }
 
-  #warnOf({ walStatus, isUnlimited, isSynchronous }: SlotState): void {
+  #warnOf({ walStatus, isUnlimited, isSynchronous, lacksFeedback }: SlotState): void {
     const { slot } = this.#options;
     const warnings: readonly (readonly [applies: boolean, text: string])[] = [
       [
@@ -247,6 +247,10 @@ export class SlotReader {
         isSynchronous,
         "synchronous_standby_names is *, which includes this service: subscribers cannot resume after a restart",
       ],
+      [
+        lacksFeedback,
+        "hot_standby_feedback is off at the standby of CHANGES_URL: when the primary vacuums its catalog, the replication slot is lost, and subscribers get a gap",
+      ],
       [walStatus === "unreserved", `the server is about to drop write-ahead log that the slot ${slot.name} needs`],
     ];
     for (const [applies, text] of warnings) {
@@ -255,32 +259,4 @@ export class SlotReader {
       else this.#warned.delete(text);
     }
   }
-}
-
-/** Where the stream of the slot begins. */
-async function readBeginning(
-  connection: ReplicationConnection,
-  slot: ReplicationSlot,
-): Promise<Pick<Beginning, "start" | "live">> {
-  const [log] = await connection.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
-  const start = await openSlot(connection, slot);
-  return { start: { lsn: start, index: 0 }, live: { lsn: BigInt(log!.end), index: 0 } };
-}
-
-/** A promoted standby has a new timeline, whose history names the previous ones and the positions at which they were left. */
-async function readStream(connection: ReplicationConnection): Promise<[stream: string, ancestors: Ancestors]> {
-  const [server] = await connection.query<{ systemid: string; timeline: string | number }>("IDENTIFY_SYSTEM");
-  const [database] = await connection.query<{ oid: string }>(
-    "select oid::text from pg_database where datname = current_database()",
-  );
-  const { systemid } = server!;
-  const timeline = String(server!.timeline);
-  const named = (timeline: string) => walStream(systemid, timeline, database!.oid);
-  if (timeline === "1") return [named("1"), new Map()];
-  // Without it, which a restored server may lack, positions of previous timelines are gaps.
-  const [history] = await connection
-    .query<{ content: string | Buffer }>(`TIMELINE_HISTORY ${timeline}`)
-    .catch(() => [{ content: "" }]);
-  const lines = String(history!.content).matchAll(/^(\d+)\t([0-9A-F]+\/[0-9A-F]+)/gm);
-  return [named(timeline), new Map([...lines].map(([, before, end]) => [named(before!), parseLsn(end!)]))];
 }

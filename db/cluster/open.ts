@@ -5,7 +5,9 @@ import type pg from "pg";
 import { COMMAND } from "../../config/command.ts";
 import type { Config } from "../../config/config.ts";
 import type { UserIdType } from "../../config/modules.ts";
+import { urlAt } from "../../config/postgres-url.ts";
 import { type ChangesConfig, findChanges, prepareChanges } from "../changes/mode.ts";
+import { prepareStandby } from "../changes/requirements.ts";
 import { withClient } from "./client.ts";
 import { keepSecret } from "./data-directory.ts";
 import { type Cluster, startCluster } from "./embedded.ts";
@@ -133,6 +135,7 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     : (await findLogins(directUrl, url, secret)).logins;
   await withClient(logins.data, (client) => refuseUnservable(client, options));
   const changesUrl = withLogin(directUrl, logins.changes);
+  const standbyUrl = options.changesUrl && urlAt(options.changesUrl, changesUrl);
   return withClient(directUrl, async (owner) => {
     const noServiceKey = await whyNoServiceKey(owner);
     if (noServiceKey !== null) options.log("warning", noServiceKey);
@@ -143,8 +146,9 @@ async function prepare(url: string, options: OpenOptions): Promise<Prepared> {
     const { changesPublication: publication, schemas } = options;
     const dataUrl = withLogin(directUrl, logins.data);
     const changes = options.hasFeed
-      ? await prepareChanges(owner, changesUrl, mayChange)
-      : await findChanges(dataUrl, { publication, schemas, changesUrl, isOptional: true });
+      ? { ...(await prepareChanges(owner, changesUrl, mayChange)), standbyUrl }
+      : await findChanges(dataUrl, { publication, schemas, changesUrl: standbyUrl || changesUrl, isOptional: true });
+    if (options.hasFeed && standbyUrl !== "") await prepareStandby(owner, standbyUrl, mayChange);
     // Once, and not in every process.
     if (changes.isLeftOut) options.log("notice", changes.reason);
     return {

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { atHost } from "../../config/postgres-url.ts";
+import { urlAt } from "../../config/postgres-url.ts";
 import type { CallerLogin } from "../database.ts";
 import type { Transactions } from "../transaction/transaction.ts";
 import type { PrimaryPosition } from "./primary-position.ts";
@@ -112,13 +112,4 @@ export class ReplicaSet {
       },
     });
   }
-}
-
-/** The login of the primary at a replica. What the URL of the replica says of user and password is not used: roles are replicated. */
-export function urlAt(replica: string, login: string): string {
-  const at = new URL(replica);
-  const url = new URL(atHost(login, `${at.hostname}:${at.port || "5432"}`));
-  if (at.pathname.length > 1) url.pathname = at.pathname;
-  for (const [name, value] of at.searchParams) url.searchParams.set(name, value);
-  return url.href;
 }

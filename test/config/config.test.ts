@@ -574,7 +574,11 @@ test.each([
     { DATABASE_DIRECT_URL: DATABASE_URL },
     "DATABASE_DIRECT_URL requires DATABASE_URL",
   ],
-  ["a login for changes with MIGRATE=on", { CHANGES_URL: DATABASE_URL }, "CHANGES_URL requires MIGRATE=off"],
+  [
+    "a standby of the embedded database",
+    { DATABASE_URL: "", CHANGES_URL: DATABASE_URL },
+    "CHANGES_URL requires DATABASE_URL",
+  ],
   ["roles of operators with MIGRATE=on", { CONSOLE_ROLES: "admin" }, "CONSOLE_ROLES requires MIGRATE=off"],
   ["no anonymous role with MIGRATE=on", { DB_ANON_ROLE: "none" }, "DB_ANON_ROLE=none requires MIGRATE=off"],
   ["settings in the database with MIGRATE=on", { DB_CONFIG: "on" }, "DB_CONFIG=on requires MIGRATE=off"],

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { withOneHost } from "../../config/postgres-url.ts";
+import { urlAt, withOneHost } from "../../config/postgres-url.ts";
 import { PrimaryPosition } from "../../db/replicas/primary-position.ts";
 import { RecentWrites } from "../../db/replicas/recent-writes.ts";
-import { urlAt } from "../../db/replicas/replica-set.ts";
 
 describe("the last write of a client", () => {
   let now = 0;

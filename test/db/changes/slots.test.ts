@@ -140,7 +140,7 @@ describe("the slots of instances that are gone", () => {
     const pool = new pg.Pool({ connectionString: url, max: 1 });
     onTestFinished(() => pool.end());
     const dropped: string[] = [];
-    await new Instances(pool, "content_1_alive", (slot) => dropped.push(slot)).beat();
+    await new Instances(pool, pool, "content_1_alive", (slot) => dropped.push(slot)).beat();
     expect(dropped).toEqual(["content_1_dead"]);
     expect(await slots()).toEqual(["content_1_quiet", "somebody_else"]);
     expect(await dba("select slot from changes.instances where slot like 'content_1_%' order by 1")).toEqual(
@@ -155,7 +155,7 @@ describe("the slots of instances that are gone", () => {
     await dba("update changes.instances set seen_at = '2000-01-01' where slot = 'content_1_active'");
     const pool = new pg.Pool({ connectionString: url, max: 1 });
     onTestFinished(() => pool.end());
-    await new Instances(pool, "content_1_other", () => {}).beat();
+    await new Instances(pool, pool, "content_1_other", () => {}).beat();
     expect(await slots()).toContain("content_1_active");
   });
 });
