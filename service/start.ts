@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Application, applicationOf } from "../app/application.ts";
@@ -205,8 +206,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
   limitLog.registerMetrics(metrics);
   const loaded = options.defersGraphQL ? null : graphql?.loadInBackground();
   const checked = Promise.all([loaded, changes.published]).then(() => advisor?.settled());
-  if (options.ownsProcess)
-    void Promise.resolve(loaded).then(() => setTimeout(freeMemoryOfStart, SETTLE_MILLISECONDS).unref());
+  if (options.ownsProcess) void Promise.resolve(loaded).then(() => setTimeout(settle, SETTLE_MILLISECONDS).unref());
 
   const heapGuard = options.ownsProcess ? new HeapGuard({ budget: database.budget, log, onLimit }) : null;
 
@@ -266,6 +266,12 @@ const OF_STARTING = { tables: TABLES, graphql: GRAPHQL, broadcasts: TABLES, refe
 
 /** The time after the start until the last of its work has ended. */
 const SETTLE_MILLISECONDS = 1000;
+
+function settle(): void {
+  freeMemoryOfStart();
+  // Node writes what it has compiled at the end of a process, unless that is killed. It takes 0.1 s, once for each version.
+  flushCompileCache();
+}
 
 type Measured = {
   readonly connections: ConnectionLimit;

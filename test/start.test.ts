@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
-import { chmod, chown, mkdir, mkdtemp, rm, stat } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -275,6 +275,7 @@ describe("a later npm start", () => {
 describe("a start by an ordinary user", () => {
   const user = isRoot ? ordinaryUser() : { uid: process.getuid!(), gid: process.getgid!() };
   let data: string;
+  let compiled: string;
   let command: Command;
   beforeAll(async () => {
     // Otherwise an ordinary user has already run the starts above.
@@ -282,7 +283,9 @@ describe("a start by an ordinary user", () => {
     await mkdir(home, { recursive: true });
     if (user) await chown(home, user.uid, user.gid);
     data = join(home, "data");
-    command = nodeStart({ dataDir: data, as: user, settings: { GRAPHQL_MAX_TABLES: "0" }, shared: true });
+    compiled = join(home, "compiled");
+    const settings = { GRAPHQL_MAX_TABLES: "0", NODE_COMPILE_CACHE: compiled };
+    command = nodeStart({ dataDir: data, as: user, settings, shared: true });
     await command.ready();
   });
   afterAll(() => command?.end());
@@ -291,6 +294,11 @@ describe("a start by an ordinary user", () => {
     context.skip(user === undefined, "root, and the user nobody does not exist or cannot read this project");
     expect(await (await fetch(`${command.url}/users/1`)).json()).toMatchObject({ id: 1, name: "Ada Lovelace" });
     expect(statSync(`/proc/${postmasterOf(data)}`)).toMatchObject(user!);
+  });
+
+  test("keeps for the next start what Node has compiled, even if it is killed later", async () => {
+    const files = async () => (await readdir(compiled, { recursive: true })).length;
+    await expect.poll(files, POLL).toBeGreaterThan(100);
   });
 
   test("exits with 1 and a message when the database server ends by itself", async () => {
