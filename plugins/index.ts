@@ -22,6 +22,7 @@ import { NamesakesPlugin } from "./shape/NamesakesPlugin.ts";
 import { NotNullByDeclarationPlugin } from "./shape/NotNullByDeclarationPlugin.ts";
 import { NullChecksPlugin } from "./shape/NullChecksPlugin.ts";
 import { NullRecordArraysPlugin } from "./shape/NullRecordArraysPlugin.ts";
+import { RememberedBehaviorPlugin } from "./shape/RememberedBehaviorPlugin.ts";
 import { SpelledNamesPlugin } from "./shape/SpelledNamesPlugin.ts";
 import { TimeScalarPlugin } from "./shape/TimeScalarPlugin.ts";
 import { UnloggedTablesPlugin } from "./shape/UnloggedTablesPlugin.ts";
@@ -57,6 +58,7 @@ export const contractPreset: GraphileConfig.Preset = {
     "PgOrderCustomFieldsPlugin",
   ],
   plugins: [
+    RememberedBehaviorPlugin,
     ContractNamesPlugin,
     NamesakesPlugin,
     SpelledNamesPlugin,
