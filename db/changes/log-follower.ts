@@ -167,6 +167,8 @@ export class LogFollower {
     const { pool, sink, onTable, onBegin } = this.#options;
     const { stream, ancestors } = this.#found!;
     const { rows } = await pool.query<{ end: string }>("select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as end");
+    // The sink may have forgotten this source, and would take its position for the latest one.
+    if (this.#isStopped) throw new Error("stopped");
     const decoder = new StreamDecoder(onTable, true);
     decoder.start(sink, pool, { start: base, live: { lsn: BigInt(rows[0]!.end), index: 0 }, stream, ancestors });
     decoder.begin(!this.#isLive);

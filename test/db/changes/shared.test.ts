@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { SharedSourceOptions } from "../../../db/changes/shared.ts";
 import type { Entry, SharedLog } from "../../../db/changes/shared-log.ts";
-import { Changes, PUBLISH, sharedSource, titles } from "../../support/changes.ts";
+import { Changes, PUBLISH, poolOf, sharedSource, titles } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { hasRedis, startRedis, type TestRedis } from "../../support/redis.ts";
 
@@ -200,6 +200,28 @@ describe.runIf(hasRedis)("changes that one process reads for all", () => {
     const again = await process.subscribe();
     await addArticle("After the gap");
     expect(titles(await again.take(1))).toEqual(["After the gap"]);
+  });
+
+  test("do not begin after all, if the last subscriber leaves while they begin", async () => {
+    const pool = poolOf(database.url);
+    const query = pool.query.bind(pool);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    let isAsked = false;
+    // The query of the follower, before it begins.
+    pool.query = (async (...of: Parameters<typeof query>) => {
+      isAsked ||= String(of[0]).startsWith("select pg_current_wal_insert_lsn()");
+      if (isAsked) await held;
+      return query(...of);
+    }) as never;
+    const { source } = await startProcess({ pool });
+    let hasBegun = false;
+    const sink = { begin: () => (hasBegun = true), lose() {}, reach() {}, waitForCapacity: () => null };
+    source.open(sink as never);
+    await expect.poll(() => isAsked).toBe(true);
+    source.rest();
+    release();
+    await source.close();
+    expect(hasBegun).toBe(false);
   });
 
   test("are not decoded while no process wants them, and nothing is kept then", async () => {
