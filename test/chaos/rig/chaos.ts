@@ -186,6 +186,10 @@ class RigLoad implements AsyncDisposable {
   async finish(disturbances: readonly DisturbanceReport[]): Promise<RigChaosReport> {
     await Promise.all([this.#writers, this.#greedy, this.#signingIn].map((load) => load?.stop()));
     await this.#hasRecovered();
+    const rows = await this.#rig.servers.primary.query("select id from public.events");
+    const written = new Set(rows.map(({ id }) => id as number));
+    for (const { name, subscriber } of this.#subscribers)
+      this.#reportAll(`${name} has lost`, lostOf(written, subscriber.received.ids));
     const { doubled, share } = this.#greedy.figures;
     if (doubled * 1000 > this.#limits.doubled) this.#report(`a rate limit was doubled for ${doubled} s`);
     return {
@@ -229,7 +233,7 @@ class RigLoad implements AsyncDisposable {
     const missing = () => this.#lostOf(name, lostOf(written, received.ids)).size;
     const isComplete = () => missing() === 0;
     await until(isComplete, () => "", missing, this.#limits.recovery).catch(() => {});
-    this.#reportAll(`${name} has lost`, this.#lostOf(name, lostOf(written, received.ids)));
+    this.#reportAll(`${name} has not received in time`, this.#lostOf(name, lostOf(written, received.ids)));
     const faults = {
       "out of order": countOutOfOrder(received.ids),
       twice: name.startsWith("channel") ? 0 : duplicatesOf(received.ids),
@@ -240,7 +244,7 @@ class RigLoad implements AsyncDisposable {
 
   /** Without those that were reported. */
   #lostOf = (name: string, ids: ReadonlySet<number>): Set<number> =>
-    new Set([...ids].filter((id) => !this.#missed.has(`${name} has lost ${id}`)));
+    new Set([...ids].filter((id) => !this.#missed.has(`${name} has not received in time ${id}`)));
 
   #reportAll(what: string, ids: ReadonlySet<number>, key = what): void {
     const unknown = [...ids].filter((id) => !this.#missed.has(`${key} ${id}`));
