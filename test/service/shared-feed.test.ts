@@ -103,4 +103,37 @@ describe.runIf(hasRedis)("instances with the same REDIS_URL, one of which has tw
       .poll(async () => (await fetch(`${service.url}/metrics`)).text(), POLL)
       .toMatch(/^content_service_changes_log_readers [01]$/m);
   });
+
+  test("when the process that reads stands still, another one takes over; woken up, it stores nothing twice", async () => {
+    const { url } = child;
+    const own = follow(() => service.url);
+    const theirs = Array.from({ length: 4 }, () => follow(() => url));
+    const all = [own, ...theirs];
+    for (const { count } of all) await expect.poll(() => count("snapshot"), POLL).toBe(1);
+    const reader = async () => (await service.health()).details.changes.shared.reader as string | null;
+    const workers = () => processesBelow(child.child.pid!);
+    const pidOf = (name: string | null) => Number(name?.split(":")[1]);
+    // A process of the child is elected: this one cannot stand still.
+    const isElected = async () => {
+      if (workers().includes(pidOf(await reader()))) return true;
+      await query(
+        "select pg_terminate_backend(active_pid) from pg_replication_slots where database = current_database()",
+      );
+      return false;
+    };
+    await vi.waitUntil(isElected, { ...POLL, interval: 2000 });
+    const stopped = pidOf(await reader());
+    kill(stopped, "SIGSTOP");
+    onTestFinished(() => kill(stopped, "SIGCONT"));
+    const titles = Array.from({ length: 20 }, (_, i) => `stopped ${i}`);
+    await insert(titles);
+    await expect.poll(own.titles, POLL).toEqual(titles);
+    await expect.poll(async () => pidOf(await reader()), POLL).not.toBe(stopped);
+    kill(stopped, "SIGCONT");
+    const woken = Array.from({ length: 20 }, (_, i) => `woken ${i}`);
+    await insert(woken);
+    for (const each of all) await expect.poll(each.titles, POLL).toEqual([...titles, ...woken]);
+    for (const { count } of all) expect([count("gap"), count("snapshot")]).toEqual([0, 1]);
+    expect(await query(SLOTS)).toHaveLength(1);
+  });
 });
