@@ -109,10 +109,15 @@ async function environmentIn(folder: string, url: string): Promise<string> {
 }
 
 function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder, given }: Options): string {
-  const steps = [
+  const first = [
     ...(preparation.length > 0
       ? [`${whoRuns(preparation)}, run:\n${indented(preparation.map(({ sql }) => sql).join("\n"))}`]
       : []),
+    ...(choice.migrate === "off" ? [] : [copyOf(survey, choice)]),
+  ];
+  const steps = [
+    // Who needs a DBA asks once.
+    ...(first.length > 0 ? [first.join("\n   ")] : []),
     `Install the packages:\n${indented(installCommands(folder, given).join("\n"))}`,
     ...(choice.migrate === "off"
       ? ["In .env, set JWT_SECRET to the secret of your issuer, or JWT_ISSUERS; tokens name the role of the caller."]
@@ -126,7 +131,6 @@ function nextSteps({ choice, dump, preparation, signIn, survey }: Plan, { folder
     `Try what callers may do: test/access.md has it then.\n${indented("npm test")}`,
     ...accountsOf(choice),
     ...(choice.migrate !== "off" && survey.login.isSuperuser ? [OWNER] : []),
-    ...(choice.migrate === "off" ? [] : [copyOf(survey, choice)]),
     `Start the service:\n${indented("npm run dev")}`,
   ];
   return `Nothing in the database was changed. Next:\n\n${steps.map((step, i) => `${i + 1}. ${step}\n`).join("\n")}`;
@@ -139,9 +143,10 @@ const OWNER =
 function copyOf({ database, login }: Survey, { migrate }: Choice): string {
   const copy = copyName(database);
   const owner = login.isSuperuser ? "" : `--owner=${login.sql} `;
+  const maker = login.copiesDatabase ? login.name : `a superuser of the server (${login.name} may not)`;
   return `.env names the database ${database}. npm run dev installs the modules of the service in it${
     migrate === "on" ? ", and runs your migrations on it, at each change of db/migrations/current.sql too" : ""
-  }. If it is not for development, make a copy, and name the copy in .env. The first command needs a database that is not in use, the others one that is:
+  }. If it is not for development, make a copy, as ${maker}, and name the copy in .env. The first command needs a database that is not in use, the others one that is:
 ${indented(`createdb ${owner}--template=${database} ${copy}\ncreatedb ${owner}${copy} && pg_dump ${database} | psql ${copy}`)}`;
 }
 

@@ -123,9 +123,15 @@ export function installCommands(folder: string, given: string): readonly string[
   const enter = enterCommand(folder, given);
   const source = fileOfPackage(name);
   if (source === "registry") return [`${enter}npm install`];
-  if (source !== "clone") return [`${enter}npm install ${quoted(source)}`];
+  if (source !== "clone") return [`${enter}${installFile(source, folder)}`];
   const pack = `npx node build/package.ts ../package && npm pack ../package --pack-destination ${quoted(given)}`;
   return [`${pack}   # in the clone`, `${enter}npm install ./${name}-${version}.tgz`];
+}
+
+/** package.json names the file by a relative path, so it must be part of the folder, which is deployed elsewhere. */
+export function installFile(source: string, folder: string): string {
+  const install = `npm install ./${quoted(basename(source))}`;
+  return dirname(source) === folder ? install : `cp ${quoted(source)} . && ${install}`;
 }
 
 /** `npx` installs packages in a folder of their own, whose manifest names the file. */

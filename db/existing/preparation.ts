@@ -1,6 +1,5 @@
 import type { Choice } from "./choice.ts";
 import type { Role, Survey } from "./survey.ts";
-import { SERVICE_ROLES } from "./survey-queries.ts";
 
 /** A new login has this name, for a database that is served as it is. */
 const API_LOGIN = "content_api";
@@ -45,14 +44,12 @@ function loginFor(survey: Survey): readonly string[] {
   ];
 }
 
-/** An owner who is not a superuser needs the roles of the service, and the right to make its logins. */
+/** An owner with createrole makes the roles of the service, all but the one that bypasses policies. */
 function rightsFor({ login, roles, version }: Survey, { users, roles: callers }: Choice): readonly Preparation[] {
   if (login.isSuperuser) return [];
   const byName = new Map([...roles, ...login.serviceRoles].map((role) => [role.name, role]));
   const bypasses = login.serviceRoles.some(({ name, bypasses }) => name === "service_role" && bypasses);
-  const made = SERVICE_ROLES.filter(
-    (role) => !byName.has(role) && (!login.createsRoles || (role === "service_role" && !bypasses)),
-  );
+  const made = byName.has("service_role") ? [] : ["service_role"];
   // Since PostgreSQL 16 the right to make roles is not one on all roles.
   const mayGrantAll = login.createsRoles && Number.parseInt(version, 10) < 16;
   const existing = [...login.serviceRoles, callers.anonymous, callers.signedIn].filter((role) => role !== null);
@@ -60,7 +57,7 @@ function rightsFor({ login, roles, version }: Survey, { users, roles: callers }:
   const granted = [...made, ...notGrantable].map((name) => roles.find((role) => role.name === name)?.sql ?? name);
   const statements = [
     ...(login.createsRoles ? [] : [`alter role ${login.sql} createrole;`]),
-    ...made.map((role) => `create role ${role}${OPTIONS[role] ?? ""};`),
+    ...made.map((role) => `create role ${role} bypassrls;`),
     ...(byName.has("service_role") && !bypasses ? ["alter role service_role bypassrls;"] : []),
     ...(granted.length > 0 ? [`grant ${granted.join(", ")} to ${login.sql} with admin option;`] : []),
     ...(users !== null && !users.table.isOwned
@@ -89,5 +86,3 @@ export function grantsFor(
     ...closed.map(({ sql, owner }) => ({ sql: `grant create on schema ${sql} to ${login.sql};`, owner })),
   ];
 }
-
-const OPTIONS: Readonly<Record<string, string>> = { admin: " in role authenticated", service_role: " bypassrls" };

@@ -65,8 +65,9 @@ export const SQL = {
   login: `
     select rolname::text as name, quote_ident(rolname) as sql, rolsuper as "isSuperuser", rolcreaterole as "createsRoles",
       rolsuper or rolbypassrls as "bypassesPolicies",
-      has_database_privilege(current_database(), 'create') as "createsSchemas"
-    from pg_roles where rolname = current_user`,
+      has_database_privilege(current_database(), 'create') as "createsSchemas",
+      rolsuper or rolcreatedb and pg_has_role(datdba, 'usage') as "copiesDatabase"
+    from pg_roles, pg_database where rolname = current_user and datname = current_database()`,
 
   schemas: `
     select n.nspname::text as name, quote_ident(n.nspname) as sql, has_schema_privilege(n.oid, 'create') as "mayCreate",

@@ -32,6 +32,8 @@ export type Login = {
   readonly bypassesPolicies: boolean;
   /** Whether it may create schemas. */
   readonly createsSchemas: boolean;
+  /** Whether it may make a copy of the database. */
+  readonly copiesDatabase: boolean;
   /** The roles of the service that exist, and whether the login may grant them. */
   readonly serviceRoles: readonly {
     readonly name: string;

@@ -248,10 +248,10 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     expect(known).toMatch(/^tables +public \(1\)\nviews +public \(1\)$/m);
     expect(known).toMatch(/^no access +public\.v$/m);
     expect(known).toMatch(
-      /^3\. Grant signed-in users rights on your tables, as the end of db\/schema\/sign-in\.sql shows/m,
+      /^4\. Grant signed-in users rights on your tables, as the end of db\/schema\/sign-in\.sql shows/m,
     );
     expect(known).toMatch(/ The login is a superuser, and the service needs only the owner of the database\./);
-    expect(known).toMatch(/ \.env names the database town\. npm run dev installs .* make a copy/);
+    expect(known).toMatch(/ \.env names the database town\. npm run dev installs .* make a copy, as [a-z]+, and name/);
     expect(known).toMatch(/^ +createdb --template=town town_dev$/m);
   });
 

@@ -8,6 +8,7 @@ import { loadApplication } from "../../app/load.ts";
 import { outcomeOf } from "../../cli/command.ts";
 import { init } from "../../cli/init.ts";
 import { migrationCommand } from "../../cli/migration.ts";
+import { installFile } from "../../cli/new-files.ts";
 import { PROJECT } from "../support/command.ts";
 
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
@@ -40,6 +41,13 @@ test("makes an application, and says how to start it", async () => {
   // As the reader's shell does.
   const [, command] = /^ {2}(cd .*) && npm install .\/content-service-\S+\.tgz\n {2}npm run dev\n$/m.exec(stdout)!;
   expect(execFileSync("sh", ["-c", `${command} && pwd`], { encoding: "utf8" })).toBe(`${target}\n`);
+});
+
+test("a package that is a file is copied into the application", () => {
+  expect(installFile("/home/my files/a-1.0.0.tgz", "/home/app")).toBe(
+    "cp '/home/my files/a-1.0.0.tgz' . && npm install ./a-1.0.0.tgz",
+  );
+  expect(installFile("/home/app/a-1.0.0.tgz", "/home/app")).toBe("npm install ./a-1.0.0.tgz");
 });
 
 test("--bare makes only configuration, packages and an empty database, whose migrations agree", async () => {

@@ -11,6 +11,8 @@ import { stopsStart } from "../../db/cluster/missing-rights.ts";
 import { JWT_SECRET, startTestService } from "../support/service.ts";
 import { applicationOf, connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 
+/** What docs/configuration.md asks a superuser for. The owner, who may make roles, makes the others. */
+const BY_DBA = "create role service_role bypassrls; grant service_role to shop_owner with admin option;";
 const NOTHING = "-- Nothing yet.\n";
 const CURRENT = "create function public.hello() returns text language sql stable return 'Hello';\n";
 const COMMITTED = `--! Previous: -\n--! Hash: sha1:${"0".repeat(40)}\n--! Message: m\n--! AllowInvalidHash\n\n`;
@@ -28,7 +30,7 @@ describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to t
   let server: ForeignServer;
   let folder: string;
   beforeAll(async () => {
-    server = await startForeignServer(undefined, version);
+    server = await startForeignServer(BY_DBA, version);
     folder = await mkdtemp(join(tmpdir(), "missing-rights-"));
     for (const name of ["committed", "fixtures"]) await mkdir(join(folder, "db/migrations", name), { recursive: true });
     await writeFile(join(folder, "db/migrations/current.sql"), NOTHING);
@@ -79,8 +81,20 @@ describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to t
     const both = [onDatabase(name), ON_PUBLIC];
     const app = join(folder, "app");
     const { stdout } = await outcomeOf(init(["--database", url, app]));
-    expect(stdout).toContain(`1. ${BY}\n     ${both.join("\n     ")}\n`);
+    expect(stdout).toContain(`1. ${BY}\n     ${both.join("\n     ")}\n   .env names the database ${name}. `);
+    expect(stdout).toContain(
+      " make a copy, as a superuser of the server (shop_owner may not), and name the copy in .env. ",
+    );
     expect(stdout).toContain(`     createdb --owner=shop_owner --template=${name} ${name}_dev\n`);
+
+    const root = await connected(server.cluster.url("postgres"));
+    onTestFinished(() => root.end());
+    await root.query("alter role shop_owner nocreaterole");
+    const { stdout: without } = await outcomeOf(init(["--database", url, join(folder, "without")]));
+    await root.query("alter role shop_owner createrole");
+    expect(without).toContain(
+      `1. As a superuser of the server, run:\n     ${["alter role shop_owner createrole;", ...both].join("\n     ")}\n`,
+    );
 
     const before = await server.dump(name);
     const found = await outcomeOf(doctor([], environment));
