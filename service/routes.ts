@@ -53,12 +53,16 @@ export function refuseClashes({ folder, resources, routes }: Application): void 
     Object.keys(HTTP).map((path) => [path, `the service serves ${path}`]),
     null,
   );
-  const refuse = (what: string, value: object, reason: string | null | undefined): void => {
-    if (reason)
-      throw new ConfigError(`${placeOf(value, folder)}: ${what} is taken, because ${reason}: choose another path`);
+  const refuse = (
+    what: string,
+    value: object,
+    reason: string | null | undefined,
+    cure = "choose another path",
+  ): void => {
+    if (reason) throw new ConfigError(`${placeOf(value, folder)}: ${what} is taken, because ${reason}: ${cure}`);
   };
   for (const resource of resources)
-    refuse(`the path /${resource.name} of a resource`, resource, ofService.find(`/${resource.name}`));
+    refuse(`the path /${resource.name} of a resource`, resource, ofService.find(`/${resource.name}`), RENAME);
   const own = new Map<string, string>();
   for (const route of routes) {
     for (const path of pathsOf(route)) {
@@ -69,6 +73,8 @@ export function refuseClashes({ folder, resources, routes }: Application): void 
     }
   }
 }
+
+const RENAME = "set another name, which is its path; the member table stays";
 
 /** The paths of a route. Of a router, those that it names itself. */
 const pathsOf = (route: Application["routes"][number]): readonly string[] =>

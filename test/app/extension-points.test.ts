@@ -213,7 +213,7 @@ describe("a path that is taken stops the start", () => {
     [
       "by the service, for a resource",
       { resources: [resource("tasks")] },
-      "the path /tasks of a resource is taken, because the service serves /tasks/*: choose another path",
+      "the path /tasks of a resource is taken, because the service serves /tasks/*: set another name, which is its path; the member table stays",
     ],
   ])("%s", (_by, config, message) => {
     expect(() => refused(config)).toThrow(message);

@@ -15,8 +15,8 @@ where t.kind in ('r', 'p') and not t.has_row_security and t.granted_to <> '{}'
 -- warning relation-without-policies: Materialized views and foreign tables cannot have policies: a grant shows all rows.
 select case r.kind when 'm' then 'materialized view ' else 'foreign table ' end || r.name as object, r.comment,
   format('policies cannot apply to it: %s may use all rows', array_to_string(r.granted_to, ', ')) as reason,
-  format('revoke all on %s from %s;', r.name, (select string_agg(quote_ident(name), ', ') from unnest(r.granted_to) as name))
-    as fix
+  format('revoke all on %s from %s; -- unless another application needs these grants', r.name,
+    (select string_agg(quote_ident(name), ', ') from unnest(r.granted_to) as name)) as fix
 from relations as r
 where r.kind in ('m', 'f') and r.granted_to <> '{}'
 
@@ -58,8 +58,8 @@ from judged as v
 -- warning secret-column: Callers can read a column whose name suggests a secret.
 select format('column %s.%I', t.name, a.attname) as object, col_description(t.oid, a.attnum) as comment,
   format('%s may read it', array_to_string(readers.names, ', ')) as reason,
-  format(e'revoke select on %s from %s;\ngrant select (%s) on %s to %s;', t.name, readers.idents, others.names, t.name,
-    readers.idents) as fix
+  format(e'revoke select on %s from %s;\ngrant select (%s) on %s to %s; -- unless another application needs it', t.name,
+    readers.idents, others.names, t.name, readers.idents) as fix
 from relations as t
 join pg_attribute as a on a.attrelid = t.oid and a.attnum > 0 and not a.attisdropped
 cross join lateral (
@@ -146,7 +146,8 @@ where k.contype = 'c' and k.conparentid = 0 and k.coninhcount = 0
 -- warning extension-in-served-schema: The functions and tables of an extension in a served schema are part of the API.
 select 'extension ' || e.extname as object, obj_description(e.oid, 'pg_extension') as comment,
   format('its functions are in the served schema %I', n.nspname) as reason,
-  format(e'create schema if not exists extensions;\nalter extension %I set schema extensions;', e.extname) as fix
+  format(e'create schema if not exists extensions;\nalter extension %I set schema extensions; '
+    '-- unless other applications find it by their search_path', e.extname) as fix
 from pg_extension as e
 join pg_namespace as n on n.oid = e.extnamespace
 where n.nspname = any ($1)
