@@ -19,10 +19,8 @@ import { whyNotAnnounced } from "../db/follow/notifications.ts";
 import { ignoredInDatabase } from "../db/transaction/live-settings.ts";
 import { isPooled } from "../db/transaction/preparation.ts";
 import type { Check } from "../rest-gateway/auth/federated/diagnosis.ts";
-import { lookalikesIn } from "../rest-gateway/auth/login-names.ts";
-import { factorKeys } from "../rest-gateway/auth/second-factor.ts";
-import { unreadableIn } from "../rest-gateway/auth/secret-box.ts";
 import { TASKS_NOT_RUN } from "../rest-gateway/tasks/own-task.ts";
+import { checkAccounts } from "./account-checks.ts";
 import { readAdvice } from "./advise.ts";
 
 /** Seconds by which the clocks may differ. Tokens are accepted with a tolerance of 30 seconds, in which the network has a part. */
@@ -204,32 +202,6 @@ async function* checkAnnouncements(client: pg.Client): Checks {
   const found = await whyNotAnnounced(client);
   if (found === null) yield ok("they are announced");
   else yield warning(`${found.fault}: ${found.fix}`);
-}
-
-async function* checkAccounts(client: pg.Client, config: Config): Checks {
-  const { mfaKey, mfaPreviousKey } = config;
-  const unreadable = mfaKey && mfaPreviousKey ? await unreadableIn(client, factorKeys(config, mfaKey).box) : null;
-  const found = [await lookalikesIn(client), unreadable, await lockedOutIn(client, config)].filter(
-    (text) => text !== null,
-  );
-  if (found.length === 0) yield ok("they can sign in");
-  yield* found.map(warning);
-}
-
-/** Accounts that have been brought along without a hash set their first password by e-mail. */
-async function lockedOutIn(client: pg.Client, { mailUrl }: Config): Promise<string | null> {
-  if (mailUrl !== "") return null;
-  const { rows } = await client.query(`
-    select count(*) filter (where not exists (select from auth_private.identities as i where i.user_id = a.user_id)
-        and not exists (select from auth_private.passkeys as p where p.user_id = a.user_id)
-        and password_hash is null)::int as "lockedOut", count(*)::int as all
-    from auth_private.accounts as a where not is_anonymous`);
-  const [{ lockedOut, all }] = rows;
-  if (lockedOut === 0) return null;
-  return (
-    `${lockedOut} of ${all} accounts have no password, and the service sends no e-mails by which their users could set one: set ` +
-    `MAIL_URL (docs/mail.md), or ${COMMAND} user password <login>`
-  );
 }
 
 async function* checkPooler(client: pg.Client, directUrl: string, config: Config): Checks {

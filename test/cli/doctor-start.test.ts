@@ -117,6 +117,11 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
     expect((await outcomeOf(doctor([], environment))).stdout).toMatch(lockedOut);
     const mailing = { ...environment, MAIL_URL: "keep" };
     expect((await outcomeOf(doctor([], mailing))).stdout).not.toMatch(lockedOut);
+    await database.owner.query(`create table people (id uuid primary key);
+      insert into people select user_id from auth_private.accounts union select gen_random_uuid(); select auth.use_users('people')`);
+    expect((await outcomeOf(doctor([], mailing))).stdout).toMatch(
+      /^note +accounts: 1 of 2 rows of public\.people have no account, .* auth\.add_account/m,
+    );
     const superuser = await connected(server.cluster.url("unstarted"));
     await superuser.query("alter role unstarted_data rename to renamed_data");
     await superuser.end();
