@@ -64,14 +64,14 @@ function bearerOf(user: number): string {
   return known;
 }
 
-/** Milliseconds after which a request is repeated that the service had no capacity for. */
+/** Milliseconds after which a request is repeated that the service had no capacity for, and no connection to the database. */
 const RETRY = 50;
-const NO_CAPACITY = 503;
+const NO_CAPACITY: readonly number[] = [503, 504];
 
 async function answerOf(url: string, options: RequestInit): Promise<{ json: any; position: string }> {
   const response = await fetch(url, options);
   const text = await response.text();
-  if (response.status === NO_CAPACITY) return sleep(RETRY).then(() => answerOf(url, options));
+  if (NO_CAPACITY.includes(response.status)) return sleep(RETRY).then(() => answerOf(url, options));
   if (!response.ok) throw new Error(`${response.status} ${text}`);
   return { json: text && JSON.parse(text), position: response.headers.get("change-position") ?? "" };
 }
@@ -84,6 +84,8 @@ async function readGraphQL(address: string, id: number, user: number, changePosi
   const query = `{ pairs(filter: { id: { equalTo: ${id} } }) { totalCount edges { node { value } } } }`;
   const body = JSON.stringify({ query, extensions: { changePosition } });
   const { json } = await answerOf(`${address}/graphql`, { method: "POST", headers: headersOf(user), body });
+  if (json.errors?.[0].message.endsWith("try again"))
+    return sleep(RETRY).then(() => readGraphQL(address, id, user, changePosition));
   return json.data.pairs.edges[0].node.value;
 }
 

@@ -37,7 +37,8 @@ const PATIENCE = 60_000;
 /** The numbers of instances take turns, so many times with Valkey or Redis. */
 const ROUNDS = 3;
 
-export type Changes = Usage & { readonly lost: number };
+/** `seconds` is the time for each change. */
+export type Changes = Usage & { readonly lost: number; readonly seconds: number };
 /** CPU for each row. */
 export type Writing = { readonly rowsPerSecond: number; readonly cpu: Usage };
 
@@ -78,9 +79,8 @@ export async function measureCosts(instances: Instances, options: BenchOptions):
       options.signal.throwIfAborted();
       await feed.use(each.processes);
       if (isWanted(CHANGES)) {
-        const idle = await feed.measureIdle();
-        each.idle.push(idle);
-        each.changes.push(await feed.measureChanges(idle));
+        each.idle.push(await feed.measureIdle());
+        each.changes.push(await feed.measureChanges());
       }
       if (isWanted(WRITERS)) each.writers.push(await feed.measureWriters());
       each.senders.push(await feed.countSenders());
@@ -112,12 +112,20 @@ async function measureReads(instances: Instances, series: readonly CostSeries[],
       const start = performance.now();
       const used = measureUsage(servers, instances);
       await Promise.race([sleep(seconds * 1000, null, { signal }), results]);
-      // Each of them is sent when it is due, so their number is that of the time.
-      reads.push(used((processes * READ_RATE * (performance.now() - start)) / 1000));
-      for (const { unexpected, admittedPerSecond } of await results) {
-        if (unexpected !== null) throw new Error(`an instance has answered ${unexpected}`);
-        if (admittedPerSecond < 0.95 * READ_RATE) progress(`only ${admittedPerSecond} reads per second were answered`);
-      }
+      const elapsed = (performance.now() - start) / 1000;
+      const total = used(1);
+      const answers = await results;
+      const unexpected = answers.find((each) => each.unexpected !== null);
+      if (unexpected) throw new Error(`an instance has answered ${unexpected.unexpected}`);
+      const rate = answers.reduce((sum, { admittedPerSecond }) => sum + admittedPerSecond, 0);
+      if (rate < 0.95 * processes * READ_RATE) progress(`only ${rate.toFixed(0)} reads per second were answered`);
+      const each = (figure: number) => figure / (rate * elapsed);
+      reads.push({
+        service: each(total.service),
+        senders: each(total.senders),
+        backends: each(total.backends),
+        redis: total.redis === null ? null : each(total.redis),
+      });
       await instances.resume();
       progress(`${processes} processes: ${JSON.stringify(reads.at(-1))}`);
     }
@@ -195,22 +203,12 @@ class Feed implements AsyncDisposable {
     return used(this.#seconds);
   }
 
-  /** CPU for each change, beyond that of idle processes. */
-  async measureChanges(idle: Usage): Promise<Changes> {
+  async measureChanges(): Promise<Changes> {
     const used = measureUsage(this.#instances.first(this.#processes), this.#instances);
     const start = performance.now();
     const rows = await this.#write(this.#seconds);
     const lost = await this.#missing(rows, this.#arrived.slice(0, this.#processes));
-    const seconds = (performance.now() - start) / 1000;
-    const { service, senders, backends, redis } = used(rows.length);
-    const more = (gross: number, of: keyof Usage) => gross - (idle[of]! * seconds) / rows.length;
-    return {
-      lost,
-      service: more(service, "service"),
-      senders: more(senders, "senders"),
-      backends: more(backends, "backends"),
-      redis: redis === null ? null : more(redis, "redis"),
-    };
+    return { lost, seconds: (performance.now() - start) / 1000 / rows.length, ...used(rows.length) };
   }
 
   async measureWriters(): Promise<Writing> {

@@ -10,6 +10,17 @@ const MAX_IDLE = 10_000;
 
 const databaseOf = ({ senders, backends }: Usage) => senders + backends;
 
+/** CPU of the changes beyond that of the same processes when idle: the least, because they may still do what was left to do. */
+function changesOf({ idle, changes }: CostSeries): readonly Usage[] {
+  const least = (of: "service" | "senders" | "backends" | "redis") => Math.min(...idle.map((usage) => usage[of] ?? 0));
+  return changes.map(({ service, senders, backends, redis, seconds }) => ({
+    service: service - least("service") * seconds,
+    senders: senders - least("senders") * seconds,
+    backends: backends - least("backends") * seconds,
+    redis: redis && redis - least("redis") * seconds,
+  }));
+}
+
 export function costGoals(all: readonly Costs[]): Goal[] {
   const series = all.flatMap((each) => each.series);
   const shared = series.filter(({ isShared }) => isShared).toSorted((a, b) => a.processes - b.processes);
@@ -24,16 +35,16 @@ export function costGoals(all: readonly Costs[]): Goal[] {
   return [
     goal("CPU of the service for each read", ({ reads }) => reads.map(({ service }) => service)),
     goal("CPU of PostgreSQL for each read", ({ reads }) => reads.map(databaseOf)),
-    goal("CPU of the service for each change and process", ({ changes, processes }) =>
-      changes.map(({ service }) => service / processes),
+    goal("CPU of the service for each change and process", (each) =>
+      changesOf(each).map(({ service }) => service / each.processes),
     ),
-    goal("CPU of PostgreSQL for each change", ({ changes }) => changes.map(databaseOf)),
+    goal("CPU of PostgreSQL for each change", (each) => changesOf(each).map(databaseOf)),
     {
       name: "µs of the service in an idle second, each process",
       aim: atMost(MAX_IDLE),
       values: shared.flatMap(({ idle, processes }) => idle.map(({ service }) => service / processes)),
     },
-    goal("CPU of the WAL sender for each change", ({ changes }) => changes.map(({ senders }) => senders)),
+    goal("CPU of the WAL sender for each change", (each) => changesOf(each).map(({ senders }) => senders)),
     goal("CPU of PostgreSQL for each row of writers", ({ writers }) => writers.map(({ cpu }) => databaseOf(cpu))),
     { name: "WAL senders", aim: atMost(1), values: shared.flatMap(({ senders }) => senders) },
     {
@@ -77,12 +88,15 @@ const sectionsOf = (seconds: number): readonly Section[] => [
       `The subscribers get all changes: ${CHANGE_RATE} inserts per second, for ${seconds} s. Microseconds for each change, beyond those of ` +
       "idle processes. The others of PostgreSQL include the insert itself.",
     head: ["service, by process", "WAL senders", "others of PostgreSQL", "Valkey"],
-    columns: ({ changes, processes }) => [
-      changes.map(({ service }) => service / processes),
-      changes.map(({ senders }) => senders),
-      changes.map(({ backends }) => backends),
-      valkeyOf(changes),
-    ],
+    columns: (series) => {
+      const changes = changesOf(series);
+      return [
+        changes.map(({ service }) => service / series.processes),
+        changes.map(({ senders }) => senders),
+        changes.map(({ backends }) => backends),
+        valkeyOf(changes),
+      ];
+    },
   },
   {
     title: "### Writers",
