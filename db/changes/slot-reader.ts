@@ -19,6 +19,10 @@ const UNDEFINED = "42704";
 /** How far the acknowledgement stays behind the stream, for clients that resume. */
 const KEPT = { maxAge: 60_000, maxBytes: 67_108_864n };
 
+/** Commits would wait for this service, and it waits until queries see them. Without an acknowledgement the server does not count on it. */
+const SYNCHRONOUS =
+  "synchronous_standby_names has *, which includes this service, and commits would wait for it for ever: name the standbys instead";
+
 export type SlotReaderOptions = {
   /** A direct connection of a login with the attribute REPLICATION, to the server that has the slot. */
   readonly connectionString: string;
@@ -215,18 +219,18 @@ export class SlotReader {
     this.#slot = slot;
     this.#end = (await this.#server.endOf(this.#stream)) ?? slot.end;
     this.#warnOf(slot);
+    if (slot.isSynchronous) throw new Error(SYNCHRONOUS);
     if (slot.walStatus === "lost")
       throw new Error(`the server has dropped write-ahead log that the slot ${name} needs`);
     if (!this.#user.isWanted) await this.#user.look(slot.end);
     const handler = this.isStreaming ? this.#handler : null;
     const reached = handler?.reached ?? slot.end;
-    // If synchronous_standby_names is *, commits wait for the acknowledgement of this connection too, so it must not stay behind.
-    const lsn = slot.isSynchronous ? reached : this.#acknowledgement.reach(reached);
+    const lsn = this.#acknowledgement.reach(reached);
     if (handler) connection.acknowledge(lsn);
     // While changes are wanted, the slot must not move: the position at which the stream begins has been read.
     if (handler || this.#user.isWanted) return;
     this.#movable = lsn;
-    if (slot.isSynchronous || this.#acknowledgement.isMoveDue()) await this.#moveSlot(connection);
+    if (this.#acknowledgement.isMoveDue()) await this.#moveSlot(connection);
   }
 
   /** Only while the slot has no reader. */
@@ -236,16 +240,12 @@ export class SlotReader {
     await connection.query(`select pg_replication_slot_advance('${name}', '0/0'::pg_lsn + ${this.#movable})`);
   }
 
-  #warnOf({ walStatus, isUnlimited, isSynchronous, lacksFeedback }: SlotState): void {
+  #warnOf({ walStatus, isUnlimited, lacksFeedback }: SlotState): void {
     const { slot } = this.#options;
     const warnings: readonly (readonly [applies: boolean, text: string])[] = [
       [
         isUnlimited && !slot.isTemporary,
         "max_slot_wal_keep_size is not set: while this instance is stopped, the server keeps all write-ahead log for its replication slot. A DBA can run: alter system set max_slot_wal_keep_size = '10GB'; select pg_reload_conf()",
-      ],
-      [
-        isSynchronous,
-        "synchronous_standby_names is *, which includes this service: subscribers cannot resume after a restart",
       ],
       [
         lacksFeedback,

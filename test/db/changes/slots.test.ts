@@ -316,3 +316,23 @@ test("a slot without a reader is moved at most every 15 seconds, because each mo
   const due = [0, 2, 14, 15, 17, 29, 30].filter((second) => acknowledgement.isMoveDue(second * 1000));
   expect(due).toEqual([0, 15, 30]);
 });
+
+test("a server whose commits would wait for the service is not read until it names its standbys", async () => {
+  const { feed } = startInstance("synchronous");
+  await feed.open();
+  const reset = async () => {
+    await dba("alter system reset synchronous_standby_names");
+    await dba("select pg_reload_conf()");
+  };
+  onTestFinished(reset);
+  await dba("alter system set synchronous_standby_names = '*'");
+  await dba("select pg_reload_conf()");
+  await expect
+    .poll(() => feed.health)
+    .toMatchObject({ state: "disconnected", reason: expect.stringContaining("synchronous_standby_names has *") });
+  await reset();
+  await feed.open();
+  const changes = new Changes(feed.read(), { table: "articles" });
+  await addArticle("Asynchronous");
+  expect(titles(await changes.take(1))).toEqual(["Asynchronous"]);
+});
