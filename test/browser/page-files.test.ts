@@ -23,12 +23,12 @@ const COMMON = `
   import { withComment } from "./comments";
   /** The ids and the texts that the page has shown, each time. */
   const shown: string[][] = [];
-  const show = (read: Read | null | undefined): void => {
-    if (read?.article)
-      shown.push(read.article.commentsConnection.edges.map(({ node: { id, content } }) => id + ": " + content));
-  };
-  const fail = (error: unknown): void => void shown.push(["failed: " + JSON.stringify(error)]);`;
-const END = "Object.assign(globalThis, { session, shown, open, comment });";
+  const show = (read: Read | null | undefined): void =>
+    void shown.push((read?.article?.commentsConnection.edges ?? []).map(({ node: { id, content } }) => id + ": " + content));
+  const fail = (error: unknown): void => void failures.push(JSON.stringify(error));
+  const failures: string[] = [];
+  addEventListener("unhandledrejection", ({ reason }) => void failures.push("unhandled: " + reason));`;
+const END = "Object.assign(globalThis, { session, shown, failures, open, comment });";
 const CLIENTS = {
   "follow.ts": `${COMMON}
     import { ADDED, COMMENT, newComment, READ } from "./comments";
@@ -40,7 +40,7 @@ const CLIENTS = {
         query: READ,
         subscription: ADDED,
         variables: { id },
-        onRead: (read) => show((current = read)),
+        onRead: (read) => show((current = read ?? { article: null })),
         onEvent: ({ onCommentAdded }) => add(onCommentAdded),
         onError: fail,
       });
@@ -57,7 +57,12 @@ const CLIENTS = {
     import { client, comment, follow, read } from "./urql";
     async function open(id: string): Promise<void> {
       await read(id);
-      client.query(gql(READ), { id }).subscribe(({ data, error }) => (error ? fail(error) : show(data)));
+      const watch = () => client.query(gql(READ), { id }).subscribe(({ data, error }) => (error ? fail(error) : show(data)));
+      let watched = watch();
+      session.onUser(() => {
+        watched.unsubscribe();
+        watched = watch();
+      });
       follow(id, fail);
     }
     void withComment;
@@ -93,7 +98,16 @@ beforeAll(() => {
 });
 
 test("the documents have each file of a page once, and all of them compile", () => {
-  const names = ["session.ts", "faults.ts", "socket.ts", "comments.ts", "follow.ts", "urql.ts", "apollo.ts"];
+  const names = [
+    "session.ts",
+    "faults.ts",
+    "socket.ts",
+    "comments.ts",
+    "following.ts",
+    "follow.ts",
+    "urql.ts",
+    "apollo.ts",
+  ];
   expect(FILES.map(([name]) => name)).toEqual(names);
   const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
   expect(compile()).toBe("");
@@ -269,6 +283,98 @@ describe.skipIf(!installed)("in a browser", () => {
       expect(all.flat().filter((line) => /^new \d+: own$/.test(line))).not.toEqual([]);
       expect(all.filter((lines) => lines.filter((line) => line.endsWith(": own")).length > 1)).toEqual([]);
       expect(all.at(-1)!.filter((line) => line.startsWith("new"))).toEqual([]);
+    },
+  );
+
+  test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
+    "with %s a page keeps the order while a comment is being sent, tries again, and forgets what the last user has read",
+    async (client) => {
+      const { owner } = service.database;
+      const { rows } = await owner.query(
+        "insert into articles (title, content, author_id, status) values ('Sent slowly', 'x', 1, 'PUBLISHED') returning id",
+      );
+      const id = String(rows[0].id);
+      const write = (content: string) =>
+        owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
+      const [send, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      /** The subscription of the page, as it was sent last; and a function that ends it with an error of this code. */
+      const subscribed: { id: string; payload: { extensions: { after?: string } } }[] = [];
+      let end: (code: string) => void;
+      let reads = { fail: 0 };
+      const page = await open(client, async (page) => {
+        await page.routeWebSocket(/\/graphql$/, (route) => {
+          const server = route.connectToServer();
+          route.onMessage((message) => {
+            const sent = JSON.parse(String(message));
+            if (sent.type === "subscribe") subscribed.push(sent);
+            server.send(message);
+          });
+          end = (code) => {
+            const { id } = subscribed.at(-1)!;
+            server.send(JSON.stringify({ id, type: "complete" }));
+            const payload = [{ message: "faked", extensions: { code } }];
+            route.send(JSON.stringify({ id, type: "error", payload }));
+          };
+        });
+        await page.route(/\/graphql$/, async (route) => {
+          const request = route.request();
+          if (request.postData()?.includes("createComment")) {
+            await send.promise;
+            const response = await route.fetch();
+            await answer.promise;
+            return route.fulfill({ response });
+          }
+          if (request.headers().authorization === undefined)
+            return route.fulfill({ json: { data: { article: null } } });
+          if (reads.fail-- > 0) return route.fulfill({ status: 503, body: "" });
+          return route.continue();
+        });
+      });
+      const shown = (): Promise<string[][]> => page.evaluate("shown");
+      const texts = async () => (await shown()).at(-1)?.map((line) => line.replace(/^\d+: /, ""));
+      const failures = (): Promise<string[]> => page.evaluate("failures");
+
+      await page.evaluate(`session.signIn(${LOGIN})`);
+      await expect.poll(positionOfRead, POLL).toBeDefined();
+      await write("first");
+      await page.evaluate(`void open("${id}")`);
+      await expect.poll(texts, POLL).toEqual(["first"]);
+
+      await page.evaluate(`globalThis.sent = comment("${id}", "own"); 0`);
+      await expect.poll(texts, POLL).toEqual(["first", expect.stringMatching(/^new \d+: own$/)]);
+      await write("while it is sent");
+      await expect.poll(texts, POLL).toEqual(["first", "while it is sent", expect.stringMatching(/^new \d+: own$/)]);
+      send.resolve();
+      await expect.poll(texts, POLL).toEqual(["first", "while it is sent", "own"]);
+      await write("before the answer");
+      const four = ["first", "while it is sent", "own", "before the answer"];
+      await expect.poll(texts, POLL).toEqual(four);
+      answer.resolve();
+      await page.evaluate("sent");
+      expect(await texts()).toEqual(four);
+      expect(await failures()).toEqual([]);
+
+      end!("CHANGES_UNAVAILABLE");
+      await write("while changes were not read");
+      await expect.poll(texts, POLL).toEqual([...four, "while changes were not read"]);
+      expect(subscribed.length).toBe(2);
+      expect(subscribed[1]!.payload.extensions.after).toEqual(expect.any(String));
+      expect(await failures()).toEqual([expect.stringContaining("faked")]);
+
+      reads = { fail: 1 };
+      end!("CHANGES_MISSED");
+      await write("while the read failed");
+      const six = [...four, "while changes were not read", "while the read failed"];
+      await expect.poll(texts, POLL).toEqual(six);
+      await expect.poll(() => subscribed.length, POLL).toBe(3);
+      await write("after that");
+      await expect.poll(texts, POLL).toEqual([...six, "after that"]);
+      expect((await failures()).length).toBeGreaterThan(1);
+
+      const other = await open(client);
+      await other.evaluate("session.signOut()");
+      await expect.poll(texts, POLL).toEqual([]);
+      expect((await failures()).filter((failure) => failure.startsWith("unhandled"))).toEqual([]);
     },
   );
 });
