@@ -119,7 +119,7 @@ export function ownerUrl({ databaseUrl, dataDir }: Pick<Config, "databaseUrl" | 
   if (url === null)
     throw new CommandError(
       1,
-      `no embedded database is running in ${dataDir}; start it with ${COMMAND} start, or set DATABASE_URL`,
+      `no embedded database is running in ${dataDir} (DATA_DIR); start it with ${COMMAND} start, or set DATABASE_URL`,
     );
   return url;
 }

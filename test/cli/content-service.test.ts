@@ -66,7 +66,7 @@ test.each([
   [["migrate"], 2, /^expected apply, commit, uncommit, check, status; see npx content-service migrate --help\n$/],
   [["migrate", "aply"], 2, /^expected apply, /],
   [["url", "now"], 2, /^url has no arguments; see npx content-service url --help\n$/],
-  [["url"], 1, /^no embedded database is running in \.data; /],
+  [["url"], 1, /^no embedded database is running in \.data \(DATA_DIR\); /],
   [["reset"], 2, /^to delete the database in \.data with all its data, run npx content-service reset --yes\n$/],
   [["reset", "--yes", "now"], 2, /^to delete the database /],
   [["start", "--port=80"], 2, /^--port=80 is not an option /],

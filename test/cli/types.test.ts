@@ -80,7 +80,7 @@ test("without a running embedded database the command prints what to do and exit
   expect(await run({})).toEqual({
     exitCode: 1,
     stdout: "",
-    stderr: `no embedded database is running in ${dataDir}; start it with npx content-service start, or set DATABASE_URL\n`,
+    stderr: `no embedded database is running in ${dataDir} (DATA_DIR); start it with npx content-service start, or set DATABASE_URL\n`,
   });
 });
 
