@@ -136,10 +136,12 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   });
 }
 
-/** Of a statement that may succeed when the database is available, or less busy. Null for other errors. */
+/** Of a statement of the service that may succeed when the database is available, or less busy. Null for other errors. */
 export function unavailabilityOf(error: unknown): Problem | null {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   const reason = typeof code === "string" ? reasonOf(code) : null;
+  // The service never signs anybody in in a transaction that only reads.
+  if (reason === "read-only") return problem("database unavailable", { cause: error });
   const isTemporary = reason === "database unavailable" || reason === "database busy" || reason === "too slow";
   return isTemporary ? problem(reason, { cause: error }) : null;
 }
@@ -202,6 +204,9 @@ export const isSocketError = (error: DatabaseError | Problem) =>
 
 /** FATAL: the server has closed this connection. */
 export const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
+
+/** Whether a transaction, or the function in it that tried, cannot write. */
+export const isReadOnly = ({ code }: DatabaseError) => code === "25001" || code === "25006";
 
 /** SQLSTATEs of transient errors: connections, resources, locks. */
 const TRANSIENT = /^(08|53|57P|40001|40P01|55P03)/;

@@ -4,7 +4,7 @@ import type { Span } from "../../telemetry/span.ts";
 import type { Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Code } from "../catalog/code.ts";
-import { isLost, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
+import { isLost, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import type { CommitPosition, Reading } from "../replicas/reading.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
@@ -211,11 +211,12 @@ class Execution {
   /** Waits until the connection can be used again after an error, unless it is lost. */
   async #recover(error: DatabaseError): Promise<void> {
     const { client } = this.#connection;
-    const { runsCode, isFramed } = this.#work;
+    const { runsCode, isFramed, onReplayed } = this.#work;
     if (!isLost(error)) {
       await untilReady(client);
       // The error skipped the statement that ends the transaction: the connection would remain in it.
       if (isFramed && !runsCode) await client.query("rollback").catch(() => {});
+      if (isReadOnly(error) && onReplayed === undefined && (await isStandby(client))) return this.#fail(error, true);
     }
     if (this.#isRetry || !isStalePlan(error)) return this.#fail(error);
     this.#isRetry = true;
@@ -223,13 +224,14 @@ class Execution {
     this.submit();
   }
 
-  #fail(error: DatabaseError | Error): void {
+  #fail(error: DatabaseError | Error, isStandby = false): void {
     this.#span?.fail(error.message);
-    const problem = failureOf(error as DatabaseError, this.#work, this.#options);
-    const broken = isLost(error as DatabaseError) ? error : undefined;
+    const failure = failureOf(error as DatabaseError, this.#work, this.#options);
+    const isGone = isLost(error as DatabaseError);
     // It may have been committed.
-    if (broken) this.#noted = this.#work.onWritten?.(null);
-    this.#finish(broken, () => this.#reject(problem));
+    if (isGone) this.#noted = this.#work.onWritten?.(null);
+    const broken = isGone || isStandby ? error : undefined;
+    this.#finish(broken, () => this.#reject(isStandby ? problem("database unavailable", { cause: error }) : failure));
   }
 
   #finish(broken: Error | undefined, settle: () => void): void {
@@ -259,6 +261,13 @@ class Execution {
     else this.#cleaned.then(release);
   }
 }
+
+/** For some time after a failover, a pooler or proxy may lead to a standby, where every new transaction only reads. */
+const isStandby = (client: pg.ClientBase): Promise<boolean> =>
+  client.query("show transaction_read_only").then(
+    ({ rows }) => rows[0].transaction_read_only === "on",
+    () => false,
+  );
 
 /** Where the write-ahead log ends: behind every commit before. */
 const POSITION: NamedStatement = {

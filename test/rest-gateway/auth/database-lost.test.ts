@@ -4,7 +4,7 @@ import { startTestService, type TestService } from "../../support/service.ts";
 
 let service: TestService;
 beforeAll(async () => {
-  service = await startTestService();
+  service = await startTestService({ API_KEY_REQUIRED: "off" });
 });
 afterAll(() => service.stop());
 
@@ -30,3 +30,38 @@ test.each([
     expect(await response.text()).toContain("the database is not available; try again");
   },
 );
+
+test("on a server that only reads, as a standby behind a pooler, writes and sign-ins are 503 with Retry-After, and work again on the primary", async () => {
+  const { owner, name } = service.database;
+  const signIn = () =>
+    fetch(`${service.url}/auth/login`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ username: "ada", password: "Correct-Horse-7!" }),
+    });
+  const headers = { authorization: `Bearer ${service.token("ada")}`, "content-type": "application/json" };
+  const rename = (path: string) =>
+    fetch(`${service.url}${path}`, { method: "PATCH", headers, body: JSON.stringify({ name: "Ada Lovelace" }) });
+  const writes = async () => {
+    const mutation = await service.gql(`mutation { createComment(articleId: 1, content: "Hello") { id } }`, {
+      as: "ada",
+    });
+    return [
+      ...(await Promise.all([rename("/rest/v1/users?id=eq.1"), rename("/users/1"), signIn()])).map(
+        ({ status, headers }) => [status, headers.get("retry-after")],
+      ),
+      mutation.errors?.[0]?.message,
+    ];
+  };
+  /** For all new connections. */
+  const become = async (value: "on" | "off") => {
+    await owner.query(`alter database "${name}" set default_transaction_read_only = ${value}`);
+    await owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = '${name}' and backend_type = 'client backend' and pid <> pg_backend_pid()`);
+  };
+  await become("on");
+  expect(await writes()).toEqual([[503, "5"], [503, "5"], [503, "5"], "the database is not available; try again"]);
+  await owner.query("set default_transaction_read_only = off");
+  await become("off");
+  expect(await writes()).toEqual([[204, null], [200, null], [200, null], undefined]);
+});
