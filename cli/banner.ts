@@ -1,7 +1,9 @@
 import type { Configured } from "../app/configured.ts";
 import { COMMAND } from "../config/command.ts";
+import { SETTINGS } from "../config/settings.ts";
 import { shownKey } from "../identity/keys.ts";
 import type { Tokens } from "../identity/tokens.ts";
+import { quoted } from "./new-files.ts";
 
 /** A service that has started. */
 type Ready = { readonly url: string; readonly tokens: Tokens };
@@ -26,7 +28,9 @@ export function printBanner({ config, application }: Configured, { url, tokens }
         ]);
   }
   if (config.embedded) {
-    rows.push(["Database", `psql "$(${COMMAND} url)"`]);
+    // The shell in which this is typed has not the environment of the service.
+    const chosen = config.dataDir === SETTINGS.DATA_DIR.fallback ? "" : `DATA_DIR=${quoted(config.dataDir)} `;
+    rows.push(["Database", `psql "$(${chosen}${COMMAND} url)"`]);
     rows.push(["anon key", shownKey(tokens, "anon")], ["service key", shownKey(tokens, "service_role")]);
     rows.push(["Keys", "valid for ten years; until the year ends, each start prints the same"]);
   } else if (config.hasAuth && config.apiKeyRequired) rows.push(["API keys", `${COMMAND} key create anon web`]);

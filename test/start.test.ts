@@ -81,7 +81,7 @@ describe("the first npm start", () => {
       "Sign in": `POST ${url}/auth/login`,
       Users: "PUT, PATCH and DELETE need no credentials: without them, the role is users_editor",
       Health: `${url}/health`,
-      Database: 'psql "$(npx content-service url)"',
+      Database: `psql "$(DATA_DIR=${dataDir} npx content-service url)"`,
       "anon key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       "service key": expect.stringMatching(/^eyJ[\w-]+\.[\w-]+\.[\w-]+$/),
       Keys: "valid for ten years; until the year ends, each start prints the same",
