@@ -32,7 +32,7 @@ const APPLICATIONS = {
     files: ["applications/music.sql"],
     found: [
       /^users +library\.listeners, id uuid, email/m,
-      /^2\. Read db\/schema\/sign-in\.sql: it needs an answer \(country/m,
+      /^3\. Read db\/schema\/sign-in\.sql: it needs an answer \(country/m,
     ],
     settings: { MIGRATE: "on", AUTH_USER_ID: "uuid", DB_SCHEMAS: "catalog,library" },
     access: null,
@@ -230,7 +230,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       create table hives (id integer primary key); grant select on hives to bee_guest, bee_keeper, "Bee_Inspector", bee_boss;`;
     const { stdout, app } = await initialize("apiary", await make("apiary", sql));
     expect(stdout).toMatch(
-      /^2\. Read db\/schema\/sign-in\.sql: it needs an answer \(the role of signed-in users: "Bee_Inspector" or bee_keeper\)/m,
+      /^3\. Read db\/schema\/sign-in\.sql: it needs an answer \(the role of signed-in users: "Bee_Inspector" or bee_keeper\)/m,
     );
     const text = await readFile(join(app, "db/schema/sign-in.sql"), "utf8");
     expect(text.match(/^(-- +)?grant .*/gm)).toEqual([
