@@ -8,10 +8,11 @@ import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
 import { POLL } from "../support/graphql-client.ts";
+import { Relay } from "../support/relay.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 /** The files of a page that the documents print: "```ts session.ts". */
-const PAGES = ["accounts", "errors", "graphql", "live-comments"];
+const PAGES = ["accounts", "errors", "graphql", "live-comments", "supabase-js"];
 const FILES = PAGES.flatMap((page) => [
   ...readFileSync(`docs/${page}.md`, "utf8").matchAll(/^```ts (\S+\.ts)\n([\s\S]*?)^```$/gm),
 ]).map(([, name, text]) => [name!, text!] as const);
@@ -79,6 +80,31 @@ const CLIENTS = {
     void withComment;
     ${END}`,
 };
+const SUPABASE = `
+  import { createClient } from "@supabase/supabase-js";
+  import { followComments } from "./live-comments";
+  const shown: string[][] = [];
+  const joins: string[] = [];
+  /** A position that the service does not have, in place of that of the page. */
+  const forged = { position: "" };
+  class Socket extends WebSocket {
+    override send(message: string): void {
+      if (message.includes("phx_join")) joins.push(/"since":"([^"]*)/.exec(message)?.[1] ?? "");
+      // With another option the service does not recognise the client, so only the position counts.
+      const other = message
+        .replace('"positions":true', '"positions":true,"leave":true')
+        .replace(/"since":"[^"]*/, '"since":"' + forged.position);
+      super.send(forged.position === "" ? message : other);
+    }
+  }
+  const open = (url: string, key: string, id: number) =>
+    void followComments(
+      createClient(url, key, { realtime: { transport: Socket as typeof WebSocket } }),
+      id,
+      (comments) => shown.push(comments.map(({ content, author }) => author.name + ": " + content)),
+      () => undefined,
+    );
+  Object.assign(globalThis, { shown, joins, forged, open });`;
 const USED = /^\s*import type \{ Comment, Read \}/m;
 
 const installed = hasBrowser("the files of a page");
@@ -93,6 +119,7 @@ beforeAll(() => {
       join(folder, `test-${name}`),
       name === "follow.ts" ? text : text.replace(USED, "import type { Read }"),
     );
+  writeFileSync(join(folder, "test-live-comments.ts"), SUPABASE);
   const { compilerOptions } = JSON.parse(readFileSync("demo/pages/tsconfig.json", "utf8"));
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
 });
@@ -107,6 +134,7 @@ test("the documents have each file of a page once, and all of them compile", () 
     "follow.ts",
     "urql.ts",
     "apollo.ts",
+    "live-comments.ts",
   ];
   expect(FILES.map(([name]) => name)).toEqual(names);
   const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
@@ -157,6 +185,7 @@ describe.skipIf(!installed)("in a browser", () => {
     context = await browser.newContext();
     context.setDefaultTimeout(120_000);
     for (const name of Object.keys(CLIENTS)) scripts.set(name, await bundle(`test-${name}`));
+    scripts.set("live-comments.ts", await bundle("test-live-comments.ts"));
   });
   afterAll(async () => {
     await browser?.close();
@@ -173,11 +202,11 @@ describe.skipIf(!installed)("in a browser", () => {
   }
 
   /** A page of the service's origin with these files. */
-  async function open(client: keyof typeof CLIENTS, prepare?: (page: Page) => Promise<void>): Promise<Page> {
+  async function open(client: string, prepare?: (page: Page) => Promise<void>, url = service.url): Promise<Page> {
     const page = await context.newPage();
     onTestFinished(() => page.close());
     await prepare?.(page);
-    await page.goto(`${service.url}/live`);
+    await page.goto(`${url}/live`);
     await page.evaluate(scripts.get(client)!);
     return page;
   }
@@ -377,4 +406,50 @@ describe.skipIf(!installed)("in a browser", () => {
       expect((await failures()).filter((failure) => failure.startsWith("unhandled"))).toEqual([]);
     },
   );
+
+  test("with live-comments.ts a page of supabase-js misses no comment, also after a gap", async () => {
+    const { owner } = service.database;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ('Channel', 'x', 1, 'PUBLISHED') returning id",
+    );
+    const id = Number(rows[0].id);
+    const write = (content: string) =>
+      owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
+    await using relay = await Relay.open(service.url);
+    const page = await open("live-comments.ts", undefined, relay.url);
+    const joins = (): Promise<string[]> => page.evaluate("joins");
+    const expectShown = (...texts: string[]) =>
+      expect
+        .poll(async () => (await page.evaluate<string[][]>("shown")).at(-1), POLL)
+        .toEqual(texts.map((text) => `Bob Kahn: ${text}`));
+    const cut = () => {
+      relay.target = null;
+      relay.cut();
+    };
+
+    await write("first");
+    const key = service.service.tokens.issueKey("anon");
+    await page.evaluate(`open("${relay.url}", "${key}", ${id})`);
+    await expectShown("first");
+    await write("live");
+    await expectShown("first", "live");
+    expect((await joins())[0]).toBe("");
+
+    cut();
+    await write("while the socket was closed");
+    relay.target = service.url;
+    await expectShown("first", "live", "while the socket was closed");
+    const position = (await joins()).at(-1);
+    expect(position).toMatch(/-/);
+
+    cut();
+    await owner.query("delete from comments where article_id = $1 and content = 'live'", [id]);
+    await write("long ago");
+    await page.evaluate(`forged.position = "${position!.replace(/^[^-]+/, "aaaaaa")}"`);
+    relay.target = service.url;
+    await expectShown("first", "while the socket was closed", "long ago");
+    expect((await joins()).at(-1)).toBe("");
+    await write("after the gap");
+    await expectShown("first", "while the socket was closed", "long ago", "after the gap");
+  });
 });
