@@ -12,10 +12,11 @@ import {
   newComment,
   type Row,
   withComment,
+  withoutComment,
 } from "../shared/model.ts";
 import { articleOf } from "../shared/session.ts";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
-import { hasMissed } from "./client.ts";
+import { client, hasMissed } from "./client.ts";
 
 type Variables = Readonly<Record<string, unknown>>;
 
@@ -104,6 +105,20 @@ function Opened({ id }: { id: string }) {
   const [gaps, setGaps] = useState(0);
   const [publish] = useMutation(PUBLISH, { refetchQueries: ["Articles"] });
   const [comment] = useMutation(COMMENT);
+  // A comment that is being sent is an ordinary row: the list of an optimistic layer would hide the comments of others until the response.
+  const change = (changed: (read: ArticleData) => ArticleData) =>
+    client.cache.updateQuery({ query: ARTICLE, variables }, (read) => read && changed(read));
+  async function send(content: string): Promise<void> {
+    const sending = newComment(content, user!);
+    change((read) => withComment(read, sending));
+    try {
+      const { data: sent } = await comment({ variables: { id, content } });
+      change((read) => withComment(withoutComment(read, sending), sent!.createComment));
+    } catch (refusal) {
+      change((read) => withoutComment(read, sending));
+      throw refusal;
+    }
+  }
   const isRead = Boolean(data?.article);
 
   // The subscription begins where the comments have been read: none is missed. `gaps`: how often they had to be read again.
@@ -139,17 +154,7 @@ function Opened({ id }: { id: string }) {
           },
         })
       }
-      comment={(content) =>
-        comment({
-          variables: { id, content },
-          optimisticResponse: { createComment: newComment(content, user!) },
-          update: (cache, { data: result }) =>
-            void cache.updateQuery(
-              { query: ARTICLE, variables },
-              (read) => read && withComment(read, result!.createComment),
-            ),
-        })
-      }
+      comment={send}
     />
   );
 }

@@ -180,7 +180,7 @@ const known = new Set<string>();
 const lineOf = (comment: Comment): HTMLElement =>
   element(
     "li",
-    { className: isSending(comment) ? "sending" : "" },
+    { className: isSending(comment) ? "sending" : "", id: `comment-${comment.id}` },
     element("p", { className: "content" }, comment.content),
     element(
       "p",
@@ -193,8 +193,13 @@ function fault(message: string): void {
   find("#fault").textContent = message;
 }
 
+/** In the order of their ids, before those that are being sent. */
 function add(comment: Comment): void {
-  if (!known.has(comment.id)) find("#comments ul").append(lineOf(comment));
+  if (!known.has(comment.id)) {
+    const list = find("#comments ul");
+    const later = [...list.children].find((line) => !(Number((line as HTMLElement).id.slice(8)) < Number(comment.id)));
+    list.insertBefore(lineOf(comment), later ?? null);
+  }
   known.add(comment.id);
 }
 

@@ -29,19 +29,31 @@ export type ArticleData = {
     | null;
 };
 
-/**
- * An article with one more comment. Its event may come before the response of the mutation, while the comment is shown as one that is
- * being sent: what the service has replaces that.
- */
-export function withComment({ article }: ArticleData, added: Comment): ArticleData {
+type CommentEdges = Edges<Comment>["edges"];
+function withEdges({ article }: ArticleData, change: (edges: CommentEdges) => CommentEdges): ArticleData {
   if (article === null) return { article };
   const { commentsConnection } = article;
-  const others = commentsConnection.edges.filter(
-    ({ node }) => node.id !== added.id && (isSending(added) || !isSending(node)),
-  );
-  const edges = [...others, { __typename: "CommentEdge", node: added }];
+  const edges = change(commentsConnection.edges);
   return { article: { ...article, commentsConnection: { ...commentsConnection, edges } } };
 }
+
+const orderOf = (comment: Comment): number => (isSending(comment) ? Number.POSITIVE_INFINITY : Number(comment.id));
+
+/**
+ * An article with one more comment, in the order in which they are read. Its event may come before the response of the mutation, while
+ * the comment is shown as one that is being sent: what the service has replaces that.
+ */
+export const withComment = (read: ArticleData, added: Comment): ArticleData =>
+  withEdges(read, (edges) => {
+    const isSame = ({ node }: CommentEdges[number]): boolean =>
+      isSending(node) && !isSending(added) && node.author.id === added.author.id && node.content === added.content;
+    const replaced = edges.find(({ node }) => node.id === added.id) ?? edges.find(isSame);
+    const others = edges.filter((edge) => edge !== replaced);
+    return [...others, { __typename: "CommentEdge", node: added }].sort((a, b) => orderOf(a.node) - orderOf(b.node));
+  });
+
+export const withoutComment = (read: ArticleData, { id }: Comment): ArticleData =>
+  withEdges(read, (edges) => edges.filter(({ node }) => node.id !== id));
 
 export type Created<Article> = {
   readonly article: Article | null;
@@ -66,5 +78,5 @@ export const newComment = (content: string, { id, name }: User) => ({
   id: `new ${++sent}`,
   content,
   createdAt: new Date().toISOString(),
-  author: { __typename: "User", id, name },
+  author: { __typename: "User", id: String(id), name },
 });
