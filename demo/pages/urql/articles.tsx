@@ -3,8 +3,8 @@ import { type CombinedError, useMutation, useQuery } from "urql";
 import { filterOf } from "../shared/model.ts";
 import { articleOf } from "../shared/session.ts";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
-import { faultOf, follow, onReconnect } from "./client.ts";
-import { ARTICLE, ARTICLES, COMMENT, CREATE, PUBLISH } from "./documents.ts";
+import { faultOf, follow, onReconnect, send } from "./client.ts";
+import { ARTICLE, ARTICLES, CREATE, PUBLISH } from "./documents.ts";
 
 type Result<Data> = { readonly data?: Data | undefined; readonly error?: CombinedError | undefined };
 
@@ -49,7 +49,6 @@ function Opened({ id }: { id: string }) {
     requestPolicy: before === null ? "network-only" : "cache-first",
   });
   const [, publish] = useMutation(PUBLISH);
-  const [, comment] = useMutation(COMMENT);
 
   const [refused, setRefused] = useState<Error>();
   const isRead = Boolean(data?.article);
@@ -65,7 +64,7 @@ function Opened({ id }: { id: string }) {
       fault={faultOf(error) ?? refused}
       earlier={hasPreviousPage ? () => setBefore(startCursor!) : null}
       publish={() => dataOf(publish({ id }))}
-      comment={(content) => dataOf(comment({ id, content }))}
+      comment={(content) => dataOf(send(id, content))}
     />
   );
 }

@@ -2,9 +2,9 @@ import { type Cache, cacheExchange } from "@urql/exchange-graphcache";
 import { relayPagination } from "@urql/exchange-graphcache/extras";
 import { Client, type CombinedError, fetchExchange, makeOperation, mapExchange, subscriptionExchange } from "urql";
 import { connectLive } from "../shared/live.ts";
-import { type Comment, newComment, withComment } from "../shared/model.ts";
+import { type Comment, newComment, withComment, withoutComment } from "../shared/model.ts";
 import { API, ended, request, session } from "../shared/session.ts";
-import { ADDED, ARTICLE } from "./documents.ts";
+import { ADDED, ARTICLE, COMMENT } from "./documents.ts";
 
 const codeOf = (error: CombinedError | undefined): unknown => error?.graphQLErrors[0]?.extensions.code;
 
@@ -29,7 +29,6 @@ const cache = cacheExchange({
   },
   optimistic: {
     publishArticle: ({ id }) => ({ __typename: "Article", id: String(id), status: "PUBLISHED" }),
-    createComment: ({ content }) => newComment(String(content), session()!.user),
   },
   updates: {
     Mutation: {
@@ -50,11 +49,26 @@ function readListsAgain(written: Cache): void {
     if (fieldName === "articles") written.invalidate("Query", fieldKey);
 }
 
-const addComment = (written: Cache, id: unknown, comment: unknown): void =>
-  written.updateQuery(
-    { query: ARTICLE, variables: { id, before: null } },
-    (read) => read && withComment(read, comment as Comment),
-  );
+/** Writes a comment that is being sent into the cache, as an event would; by the id of the article. */
+const writers = new Map<unknown, (comment: Comment) => void>();
+/** Those that have been sent, or were refused. */
+const sent = new Set<Comment["id"]>();
+
+function addComment(written: Cache, id: unknown, added: unknown): void {
+  const comment = added as Comment;
+  const change = sent.has(comment.id) ? withoutComment : withComment;
+  written.updateQuery({ query: ARTICLE, variables: { id, before: null } }, (read) => read && change(read, comment));
+}
+
+/** An optimistic result would have its own copy of the list, which hides the comments of others until the response. */
+export async function send(id: string, content: string) {
+  const sending = newComment(content, session()!.user);
+  writers.get(id)?.(sending);
+  const result = await client.mutation(COMMENT, { id, content }).toPromise();
+  sent.add(sending.id);
+  writers.get(id)?.(sending);
+  return result;
+}
 
 /** Up to which change each article has been read, by its id. */
 const positions = new Map<unknown, unknown>();
@@ -90,6 +104,9 @@ export const client = new Client({
       forwardSubscription: ({ query = "" }, { variables = {} }) => ({
         subscribe(sink) {
           const payload = { query, variables, extensions: { after: positions.get(variables.id) } };
+          const write = (onCommentAdded: Comment): void =>
+            sink.next({ data: { __typename: "Subscription", onCommentAdded } });
+          writers.set(variables.id, write);
           const unsubscribe = live.subscribe(payload, {
             next(result) {
               payload.extensions.after = (result.extensions as Positioned | undefined)?.changePosition;
