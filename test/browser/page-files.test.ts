@@ -238,7 +238,13 @@ describe.skipIf(!installed)("in a browser", () => {
     expect(await tokenOf(page)).toBeUndefined();
     const wrong = page.evaluate(`session.signIn({ username: "ada", password: "wrong" })`);
     await expect(wrong).rejects.toThrow(/password/);
+    // A proxy answers for a service that is down.
+    await page.route("**/auth/login", (route) => route.fulfill({ status: 502, body: "" }));
+    await expect(page.evaluate(`session.signIn(${LOGIN})`)).rejects.toThrow(/cannot be reached \(status 502\)/);
+    await page.unroute("**/auth/login");
+    expect(await page.evaluate("session.session()")).toBeNull();
     await page.evaluate(`session.signIn(${LOGIN})`);
+    expect(await page.evaluate("session.session() === session.session()")).toBe(true);
     await expect.poll(() => other.evaluate("seen"), POLL).toBe(1);
     const first = await tokenOf(page);
     // Both refresh at once. The storage of a browser may reach the other tab after the lock: then it refreshes too, within the grace.
