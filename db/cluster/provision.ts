@@ -159,6 +159,18 @@ type Login = Pick<LoginOptions, "database" | "modules" | "editors" | "anonymousR
   readonly kind: Kind;
 };
 
+/** Rethrows. PostgreSQL says only `permission denied`. */
+const explain =
+  ({ user }: pg.Client) =>
+  (error: pg.DatabaseError): never => {
+    if (error.code !== "42501") throw error;
+    throw new Error(
+      `${user} lacks createrole: a start makes the logins of the service, or renews their passwords. As a superuser of the server, ` +
+        `run: alter role ${quoteIdentifier(user!)} createrole. Or set MIGRATE=check, with which a start changes nothing`,
+      { cause: error },
+    );
+  };
+
 async function provision(client: pg.Client, login: Login): Promise<void> {
   const { database, role, password, kind, modules, editors, anonymousRole } = login;
   const name = quoteIdentifier(role);
@@ -171,10 +183,13 @@ async function provision(client: pg.Client, login: Login): Promise<void> {
      from pg_roles as r, pg_roles as owner where r.rolname = $1 and owner.rolname = current_user`,
     [role],
   );
-  if (rows.length === 0) await client.query(`create role ${name} noinherit`);
+  if (rows.length === 0) await client.query(`create role ${name} noinherit`).catch(explain(client));
   if (rows[0]?.comment !== MADE) await client.query(`comment on role ${name} is '${MADE}'`);
   if (rows[0]?.isFixed) await checkFixed(role, login.url);
-  else await client.query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`);
+  else
+    await client
+      .query(`alter role ${name} login noinherit password '${scramVerifier(password)}'`)
+      .catch(explain(client));
   await client.query(
     `alter role ${name} in database ${quoteIdentifier(database)} set search_path = public, extensions`,
   );

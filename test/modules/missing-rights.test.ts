@@ -65,12 +65,12 @@ describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to t
   const ON_PUBLIC = "grant create on schema public to shop_owner;";
   const BY = "As boss, or as a superuser of the server, run:";
 
-  const startOnce = async (url: string) => {
+  const startOnce = async (url: string, settings = {}) => {
     const owner = await connected(url);
     try {
       const definition = await loadApplication(folder);
       const database = { name: "copy", url, owner, drop: async () => {} };
-      await (await startTestService({}, database, undefined, undefined, { definition })).stop();
+      await (await startTestService(settings, database, undefined, undefined, { definition })).stop();
     } finally {
       await owner.end();
     }
@@ -133,6 +133,19 @@ describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to t
     );
     expect(await server.dump(name)).toBe(before);
     await owner.query(ON_PUBLIC);
+    await startOnce(url);
+  });
+
+  test("without createrole a start is refused with the statement, and with MIGRATE=check it serves", async () => {
+    const { url, owner, name } = await copied("pool");
+    await owner.query(onDatabase(name));
+    await startOnce(url);
+    const root = await connected(server.cluster.url("postgres"));
+    onTestFinished(() => root.end());
+    await root.query("alter role shop_owner nocreaterole");
+    await expect(startOnce(url)).rejects.toThrow("shop_owner lacks createrole: a start makes the logins");
+    await startOnce(url, { MIGRATE: "check" });
+    await root.query("alter role shop_owner createrole");
     await startOnce(url);
   });
 });
