@@ -186,7 +186,7 @@ function startOtherNode(): void {
   else
     refuse(
       `this command needs Node ${MIN_NODE.join(".")} or later, and this is Node ${process.versions.node}: install a newer one, or run ` +
-        "npx --package=node@24 --package=content-service content-service; in a project, npm install --save-dev node@24 (npm ci --omit=dev leaves it out)\n",
+        "npx --package=node@24 --package=/absolute/path/content-service-<version>.tgz content-service; in a project, npm install --save-dev node@24 (npm ci --omit=dev leaves it out)\n",
     );
 }
 
