@@ -274,7 +274,7 @@ describe.each(SERVERS)("on PostgreSQL $version", (version) => {
         ],
         notes: [
           "pending, and so not compared: the module auth: a start runs its code again",
-          "pending, and so not compared: the migration 000002.sql of the application",
+          "pending, and so not compared: the migration 000002-more.sql of the application",
           "not compared, because no migration makes anything in them: others",
         ],
       },
