@@ -89,7 +89,9 @@ test("an extension in another schema is named, with the statement that moves it"
   expect(message).not.toContain("--!include");
 });
 
-const [, PREPARATION] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
+const [, PREPARATION] = /```sql\n(create role content_owner [\s\S]*?)```/.exec(
+  readFileSync("docs/configuration.md", "utf8"),
+)!;
 
 async function connect(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });

@@ -9,7 +9,9 @@ import { connect, POLL } from "../support/graphql-client.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const DEBIAN_15 = "/usr/lib/postgresql/15/bin";
-const [, PREPARATION] = /```sql\n(create role anon;[\s\S]*?)```/.exec(readFileSync("docs/configuration.md", "utf8"))!;
+const [, PREPARATION] = /```sql\n(create role content_owner [\s\S]*?)```/.exec(
+  readFileSync("docs/configuration.md", "utf8"),
+)!;
 
 /** Runs the statements of docs/configuration.md as a superuser, and connects as the new owner. */
 async function prepareDatabase(cluster: ScratchCluster): Promise<TestDatabase> {
