@@ -124,7 +124,7 @@ describe.runIf(hasRedis).each([
     expect(after).not.toBe(before);
     for (const { redis, lines } of [first, second]) {
       const stored = () =>
-        redis.run(SET, [key], ["by", lines[0]!]).then(
+        redis.run(SET, [key], ["by", lines[0] ?? "no line yet"]).then(
           () => sendTo(after, "HGET", key, "by"),
           () => null,
         );
