@@ -59,6 +59,8 @@ test("on a server that only reads, as a standby behind a pooler, writes and sign
     await owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = '${name}' and backend_type = 'client backend' and pid <> pg_backend_pid()`);
   };
+  // The schema is built at the first request.
+  expect((await service.gql("{ __typename }")).errors).toBeUndefined();
   await become("on");
   expect(await writes()).toEqual([[503, "5"], [503, "5"], [503, "5"], "the database is not available; try again"]);
   await owner.query("set default_transaction_read_only = off");
