@@ -208,6 +208,10 @@ export const isLost = (error: DatabaseError) => error.severity === undefined || 
 /** Whether a transaction, or the function in it that tried, cannot write. */
 export const isReadOnly = ({ code }: DatabaseError) => code === "25001" || code === "25006";
 
+/** Whether the server itself only reads: no function has tried to make the transaction one that writes, but the service. */
+export const isOfStandby = ({ code, routine, where }: DatabaseError) =>
+  code === "25001" && routine === "call_bool_check_hook" && !where;
+
 /** SQLSTATEs of transient errors: connections, resources, locks. */
 const TRANSIENT = /^(08|53|57P|40001|40P01|55P03)/;
 

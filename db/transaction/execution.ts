@@ -4,7 +4,7 @@ import type { Span } from "../../telemetry/span.ts";
 import type { Slot } from "../admission/admission.ts";
 import type { Recipient } from "../admission/byte-budget.ts";
 import type { Code } from "../catalog/code.ts";
-import { isLost, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
+import { isLost, isOfStandby, isReadOnly, isSocketError, isStalePlan, isTimeout } from "../errors.ts";
 import { Problem, problem } from "../problems/problem.ts";
 import type { CommitPosition, Reading } from "../replicas/reading.ts";
 import { Batch, type BatchOptions, type NamedStatement, type Result } from "../wire/batch.ts";
@@ -216,7 +216,9 @@ class Execution {
       await untilReady(client);
       // The error skipped the statement that ends the transaction: the connection would remain in it.
       if (isFramed && !runsCode) await client.query("rollback").catch(() => {});
-      if (isReadOnly(error) && onReplayed === undefined && (await isStandby(client))) return this.#fail(error, true);
+      // A pooler may already send the question to the primary.
+      const mayBeStandby = onReplayed === undefined && isReadOnly(error);
+      if (mayBeStandby && (isOfStandby(error) || (await isStandby(client)))) return this.#fail(error, true);
     }
     if (this.#isRetry || !isStalePlan(error)) return this.#fail(error);
     this.#isRetry = true;
