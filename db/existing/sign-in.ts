@@ -1,5 +1,6 @@
 import type { CallerRoles, Choice, Users } from "./choice.ts";
 import type { Column, Survey, Table } from "./survey.ts";
+import { isServiceRole } from "./survey-queries.ts";
 
 /** The SQL with which users of an application sign in, and what it leaves to its developer. */
 export type SignIn = {
@@ -16,7 +17,18 @@ export type SignIn = {
 export function writeSignIn(survey: Survey, { users, roles, userId }: Choice): SignIn {
   const { text, ...known } = users === null ? NO_USERS : newUser(survey, users, userId);
   const candidates = roles.signedIn === null ? roles.others.map(({ sql }) => sql) : [];
-  return { text: `${text}\n${rightsOf(roles, candidates)}`, ...known, roles: candidates };
+  return { text: `${text}\n${rightsOf(roles, candidates)}${aboutBypassing(survey)}`, ...known, roles: candidates };
+}
+
+/** No account has such a role, and a name like `shop_support` makes a reader look for it. */
+function aboutBypassing({ roles, tables }: Survey): string {
+  const used = new Set(tables.flatMap(({ grantees }) => grantees));
+  const found = roles.filter(
+    ({ name, canLogin, bypassesPolicies }) => used.has(name) && bypassesPolicies && !canLogin && !isServiceRole(name),
+  );
+  if (found.length === 0) return "";
+  return `\n-- No account has a role that bypasses policies (${found.map(({ sql }) => sql).join(", ")}). How programs and people use one:
+-- node_modules/content-service/docs/database-application.md, "Roles of your own, such as support".\n`;
 }
 
 function rightsOf({ signedIn, anonymous }: CallerRoles, candidates: readonly string[]): string {

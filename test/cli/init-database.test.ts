@@ -238,6 +238,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       '--   grant "Bee_Inspector" to authenticated;',
       "--   grant bee_keeper to authenticated;",
     ]);
+    expect(text).toContain("-- No account has a role that bypasses policies (bee_boss).");
     const { stdout: known } = await initialize(
       "town",
       await make(
