@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { Recipient } from "../db/admission/byte-budget.ts";
 import { anonymous, type Caller } from "../db/caller.ts";
+import { unavailabilityOf } from "../db/errors.ts";
 import { networkOf } from "../db/network.ts";
 import { problem } from "../db/problems/problem.ts";
 import type { Trial } from "../db/transaction/trial.ts";
@@ -172,7 +173,7 @@ export class RequestIdentity {
     if (keys.length === 0) return;
     const none = { bearer: null, session: null, basic: null, unreadable: null };
     const proofs = proofsOf({ ...none, keys }, this.#request, this.#context);
-    const found = await forSender(this, () => Promise.all(proofs.map(async (proof) => proof.caller())));
+    const found = await forSender(this, () => lookedUp(proofs.map(async (proof) => proof.caller())));
     if (!found.some((caller) => caller?.role === "service_role")) return;
     if (!this.#context.hasServiceKey) throw problem("service key off");
     if (this.#request.headers.origin) throw problem("service key in browser");
@@ -199,7 +200,7 @@ export class RequestIdentity {
     const found = this.#proofs.length === 0 ? [] : forSender(this, () => this.#callers());
     const isCached = found.every((caller) => !(caller instanceof Promise));
     if (isCached) return this.#agreed(found as readonly (Caller | null)[]);
-    return Promise.all(found).then((callers) => this.#agreed(callers));
+    return lookedUp(found).then((callers) => this.#agreed(callers));
   }
 
   /** The same client on a WebSocket, whose first message may replace some of the headers. */
@@ -259,6 +260,12 @@ export class RequestIdentity {
     }
   }
 }
+
+/** Rejects with Problem also if the database cannot answer now. */
+const lookedUp = (callers: readonly (Caller | null | Promise<Caller | null>)[]) =>
+  Promise.all(callers).catch((error) => {
+    throw unavailabilityOf(error) ?? error;
+  });
 
 const isSame = (one: Caller, other: Caller) => one.role === other.role && one.claims.sub === other.claims.sub;
 

@@ -5,21 +5,32 @@ import { startTestService, type TestService } from "../../support/service.ts";
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService({ API_KEY_REQUIRED: "off" });
+  // Builds the schema, for which the database must answer.
+  expect((await service.gql("{ __typename }")).errors).toBeUndefined();
 });
 afterAll(() => service.stop());
 
-test.each([
-  ["/auth/v1/token?grant_type=password", { email: "ada@example.com", password: "Correct-Horse-7!" }],
-  ["/auth/login", { username: "ada", password: "Correct-Horse-7!" }],
+type Sent = { readonly method: "GET" } | { readonly method: "POST"; readonly body: unknown };
+const post = (body: unknown): Sent => ({ method: "POST", body });
+const PASSWORD = "Correct-Horse-7!";
+
+test.each<[string, Sent, ("bob" | "admin")?]>([
+  ["a sign-in at /auth/v1/token?grant_type=password", post({ email: "ada@example.com", password: PASSWORD })],
+  ["a sign-in at /auth/login", post({ username: "ada", password: PASSWORD })],
+  ["the first request of a user at /graphql", post({ query: "{ me { id } }" }), "bob"],
+  ["the first request of a user at /users/1", { method: "GET" }, "admin"],
 ])(
-  "a sign-in at %s whose connection the database ends in the middle of a query is 503 with Retry-After",
-  async (path, body) => {
+  "%s whose connection the database ends in the middle of a query is 503 with Retry-After",
+  async (request, sent, user) => {
     const { owner, name } = service.database;
     await owner.query("begin; lock table auth_private.accounts in access exclusive mode");
-    const answered = fetch(`${service.url}${path}`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(body),
+    const answered = fetch(`${service.url}${request.split(" at ")[1]}`, {
+      method: sent.method,
+      headers: {
+        "content-type": "application/json",
+        ...(user && { authorization: `Bearer ${service.token(user)}` }),
+      },
+      ...(sent.method === "POST" && { body: JSON.stringify(sent.body) }),
     });
     const WAITING = `select pg_terminate_backend(pid) from pg_stat_activity
     where datname = '${name}' and wait_event_type = 'Lock' and backend_type = 'client backend'`;
@@ -59,11 +70,10 @@ test("on a server that only reads, as a standby behind a pooler, writes and sign
     await owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = '${name}' and backend_type = 'client backend' and pid <> pg_backend_pid()`);
   };
-  // The schema is built at the first request.
-  expect((await service.gql("{ __typename }")).errors).toBeUndefined();
   await become("on");
-  expect(await writes()).toEqual([[503, "5"], [503, "5"], [503, "5"], "the database is not available; try again"]);
+  const refused = [[503, "5"], [503, "5"], [503, "5"], "the database is not available; try again"];
+  await expect.poll(writes).toEqual(refused);
   await owner.query("set default_transaction_read_only = off");
   await become("off");
-  expect(await writes()).toEqual([[204, null], [200, null], [200, null], undefined]);
+  await expect.poll(writes).toEqual([[204, null], [200, null], [200, null], undefined]);
 });
