@@ -1,6 +1,7 @@
 create or replace function changes.announce_schema_change() returns event_trigger
 language plpgsql volatile set search_path = '' as $$
 begin
+  if current_setting('changes.is_silent', true) = 'on' then return; end if;
   if tg_event = 'ddl_command_end' then
     perform from pg_event_trigger_ddl_commands()
     where schema_name is distinct from 'pg_temp' and object_type not like 'publication%';

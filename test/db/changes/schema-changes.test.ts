@@ -93,3 +93,15 @@ test("a table created by a role that is not a superuser is announced", async () 
   );
   expect(messages.map(([, tag]) => tag)).toEqual(["GRANT", "CREATE TABLE", "DROP TABLE", "REVOKE"]);
 });
+
+test("what processes do to publish a new table is not announced: the first sets its replica identity, others change nothing", async () => {
+  await heard("create table published (id int primary key)");
+  const identity = "select changes.set_identity('published', 'f')";
+  expect(await heard(identity, "select changes.publish_table('published')")).toEqual([]);
+  const row = "select xmin, relreplident from pg_class where oid = 'published'::regclass";
+  const { rows } = await database.owner.query(row);
+  expect(rows).toEqual([{ xmin: expect.any(String), relreplident: "f" }]);
+  await heard(identity);
+  expect((await database.owner.query(row)).rows).toEqual(rows);
+  expect(await heard("alter table published replica identity default")).toEqual([["schema_changes", "ALTER TABLE"]]);
+});
