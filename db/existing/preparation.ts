@@ -61,7 +61,7 @@ function rightsFor({ login, roles, version }: Survey, { users, roles: callers }:
     ...(byName.has("service_role") && !bypasses ? ["alter role service_role bypassrls;"] : []),
     ...(granted.length > 0 ? [`grant ${granted.join(", ")} to ${login.sql} with admin option;`] : []),
     ...(users !== null && !users.table.isOwned
-      ? [`grant references, insert on ${users.table.sql} to ${login.sql};`]
+      ? [`grant references, select, insert, update, trigger on ${users.table.sql} to ${login.sql};`]
       : []),
   ];
   return statements.map((sql) => ({ sql, owner: null }));

@@ -1,3 +1,4 @@
+import { disabledIn } from "./account-columns.ts";
 import type { CallerRoles, Choice, Users } from "./choice.ts";
 import type { Column, Survey, Table } from "./survey.ts";
 import { isServiceRole } from "./survey-queries.ts";
@@ -110,10 +111,24 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
   set ${columnOf(table, users.email)} = new_email.email
   where u.${columnOf(table, users.key)} = new_email.user_id
 $$;
-${useHook("new_email", `${schema}.new_email(${userId}, text)`)}`;
+${useHook("new_email", `${schema}.new_email(${userId}, text)`)}${followDisabled(users)}`;
   if (unknown.length === 0) return { text, unknown, newUser: name };
   const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
   return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
+}
+
+/** What another application says of a user holds here too, at once. */
+function followDisabled({ table, key }: Users): string {
+  const isDisabled = disabledIn(table);
+  if (isDisabled === null) return "";
+  const id = `'${key.replaceAll("'", "''")}'`;
+  const trigger = (name: string, before: string, after: string) => `\
+create or replace trigger ${name} after update on ${table.sql}
+  for each row when (${isDisabled(after)} and not ${isDisabled(before)}) execute function auth_api.${name}(${id});
+`;
+  return `
+-- Users whom the table deactivates are signed out, and may not sign in until it activates them again.
+${trigger("disable_account", "old", "new")}${trigger("enable_account", "new", "old")}`;
 }
 
 const columnOf = ({ columns }: Table, name: string): string => columns.find((column) => column.name === name)!.sql;

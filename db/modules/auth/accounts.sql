@@ -94,6 +94,36 @@ $$;
 comment on function auth_private.lift_bans(auth.user_id, timestamptz) is
   'Enables a user whose ban has ended, or all such users.';
 
+-- security definer, here and below: whoever changes the row of a user may not change accounts.
+create or replace function auth_api.disable_account() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set disabled_at = now()
+  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id
+    and a.disabled_at is null;
+  return null;
+end $$;
+
+comment on function auth_api.disable_account() is $$
+For triggers of the application: disables the account of a user, which ends all sign-ins. The argument is the column of
+the id.
+$$;
+
+create or replace function auth_api.enable_account() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+begin
+  update auth_private.accounts as a
+  set disabled_at = null,
+    disabled_until = null
+  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id
+    and a.disabled_at is not null;
+  return null;
+end $$;
+
+comment on function auth_api.enable_account() is
+  'For triggers of the application: enables the account of a user again. The argument is the column of the id.';
+
 create or replace function auth_api.find_account(login text) returns json
 language sql stable security definer set search_path = '' as $$
   -- A username has no @, and an e-mail has one. Old usernames were not normalized, and two of them may have the same

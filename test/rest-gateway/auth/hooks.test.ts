@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
+import { POLL } from "../../support/command.ts";
 import { useService } from "../../support/http-client.ts";
 import { sendJson } from "../../support/json.ts";
 import { linkIn, startMailServer } from "../../support/mail-server.ts";
@@ -71,6 +72,26 @@ test("the trigger of docs/hooks.md makes accounts for users whom another applica
   expect(await client.sql("select auth.has_account($1)", hal!.id)).toEqual([{ has_account: true }]);
   const { status } = await post("/auth/register", { name: "Ida", email: "ida@example.com", password: PASSWORD });
   expect(status).toBe(201);
+});
+
+test("the triggers of docs/hooks.md sign a user out whom another application deactivates, until it activates the user again", async () => {
+  await client.sql("alter table public.users add column is_active boolean not null default true");
+  await client.sql(exampleOf("### While another application deactivates users"));
+  await post("/auth/register", { name: "Jon", email: "jon@example.com", password: PASSWORD });
+  const jon = { username: "jon@example.com", password: PASSWORD };
+  const { json } = await post("/auth/login", jon);
+  const me = async () =>
+    (await client.send("/auth/me", { headers: { authorization: `Bearer ${json.accessToken}` } })).status;
+  expect(await me()).toBe(200);
+  await client.sql("update users set is_active = false where id = $1", json.user.id);
+  await expect.poll(me, POLL).toBe(401);
+  expect((await post("/auth/refresh", { refreshToken: json.refreshToken })).status).toBe(401);
+  expect((await post("/auth/login", jon)).status).toBe(403);
+  // Other changes of the row do not enable the account.
+  await client.sql("update users set name = 'John' where id = $1", json.user.id);
+  expect((await post("/auth/login", jon)).status).toBe(403);
+  await client.sql("update users set is_active = true where id = $1", json.user.id);
+  expect((await post("/auth/login", jon)).status).toBe(200);
 });
 
 describe("after_sign_in", () => {
