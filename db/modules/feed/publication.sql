@@ -16,14 +16,14 @@ end $$;
 -- The service calls these functions. As their owner: its login owns no tables. They give up soon when a table is
 -- locked, because everything that needs the table would wait behind them.
 create or replace function changes.set_identity(relation regclass, identity text) returns void
-language plpgsql volatile security definer
--- Every process that hears of a new table calls this at the same time: an announcement of each call would make all of them
--- read the schema again.
-set search_path = '' set lock_timeout = '200ms' set changes.is_silent = 'on' as $$
+language plpgsql volatile security definer set search_path = '' set lock_timeout = '200ms' as $$
 begin
   perform pg_advisory_xact_lock(hashtext('content-service:publication'));
   if exists (select from pg_class as c where c.oid = relation and c.relreplident::text = identity) then return; end if;
+  -- Every process that hears of a new table calls this: an announcement would make all of them read the schema again.
+  perform set_config('changes.is_silent', 'on', true);
   execute format('alter table %s replica identity %s', relation, case identity when 'f' then 'full' else 'default' end);
+  perform set_config('changes.is_silent', 'off', true);
 end $$;
 
 comment on function changes.set_identity(regclass, text) is
