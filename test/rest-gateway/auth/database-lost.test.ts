@@ -1,3 +1,4 @@
+import type { QueryResult } from "pg";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { POLL } from "../../support/command.ts";
 import { startTestService, type TestService } from "../../support/service.ts";
@@ -32,9 +33,15 @@ test.each<[string, Sent, ("bob" | "admin")?]>([
       },
       ...(sent.method === "POST" && { body: JSON.stringify(sent.body) }),
     });
-    const WAITING = `select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = '${name}' and wait_event_type = 'Lock' and backend_type = 'client backend'`;
-    await vi.waitUntil(async () => (await owner.query(WAITING)).rows.length > 0, POLL);
+    // A transaction keeps what it has seen in pg_stat_activity.
+    const WAITING = `select pg_stat_clear_snapshot();
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = '${name}' and wait_event_type = 'Lock' and backend_type = 'client backend'`;
+    const ended = async () => {
+      const [, terminated] = (await owner.query(WAITING)) as unknown as QueryResult[];
+      return terminated!.rows.length > 0;
+    };
+    await vi.waitUntil(ended, POLL);
     const response = await answered;
     await owner.query("rollback");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
