@@ -32,7 +32,7 @@ describe.each(SERVERS)("beside the tables of another application on PostgreSQL $
     async (type) => {
       const database = await server.makeDatabase(`shop_${type}`, applicationOf(type));
       const before = await server.dump(database.name);
-      const settings = { ...SETTINGS, AUTH_USER_ID: type };
+      const settings = { ...SETTINGS, AUTH_USER_ID: type, INSTANCE_ID: "web1" };
       const { service, url, stop } = await startTestService(settings, database, undefined, undefined, {
         definition: NO_APPLICATION,
       });
@@ -83,6 +83,10 @@ describe.each(SERVERS)("beside the tables of another application on PostgreSQL $
       const pair = { refreshToken: "", signedInAt: Date.now() };
       const other = service.tokens.issuePair({ id: "no user", name: "", role: "authenticated", permissions: [] }, pair);
       expect((await send("/rest/v1/notes", { authorization: `Bearer ${other.accessToken}`, apikey })).status).toBe(401);
+
+      // What docs/deployment.md marks with (feed): without this module the service reads no changes.
+      const slots = await owner.query("select from pg_replication_slots where database = current_database()");
+      expect(slots.rowCount).toBe(0);
 
       await owner.query("delete from notes; delete from users");
       expect((await owner.query("select from auth_private.accounts")).rowCount).toBe(0);
