@@ -16,11 +16,12 @@ const HELP = `\
 Lists or removes the modules of the service in the database: ${MODULES.map(({ name }) => name).join(", ")}.
 
   ${COMMAND} module list                       the version and the code of each, and what a start would do
+  ${COMMAND} module remove <module>…           show what that would drop; the database is only read
   ${COMMAND} module remove <module>… --yes     remove modules with all their data
   ${COMMAND} module --help                     show this help
 
 A module is not removed while a service runs, or while something of your application depends on it: policies, views,
-functions, foreign keys, defaults, triggers, hooks. The command then lists them. Without --yes it says what it would remove, also while a
+functions, foreign keys, defaults, triggers, hooks. The command then lists them, with exit code 1. Without --yes it does the same also while a
 service runs.
 caller is the last one: the others need it. The next start installs what MODULES names, so leave the removed ones out.
 `;
@@ -74,7 +75,7 @@ async function remove(config: Config, modules: readonly Module[], isSure: boolea
       const obstacles = await findObstacles(client, modules);
       refuse(names, obstacles);
       if (isSure && obstacles.connections > 0) throw new CommandError(1, RUNNING);
-      if (!isSure) throw new CommandError(2, questionFor(modules, obstacles));
+      if (!isSure) return planOf(modules, obstacles);
       return `Removed: ${names}. The next start installs what MODULES names.\n${textOf(await removeModules(client, modules))}`;
     },
   );
@@ -91,7 +92,7 @@ const textOf = ({ keptRoles, closedTables }: Removed): string =>
       : []),
     ...(closedTables.length > 0
       ? [
-          `These tables have row-level security and no policy, so only their owner sees rows. Where that is not wanted, create a policy: ${closedTables.join(", ")}.`,
+          `These tables have row-level security and no policy, so roles with rights on them see no rows. Where that is not wanted, create a policy: ${closedTables.join(", ")}.`,
         ]
       : []),
   ]
@@ -129,17 +130,19 @@ const LISTED =
 const HOOKS =
   "No start runs your migrations again: if you install auth again later, set its hooks and its table of users in a new migration.";
 
-function questionFor(modules: readonly Module[], { mentions, connections, ...obstacles }: Obstacles): string {
+function planOf(modules: readonly Module[], { mentions, connections, ...obstacles }: Obstacles): string {
   const names = modules.map(({ name }) => name).join(" ");
   const schemas = obstacles.schemas.join(", ") || "their roles";
-  const warning =
-    mentions.length > 0
+  return [
+    `Nothing was changed. Removing ${names} drops ${schemas} with all data.`,
+    ...(mentions.length > 0
       ? [`These functions name ${schemas} in their text, and fail afterwards if they use them:\n${linesOf(mentions)}`]
-      : [];
-  const running = connections > 0 ? [RUNNING] : [];
-  return [...warning, ...running, `to drop ${schemas} with all data, run ${COMMAND} module remove ${names} --yes`].join(
-    "\n",
-  );
+      : []),
+    ...(connections > 0 ? [`${RUNNING[0]!.toUpperCase()}${RUNNING.slice(1)}.`] : []),
+    `To do it, run: ${COMMAND} module remove ${names} --yes`,
+  ]
+    .map((line) => `${line}\n`)
+    .join("");
 }
 
 const linesOf = (dependents: readonly Dependent[]): string =>

@@ -21,7 +21,7 @@ export type KeptRole = { readonly name: string; readonly uses: readonly string[]
 export type Removed = {
   /** Roles that something else uses, each with that, such as `privileges for schema public`. */
   readonly keptRoles: readonly KeptRole[];
-  /** Tables of which only their owner sees rows: they have row-level security and no policy. */
+  /** Tables that roles may use without seeing a row: they have row-level security and no policy. */
   readonly closedTables: readonly string[];
 };
 
@@ -122,6 +122,15 @@ async function closedTables(client: pg.Client): Promise<readonly string[]> {
     select format('%I.%I', n.nspname, c.relname) as name
     from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
     where c.relrowsecurity and not exists (select from pg_policy as p where p.polrelid = c.oid) and n.nspname <> all ($1)
+      and exists (
+        select
+        from (
+          select acl from (values (c.relacl)) as own (acl)
+          union all
+          select attacl from pg_attribute where attrelid = c.oid and attacl is not null
+        ) as granted, aclexplode(granted.acl) as g
+        left join pg_roles as r on r.oid = g.grantee
+        where not coalesce(pg_has_role(r.oid, c.relowner, 'usage') or r.rolbypassrls, false))
     order by name`,
     [schemasOf(MODULES)],
   );
