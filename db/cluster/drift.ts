@@ -77,7 +77,7 @@ async function readActual(client: pg.Client, url: string, { folder, ...choice }:
   try {
     const state = await readMigrationState(client, { folder, ...choice });
     if (state.modules.every(({ version }) => version === null)) throw new MigrationFailure(NOT_INSTALLED);
-    const newer = state.migrations.filter(({ isNewer }) => isNewer).map(({ name }) => name);
+    const newer = state.migrations.filter(({ isNewer }) => isNewer).map(({ file }) => file);
     if (newer.length > 0) throw new MigrationFailure(`${NEWER}: ${newer.join(", ")}`);
     const { rows } = await client.query<Pick<Actual, "database" | "owner" | "isSuperuser">>(OWNER);
     const modules = choice.modules.concat(

@@ -6,6 +6,7 @@ import { PrimaryClient } from "../wire/primary.ts";
 import { announceSchema } from "./client.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
+import { namedFilesOf, rememberFiles } from "./migration-files.ts";
 import { committedIn, filesOf } from "./migrations-folder.ts";
 import { withMissingRights } from "./missing-rights.ts";
 import { removeModules } from "./module-removal.ts";
@@ -39,12 +40,15 @@ export async function migrate(
         throw error;
       });
       const run = committed.filter((name) => !applied.includes(name));
-      if (run.length > 0)
-        log("notice", `migrations of the application run: ${(await filesOf(folder, run)).join(", ")}`);
+      if (run.length > 0) {
+        const files = await filesOf(folder, run);
+        await rememberFiles(client, run, files);
+        log("notice", `migrations of the application run: ${files.join(", ")}`);
+      }
       await announceSchema(client);
     }
     const missing = applied.filter((name) => !committed.includes(name));
-    if (missing.length > 0) log("warning", newerMigrations(missing));
+    if (missing.length > 0) log("warning", newerMigrations(await namedFilesOf(client, folder, missing)));
   };
   await alone(databaseUrl, log, work).catch(async (error) => {
     throw await withMissingRights(error, databaseUrl, folder !== null);
@@ -149,7 +153,7 @@ async function waitForTurn(client: pg.Client, log: MigrationLog): Promise<void> 
 const POLL_MILLISECONDS = 200;
 
 /** A newer version has migrated the database. This one serves it: a version only adds to what the previous one uses. */
-export const newerMigrations = (names: readonly string[]): string =>
-  `a newer version of the application has migrated this database. This version serves it without the features of these migrations: ${names.join(", ")}`;
+export const newerMigrations = (files: readonly string[]): string =>
+  `a newer version of the application has migrated this database. This version serves it without the features of these migrations: ${files.join(", ")}`;
 export const newerModules = (version: string): string =>
   `a newer version of the service has migrated this database. This version serves it as it is; the newer one is ${version}`;

@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { appliedTo, type Installation, newerMigrations, newerModules, refuseOldDatabase } from "./migrate.ts";
-import { committedIn, filesOf } from "./migrations-folder.ts";
+import { namedFilesOf } from "./migration-files.ts";
+import { committedIn } from "./migrations-folder.ts";
 import { compareVersions, type ModuleState, readModules, refuseUnfit, VERSION } from "./modules.ts";
 import { pendingInQueue } from "./queue.ts";
 
@@ -34,7 +35,7 @@ export async function readMigrationState(
   const applied = folder === null ? [] : await appliedTo(client);
   const committed = folder === null ? [] : await committedIn(folder);
   const names = [...new Set([...committed, ...applied])].sort();
-  const files = folder === null ? names : await filesOf(folder, names);
+  const files = folder === null ? names : await namedFilesOf(client, folder, names);
   return {
     modules,
     queue: choice.modules.includes("tasks") ? await pendingInQueue(client) : [],
@@ -60,7 +61,7 @@ export function pendingIn({ modules, queue, migrations }: MigrationState): reado
 
 /** What a start warns about, as its log has it. */
 export function warningsIn({ modules, migrations }: MigrationState): readonly string[] {
-  const newer = migrations.filter(({ isNewer }) => isNewer).map(({ name }) => name);
+  const newer = migrations.filter(({ isNewer }) => isNewer).map(({ file }) => file);
   const newest = modules
     .flatMap(({ version }) => version ?? [])
     .sort(compareVersions)

@@ -2,10 +2,12 @@ import { readFileSync } from "node:fs";
 import { copyFile, cp, mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { calculateHash } from "graphile-migrate/dist/hash.js";
 import pg from "pg";
 import { beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { startScratchCluster } from "../../db/cluster/embedded.ts";
 import { migrate } from "../../db/cluster/migrate.ts";
+import { readMigrationState } from "../../db/cluster/migration-state.ts";
 import { INSTALLATION, MIGRATIONS_FOLDER } from "../support/cluster.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { startTestService } from "../support/service.ts";
@@ -59,6 +61,27 @@ test("an older version on a newer database names the migrations that it lacks, a
     "a newer version of the application has migrated this database. This version serves it without the features of these migrations: " +
       "999998.sql, 999999.sql",
   ]);
+});
+
+test("an older version names the files of the migrations that a newer one has run", async () => {
+  const newer = await createTestDatabase(inject("clusterUrl"));
+  onTestFinished(() => newer.drop());
+  const folder = await mkdtemp(join(tmpdir(), "migrations-"));
+  await cp(MIGRATIONS_FOLDER, folder, { recursive: true });
+  const { rows } = await newer.owner.query(
+    "select hash, filename from graphile_migrate.migrations order by filename desc limit 1",
+  );
+  const [{ hash: previous, filename }] = rows;
+  const name = String(Number.parseInt(filename, 10) + 1).padStart(6, "0");
+  const body = "create table public.tags (id integer primary key);";
+  const header = `--! Previous: ${previous}\n--! Hash: ${calculateHash(body, previous)}\n--! Message: tags`;
+  await writeFile(join(folder, "committed", `${name}-tags.sql`), `${header}\n\n${body}\n`);
+  await migrate(newer.url, () => {}, { ...INSTALLATION, folder });
+  const warnings: string[] = [];
+  await migrate(newer.url, (level, line) => void (level === "warning" && warnings.push(line)), INSTALLATION);
+  expect(warnings).toEqual([expect.stringMatching(new RegExp(`: ${name}-tags\\.sql$`))]);
+  const { migrations } = await readMigrationState(newer.owner, INSTALLATION);
+  expect(migrations.at(-1)).toEqual({ name: `${name}.sql`, file: `${name}-tags.sql`, isApplied: true, isNewer: true });
 });
 
 /** Why the migrations of the service are refused on a database, after this SQL. */
