@@ -1,6 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 
-/** The service, which the page with the session cookie calls at its own origin. */
+/** The service, which the pages call at their own origin. */
 const SERVICE = process.env.SERVICE_URL ?? "http://127.0.0.1:3000";
 
 /** Each page, and the list of them. Node 20 has no `globSync`, and this file is also that of a copied page. */

@@ -76,7 +76,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await page.goto(examples.urlOf(folder));
     const email = `hedy@${folder}.example`;
     await send(page, "Register", { Name: "Hedy", "E-mail": email, Password: PASSWORD });
-    const said = page.getByRole("form", { name: "Register" }).getByRole("alert");
+    const said = page.getByRole("dialog", { name: "Register" }).getByRole("status");
     await expect.poll(() => said.innerText()).toMatch(/e-mail/i);
     expect(await page.evaluate("localStorage.getItem('session')")).toBeNull();
     await page.keyboard.press("Escape");

@@ -26,14 +26,14 @@ const COMMON = `
   const shown: string[][] = [];
   const show = (read: Read | null | undefined): void =>
     void shown.push((read?.article?.commentsConnection.edges ?? []).map(({ node: { id, content } }) => id + ": " + content));
-  const fail = (error: unknown): void => void failures.push(JSON.stringify(error));
+  const fail = (error: unknown): void => void (error && failures.push(error + JSON.stringify(error)));
   const failures: string[] = [];
   addEventListener("unhandledrejection", ({ reason }) => void failures.push("unhandled: " + reason));`;
 const END = "Object.assign(globalThis, { session, shown, failures, open, comment });";
 const CLIENTS = {
   "follow.ts": `${COMMON}
     import { ADDED, COMMENT, newComment, READ } from "./comments";
-    import { follow } from "./follow";
+    import { follow, graphql } from "./follow";
     let current: Read = { article: null };
     const add = (added: Comment): void => show((current = withComment(current, added)));
     const open = (id: string) =>
@@ -47,9 +47,8 @@ const CLIENTS = {
       });
     async function comment(id: string, content: string): Promise<void> {
       add(newComment(content, session.session()!.user));
-      const body = JSON.stringify({ query: COMMENT, variables: { id, content } });
-      const response = await session.request("/graphql", { method: "POST", headers: { "Content-Type": "application/json" }, body });
-      add((await response.json()).data.createComment);
+      const { data } = await graphql<{ readonly createComment: Comment }>(COMMENT, { id, content });
+      add(data.createComment);
     }
     ${END}`,
   "urql.ts": `${COMMON}
@@ -139,6 +138,10 @@ test("the documents have each file of a page once, and all of them compile", () 
   expect(FILES.map(([name]) => name)).toEqual(names);
   const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });
   expect(compile()).toBe("");
+});
+
+test.each(FILES)("the example pages have %s too, with the suffix of the files that it imports", (name, text) => {
+  expect(readFileSync(`demo/pages/live/${name}`, "utf8").replaceAll('.ts";', '";')).toBe(text);
 });
 
 describe("docs/errors.md: faultsOf", () => {

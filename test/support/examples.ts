@@ -5,11 +5,10 @@ import { build, type PreviewServer, preview } from "vite";
 
 const OPTIONS = { root: "demo/pages", logLevel: "warn" } as const;
 
-/** The example pages, which are on another origin than the service. */
+/** The example pages, behind a proxy that passes the paths of the service on. */
 export class Examples {
   readonly #outDir: string;
   #pages: PreviewServer | null = null;
-  #service = "";
 
   private constructor(outDir: string) {
     this.#outDir = outDir;
@@ -23,14 +22,13 @@ export class Examples {
 
   /** Serves them for this service. */
   async serve(service: string): Promise<void> {
-    this.#service = service;
     process.env.SERVICE_URL = service;
     const options = { build: { outDir: this.#outDir }, preview: { port: 0, host: "127.0.0.1" } };
     this.#pages = await preview({ ...OPTIONS, ...options });
   }
 
   urlOf(folder: string): string {
-    return `${this.#pages!.resolvedUrls!.local[0]}${folder}/index.html?api=${this.#service}`;
+    return `${this.#pages!.resolvedUrls!.local[0]}${folder}/index.html`;
   }
 
   async close(): Promise<void> {

@@ -1,27 +1,31 @@
 import {
+  ADDED,
   type Article,
+  COMMENT,
   type Comment,
+  isNew,
+  newComment,
+  READ,
+  type Read,
+  withComment,
+  withoutComment,
+} from "../live/comments.ts";
+import { type Fault, faultsOf } from "../live/faults.ts";
+import { follow, graphql } from "../live/follow.ts";
+import { pause } from "../live/following.ts";
+import { forgotPassword, onSession, onUser, register, session, signIn, signOut } from "../live/session.ts";
+import { socket } from "../live/socket.ts";
+import {
+  ARTICLES,
+  type ArticlesData,
+  articleOf,
+  CREATE,
   type Created,
   filterOf,
-  isSending,
-  newComment,
-  type Row,
+  messageOf,
+  PUBLISH,
   timeText,
 } from "../shared/model.ts";
-import {
-  API,
-  articleOf,
-  type FieldError,
-  graphql,
-  onSession,
-  type Refused,
-  read,
-  register,
-  resetPassword,
-  session,
-  signIn,
-  signOut,
-} from "../shared/session.ts";
 
 const find = <Found extends HTMLElement = HTMLElement>(selector: string): Found =>
   document.querySelector<Found>(selector)!;
@@ -60,13 +64,13 @@ function handle(form: HTMLFormElement, send: (values: Values) => Promise<unknown
       show([]);
       form.reset();
     } catch (error) {
-      const { fields = [], message } = error as Refused;
-      show(fields.length > 0 ? fields : [{ message }]);
+      const faults = faultsOf(error);
+      show(faults.length > 0 ? faults : [{ message: messageOf(error) }]);
     } finally {
       for (const button of buttons) button.disabled = false;
     }
   });
-  function show(faults: readonly FieldError[]): void {
+  function show(faults: readonly Fault[]): void {
     for (const old of form.querySelectorAll(".error")) old.remove();
     for (const input of form.querySelectorAll("input, textarea")) input.removeAttribute("aria-invalid");
     const alert = form.querySelector("[role=alert]")!;
@@ -82,50 +86,54 @@ function handle(form: HTMLFormElement, send: (values: Values) => Promise<unknown
 }
 
 const formIn = (id: string): HTMLFormElement => find(`#${id} form`);
-const closing = (id: string, send: (values: Values) => Promise<unknown>) => async (values: Values) => {
-  await send(values);
-  find<HTMLDialogElement>(`#${id}`).close();
-};
-handle(formIn("sign-in"), closing("sign-in", signIn));
-handle(formIn("register"), closing("register", register));
-handle(formIn("reset"), async (values) => {
-  await resetPassword(values);
+const close = (id: string): void => find<HTMLDialogElement>(`#${id}`).close();
+handle(formIn("sign-in"), async ({ username = "", password = "" }) => {
+  await signIn({ username, password });
+  close("sign-in");
+});
+handle(formIn("register"), async ({ name = "", email = "", password = "" }) => {
+  const message = await register({ name, email, password });
+  find("#registered").textContent = message ?? "";
+  if (message === undefined) close("register");
+});
+handle(formIn("reset"), async ({ email = "" }) => {
+  await forgotPassword({ email });
   find("#reset-sent").textContent = "You will get an e-mail with a link to choose a new password.";
 });
-find("#sign-out").addEventListener("click", signOut);
+// Without the service, the user is signed out here.
+find("#sign-out").addEventListener("click", () => signOut().catch(() => {}));
 
 function showAccount(): void {
   const user = session()?.user;
   for (const id of ["signed-in", "own", "comment"]) find(`#${id}`).hidden = !user;
   for (const id of ["signed-out", "sign-in-to-comment"]) find(`#${id}`).hidden = Boolean(user);
   find("#signed-in strong").textContent = user?.name ?? "";
-  if (!user && showsDrafts()) showList(false);
-  else if (opened) showArticle(opened);
 }
 onSession(showAccount);
 
 // The list: what is published, or one's own drafts
 
-type Page<Node> = {
-  readonly totalCount: number;
-  readonly edges: readonly { readonly node: Node }[];
-  readonly pageInfo: { startCursor: string; endCursor: string; hasPreviousPage: boolean; hasNextPage: boolean };
-};
-
 const showsDrafts = (): boolean => find("#drafts").ariaPressed === "true";
 
-async function readRows(after: string | null = null): Promise<void> {
-  const { articles } = await graphql<{ articles: Page<Row> }>(
-    `query ($status: ArticleStatus, $filter: ArticleFilterInput, $after: String) {
-      articles(first: 8, after: $after, status: $status, filter: $filter, orderBy: [CREATED_AT_DESC]) {
-        totalCount
-        edges { node { id title author { name } } }
-        pageInfo { endCursor hasNextPage }
-      }
-    }`,
-    { ...filterOf(showsDrafts() ? session()!.user.id : null), after },
-  );
-  const { totalCount, edges, pageInfo } = articles;
+/** Counts the reads of the list, of which the last one is shown. */
+let reads = 0;
+
+/** Reads the list, or what comes after this cursor, until the service answers. */
+async function showRows(after: string | null = null): Promise<void> {
+  const mine = ++reads;
+  try {
+    const drafts = showsDrafts() ? String(session()?.user.id) : null;
+    const { data } = await graphql<ArticlesData>(ARTICLES, { ...filterOf(drafts), after });
+    if (mine === reads) addRows(data, after !== null);
+  } catch (error) {
+    if (mine !== reads) return;
+    find("#total").textContent = messageOf(error);
+    await pause();
+    if (mine === reads) return showRows(after);
+  }
+}
+
+function addRows({ articles: { totalCount, edges, pageInfo } }: ArticlesData, isMore: boolean): void {
   find("#total").textContent =
     totalCount === 0 ? "Nothing here yet." : `${totalCount} ${totalCount === 1 ? "article" : "articles"}`;
   const rows = edges.map(({ node: { id, title, author } }) =>
@@ -136,183 +144,140 @@ async function readRows(after: string | null = null): Promise<void> {
       element("p", { className: "quiet" }, `by ${author.name}`),
     ),
   );
-  if (after === null) find("#articles").replaceChildren(...rows);
-  else find("#articles").append(...rows);
+  if (isMore) find("#articles").append(...rows);
+  else find("#articles").replaceChildren(...rows);
   find("#more").hidden = !pageInfo.hasNextPage;
   find("#more").onclick = () => showRows(pageInfo.endCursor);
 }
 
-const showRows = (after?: string): Promise<void> =>
-  readRows(after).catch(({ message }) => {
-    find("#total").textContent = message;
-  });
-
 function showList(drafts: boolean): Promise<void> {
   find("#published").ariaPressed = String(!drafts);
   find("#drafts").ariaPressed = String(drafts);
+  find("#articles").replaceChildren();
+  find("#total").textContent = "Loading…";
   return showRows();
 }
 find("#published").addEventListener("click", () => showList(false));
 find("#drafts").addEventListener("click", () => showList(true));
+// Another user must not see what the last one has read.
+onUser(() => showList(session() !== null && showsDrafts()));
+// What was written while the socket was closed. The comments are not read again: their subscription continues.
+socket.on("connected", (_socket, _payload, wasRetry) => void (wasRetry && showRows()));
 
-handle(
-  formIn("create"),
-  closing("create", async (input) => {
-    const { createArticle } = await graphql<{ createArticle: Created<Row> }>(
-      `mutation ($input: CreateArticleInput!) {
-        createArticle(input: $input) { article { id } message errors { field message } }
-      }`,
-      { input },
-    );
-    const { id } = articleOf(createArticle);
-    await Promise.all([showList(input.status === "DRAFT"), open(id)]);
-  }),
-);
+handle(formIn("create"), async (input) => {
+  const { data } = await graphql<{ createArticle: Created }>(CREATE, { input });
+  open(articleOf(data.createArticle).id);
+  close("create");
+  await showList(input.status === "DRAFT");
+});
 
 // An article and its comments, which appear as they are written
 
-/** Milliseconds until the comments are opened again after the service has refused them. */
-const RETRY = 2000;
-let opened: Article | null = null;
-let events: EventSource | null = null;
-const known = new Set<string>();
+let current: Read = { article: null };
+let stop = (): void => {};
 
 const lineOf = (comment: Comment): HTMLElement =>
   element(
     "li",
-    { className: isSending(comment) ? "sending" : "", id: `comment-${comment.id}` },
+    { className: isNew(comment) ? "sending" : "", id: `comment-${comment.id}` },
     element("p", { className: "content" }, comment.content),
-    element(
-      "p",
-      { className: "quiet" },
-      `${comment.author.name}, ${isSending(comment) ? "sending…" : timeText(comment.createdAt)}`,
-    ),
+    element("p", { className: "quiet" }, `${comment.author.name}, ${isNew(comment) ? "sending…" : timeText(comment)}`),
   );
 
-function fault(message: string): void {
-  find("#fault").textContent = message;
+/** What is shown already stays, so that a screen reader says only what is new. */
+function showComments(comments: readonly Comment[]): void {
+  const list = find("#comments ul");
+  const lines = new Map([...list.children].map((line) => [line.id, line]));
+  const shown = comments.map((comment) => lines.get(`comment-${comment.id}`) ?? lineOf(comment));
+  for (const line of list.children) if (!shown.includes(line)) line.remove();
+  for (const [i, line] of shown.entries())
+    if (list.children[i] !== line) list.insertBefore(line, list.children[i] ?? null);
 }
 
-/** In the order of their ids, before those that are being sent. */
-function add(comment: Comment): void {
-  if (!known.has(comment.id)) {
-    const list = find("#comments ul");
-    const later = [...list.children].find((line) => !(Number((line as HTMLElement).id.slice(8)) < Number(comment.id)));
-    list.insertBefore(lineOf(comment), later ?? null);
-  }
-  known.add(comment.id);
+/** Null: it is being read. */
+function show(read: Read | null): void {
+  current = read ?? { article: null };
+  const { article } = current;
+  find("#gone").hidden = read === null || article !== null;
+  find("#comments").hidden = article === null;
+  find("#title").textContent = article?.title ?? (read === null ? "Loading…" : "");
+  find("#author").textContent = article
+    ? `by ${article.author.name}${article.status === "DRAFT" ? " · draft" : ""}`
+    : "";
+  find("#content").textContent = article?.content ?? "";
+  find("#publish").hidden = article?.status !== "DRAFT" || article.author.id !== String(session()?.user.id);
+  find("#earlier").hidden = !article?.commentsConnection.pageInfo.hasPreviousPage;
+  showComments(article?.commentsConnection.edges.map(({ node }) => node) ?? []);
 }
 
-function showArticle({ title, content, author, status }: Article): void {
-  find("#title").textContent = title;
-  find("#author").textContent = `by ${author.name}${status === "DRAFT" ? " · draft" : ""}`;
-  find("#content").textContent = content;
-  find("#publish").hidden = status !== "DRAFT" || author.id !== session()?.user.id;
+function fault(error: unknown): void {
+  find("#fault").textContent = messageOf(error);
 }
 
-const ARTICLE = `query ($id: ID!, $before: String) {
-  article(id: $id) {
-    id title content status author { id name }
-    commentsConnection(last: 10, before: $before, orderBy: [ID_ASC]) {
-      edges { node { id content createdAt author { id name } } }
-      pageInfo { startCursor hasPreviousPage }
-    }
-  }
-}`;
-type WithComments = Article & { readonly commentsConnection: Page<Comment> };
-
-function showEarlier({ pageInfo }: Page<Comment>, id: string): void {
-  find("#earlier").hidden = !pageInfo.hasPreviousPage;
-  find("#earlier").onclick = async () => {
-    const { article } = await graphql<{ article: WithComments }>(ARTICLE, { id, before: pageInfo.startCursor });
-    const comments = article.commentsConnection.edges.map(({ node }) => node);
-    for (const comment of comments) known.add(comment.id);
-    find("#comments ul").prepend(...comments.map(lineOf));
-    showEarlier(article.commentsConnection, id);
-  };
-}
-
-/** After a lost connection, the service may not answer yet: `triesAgain`. */
-async function open(id: string, triesAgain = false): Promise<void> {
-  try {
-    await readArticle(id);
-  } catch (error) {
-    fault((error as Error).message);
-    if (triesAgain) setTimeout(() => events === null && opened?.id === id && open(id, true), RETRY);
-  }
-}
-
-/** Reads an article, and then what changes: the stream begins where the article has been read, so that no comment is missed. */
-async function readArticle(id: string): Promise<void> {
-  events?.close();
-  events = null;
-  fault("");
-  const { data, position } = await read<{ article: WithComments | null }>(ARTICLE, { id });
+function open(id: string): void {
+  stop();
+  fault(undefined);
+  show(null);
   find("#article").hidden = false;
-  find("#comments").hidden = data.article === null;
-  opened = data.article;
-  if (data.article === null) {
-    for (const id of ["title", "author", "content"]) find(`#${id}`).textContent = "";
-    return fault("This article no longer exists.");
-  }
-  const { commentsConnection } = data.article;
-  known.clear();
-  find("#comments ul").replaceChildren();
-  for (const { node } of commentsConnection.edges) add(node);
-  showEarlier(commentsConnection, id);
-  showArticle(data.article);
-  // On a phone, the article is below the list.
-  find("#article").scrollIntoView({ block: "nearest" });
-  follow(id, position);
+  stop = follow<Read, { readonly onCommentAdded: Comment }>({
+    query: READ,
+    subscription: ADDED,
+    variables: { id },
+    onRead(read) {
+      show(read);
+      // On a phone, the article is below the list.
+      if (read) find("#article").scrollIntoView({ block: "nearest" });
+    },
+    onEvent: ({ onCommentAdded }) => show(withComment(current, onCommentAdded)),
+    onError: fault,
+  });
 }
 
-function follow(id: string, position: string | undefined): void {
-  const subscription = `subscription { onCommentAdded(articleId: ${id}) { id content createdAt author { id name } } }`;
-  const after = position ? `&extensions=${encodeURIComponent(JSON.stringify({ after: position }))}` : "";
-  const stream = new EventSource(`${API}/graphql?query=${encodeURIComponent(subscription)}${after}`);
-  events = stream;
-  const openAgain = () => void (stream === events && open(id, true));
-  stream.addEventListener("next", ({ data: result }) => {
-    const { data, errors } = JSON.parse(result);
-    if (data) return add(data.onCommentAdded);
-    const [{ message, extensions }] = errors;
-    if (extensions.code === "CHANGES_MISSED" || extensions.code === "RESOURCE_NOT_FOUND") openAgain();
-    else fault(message);
-  });
-  // The subscription has ended, or was refused: EventSource would connect again.
-  stream.addEventListener("complete", () => stream.close());
-  // After a lost connection, EventSource continues where it was, but not after a 503 of a service that is starting.
-  stream.addEventListener("error", () => {
-    if (stream.readyState === EventSource.CLOSED) setTimeout(openAgain, RETRY);
-  });
+/** Changes the article if it is still the one that is open. */
+function change(id: string, changed: (read: Read & { readonly article: object }) => Read): void {
+  const { article } = current;
+  if (article?.id === id) show(changed({ article }));
 }
+
+find("#earlier").addEventListener("click", async () => {
+  const { id, commentsConnection } = current.article!;
+  try {
+    const { data } = await graphql<Read>(READ, { id, before: commentsConnection.pageInfo.startCursor });
+    change(id, ({ article }) => {
+      const earlier = data.article?.commentsConnection;
+      if (earlier === undefined) return { article: null };
+      const edges = [...earlier.edges, ...article.commentsConnection.edges];
+      return { article: { ...article, commentsConnection: { edges, pageInfo: earlier.pageInfo } } };
+    });
+    fault(undefined);
+  } catch (error) {
+    fault(error);
+  }
+});
 
 find("#publish").addEventListener("click", async () => {
-  const article = opened!;
-  showArticle({ ...article, status: "PUBLISHED" });
+  const { id } = current.article!;
+  const as = (status: Article["status"]) => change(id, ({ article }) => ({ article: { ...article, status } }));
+  as("PUBLISHED");
   try {
-    await graphql(`mutation ($id: ID!) { publishArticle(id: $id) { id } }`, { id: article.id });
-    opened = { ...article, status: "PUBLISHED" };
+    await graphql(PUBLISH, { id });
     await showRows();
   } catch (error) {
-    showArticle(article);
-    fault((error as Error).message);
+    as("DRAFT");
+    fault(error);
   }
 });
 
 handle(find("#comment"), async ({ content = "" }) => {
-  const line = lineOf(newComment(content, session()!.user));
-  find("#comments ul").append(line);
+  const { id } = current.article!;
+  const sending = newComment(content, session()!.user);
+  change(id, (read) => withComment(read, sending));
   try {
-    const { createComment } = await graphql<{ createComment: Comment }>(
-      `mutation ($id: ID!, $content: String!) {
-        createComment(articleId: $id, content: $content) { id content createdAt author { id name } }
-      }`,
-      { id: opened!.id, content },
-    );
-    add(createComment);
-  } finally {
-    line.remove();
+    const { data } = await graphql<{ readonly createComment: Comment }>(COMMENT, { id, content });
+    change(id, (read) => withComment(withoutComment(read, sending), data.createComment));
+  } catch (error) {
+    change(id, (read) => withoutComment(read, sending));
+    throw error;
   }
 });
 

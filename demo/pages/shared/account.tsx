@@ -1,12 +1,9 @@
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { forgotPassword, onSession, register, session, signIn, signOut, type User } from "../live/session.ts";
 import { Form } from "./form.tsx";
-import { onSession, register, resetPassword, session, signIn, signOut, type User } from "./session.ts";
 
 /** The user of this browser, or null. */
-export function useUser(): User | null {
-  const text = useSyncExternalStore(onSession, () => JSON.stringify(session()?.user ?? null));
-  return JSON.parse(text);
-}
+export const useUser = (): User | null => useSyncExternalStore(onSession, session)?.user ?? null;
 
 /** A dialog of the browser: it takes the focus, gives it back, and closes with Escape. */
 export function Dialog({ label, close, children }: { label: string; close(): void; children: ReactNode }) {
@@ -34,16 +31,18 @@ const EMAIL = { label: "E-mail", type: "email", autoComplete: "email" } as const
 export function Account() {
   const user = useUser();
   const [open, setOpen] = useState<"Sign in" | "Register" | "Reset your password" | null>(null);
-  const [isSent, setSent] = useState(false);
-  const close = () => setOpen(null);
-  const closing = (send: (form: object) => Promise<void>) => (form: object) => send(form).then(close);
+  const [sent, setSent] = useState("");
+  const close = () => {
+    setOpen(null);
+    setSent("");
+  };
   if (user !== null)
     return (
       <div className="row">
         <span>
           Signed in as <strong>{user.name}</strong>
         </span>
-        <button type="button" onClick={signOut}>
+        <button type="button" onClick={() => signOut().catch(() => {})}>
           Sign out
         </button>
       </div>
@@ -61,7 +60,7 @@ export function Account() {
           <Form
             label={open}
             actions={["Sign in"]}
-            send={closing(signIn)}
+            send={({ username = "", password = "" }) => signIn({ username, password }).then(close)}
             fields={{
               username: { label: "Username or e-mail", autoComplete: "username" },
               password: { ...PASSWORD, autoComplete: "current-password" },
@@ -77,13 +76,18 @@ export function Account() {
           <Form
             label={open}
             actions={["Register"]}
-            send={closing(register)}
+            send={async ({ name = "", email = "", password = "" }) => {
+              const message = await register({ name, email, password });
+              if (message === undefined) close();
+              else setSent(message);
+            }}
             fields={{
               name: { label: "Name", autoComplete: "name" },
               email: EMAIL,
               password: { ...PASSWORD, autoComplete: "new-password" },
             }}
           />
+          <p role="status">{sent}</p>
         </Dialog>
       )}
       {open === "Reset your password" && (
@@ -91,10 +95,13 @@ export function Account() {
           <Form
             label={open}
             actions={["Send the e-mail"]}
-            send={(form) => resetPassword(form).then(() => setSent(true))}
+            send={async ({ email = "" }) => {
+              await forgotPassword({ email });
+              setSent("You will get an e-mail with a link to choose a new password.");
+            }}
             fields={{ email: EMAIL }}
           />
-          <p role="status">{isSent && "You will get an e-mail with a link to choose a new password."}</p>
+          <p role="status">{sent}</p>
         </Dialog>
       )}
     </div>

@@ -1,5 +1,6 @@
 import { type FormEvent, type InputHTMLAttributes, useId, useRef, useState } from "react";
-import type { FieldError } from "./session.ts";
+import { type Fault, faultsOf } from "../live/faults.ts";
+import { messageOf } from "./model.ts";
 
 type Field = InputHTMLAttributes<HTMLInputElement> & { readonly label: string; readonly isLong?: boolean };
 
@@ -12,16 +13,9 @@ export type FormProps = {
   send(values: Record<string, string>, action: string): Promise<unknown>;
 };
 
-/** The errors of an operation: of a REST endpoint, of a GraphQL mutation, or of the result of one. */
-export function faultsOf(error: any): readonly FieldError[] {
-  const [first] = error.errors ?? error.graphQLErrors ?? [];
-  const fields = error.fields ?? first?.extensions?.fields ?? [];
-  return fields.length > 0 ? fields : [{ message: first?.message ?? error.message }];
-}
-
 /** A form that sends its values. Each error is shown beside its field, the others at the end. The first invalid field gets the focus. */
 export function Form({ label, actions, fields, send }: FormProps) {
-  const [faults, setFaults] = useState<readonly FieldError[]>([]);
+  const [faults, setFaults] = useState<readonly Fault[]>([]);
   const [isSending, setSending] = useState(false);
   const form = useRef<HTMLFormElement>(null);
   const id = useId();
@@ -37,7 +31,7 @@ export function Form({ label, actions, fields, send }: FormProps) {
       form.current?.reset();
     } catch (error) {
       const found = faultsOf(error);
-      setFaults(found);
+      setFaults(found.length > 0 ? found : [{ message: messageOf(error) }]);
       const invalid = Object.keys(fields).find((name) => found.some(({ field }) => field === name));
       if (invalid) (form.current!.elements.namedItem(invalid) as HTMLElement).focus();
     } finally {

@@ -1,7 +1,9 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type Article, type Comment, isNew } from "../live/comments.ts";
+import { pause } from "../live/following.ts";
 import { Account, Dialog, useUser } from "./account.tsx";
-import { Form, faultsOf } from "./form.tsx";
-import { type Article, type Comment, isSending, type NewArticle, type Row, timeText } from "./model.ts";
+import { Form } from "./form.tsx";
+import { messageOf, type NewArticle, type Row, timeText } from "./model.ts";
 
 type PageProps = {
   /** `drafts`: the id of the user whose drafts are listed; null for what is published. */
@@ -44,7 +46,7 @@ export function Page({ list, article, create }: PageProps) {
               </button>
             </div>
           )}
-          {list(user && showsDrafts ? user.id : null, setOpened)}
+          {list(user && showsDrafts ? String(user.id) : null, setOpened)}
         </section>
         {opened && article(opened)}
       </main>
@@ -66,13 +68,24 @@ type ListProps = {
   readonly rows: readonly Row[] | undefined;
   readonly total: number | undefined;
   readonly fault: Error | undefined;
+  /** Reads the list again, after a fault. */
+  again(): unknown;
   open(id: string): void;
   /** Null if all are shown. */
   readonly more: (() => void) | null;
 };
 
-export function ArticleList({ rows, total, fault, open, more }: ListProps) {
-  if (fault) return <p role="alert">{fault.message}</p>;
+export function ArticleList({ rows, total, fault, again, open, more }: ListProps) {
+  const repeat = useRef(again);
+  repeat.current = again;
+  useEffect(() => {
+    let isOver = fault === undefined;
+    pause().then(() => isOver || repeat.current());
+    return () => {
+      isOver = true;
+    };
+  }, [fault]);
+  if (fault) return <p role="alert">{messageOf(fault)}</p>;
   if (rows === undefined) return <p role="status">Loading…</p>;
   return (
     <>
@@ -102,7 +115,7 @@ type ArticleProps = {
   /** Undefined while it is read, null if it does not exist or is hidden. */
   readonly article: Article | null | undefined;
   readonly comments: readonly Comment[];
-  readonly fault: Error | undefined;
+  readonly fault: unknown;
   /** Reads the comments before these; null if there are none. */
   readonly earlier: (() => void) | null;
   publish(): Promise<unknown>;
@@ -115,18 +128,13 @@ export function ArticleView({ article, comments, fault, earlier, publish, commen
   const [refused, setRefused] = useState("");
   const section = useRef<HTMLElement>(null);
   // On a phone, the article is below the list.
-  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), [article?.id]);
-  if (article === undefined) return <p role={fault ? "alert" : "status"}>{fault?.message ?? "Loading…"}</p>;
+  useEffect(() => {
+    section.current?.scrollIntoView({ block: "nearest" });
+  }, [article?.id]);
+  if (article === undefined) return <p role={fault ? "alert" : "status"}>{messageOf(fault) || "Loading…"}</p>;
   if (article === null) return <p role="alert">This article no longer exists.</p>;
   const { title, content, author, status } = article;
-  const send = () =>
-    publish().catch((error) =>
-      setRefused(
-        faultsOf(error)
-          .map(({ message }) => message)
-          .join(" "),
-      ),
-    );
+  const send = () => publish().catch((error) => setRefused(messageOf(error)));
   return (
     <section ref={section} aria-label="Article">
       <article className="card">
@@ -137,7 +145,7 @@ export function ArticleView({ article, comments, fault, earlier, publish, commen
             {status === "DRAFT" && " · draft"}
           </p>
           <p className="content">{content}</p>
-          {status === "DRAFT" && author.id === user?.id && (
+          {status === "DRAFT" && author.id === String(user?.id) && (
             <div className="row">
               <button type="button" className="primary" onClick={send}>
                 Publish
@@ -149,7 +157,7 @@ export function ArticleView({ article, comments, fault, earlier, publish, commen
       </article>
       <section className="card" aria-label="Comments">
         <h2>Comments</h2>
-        {fault && <p role="alert">{fault.message}</p>}
+        <p role="alert">{messageOf(fault)}</p>
         {earlier && (
           <button type="button" onClick={earlier}>
             Earlier comments
@@ -158,10 +166,10 @@ export function ArticleView({ article, comments, fault, earlier, publish, commen
         {comments.length === 0 && <p className="quiet">No comments yet.</p>}
         <ul aria-live="polite">
           {comments.map((each) => (
-            <li key={each.id} className={isSending(each) ? "sending" : ""}>
+            <li key={each.id} className={isNew(each) ? "sending" : ""}>
               <p className="content">{each.content}</p>
               <p className="quiet">
-                {each.author.name}, {isSending(each) ? "sending…" : timeText(each.createdAt)}
+                {each.author.name}, {isNew(each) ? "sending…" : timeText(each)}
               </p>
             </li>
           ))}

@@ -1,40 +1,54 @@
 import { useEffect, useState } from "react";
-import { type CombinedError, useMutation, useQuery } from "urql";
-import { filterOf } from "../shared/model.ts";
-import { articleOf } from "../shared/session.ts";
+import { type CombinedError, gql, type TypedDocumentNode, useMutation, useQuery } from "urql";
+import { socket } from "../live/socket.ts";
+import { comment, follow, READ_DOCUMENT } from "../live/urql.ts";
+import { useUser } from "../shared/account.tsx";
+import type { NewArticle } from "../shared/model.ts";
+import { ARTICLES, type ArticlesData, articleOf, CREATE, type Created, filterOf, PUBLISH } from "../shared/model.ts";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
-import { faultOf, follow, onReconnect, send } from "./client.ts";
-import { ARTICLE, ARTICLES, CREATE, PUBLISH } from "./documents.ts";
+
+type Variables = Readonly<Record<string, unknown>>;
+const ARTICLES_DOCUMENT: TypedDocumentNode<ArticlesData, Variables> = gql(ARTICLES);
+const CREATE_DOCUMENT: TypedDocumentNode<{ readonly createArticle: Created }, { input: NewArticle }> = gql(CREATE);
+const PUBLISH_DOCUMENT: TypedDocumentNode<unknown, Variables> = gql(PUBLISH);
 
 type Result<Data> = { readonly data?: Data | undefined; readonly error?: CombinedError | undefined };
 
 async function dataOf<Data>(result: Promise<Result<Data>>): Promise<Data> {
   const { data, error } = await result;
-  if (error) throw faultOf(error);
+  if (error) throw error;
   return data!;
 }
 
 export function Articles() {
-  const [, create] = useMutation(CREATE);
+  const [, create] = useMutation(CREATE_DOCUMENT);
+  // With another user, the components begin again, because useQuery would show what it had until the next result.
+  const user = useUser()?.id;
   return (
     <Page
       create={async (input) => articleOf((await dataOf(create({ input }))).createArticle)}
-      list={(drafts, open) => <List key={drafts} drafts={drafts} open={open} />}
-      article={(id) => <Opened key={id} id={id} />}
+      list={(drafts, open) => <List key={`${user} ${drafts}`} drafts={drafts} open={open} />}
+      article={(id) => <Opened key={`${user} ${id}`} id={id} />}
     />
   );
 }
 
 function List({ drafts, open }: { drafts: string | null; open(id: string): void }) {
   const [after, setAfter] = useState<string | null>(null);
-  const [{ data, error }, read] = useQuery({ query: ARTICLES, variables: { ...filterOf(drafts), after } });
-  useEffect(() => onReconnect(() => read({ requestPolicy: "network-only" })), [read]);
+  const [{ data, error }, read] = useQuery({ query: ARTICLES_DOCUMENT, variables: { ...filterOf(drafts), after } });
+  const again = () => read({ requestPolicy: "network-only" });
+  // What was written while the socket was closed. The comments are not read again: their subscription continues.
+  useEffect(
+    () => socket.on("connected", (_socket, _payload, wasRetry) => wasRetry && read({ requestPolicy: "network-only" })),
+    [read],
+  );
   const next = data?.articles.pageInfo;
   return (
     <ArticleList
       rows={data?.articles.edges.map(({ node }) => node)}
       total={data?.articles.totalCount}
-      fault={faultOf(error)}
+      fault={error}
+      again={again}
       open={open}
       more={next?.hasNextPage ? () => setAfter(next.endCursor) : null}
     />
@@ -42,18 +56,15 @@ function List({ drafts, open }: { drafts: string | null; open(id: string): void 
 }
 
 function Opened({ id }: { id: string }) {
-  const [before, setBefore] = useState<string | null>(null);
+  const [before, setBefore] = useState<string>();
   const [{ data, error }] = useQuery({
-    query: ARTICLE,
-    variables: { id, before },
-    requestPolicy: before === null ? "network-only" : "cache-first",
+    query: READ_DOCUMENT,
+    variables: before === undefined ? { id } : { id, before },
+    requestPolicy: before === undefined ? "cache-and-network" : "cache-first",
   });
-  const [, publish] = useMutation(PUBLISH);
-
-  const [refused, setRefused] = useState<Error>();
-  const isRead = Boolean(data?.article);
-  // The subscription begins where the comments have been read: none is missed.
-  useEffect(() => (isRead ? follow(id, setRefused) : undefined), [id, isRead]);
+  const [, publish] = useMutation(PUBLISH_DOCUMENT);
+  const [fault, setFault] = useState<unknown>();
+  useEffect(() => follow(id, setFault), [id]);
 
   const connection = data?.article?.commentsConnection;
   const { startCursor, hasPreviousPage } = connection?.pageInfo ?? {};
@@ -61,10 +72,10 @@ function Opened({ id }: { id: string }) {
     <ArticleView
       article={data?.article}
       comments={connection?.edges.map(({ node }) => node) ?? []}
-      fault={faultOf(error) ?? refused}
-      earlier={hasPreviousPage ? () => setBefore(startCursor!) : null}
+      fault={fault ?? error}
+      earlier={hasPreviousPage && startCursor ? () => setBefore(startCursor) : null}
       publish={() => dataOf(publish({ id }))}
-      comment={(content) => dataOf(send(id, content))}
+      comment={(content) => dataOf(comment(id, content))}
     />
   );
 }

@@ -1,10 +1,17 @@
 import { createRoot } from "react-dom/client";
 import { Provider } from "urql";
+import { client } from "../live/urql.ts";
+import { useUser } from "../shared/account.tsx";
 import { Articles } from "./articles.tsx";
-import { client } from "./client.ts";
 
-createRoot(document.getElementById("root")!).render(
-  <Provider value={client}>
-    <Articles />
-  </Provider>,
-);
+/** Each user has a client. */
+function Root() {
+  useUser();
+  return (
+    <Provider value={client}>
+      <Articles />
+    </Provider>
+  );
+}
+
+createRoot(document.getElementById("root")!).render(<Root />);

@@ -1,0 +1,97 @@
+import {
+  ApolloClient,
+  ApolloLink,
+  CombinedGraphQLErrors,
+  gql,
+  HttpLink,
+  InMemoryCache,
+  type TypedDocumentNode,
+} from "@apollo/client";
+import { GraphQLWsLink } from "@apollo/client/link/subscriptions";
+import { relayStylePagination } from "@apollo/client/utilities";
+import { OperationTypeNode } from "graphql";
+import { tap } from "rxjs";
+import { ADDED, COMMENT, type Comment, newComment, READ, type Read, withComment, withoutComment } from "./comments.ts";
+import { keepFollowing } from "./following.ts";
+import { API, onUser, request, session } from "./session.ts";
+import { socket } from "./socket.ts";
+
+type Id = { readonly id: string; readonly before?: string };
+export const READ_DOCUMENT: TypedDocumentNode<Read, Id> = gql(READ);
+const ADDED_DOCUMENT: TypedDocumentNode<{ readonly onCommentAdded: Comment }, Id> = gql(ADDED);
+const COMMENT_DOCUMENT: TypedDocumentNode<{ readonly createComment: Comment }, Id & { readonly content: string }> =
+  gql(COMMENT);
+
+const isSubscription = ({ operationType }: ApolloLink.Operation): boolean =>
+  operationType === OperationTypeNode.SUBSCRIPTION;
+
+/** Up to which change each article has been read, by its id. */
+const positions = new Map<unknown, unknown>();
+
+/** A subscription begins where its article has been read. After a lost connection, it continues after the last event. */
+const resume = new ApolloLink((operation, forward) => {
+  const { extensions, variables } = operation;
+  const isFirst = variables.id !== undefined && !variables.before;
+  if (isSubscription(operation)) extensions.after = positions.get(variables.id);
+  else if (operation.operationType === OperationTypeNode.QUERY) extensions.changePosition = true;
+  return forward(operation).pipe(
+    tap((result) => {
+      const position = result.extensions?.changePosition;
+      if (isSubscription(operation)) extensions.after = position;
+      if (isFirst && operation.operationType !== OperationTypeNode.MUTATION) positions.set(variables.id, position);
+    }),
+  );
+});
+
+export const client = new ApolloClient({
+  link: resume.split(
+    isSubscription,
+    new GraphQLWsLink(socket),
+    new HttpLink({ uri: `${API}/graphql`, fetch: request }),
+  ),
+  cache: new InMemoryCache({
+    typePolicies: {
+      Query: { fields: { articles: relayStylePagination(["status", "filter", "orderBy"]) } },
+      Article: { fields: { commentsConnection: relayStylePagination(["filter", "orderBy"]) } },
+    },
+  }),
+});
+
+// Active queries are read again.
+onUser(() => {
+  positions.clear();
+  client.resetStore().catch(() => {});
+});
+
+const change = (id: string, changed: (read: Read) => Read): unknown =>
+  client.cache.updateQuery({ query: READ_DOCUMENT, variables: { id } }, (read) => read && changed(read));
+
+/** Follows the comments on an article that has been read. Returns a function that ends this. */
+export function follow(id: string, onError: (error: unknown) => void): () => void {
+  async function read(): Promise<unknown> {
+    const { data } = await client.query({ query: READ_DOCUMENT, variables: { id }, fetchPolicy: "network-only" });
+    return data?.article ? positions.get(id) : null;
+  }
+  function listen(onEnd: (error: unknown, code: unknown) => void): () => void {
+    const events = client.subscribe({ query: ADDED_DOCUMENT, variables: { id } }).subscribe(({ data, error }) => {
+      if (data) change(id, (read) => withComment(read, data.onCommentAdded));
+      if (error) onEnd(error, CombinedGraphQLErrors.is(error) ? error.errors[0]?.extensions?.code : undefined);
+    });
+    return () => events.unsubscribe();
+  }
+  return keepFollowing({ read, listen, onError }, positions.get(id) !== undefined);
+}
+
+export const read = (id: string) => client.query({ query: READ_DOCUMENT, variables: { id } });
+
+export async function comment(id: string, content: string): Promise<void> {
+  const sending = newComment(content, session()!.user);
+  change(id, (read) => withComment(read, sending));
+  try {
+    const { data } = await client.mutate({ mutation: COMMENT_DOCUMENT, variables: { id, content } });
+    change(id, (read) => withComment(withoutComment(read, sending), data!.createComment));
+  } catch (error) {
+    change(id, (read) => withoutComment(read, sending));
+    throw error;
+  }
+}

@@ -1,0 +1,53 @@
+import { onUser } from "./session.ts";
+
+type Steps = {
+  /** Reads what is shown from the service. Returns the position of the read, and null if there is nothing to follow. */
+  read(): Promise<unknown>;
+  /** Subscribes after the last position. Calls back with the code of each error. Returns a function that ends this. */
+  listen(onEnd: (error: unknown, code: unknown) => void): () => void;
+  /** Called with undefined when that has passed. */
+  onError(error: unknown): void;
+};
+export const pause = () => new Promise((resolve) => setTimeout(resolve, 2000 * (0.5 + Math.random())));
+
+/** Reads unless that `isRead`, and follows the changes until the returned function is called. With another user, it begins again. */
+export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean): () => void {
+  let stop = (): void => {};
+  let round = 0;
+
+  async function begin(isRead: boolean): Promise<void> {
+    stop();
+    stop = () => {};
+    const mine = ++round;
+    const later = async (isRead: boolean) => {
+      await pause();
+      if (mine === round) begin(isRead);
+    };
+    try {
+      const position = isRead || (await read());
+      if (mine !== round) return;
+      onError(undefined);
+      if (position === null) return;
+      // For a moment after a start, the service has no position.
+      if (position === undefined) return later(false);
+    } catch (error) {
+      if (mine !== round) return;
+      onError(error);
+      return later(false);
+    }
+    stop = listen((error, code) => {
+      if (mine !== round) return;
+      if (code === "CHANGES_MISSED") return void begin(false);
+      onError(error);
+      if (code === "CHANGES_UNAVAILABLE") later(true);
+    });
+  }
+
+  const forget = onUser(() => begin(false));
+  begin(isRead);
+  return () => {
+    round++;
+    forget();
+    stop();
+  };
+}

@@ -1,0 +1,138 @@
+export type User = { readonly id: number | string; readonly name: string };
+type Tokens = { readonly accessToken: string; readonly refreshToken: string; readonly expiresIn: number };
+type Session = Omit<Tokens, "expiresIn"> & { readonly user: User; readonly expiresAt: number };
+
+/** Before the paths of the service: empty if the page has its origin, or a proxy as in authentication.md. */
+export const API = "";
+const KEY = "session";
+
+let kept: string | null = null;
+let current: Session | null = null;
+/** Null if the user is not signed in. The same object until it changes, as `useSyncExternalStore(onSession, session)` needs. */
+export function session(): Session | null {
+  const stored = localStorage.getItem(KEY);
+  if (stored !== kept) [kept, current] = [stored, JSON.parse(stored ?? "null")];
+  return current;
+}
+
+const listeners = new Set<() => void>();
+const tell = (): void => {
+  for (const listener of listeners) listener();
+};
+// Another tab has signed in or out.
+addEventListener("storage", ({ key }) => key === KEY && tell());
+
+/** Calls back when the session has changed, in this tab or another one. Returns a function that ends this. */
+export function onSession(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => void listeners.delete(listener);
+}
+
+/** Calls back when another user has signed in, or nobody is signed in any more: what the last one has read must go. */
+export function onUser(listener: () => void): () => void {
+  let user = session()?.user.id;
+  return onSession(() => {
+    const before = user;
+    user = session()?.user.id;
+    if (user !== before) listener();
+  });
+}
+
+function keep(value: Session | null): void {
+  if (value === null) localStorage.removeItem(KEY);
+  else localStorage.setItem(KEY, JSON.stringify(value));
+  tell();
+}
+
+const keepTokens = (user: User, { expiresIn, ...tokens }: Tokens): void =>
+  keep({ ...tokens, user, expiresAt: Date.now() + expiresIn * 1000 });
+
+/** What the service has refused. `faultsOf` in errors.md has its invalid fields. */
+export class Refused extends Error {
+  readonly status: number;
+  readonly error: { readonly message: string };
+
+  constructor(status: number, error: Refused["error"]) {
+    super(error.message);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+async function post<Answer>(path: string, body: object, token?: string): Promise<Answer> {
+  const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
+  const response = await fetch(API + path, { method: "POST", headers, body: JSON.stringify(body) });
+  // A proxy whose service is down answers with HTML, or nothing.
+  const answer = await response.json().catch(() => null);
+  if (response.ok) return answer;
+  const message = `The service cannot be reached (status ${response.status}).`;
+  throw new Refused(response.status, answer?.error ?? { message });
+}
+
+export async function signIn(form: { readonly username: string; readonly password: string }): Promise<void> {
+  const { user, ...tokens } = await post<Tokens & { readonly user: User }>("/auth/login", form);
+  keepTokens(user, tokens);
+}
+
+/** Creates an account, and signs in. With EMAIL_CONFIRM=required it returns a text to show: an e-mail is on its way. */
+export async function register(form: {
+  readonly name: string;
+  readonly email: string;
+  readonly password: string;
+}): Promise<string | undefined> {
+  type Registered = (Tokens & { readonly user: User }) | { readonly user?: undefined; readonly message: string };
+  const answer = await post<Registered>("/auth/register", form);
+  if (answer.user === undefined) return answer.message;
+  const { user, ...tokens } = answer;
+  keepTokens(user, tokens);
+  return undefined;
+}
+
+/** Sends an e-mail with a link to a page on which the user chooses another password. */
+export const forgotPassword = (form: { readonly email: string }): Promise<unknown> => post("/auth/forgot", form);
+
+/**
+ * Ends this sign-in, here and at the service. Those on other devices continue. Throws if the service cannot be told: the user is signed
+ * out here, and the refresh token is valid there until it expires.
+ */
+export async function signOut(): Promise<void> {
+  const token = await accessToken().catch(() => session()?.accessToken);
+  keep(null);
+  if (token) await post("/auth/logout", { scope: "local" }, token);
+}
+
+const isOver = (current: Session | null, refused?: string): boolean =>
+  current !== null && (current.accessToken === refused || current.expiresAt < Date.now() + 10_000);
+
+/**
+ * The token for a request; undefined if the user is not signed in. One tab refreshes, and the others take its tokens.
+ * `refused`: a token that the service has found expired, whatever the clock of this device says.
+ */
+export async function accessToken(refused?: string): Promise<string | undefined> {
+  if (isOver(session(), refused))
+    await navigator.locks.request("refresh", async () => {
+      const current = session();
+      if (current === null || !isOver(current, refused)) return; // Another tab was first.
+      try {
+        keepTokens(current.user, await post<Tokens>("/auth/refresh", { refreshToken: current.refreshToken }));
+      } catch (error) {
+        // The sign-in has ended, perhaps on another device. If the network has failed, the tokens stay.
+        if (!(error instanceof Refused && error.status === 401)) throw error;
+        keep(null);
+      }
+    });
+  return session()?.accessToken;
+}
+
+/** `fetch` with a token, for each client: the request is sent again if the service finds the token expired or revoked. */
+export async function request(url: RequestInfo | URL, options: RequestInit = {}): Promise<Response> {
+  const send = (token: string | undefined): Promise<Response> => {
+    const headers = new Headers(options.headers);
+    if (token) headers.set("Authorization", `Bearer ${token}`);
+    return fetch(url, { ...options, headers });
+  };
+  const token = await accessToken();
+  const response = await send(token);
+  const isRefused = response.headers.get("WWW-Authenticate")?.includes("invalid_token");
+  return token && isRefused ? send(await accessToken(token)) : response;
+}

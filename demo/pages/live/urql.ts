@@ -1,0 +1,138 @@
+import { type Cache, cacheExchange } from "@urql/exchange-graphcache";
+import { relayPagination } from "@urql/exchange-graphcache/extras";
+import {
+  Client,
+  fetchExchange,
+  gql,
+  makeOperation,
+  mapExchange,
+  subscriptionExchange,
+  type TypedDocumentNode,
+} from "urql";
+import { ADDED, COMMENT, type Comment, newComment, READ, type Read, withComment, withoutComment } from "./comments.ts";
+import { keepFollowing } from "./following.ts";
+import { API, onUser, request, session } from "./session.ts";
+import { socket } from "./socket.ts";
+
+type Id = { readonly id: string; readonly before?: string };
+export const READ_DOCUMENT: TypedDocumentNode<Read, Id> = gql(READ);
+
+/** Up to which change each article has been read, by its id. */
+const positions = new Map<unknown, unknown>();
+/** Writes a row that is being sent into the cache, as an event would; by the id of the article. */
+const writers = new Map<unknown, (comment: Comment) => void>();
+/** The rows that have been sent, or were refused. */
+const sent = new Set<Comment["id"]>();
+
+const add = (cache: Cache, id: unknown, added: unknown): void => {
+  const comment = added as Comment;
+  const change = sent.has(comment.id) ? withoutComment : withComment;
+  cache.updateQuery({ query: READ_DOCUMENT, variables: { id: String(id) } }, (read) => read && change(read, comment));
+};
+
+/** Which lists have the row is for the service to say. */
+function readListsAgain(cache: Cache): void {
+  for (const { fieldKey, fieldName } of cache.inspectFields("Query"))
+    if (fieldName === "articles") cache.invalidate("Query", fieldKey);
+}
+
+const newClient = (): Client =>
+  new Client({
+    url: `${API}/graphql`,
+    // Signs each request, and refreshes the token: this takes the place of `authExchange`.
+    fetch: request,
+    preferGetMethod: false,
+    exchanges: [
+      cacheExchange({
+        // Types without an id.
+        keys: {
+          ArticleConnection: () => null,
+          CommentConnection: () => null,
+          MutationResult: () => null,
+          FieldError: () => null,
+        },
+        resolvers: {
+          Query: { articles: relayPagination() },
+          Article: { commentsConnection: relayPagination({ mergeMode: "inwards" }) },
+        },
+        optimistic: {
+          publishArticle: ({ id }) => ({ __typename: "Article", id: String(id), status: "PUBLISHED" }),
+        },
+        updates: {
+          Mutation: {
+            createArticle: (_result, _variables, cache) => readListsAgain(cache),
+            publishArticle: (_result, _variables, cache, { optimistic }) => !optimistic && readListsAgain(cache),
+            createComment: ({ createComment }, { articleId }, cache) => add(cache, articleId, createComment),
+          },
+          Subscription: {
+            onCommentAdded: ({ onCommentAdded }, { articleId }, cache) => add(cache, articleId, onCommentAdded),
+          },
+        },
+      }),
+      // Behind the cache: what comes from it has no position.
+      mapExchange({
+        onOperation: (operation) =>
+          operation.kind === "query"
+            ? makeOperation("query", { ...operation, extensions: { ...operation.extensions, changePosition: true } })
+            : operation,
+        onResult({ operation: { kind, variables = {} }, extensions }) {
+          if (kind === "query" && variables.id && !variables.before)
+            positions.set(variables.id, extensions?.changePosition);
+        },
+      }),
+      fetchExchange,
+      subscriptionExchange({
+        // A subscription begins where its article has been read. After a lost connection, it continues after the last event.
+        forwardSubscription: ({ query = "" }, { variables = {} }) => ({
+          subscribe(sink) {
+            const payload = { query, variables, extensions: { after: positions.get(variables.id) } };
+            const write = (onCommentAdded: Comment): void =>
+              sink.next({ data: { __typename: "Subscription", onCommentAdded } });
+            writers.set(variables.id, write);
+            const unsubscribe = socket.subscribe<never, { changePosition?: string }>(payload, {
+              next(result) {
+                payload.extensions.after = result.extensions?.changePosition;
+                positions.set(variables.id, payload.extensions.after);
+                sink.next(result as never);
+              },
+              error: (error) => sink.error(error),
+              complete: () => sink.complete(),
+            });
+            return { unsubscribe };
+          },
+        }),
+      }),
+    ],
+  });
+
+/** That of the user, with a cache of its own. */
+export let client = newClient();
+onUser(() => {
+  positions.clear();
+  client = newClient();
+});
+
+/** Follows the comments on an article that has been read. Returns a function that ends this. */
+export function follow(id: string, onError: (error: unknown) => void): () => void {
+  async function read(): Promise<unknown> {
+    const { data, error } = await client.query(READ_DOCUMENT, { id }, { requestPolicy: "network-only" });
+    if (error) throw error;
+    return data?.article ? positions.get(id) : null;
+  }
+  const listen = (onEnd: (error: unknown, code: unknown) => void): (() => void) =>
+    client
+      .subscription(gql(ADDED), { id })
+      .subscribe(({ error }) => error && onEnd(error, error.graphQLErrors[0]?.extensions.code)).unsubscribe;
+  return keepFollowing({ read, listen, onError }, positions.get(id) !== undefined);
+}
+
+export const read = (id: string) => client.query(READ_DOCUMENT, { id }).toPromise();
+
+export async function comment(id: string, content: string) {
+  const sending = newComment(content, session()!.user);
+  writers.get(id)?.(sending);
+  const result = await client.mutation(gql(COMMENT), { id, content }).toPromise();
+  sent.add(sending.id);
+  writers.get(id)?.(sending);
+  return result;
+}

@@ -1,0 +1,134 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { Examples } from "../support/examples.ts";
+import { POLL } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const installed = hasBrowser("what example pages do after a fault");
+
+let service: TestService;
+let examples: Examples;
+let browser: Browser;
+beforeAll(async () => {
+  if (!installed) return;
+  [service, browser, examples] = await Promise.all([startTestService(), launchBrowser(), Examples.build()]);
+  await examples.serve(service.url);
+});
+afterAll(async () => {
+  await browser?.close();
+  await examples?.close();
+  await service?.stop();
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const listed = (page: Page) =>
+  page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts();
+const comments = (page: Page) => page.getByRole("region", { name: "Comments" }).locator("li .content").allInnerTexts();
+const alerts = async (page: Page) => (await page.getByRole("alert").allInnerTexts()).join("").trim();
+
+/** What an anonymous caller reads, as if policies hid all rows. */
+const NOTHING = {
+  article: null,
+  articles: {
+    ...{ __typename: "ArticleConnection", totalCount: 0, edges: [] },
+    pageInfo: { startCursor: null, endCursor: null, hasPreviousPage: false, hasNextPage: false },
+  },
+};
+
+/** A tab whose reads fail while `isDown`, and which ends its subscription with an error of a code. */
+async function openTab(url: string, opener?: Page) {
+  const context = opener?.context() ?? (await browser.newContext({ viewport: { width: 900, height: 1200 } }));
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  onTestFinished(() => page.close());
+  const tab = { page, isDown: false, end: (_code: string): void => {}, after: [] as unknown[] };
+  page.on("pageerror", (error) => expect.unreachable(error.message));
+  await page.routeWebSocket(/\/graphql$/, (route) => {
+    const server = route.connectToServer();
+    let last = "";
+    route.onMessage((message) => {
+      const { type, id, payload } = JSON.parse(String(message));
+      if (type === "subscribe") {
+        last = id;
+        tab.after.push(payload.extensions.after);
+      }
+      server.send(message);
+    });
+    tab.end = (code) => {
+      server.send(JSON.stringify({ id: last, type: "complete" }));
+      route.send(
+        JSON.stringify({ id: last, type: "error", payload: [{ message: "It is faked.", extensions: { code } }] }),
+      );
+    };
+  });
+  await page.route(/\/graphql$/, (route) => {
+    if (tab.isDown) return route.fulfill({ status: 503, body: "" });
+    if (route.request().headers().authorization === undefined) return route.fulfill({ json: { data: NOTHING } });
+    return route.continue();
+  });
+  await page.goto(url);
+  return tab;
+}
+
+describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
+  test("repeats a read that failed, goes on after its changes could not be read, and forgets what the last user has read", async () => {
+    const title = `Faults of ${folder}`;
+    const { owner } = service.database;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
+      [title],
+    );
+    const write = (content: string) =>
+      owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
+    const tab = await openTab(examples.urlOf(folder));
+    const { page } = tab;
+    await page.getByText("Nothing here yet.").waitFor();
+    await button(page, "Sign in").click();
+    const form = page.getByRole("form", { name: "Sign in" });
+    await form.getByLabel("Username").fill("ada");
+    await form.getByLabel("Password").fill("Correct-Horse-7!");
+    await form.getByRole("button").click();
+    await expect.poll(() => listed(page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
+
+    tab.isDown = true;
+    await page.reload();
+    await page.getByText(/cannot be reached|status code 503|Service Unavailable/).waitFor();
+    tab.isDown = false;
+    await expect.poll(() => listed(page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
+
+    await write("first");
+    tab.isDown = true;
+    await button(page, title).click();
+    await expect.poll(() => alerts(page), POLL).not.toBe("");
+    tab.isDown = false;
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await expect.poll(() => alerts(page), POLL).toBe("");
+    await expect.poll(() => tab.after.length, POLL).toBeGreaterThan(0);
+
+    const before = tab.after.length;
+    tab.end("CHANGES_UNAVAILABLE");
+    await expect.poll(() => alerts(page), POLL).toContain("It is faked.");
+    await write("while changes were not read");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "while changes were not read"]);
+    expect(tab.after.length).toBe(before + 1);
+    expect(tab.after.at(-1)).toEqual(expect.any(String));
+    expect(await alerts(page)).toBe("");
+
+    tab.isDown = true;
+    tab.end("CHANGES_MISSED");
+    await expect.poll(() => alerts(page), POLL).not.toBe("");
+    await write("while the read failed");
+    tab.isDown = false;
+    const three = ["first", "while changes were not read", "while the read failed"];
+    await expect.poll(() => comments(page), POLL).toEqual(three);
+
+    const other = await openTab(examples.urlOf(folder), page);
+    await button(other.page, "Sign out").click();
+    await page.getByText("Nothing here yet.").waitFor();
+    await page.getByText("This article no longer exists.").waitFor();
+    expect(await listed(page)).toEqual([]);
+    expect(await page.getByText(title).count()).toBe(0);
+    expect(await comments(page)).toEqual([]);
+  });
+});
