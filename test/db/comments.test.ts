@@ -130,17 +130,17 @@ test("create_comment by a deleted user does not report a missing article", () =>
   }));
 
 test.each([
-  ["", false],
-  [" \n\u00a0", false],
-  ["x", true],
-  ["ä".repeat(524_288), true],
-  [`${"ä".repeat(524_288)}.`, false],
-])("whether a comment of %j is allowed is %j", (content, allowed) =>
+  ["", "comments_content_text"],
+  [" \n\u00a0", "comments_content_text"],
+  ["x", null],
+  ["ä".repeat(524_288), null],
+  [`${"ä".repeat(524_288)}.`, "comments_content_length"],
+])("a comment of %j violates %j", (content, constraint) =>
   inTransaction(async (db) => {
     const { ada, article } = await adasComment(db);
     const comment = db.as(ada).call("create_comment", article.id, content);
-    if (allowed) expect((await comment).content).toBe(content);
-    else await expect(comment).rejects.toMatchObject({ code: "23514", constraint: "comments_content_length" });
+    if (constraint === null) expect((await comment).content).toBe(content);
+    else await expect(comment).rejects.toMatchObject({ code: "23514", constraint });
   }),
 );
 

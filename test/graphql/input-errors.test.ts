@@ -119,7 +119,7 @@ test("an update that violates two rules reports both, and its own values are not
 test("an argument of a function is named", async () => {
   expect(await failure('mutation { createComment(articleId: 1, content: "") { id } }', "ada")).toMatchObject({
     code: "VALIDATION_ERROR",
-    fields: [{ field: "content", constraint: "comments_content_length" }],
+    fields: [{ field: "content", constraint: "comments_content_text" }],
   });
 });
 

@@ -88,7 +88,7 @@ const HINTS: Readonly<Record<string, string>> = {
 /** The faults of a body that an error lists. */
 const MAX_LISTED = 100;
 
-/** Every message once: `title must have at least 5 characters; content must not be empty, nor longer than 1 MiB` */
+/** Every message once: `title must have at least 5 characters; content must not be empty` */
 const hintOfAll = (refused: readonly RefusedValue[], own: string | undefined): string | undefined =>
   [...new Set(refused.slice(0, MAX_LISTED).flatMap(({ message }) => message ?? own ?? []))].join("; ") || undefined;
 

@@ -1,5 +1,5 @@
 --! Previous: -
---! Hash: sha1:c63edff395a46bc4fa083779fd4b68b67d179914
+--! Hash: sha1:2c86dfd345bd27552ff5fbdf413460c03103303b
 --! Message: the demo
 
 --! Included roles.sql
@@ -629,7 +629,9 @@ create table public.articles (
   constraint articles_title_length check (char_length(title) >= 5),
   -- Shorter titles, and none, violate articles_title_length.
   constraint articles_title_text check (coalesce(char_length(title), 0) < 5 or internal.has_text(title)),
-  constraint articles_content_length check (internal.has_text(content) and octet_length(content) <= 1048576),
+  constraint articles_content_text check (internal.has_text(content)),
+  -- None violates articles_content_text.
+  constraint articles_content_length check (octet_length(coalesce(content, '')) <= 1048576),
   constraint articles_tags_length check (internal.tags_are_valid(tags))
 );
 
@@ -667,7 +669,8 @@ comment on column public.articles.updated_at is 'When the article last changed; 
 
 comment on constraint articles_title_length on public.articles is 'title must have at least 5 characters';
 comment on constraint articles_title_text on public.articles is 'title must not be blank';
-comment on constraint articles_content_length on public.articles is 'content must not be empty, nor longer than 1 MiB';
+comment on constraint articles_content_text on public.articles is 'content must not be empty';
+comment on constraint articles_content_length on public.articles is 'content must not be longer than 1 MiB';
 comment on constraint articles_tags_length on public.articles is 'each tag must have 1 to 50 characters';
 comment on constraint articles_author_id_fkey on public.articles is
   'the author of an article must exist, and cannot be deleted before it';
@@ -752,7 +755,9 @@ create table public.comments (
   content    text not null,
   created_at timestamptz not null default now(),
 
-  constraint comments_content_length check (internal.has_text(content) and octet_length(content) <= 1048576)
+  constraint comments_content_text check (internal.has_text(content)),
+  -- None violates comments_content_text.
+  constraint comments_content_length check (octet_length(coalesce(content, '')) <= 1048576)
 );
 
 -- Article.comments, newest first.
@@ -774,7 +779,8 @@ comment on column public.comments.article_id is E'@behavior -select\nThe article
 comment on column public.comments.author_id is E'@behavior -select\nThe user who wrote the comment.';
 comment on column public.comments.content is 'The text, at most 1 MiB.';
 comment on column public.comments.created_at is 'When the comment was created.';
-comment on constraint comments_content_length on public.comments is 'content must not be empty, nor longer than 1 MiB';
+comment on constraint comments_content_text on public.comments is 'content must not be empty';
+comment on constraint comments_content_length on public.comments is 'content must not be longer than 1 MiB';
 comment on constraint comments_article_id_fkey on public.comments is 'no such article';
 comment on constraint comments_author_id_fkey on public.comments is
   'the author of a comment must exist, and cannot be deleted before it';

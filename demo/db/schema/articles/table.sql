@@ -37,7 +37,9 @@ create table public.articles (
   constraint articles_title_length check (char_length(title) >= 5),
   -- Shorter titles, and none, violate articles_title_length.
   constraint articles_title_text check (coalesce(char_length(title), 0) < 5 or internal.has_text(title)),
-  constraint articles_content_length check (internal.has_text(content) and octet_length(content) <= 1048576),
+  constraint articles_content_text check (internal.has_text(content)),
+  -- None violates articles_content_text.
+  constraint articles_content_length check (octet_length(coalesce(content, '')) <= 1048576),
   constraint articles_tags_length check (internal.tags_are_valid(tags))
 );
 
@@ -75,7 +77,8 @@ comment on column public.articles.updated_at is 'When the article last changed; 
 
 comment on constraint articles_title_length on public.articles is 'title must have at least 5 characters';
 comment on constraint articles_title_text on public.articles is 'title must not be blank';
-comment on constraint articles_content_length on public.articles is 'content must not be empty, nor longer than 1 MiB';
+comment on constraint articles_content_text on public.articles is 'content must not be empty';
+comment on constraint articles_content_length on public.articles is 'content must not be longer than 1 MiB';
 comment on constraint articles_tags_length on public.articles is 'each tag must have 1 to 50 characters';
 comment on constraint articles_author_id_fkey on public.articles is
   'the author of an article must exist, and cannot be deleted before it';

@@ -5,7 +5,9 @@ create table public.comments (
   content    text not null,
   created_at timestamptz not null default now(),
 
-  constraint comments_content_length check (internal.has_text(content) and octet_length(content) <= 1048576)
+  constraint comments_content_text check (internal.has_text(content)),
+  -- None violates comments_content_text.
+  constraint comments_content_length check (octet_length(coalesce(content, '')) <= 1048576)
 );
 
 -- Article.comments, newest first.
@@ -27,7 +29,8 @@ comment on column public.comments.article_id is E'@behavior -select\nThe article
 comment on column public.comments.author_id is E'@behavior -select\nThe user who wrote the comment.';
 comment on column public.comments.content is 'The text, at most 1 MiB.';
 comment on column public.comments.created_at is 'When the comment was created.';
-comment on constraint comments_content_length on public.comments is 'content must not be empty, nor longer than 1 MiB';
+comment on constraint comments_content_text on public.comments is 'content must not be empty';
+comment on constraint comments_content_length on public.comments is 'content must not be longer than 1 MiB';
 comment on constraint comments_article_id_fkey on public.comments is 'no such article';
 comment on constraint comments_author_id_fkey on public.comments is
   'the author of a comment must exist, and cannot be deleted before it';
