@@ -75,6 +75,15 @@ describe.each(["bigint", "uuid"] as const)("with %s ids, supabase.auth", (kind) 
     expect(failureOf(await signIn(email, "Wrong-Horse-7!"))).toEqual([400, "invalid_credentials"]);
   });
 
+  test("signs a user in with the username in place of the e-mail", async () => {
+    const { email, id } = await newUser();
+    await sql("update auth_private.accounts set username = 'grace.hopper' where public_id = $1", id);
+    const signIn = (email: string) => client().auth.signInWithPassword({ email, password: PASSWORD });
+    const { data } = await signIn("grace.hopper");
+    expect([data.user!.id, data.user!.email]).toEqual([id, email]);
+    expect(failureOf(await signIn("grace"))).toEqual([400, "invalid_credentials"]);
+  });
+
   test("hashes once for a sign-in, also of an unknown user", async () => {
     const { email } = await newUser();
     const hash = vi.spyOn(argon2, "hash");
