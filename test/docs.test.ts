@@ -150,8 +150,8 @@ test("docs/errors.md lists every code of the REST endpoints", () => {
   expect(documented.sort()).toEqual([...CODES, ...REST_CODES].sort());
 });
 
-test("docs/realtime.md lists every code of the reasons on channels", () => {
-  expect(tableRows("docs/realtime.md", "### Errors on channels").map(([code]) => code)).toEqual([...REASON_CODES]);
+test("docs/channels.md lists every code of the reasons on channels", () => {
+  expect(tableRows("docs/channels.md", "## Errors on channels").map(([code]) => code)).toEqual([...REASON_CODES]);
 });
 
 test("docs/errors.md lists the statuses of every code", () => {
