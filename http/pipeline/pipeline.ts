@@ -275,8 +275,10 @@ function endSpan(span: Span, method: string, status: number, { route, code }: Re
   span.end();
 }
 
-/** 503 is not an error here: while the service starts or stops, waiting clients receive it many times. */
+/** Clients may receive these many times: 429 above a limit, which the log names once a minute, and 503 while the service starts or stops. */
+const REPEATED = [429, 503];
+
 function levelOf(status: number): "error" | "info" | "debug" {
-  if (status < 400 || status === 503) return "debug";
+  if (status < 400 || REPEATED.includes(status)) return "debug";
   return status >= 500 ? "error" : "info";
 }

@@ -1,8 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import { describe, expect, test } from "vitest";
+import { pino } from "pino";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { addressReader } from "../../http/pipeline/request.ts";
+import { POLL } from "../support/command.ts";
 import { useService } from "../support/http-client.ts";
 import { upgrade } from "../support/raw-socket.ts";
+import { startTestService } from "../support/service.ts";
 
 describe("the IP address of a client", () => {
   const read = (remoteAddress: string, forwarded?: string) =>
@@ -26,6 +29,18 @@ describe("the IP address of a client", () => {
   ])("that connects from %s with X-Forwarded-For: %s is %s", (connection, forwarded, address) =>
     expect(read(connection, forwarded)).toBe(address),
   );
+});
+
+test("the log names a limit that is reached once, and not each request that it rejects", async () => {
+  const lines: any[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const { url, stop } = await startTestService({ RATE_LIMIT: "1" }, undefined, log);
+  onTestFinished(stop);
+  const ask = async () => (await fetch(`${url}/nothing`)).status;
+  expect([await ask(), await ask(), await ask()]).toEqual([404, 429, 429]);
+  const ofRequests = () => lines.filter(({ msg }) => msg === "request").map(({ status }) => status);
+  await expect.poll(ofRequests, POLL).toEqual([404]);
+  expect(lines.filter(({ limit }) => limit === "RATE_LIMIT")).toMatchObject([{ level: 40, rejected: 1 }]);
 });
 
 const PRIVATE = { TRUST_PROXY: "loopback" };
