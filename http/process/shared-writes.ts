@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Logger } from "pino";
 import type { SharedWrites } from "../../db/replicas/reading.ts";
 import type { Lsn } from "../../db/replicas/recent-writes.ts";
@@ -12,7 +12,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1`);
 
 /**
- * The last position of several clients, "" without any. Null if the server has lost its data so lately that it may have been in them:
+ * The last position of each client, "" without one. Null if the server has lost its data so lately that it may have been in them:
  * the first key says since when it has all.
  */
 const LAST = scriptOf(`
@@ -24,11 +24,8 @@ if not since then
   redis.call('HSET', KEYS[1], 'since', since)
 end
 if now - since < tonumber(ARGV[1]) then return false end
-local last = ''
-for i = 2, #KEYS do
-  local lsn = redis.call('HMGET', KEYS[i], 'lsn')[1]
-  if lsn and lsn > last then last = lsn end
-end
+local last = {}
+for i = 2, #KEYS do last[i - 1] = redis.call('HMGET', KEYS[i], 'lsn')[1] or '' end
 return last`);
 
 /** Hexadecimal digits: so texts have the order of positions. */
@@ -41,9 +38,21 @@ export type SharedWritesOptions = {
   readonly log: Pick<Logger, "info" | "warn">;
 };
 
+/** A question to the server, for all reads that wait for it. */
+type Question = {
+  /** The clients, and where the answer has their positions. */
+  readonly clients: Map<string, number>;
+  /** Null if it is uncertain. */
+  readonly answer: Promise<readonly Lsn[] | null>;
+};
+
 /** The last write of each client at any process, on one Valkey or Redis, which does not see who they are. */
 export class WritesInRedis implements SharedWrites {
   readonly #options: SharedWritesOptions;
+  /** Resolves with the last question that has been sent. */
+  #sent: Promise<unknown> = Promise.resolve();
+  /** The question that is sent after it. */
+  #next: Question | null = null;
   #isWarned = false;
 
   constructor(options: SharedWritesOptions) {
@@ -55,15 +64,34 @@ export class WritesInRedis implements SharedWrites {
     await redis.run(NOTE, [this.#keyOf(client)], [lsn.toString(16).padStart(DIGITS, "0"), String(milliseconds)]);
   }
 
+  /** A question costs as much CPU as half a read, so reads that come while one is under way share the next one. */
   async lastOf(clients: readonly string[]): Promise<Lsn | null> {
+    this.#next ??= this.#ask();
+    const { clients: all, answer } = this.#next;
+    for (const client of clients) if (!all.has(client)) all.set(client, all.size);
+    const positions = await answer;
+    return positions && clients.map((client) => positions[all.get(client)!]!).reduce((a, b) => (a > b ? a : b));
+  }
+
+  #ask(): Question {
+    const clients: Question["clients"] = new Map();
+    const answer = this.#sent.then(() => {
+      this.#next = null;
+      return this.#read([...clients.keys()]);
+    });
+    this.#sent = answer;
+    return { clients, answer };
+  }
+
+  async #read(clients: readonly string[]): Promise<readonly Lsn[] | null> {
     const { redis, milliseconds } = this.#options;
     try {
       const keys = [`${redis.prefix}:writes`, ...clients.map((client) => this.#keyOf(client))];
-      const last = await redis.run(LAST, keys, [String(milliseconds)]);
+      const last = (await redis.run(LAST, keys, [String(milliseconds)])) as readonly string[] | null;
       this.#know(true);
       // After a failover the server may lack what the one before it had confirmed.
       if (last === null || performance.now() - redis.connectedAgain < milliseconds) return null;
-      return BigInt(`0x0${last}`);
+      return last.map((lsn) => BigInt(`0x0${lsn}`));
     } catch {
       this.#know(false);
       return null;
@@ -71,7 +99,7 @@ export class WritesInRedis implements SharedWrites {
   }
 
   #keyOf(client: string): string {
-    return `${this.#options.redis.prefix}:write:${createHash("sha256").update(client).digest("base64url")}`;
+    return `${this.#options.redis.prefix}:write:${hash("sha256", client, "base64url")}`;
   }
 
   /** One line for each loss. */

@@ -45,6 +45,20 @@ describe.runIf(hasRedis)("processes with the same REDIS_URL", () => {
     expect(await second.lastOf(["user 1"])).toBe(2n ** 64n);
   });
 
+  test("ask once for all reads that come meanwhile, and each gets what its clients had written before it", async () => {
+    const [{ redis, writes }, { writes: other }] = [await openProcess(), await openProcess()];
+    const runs = vi.spyOn(redis, "run");
+    for (let n = 1; n <= 50; n++) await other.note(`client ${n}`, BigInt(n));
+    const asked = Array.from({ length: 50 }, (_, i) => writes.lastOf([`client ${i + 1}`, `client ${50 - i}`]));
+    await Promise.race(asked);
+    // The question that is under way does not have this write.
+    await other.note("client 1", 1000n);
+    const later = [writes.lastOf(["client 1"]), writes.lastOf(["client 2"]), writes.lastOf(["nobody"])];
+    expect(await Promise.all(asked)).toEqual(asked.map((_, i) => BigInt(Math.max(i + 1, 50 - i))));
+    expect(await Promise.all(later)).toEqual([1000n, 2n, 0n]);
+    expect(runs).toHaveBeenCalledTimes(2);
+  });
+
   test("forget it after the time, and the server never learns who has written", async () => {
     const { writes } = await openProcess(100);
     await writes.note("user 3", 5n);
