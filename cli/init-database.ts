@@ -35,7 +35,8 @@ export async function initDatabase(given: string, options: Options): Promise<str
   const survey = await readDatabase(url);
   const plan = await planFor(url, survey);
   const { folder, replaces } = options;
-  const files = await filesFor(plan, { folder, replaces, environment: await environmentIn(folder, url) });
+  const environment = `${aboutUrl(plan.choice)}${await environmentIn(folder, url)}`;
+  const files = await filesFor(plan, { folder, replaces, environment });
   await writeFiles(folder, files, options);
   const written = files.map(({ file }) => `  ${file}\n`).join("");
   return `${describeSurvey(survey, plan.choice)}\n${describeChoice(plan.choice)}\n${written}\n${nextSteps(plan, options)}`;
@@ -97,7 +98,15 @@ function sentenceFor(error: Error & { code?: string }, { hostname, port, usernam
   return `no PostgreSQL answers at ${server} (${reason}): start the server, or correct host and port in the URL`;
 }
 
-/** The text of `.env`. The variables that a file has stay: with another secret, tokens would be invalid. */
+/** A comment in `.env`: its URL may be that of production. */
+const aboutUrl = ({ migrate }: Choice): string =>
+  migrate === "off"
+    ? "# The database that init has read. Callers of npm run dev change rows in it: name a copy here for development.\n"
+    : `# The database that init has read. npm run dev installs the modules of the service in it${migrate === "on" ? ", and runs your migrations on it" : ""}.
+# If others use it, make a copy as init has printed, and name the copy here. Production has settings of its own, not this file.
+`;
+
+/** The variables of `.env`. Those that a file has stay: with another secret, tokens would be invalid. */
 async function environmentIn(folder: string, url: string): Promise<string> {
   const file = join(folder, ".env");
   const existing = existsSync(file) ? parseEnv(await readFile(file, "utf8")) : {};

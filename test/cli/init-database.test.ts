@@ -300,6 +300,9 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     const url = await make("kept", "");
     const { app } = await initialize("kept", url);
     const env = await readFile(join(app, ".env"), "utf8");
+    expect(env).toMatch(
+      /^# The database that init has read\. npm run dev installs .*\n# If others use it, make a copy .*\nDATABASE_URL=/,
+    );
     await writeFile(join(app, "README.md"), "mine");
     expect(await outcomeOf(init(["--database", url, app]))).toMatchObject({
       exitCode: 1,
