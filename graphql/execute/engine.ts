@@ -72,13 +72,18 @@ export class Engine {
     return this.#served?.omissions ?? [];
   }
 
+  /** Resolves when the catalog of the database is up to date. */
+  async readDatabase(): Promise<void> {
+    await this.#options.readDatabase();
+  }
+
   /**
    * Builds the schema again and serves it. If the build fails, or if an object that is served now would be left out because of a
    * conflict, it throws and the previous schema stays in use. New objects with such a conflict are left out.
    */
   async rebuild(): Promise<void> {
-    const { limits, countTables, readDatabase } = this.#options;
-    await readDatabase();
+    const { limits, countTables } = this.#options;
+    await this.readDatabase();
     if (countTables() > limits.graphqlMaxTables) throw new TooManyTables(countTables(), limits.graphqlMaxTables);
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
     const built = await buildSchema(options, this.#served);

@@ -1,7 +1,16 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Finding, lineOf, sentenceOf } from "../../db/advisor/finding.ts";
 import { Debounced } from "../../db/follow/debounced.ts";
 import { type Engine, TooManyTables } from "../execute/engine.ts";
 import { notBuilt } from "./schema.ts";
+
+/**
+ * A build takes a core for longer than to read the catalog, which /rest/v1 waits for in all processes at the same time. So a build
+ * waits: so many times as long as it took to read, because that is longer where many processes share few cores,
+ */
+const PAUSE_FACTOR = 2;
+/** and at most so many milliseconds. */
+const MAX_PAUSE = 2000;
 
 export type ReloadLog = {
   onRebuilt(milliseconds: number): void;
@@ -23,6 +32,7 @@ export class SchemaReload {
   #hasTooManyTables = false;
   readonly #engine: Engine;
   readonly #log: ReloadLog;
+  readonly #closing = new AbortController();
   readonly #rebuilds = new Debounced(
     () => this.#rebuild(),
     (error) => this.#fail(error),
@@ -70,11 +80,15 @@ export class SchemaReload {
   }
 
   close(): Promise<void> {
+    this.#closing.abort();
     return this.#rebuilds.close();
   }
 
   async #rebuild(): Promise<void> {
     const start = performance.now();
+    await this.#engine.readDatabase();
+    const pause = Math.min(PAUSE_FACTOR * (performance.now() - start), MAX_PAUSE);
+    await sleep(pause, null, { signal: this.#closing.signal });
     await this.#build();
     this.#log.onRebuilt(Math.round(performance.now() - start));
   }

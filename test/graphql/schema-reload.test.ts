@@ -1,6 +1,7 @@
 import pg from "pg";
 import pino from "pino";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { SchemaReload } from "../../graphql/schema/schema-reload.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { connect, POLL } from "../support/graphql-client.ts";
 import { type DemoUser, startTestService, type TestService } from "../support/service.ts";
@@ -349,4 +350,20 @@ test("a change that was missed while the connection was lost is found after the 
   );
   await addTable("missed");
   await expect.poll(() => fieldsOf("Missed"), POLL).not.toBeNull();
+});
+
+test("a build waits after the tables have been read, for other processes that read them too, and not while the service stops", async () => {
+  const rebuild = vi.fn();
+  const log = { onRebuilt: vi.fn(), onBuilt: vi.fn(), onFailed: vi.fn(), onOmission: vi.fn() };
+  const readDatabase = vi.fn(async () => {
+    // As if it had taken an hour.
+    const now = performance.now() + 3_600_000;
+    vi.spyOn(performance, "now").mockReturnValueOnce(now);
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  const reload = new SchemaReload({ omissions: [], rebuild, readDatabase } as never, log);
+  reload.soon();
+  await vi.waitUntil(() => readDatabase.mock.calls.length === 1, POLL);
+  await reload.close();
+  expect([rebuild, log.onFailed].map(({ mock }) => mock.calls)).toEqual([[], []]);
 });
