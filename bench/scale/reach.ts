@@ -28,12 +28,43 @@ type Prepared = { commit(): Promise<unknown>; isKnown(instance: Instance): boole
 type Context = { readonly owner: pg.Client; readonly instances: readonly Instance[] };
 type Instance = { readonly server: RunningServer; readonly socket: WebSocket; readonly received: Set<number> };
 
+const headersOf = (user: number) => ({ apikey: ANON_KEY, Authorization: bearer(user) });
+
 const statusOf = async ({ server }: Instance, path: string, user = 1): Promise<number> => {
-  const headers = { apikey: ANON_KEY, Authorization: bearer(user) };
-  const response = await fetch(`${server.address}${path}`, { headers });
+  const response = await fetch(`${server.address}${path}`, { headers: headersOf(user) });
   await response.arrayBuffer();
   return response.status;
 };
+
+/** Whether the GraphQL schema of an instance has a type. */
+async function hasType({ server }: Instance, type: string): Promise<boolean> {
+  const headers = { ...headersOf(1), "Content-Type": "application/json" };
+  const body = JSON.stringify({ query: `query { __type(name: "${type}") { name } }` });
+  const response = await fetch(`${server.address}/graphql`, { method: "POST", headers, body });
+  const { data } = (await response.json()) as { readonly data?: { readonly __type: object | null } };
+  if (!data) throw new Error("an instance does not answer a GraphQL query");
+  return data.__type !== null;
+}
+
+/** A change that creates a table, and how an instance shows that it has the table number `n`. */
+const newTable = (
+  name: string,
+  about: string,
+  isKnown: (instance: Instance, n: number) => Promise<boolean>,
+): Change => ({
+  name,
+  about,
+  prepare: async ({ owner, instances }, n) => {
+    // The GraphQL schema of the change before is built after its table can be read.
+    await Promise.all(instances.map(({ server }) => untilCalm(server)));
+    return {
+      commit: () =>
+        owner.query(`begin; create table public.bench_${n} (id int primary key);
+          grant select on public.bench_${n} to authenticated; commit`),
+      isKnown: (instance) => isKnown(instance, n),
+    };
+  },
+});
 
 const CHANGES: readonly Change[] = [
   {
@@ -50,20 +81,12 @@ const CHANGES: readonly Change[] = [
       };
     },
   },
-  {
-    name: "schema",
-    about: "a table is created and granted: it can be read",
-    prepare: async ({ owner, instances }, n) => {
-      // The GraphQL schema of the change before is built after its table can be read.
-      await Promise.all(instances.map(({ server }) => untilCalm(server)));
-      return {
-        commit: () =>
-          owner.query(`begin; create table public.bench_${n} (id int primary key);
-          grant select on public.bench_${n} to authenticated; commit`),
-        isKnown: async (instance) => (await statusOf(instance, `/rest/v1/bench_${n}`)) === 200,
-      };
-    },
-  },
+  newTable("schema", "a table is created and granted: `/rest/v1` reads it", async (instance, n) => {
+    return (await statusOf(instance, `/rest/v1/bench_${n}`)) === 200;
+  }),
+  newTable("graphql", "a table is created and granted: the GraphQL schema has it", (instance, n) =>
+    hasType(instance, `Bench${n}`),
+  ),
   {
     name: "send",
     about: "`realtime.send` in SQL: a channel of the instance receives the broadcast",
