@@ -19,6 +19,8 @@ export default {
       "/csrf-token": SERVICE,
       // The pages on which users create accounts and reset passwords.
       "/auth": SERVICE,
+      "/rest/v1": SERVICE,
+      "/realtime/v1": { target: SERVICE, ws: true },
       "^/assets/(header\\.css|style\\.css|passkeys\\.js)$": SERVICE,
     },
   },

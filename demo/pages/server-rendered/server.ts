@@ -70,10 +70,9 @@ async function answer(
 async function showAccount(client: Client, invite: Invite, response: ServerResponse): Promise<void> {
   const { data } = await client.auth.getUser();
   if (data.user === null) return send(response, 200, PAGES["/sign-in"]!);
-  const { data: articles } = await client.from("articles").select("id, title").order("id").limit(3);
-  const items = (articles ?? [])
-    .map(({ title }: { readonly title: string }) => `<li>${escapeHtml(title)}</li>`)
-    .join("");
+  const { data: articles, error } = await client.from("articles").select("id, title").order("id").limit(3);
+  if (error) throw error;
+  const items = articles.map(({ title }: { readonly title: string }) => `<li>${escapeHtml(title)}</li>`).join("");
   const leave = `<form method="post" action="/sign-out"><button>Sign out</button></form>`;
   const user = `<p>Signed in as <strong>${escapeHtml(data.user.email ?? "")}</strong></p>`;
   const others = invite && mayInvite(data.user) ? `<p><a href="/invite">Invite a user</a></p>` : "";

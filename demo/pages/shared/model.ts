@@ -45,5 +45,5 @@ export const timeText = ({ createdAt }: Comment): string => TIME.format(new Date
 /** What to show of an error; without one, nothing. An error of urql and of the service has the text of the service in its first error. */
 export function messageOf(error: any): string {
   const [first] = error?.graphQLErrors ?? error?.errors ?? [];
-  return error ? (first?.message ?? error.message ?? "The connection to the service is lost.") : "";
+  return error ? first?.message || error.message || "The service cannot be reached." : "";
 }

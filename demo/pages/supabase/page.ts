@@ -1,0 +1,231 @@
+/// <reference types="vite/client" />
+import { createClient, type Session } from "@supabase/supabase-js";
+import { followComments, type LiveComment } from "../live/live-comments.ts";
+import { close, element, find, formIn, handle } from "../shared/dom.ts";
+import { messageOf } from "../shared/model.ts";
+
+const supabase = createClient(location.origin, import.meta.env.VITE_ANON_KEY);
+
+/** Milliseconds until a read that failed is repeated. */
+const PAUSE = 2000;
+const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE * (0.5 + Math.random())));
+
+type Result<Data> = { readonly data: Data; readonly error: unknown };
+async function dataOf<Data>(request: PromiseLike<Result<Data>>): Promise<NonNullable<Data>> {
+  const { data, error } = await request;
+  if (error) throw error;
+  return data!;
+}
+
+/** Calls `show` with what `read` returns, as soon as that succeeds; until then, `fail` with each error. */
+async function showRead<Data>(read: () => Promise<Data>, show: (data: Data) => void, fail: (error: unknown) => void) {
+  try {
+    show(await read());
+  } catch (error) {
+    fail(error);
+    await pause();
+    await showRead(read, show, fail);
+  }
+}
+
+// Who is signed in
+
+/** The inputs of the errors of `supabase.auth`. */
+const FIELDS: Readonly<Record<string, string>> = {
+  ...{
+    user_already_exists: "email",
+    email_exists: "email",
+    email_address_invalid: "email",
+    validation_failed: "email",
+  },
+  weak_password: "password",
+};
+function refuse(error: { readonly code?: string | undefined; readonly message: string } | null): void {
+  if (error === null) return;
+  const field = FIELDS[error.code ?? ""];
+  throw Object.assign(new Error(error.message), field && { fields: [{ field, message: error.message }] });
+}
+
+handle(formIn("sign-in"), async ({ username = "", password = "" }) => {
+  refuse((await supabase.auth.signInWithPassword({ email: username, password })).error);
+  close("sign-in");
+});
+handle(formIn("register"), async ({ name = "", email = "", password = "" }) => {
+  const { data, error } = await supabase.auth.signUp({ email, password, options: { data: { name } } });
+  refuse(error);
+  if (data.session) return close("register");
+  find("#registered").textContent = "You will get an e-mail with a link to confirm your address.";
+});
+find("#sign-out").addEventListener("click", () => supabase.auth.signOut({ scope: "local" }));
+
+/** The account of the page, its id in rows, and null for a visitor. Each change of the user is another object. */
+let user: { readonly account: string; readonly id: number } | null | undefined;
+
+/** Rows have the `sub` of the token, unless AUTH_USER_ID=uuid. */
+function idOf({ access_token: token }: Session): number {
+  const [, claims = ""] = token.split(".");
+  return Number(JSON.parse(atob(claims.replace(/-/g, "+").replace(/_/g, "/"))).sub);
+}
+
+async function changeUser(session: Session | null): Promise<void> {
+  const account = session?.user.id ?? null;
+  if (user !== undefined && account === (user?.account ?? null)) return;
+  const changed = session && { account: session.user.id, id: idOf(session) };
+  user = changed;
+  for (const id of ["signed-in", "own", "comment"]) find(`#${id}`).hidden = account === null;
+  for (const id of ["signed-out", "sign-in-to-comment"]) find(`#${id}`).hidden = account !== null;
+  find("#signed-in strong").textContent = session?.user.email ?? "";
+  // Another user must not see what the last one has read.
+  stop();
+  show([]);
+  find("#articles").replaceChildren();
+  await supabase.removeAllChannels();
+  await supabase.realtime.setAuth();
+  if (user !== changed) return;
+  showList(false);
+  if (opened !== null) open(opened);
+}
+// The library waits for this function, which therefore calls it later. It is called for all tabs.
+supabase.auth.onAuthStateChange((_event, session) => void setTimeout(() => changeUser(session)));
+
+// The list: what is published, or one's own drafts
+
+type Row = { readonly id: number; readonly title: string; readonly author: { readonly name: string } };
+let isDrafts = false;
+let length = 8;
+
+function showList(drafts: boolean, rows = 8): Promise<void> {
+  [isDrafts, length] = [drafts, rows];
+  const asked = user;
+  const isCurrent = () => asked === user && drafts === isDrafts && rows === length;
+  find("#published").ariaPressed = String(!drafts);
+  find("#drafts").ariaPressed = String(drafts);
+  return showRead(
+    async () => {
+      const columns = "id, title, author:users(name)";
+      const articles = supabase
+        .from("articles")
+        .select(columns, { count: "exact" })
+        .order("created_at", { ascending: false });
+      const own = drafts
+        ? articles.eq("status", "DRAFT").eq("author_id", user?.id ?? 0)
+        : articles.eq("status", "PUBLISHED");
+      if (!isCurrent()) return null;
+      const { data, error, count } = await own.limit(rows).overrideTypes<Row[], { merge: false }>();
+      if (error && isCurrent()) throw error;
+      return { data: data ?? [], count: count ?? 0 };
+    },
+    (read) => {
+      if (read === null || !isCurrent()) return;
+      const lines = read.data.map(({ id, title, author }) =>
+        element(
+          "li",
+          {},
+          element("button", { type: "button", className: "link", onclick: () => open(id) }, title),
+          element("p", { className: "quiet" }, `by ${author.name}`),
+        ),
+      );
+      find("#articles").replaceChildren(...lines);
+      find("#more").hidden = read.data.length >= read.count;
+      find("#total").textContent =
+        read.count === 0 ? "Nothing here yet." : `${read.count} ${read.count === 1 ? "article" : "articles"}`;
+    },
+    (error) => {
+      find("#total").textContent = messageOf(error);
+    },
+  );
+}
+find("#published").addEventListener("click", () => showList(false));
+find("#drafts").addEventListener("click", () => showList(true));
+find("#more").addEventListener("click", () => showList(isDrafts, length + 8));
+
+handle(formIn("create"), async ({ title, content, status }) => {
+  const { id } = await dataOf(supabase.from("articles").insert({ title, content, status }).select("id").single());
+  close("create");
+  open(id);
+  await showList(status === "DRAFT");
+});
+
+// An article and its comments, which appear as they are written
+
+type Article = Row & { readonly content: string; readonly status: string; readonly author_id: number };
+let opened: number | null = null;
+let stop = (): void => {};
+
+function show(comments: readonly LiveComment[]): void {
+  const lines = comments.map(({ content, author }) =>
+    element(
+      "li",
+      {},
+      element("p", { className: "content" }, content),
+      element("p", { className: "quiet" }, author.name),
+    ),
+  );
+  find("#comments ul").replaceChildren(...lines);
+}
+
+function showArticle(article: Article | null, missing: string): void {
+  find("#title").textContent = article?.title ?? missing;
+  find("#author").textContent = article
+    ? `by ${article.author.name}${article.status === "DRAFT" ? " · draft" : ""}`
+    : "";
+  find("#content").textContent = article?.content ?? "";
+  find("#publish").hidden = article?.status !== "DRAFT" || article.author_id !== user?.id;
+  find("#comments").hidden = article === null;
+}
+
+const fault = (error: unknown): void => {
+  find("#fault").textContent = messageOf(error);
+};
+
+function open(id: number): void {
+  stop();
+  opened = id;
+  let isOver = false;
+  let end = (): void => {};
+  stop = () => {
+    isOver = true;
+    end();
+  };
+  find("#article").hidden = false;
+  fault(undefined);
+  show([]);
+  showArticle(null, "Loading…");
+  const columns = "id, title, content, status, author_id, author:users(name)";
+  const read = () =>
+    dataOf(supabase.from("articles").select(columns).eq("id", id).overrideTypes<Article[], { merge: false }>());
+  showRead(
+    async () => (isOver ? [] : read()),
+    ([article = null]) => {
+      if (isOver) return;
+      fault(undefined);
+      showArticle(article, "This article no longer exists.");
+      // On a phone, the article is below the list.
+      find("#article").scrollIntoView({ block: "nearest" });
+      if (article === null) return;
+      const showAll = (comments: readonly LiveComment[]): void => {
+        if (isOver) return;
+        fault(undefined);
+        show(comments);
+      };
+      end = followComments(supabase, id, showAll, (error) => isOver || fault(error));
+    },
+    (error) => isOver || fault(error),
+  );
+}
+
+find("#publish").addEventListener("click", async () => {
+  try {
+    await dataOf(supabase.rpc("publish_article", { id: opened }));
+    open(opened!);
+    await showList(isDrafts);
+  } catch (error) {
+    fault(error);
+  }
+});
+
+// The comment arrives like those of others.
+handle(find("#comment"), async ({ content }) => {
+  const { error } = await supabase.from("comments").insert({ article_id: opened, content });
+  if (error) throw error;
+});

@@ -1,0 +1,149 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { overflowOf, violationsOf } from "../support/axe.ts";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { Examples } from "../support/examples.ts";
+import { POLL } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const installed = hasBrowser("the example page with supabase-js");
+
+let service: TestService;
+let examples: Examples;
+let browser: Browser;
+let key: string;
+beforeAll(async () => {
+  if (!installed) return;
+  [service, browser] = await Promise.all([startTestService(), launchBrowser()]);
+  key = service.service.tokens.issueKey("anon");
+  process.env.VITE_ANON_KEY = key;
+  examples = await Examples.build();
+  await examples.serve(service.url);
+});
+afterAll(async () => {
+  delete process.env.VITE_ANON_KEY;
+  await browser?.close();
+  await examples?.close();
+  await service?.stop();
+});
+
+async function openPage(opener?: Page): Promise<Page> {
+  const context = opener?.context() ?? (await browser.newContext({ viewport: { width: 900, height: 1200 } }));
+  const page = await context.newPage();
+  page.setDefaultTimeout(60_000);
+  onTestFinished(() => page.close());
+  page.on("pageerror", (error) => expect.unreachable(error.message));
+  await page.goto(examples.urlOf("supabase"));
+  return page;
+}
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const listed = (page: Page) =>
+  page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts();
+const comments = (page: Page) => page.getByRole("region", { name: "Comments" }).locator("li .content").allInnerTexts();
+const alerts = async (page: Page) => (await page.getByRole("alert").allInnerTexts()).join("").trim();
+
+async function signIn(page: Page): Promise<void> {
+  await button(page, "Sign in").click();
+  const form = page.getByRole("form", { name: "Sign in" });
+  await form.getByLabel("Username").fill("ada");
+  await form.getByLabel("Password").fill("Correct-Horse-7!");
+  await form.getByRole("button").first().click();
+  await page.getByText("Signed in as").waitFor();
+}
+
+/** Inserts an article of ada, and returns a function that inserts a comment of bob on it. */
+async function publish(title: string): Promise<(content: string) => Promise<unknown>> {
+  const { owner } = service.database;
+  const { rows } = await owner.query(
+    "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
+    [title],
+  );
+  return (content) =>
+    owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
+}
+
+describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
+  test("signs in with a username, lists articles and drafts, publishes, and shows faults beside their fields", async () => {
+    const page = await openPage();
+    await expect.poll(() => listed(page), POLL).not.toEqual([]);
+    await button(page, "Register").click();
+    const register = page.getByRole("form", { name: "Register" });
+    await register.getByLabel("Name").fill("Edith Clarke");
+    await register.getByLabel("E-mail").fill("edith@supabase.example");
+    await register.getByLabel("Password").fill("short");
+    await register.getByRole("button").first().click();
+    await register.locator(".error", { hasText: "assword" }).waitFor();
+    await page.keyboard.press("Escape");
+
+    await signIn(page);
+    await button(page, "New article").click();
+    const create = page.getByRole("form", { name: "New article" });
+    await create.getByLabel("Text").fill("Text.");
+    await create.getByRole("button", { name: "Save as draft" }).click();
+    await create.locator(".error", { hasText: "title must have" }).waitFor();
+    await create.getByLabel("Title").fill("Draft of supabase");
+    await create.getByRole("button", { name: "Save as draft" }).click();
+    await expect.poll(() => listed(page), POLL).toContain("Draft of supabase\n\nby Ada Lovelace");
+    await button(page, "Publish").click();
+    await expect.poll(() => listed(page), POLL).not.toContain("Draft of supabase\n\nby Ada Lovelace");
+    await button(page, "Published").click();
+    await expect.poll(async () => (await listed(page))[0], POLL).toBe("Draft of supabase\n\nby Ada Lovelace");
+  });
+
+  test("repeats a read that failed, follows comments, and forgets what the last user has read", async () => {
+    const title = "Faults of supabase";
+    const write = await publish(title);
+    let isDown = false;
+    const page = await openPage();
+    await page.route(/\/rest\/v1\//, (route) => {
+      const { authorization } = route.request().headers();
+      if (isDown) return route.fulfill({ status: 503, body: "" });
+      // What an anonymous caller reads, as if policies hid all rows.
+      if (authorization === `Bearer ${key}`)
+        return route.fulfill({ json: [], headers: { "content-range": "*/0", "content-type": "application/json" } });
+      return route.continue();
+    });
+    await signIn(page);
+    await expect.poll(() => listed(page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
+    isDown = true;
+    await button(page, "My drafts").click();
+    await button(page, "Published").click();
+    await button(page, title).click();
+    await expect.poll(() => alerts(page), POLL).not.toBe("");
+    await write("first");
+    isDown = false;
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await expect.poll(() => listed(page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
+    expect(await alerts(page)).toBe("");
+    await write("live");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "live"]);
+
+    const form = page.getByRole("form", { name: "Comment" });
+    await form.getByRole("button").click();
+    await form.locator(".error", { hasText: "content must not be empty" }).waitFor();
+    await form.getByLabel("Your comment").fill("own");
+    await form.getByRole("button").click();
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "live", "own"]);
+
+    const other = await openPage(page);
+    await button(other, "Sign out").click();
+    await page.getByText("Nothing here yet.").waitFor();
+    await page.getByText("This article no longer exists.").waitFor();
+    expect(await page.getByText(title).count()).toBe(0);
+    expect(await comments(page)).toEqual([]);
+  });
+
+  test.each(["light", "dark"] as const)("is accessible and fits on a phone, %s", async (colorScheme) => {
+    const comment = await publish(`Pneumono${"ultramicroscopic".repeat(8)} of supabase`);
+    await comment(`A long word: ${"silicovolcanoconiosis".repeat(20)}`);
+    const page = await openPage();
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    await signIn(page);
+    await page.getByRole("button", { name: "Pneumono" }).first().click();
+    await expect.poll(() => comments(page), POLL).toHaveLength(1);
+    await page.setViewportSize({ width: 390, height: 844 });
+    expect(await overflowOf(page)).toBe(0);
+    expect(await violationsOf(page)).toEqual([]);
+  });
+});
