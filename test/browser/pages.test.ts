@@ -348,9 +348,57 @@ describe.skipIf(!installed)("the console", () => {
     await page.getByRole("button", { name: "Show the change" }).click();
     await page.getByRole("heading", { name: "What will change" }).waitFor();
     expect(await page.getByText('update "public"."articles"').first().isVisible()).toBe(true);
+    const isStored = async () => {
+      const text = "select count(*)::integer as count from articles where title = 'Computing Bernoulli numbers again'";
+      return (await service.database.owner.query(text)).rows[0].count === 1;
+    };
+    expect(await isStored()).toBe(false);
     await page.getByRole("button", { name: "Make this change" }).press("Enter");
     await page.getByText("The change is made.").waitFor();
     expect(await page.getByLabel("title").inputValue()).toBe("Computing Bernoulli numbers again");
+    expect(await isStored()).toBe(true);
+    await page.close();
+  });
+
+  test("changes a row as a role, and refuses what a policy or a grant does not allow", async () => {
+    const { page } = await signedIn("/console/data");
+    const { owner } = service.database;
+    const titleOf = async () => (await owner.query("select title from articles where id = 1")).rows[0].title;
+    const first = await titleOf();
+    const main = () => page.locator("main").innerText();
+    const row = page.getByRole("row", { name: first });
+    const showAs = async (kind: "a user" | "a role", name: string) => {
+      await page.goto(`${service.url}/console/data`);
+      await page.getByLabel("Table").selectOption("public.articles");
+      await page.getByLabel(kind).check();
+      if (kind === "a role") await page.getByLabel("Role", { exact: true }).selectOption(name);
+      else await page.getByLabel("Username, e-mail or id").fill(name);
+      await page.getByRole("button", { name: "Show" }).click();
+      await row.waitFor();
+    };
+    const change = async (title: string) => {
+      await row.getByRole("link", { name: /^Edit/ }).click();
+      await page.getByLabel("title").fill(title);
+      await page.getByRole("button", { name: "Show the change" }).click();
+    };
+
+    await showAs("a user", "bob");
+    await change("Taken over");
+    await expect.poll(main).toContain("No row is changed: no policy lets the caller update it.");
+    expect(await page.getByRole("button", { name: "Make this change" }).count()).toBe(0);
+
+    await showAs("a role", "anon");
+    expect(await row.getByRole("link", { name: /^Edit/ }).count()).toBe(0);
+    expect(await titleOf()).toBe(first);
+
+    await showAs("a role", "service_role");
+    await change("Changed by a role");
+    await page.getByText('update "public"."articles"').first().waitFor();
+    expect(await titleOf()).toBe(first);
+    await page.getByRole("button", { name: "Make this change" }).click();
+    await page.getByText("The change is made.").waitFor();
+    expect(await titleOf()).toBe("Changed by a role");
+    await owner.query("update articles set title = $1 where id = 1", [first]);
     await page.close();
   });
 
