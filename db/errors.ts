@@ -206,7 +206,7 @@ export const isSocketError = (error: DatabaseError | Problem) =>
 export const isLost = (error: DatabaseError) => error.severity === undefined || error.severity === "FATAL";
 
 /** Whether a transaction, or the function in it that tried, cannot write. */
-export const isReadOnly = ({ code }: DatabaseError) => code === "25001" || code === "25006";
+export const isReadOnly = ({ code }: DatabaseErrorLike) => code === "25001" || code === "25006";
 
 /** Whether the server itself only reads: no function has tried to make the transaction one that writes, but the service. */
 export const isOfStandby = ({ code, routine, where }: DatabaseError) =>

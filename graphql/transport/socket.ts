@@ -65,6 +65,8 @@ type Arguments = {
 
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
+/** Close code after which the client connects again. */
+const TRY_AGAIN = 1013;
 /** The time in which a client has to send `connection_init`, in parts. */
 const BEGIN_PARTS = 12;
 const BEGIN_PART_MILLISECONDS = 250;
@@ -181,7 +183,7 @@ async function authenticate(
     return true;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    socket.close(FORBIDDEN, error.message.slice(0, MAX_REASON));
+    socket.close(error.status < 500 ? FORBIDDEN : TRY_AGAIN, error.message.slice(0, MAX_REASON));
     return false;
   }
 }

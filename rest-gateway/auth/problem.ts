@@ -1,4 +1,4 @@
-import { type DatabaseErrorLike, problemOf } from "../../db/errors.ts";
+import { type DatabaseErrorLike, isReadOnly, problemOf } from "../../db/errors.ts";
 import { type Fault, Problem, problem } from "../../db/problems/problem.ts";
 
 /** Names all invalid fields of a body. */
@@ -52,5 +52,7 @@ export function withMissingGrant(raised: unknown, hook: string): unknown {
 
 /** Rejects with Problem for an error that a trigger of the DBA has raised, as a change at `/users` does. */
 export function refuseRaised(raised: unknown): never {
+  // The service does all this in transactions that write: it has reached a standby, as for some time after a failover.
+  if (isReadOnly(raised as DatabaseErrorLike)) throw problem("database unavailable", { cause: raised });
   throw problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null }) ?? raised;
 }

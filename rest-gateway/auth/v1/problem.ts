@@ -1,7 +1,7 @@
 import type { Response } from "express";
-import { problemOf } from "../../../db/errors.ts";
 import { Problem, problem } from "../../../db/problems/problem.ts";
 import { REASONS, type Reason } from "../../../db/problems/reasons.ts";
+import { refuseRaised } from "../problem.ts";
 
 /** A request that breaks a rule, in the words of the wire. */
 export const invalid = (message: string) => problem("invalid fields", { message });
@@ -125,7 +125,7 @@ export function refuseUser(raised: unknown): never {
   const { code, message = "" } = raised as { readonly code?: string; readonly message?: string };
   if (code === "23505") throw problem("user exists");
   if (code === "23514" && /e-?mail/i.test(message)) throw problem("email malformed");
-  throw problemOf(raised, { constraintMessages: new Map(), anonymous: false, refused: null }) ?? raised;
+  return refuseRaised(raised);
 }
 
 /** Whether an error is one of the wire; the others are those of every interface. */
