@@ -51,8 +51,8 @@ export class Redis {
   /** Further connections to the same server. */
   readonly #others = new Set<RedisClient>();
   #isReady = false;
-  /** When it was connected after a loss, in milliseconds of a monotonic clock; infinitely long ago if it never was. */
-  connectedAgain = Number.NEGATIVE_INFINITY;
+  /** When it was connected, in milliseconds of a monotonic clock. */
+  connectedAt = Number.NEGATIVE_INFINITY;
   #subscription: Subscription | null = null;
   #unsent = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -244,7 +244,7 @@ export class Redis {
     if (this.#subscription) await this.#subscribe(client, this.#subscription);
     if (this.#client !== client) return;
     this.#isReady = true;
-    if (this.#fault) this.connectedAgain = performance.now();
+    this.connectedAt = performance.now();
     if (this.#fault) this.#options.log.info(`REDIS_URL answers again: ${SHARED}`);
     this.#fault = null;
   }

@@ -32,7 +32,7 @@ return last`);
 const DIGITS = 17;
 
 export type SharedWritesOptions = {
-  readonly redis: Pick<Redis, "prefix" | "run" | "connectedAgain">;
+  readonly redis: Pick<Redis, "prefix" | "run" | "connectedAt">;
   /** Milliseconds for which a write is remembered. */
   readonly milliseconds: number;
   readonly log: Pick<Logger, "info" | "warn">;
@@ -89,8 +89,8 @@ export class WritesInRedis implements SharedWrites {
       const keys = [`${redis.prefix}:writes`, ...clients.map((client) => this.#keyOf(client))];
       const last = (await redis.run(LAST, keys, [String(milliseconds)])) as readonly string[] | null;
       this.#know(true);
-      // After a failover the server may lack what the one before it had confirmed.
-      if (last === null || performance.now() - redis.connectedAgain < milliseconds) return null;
+      // After a failover the server may lack what the one before it had confirmed. The first connection may follow one, too.
+      if (last === null || performance.now() - redis.connectedAt < milliseconds) return null;
       return last.map((lsn) => BigInt(`0x0${lsn}`));
     } catch {
       this.#know(false);

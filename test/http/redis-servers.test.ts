@@ -34,6 +34,8 @@ async function openProcess(url: string) {
   onTestFinished(() => peers.close());
   const clients = new Clients({ now: () => 5000 });
   clients.share(new SharedRates(redis));
+  // As if that had been long ago.
+  redis.connectedAt = Number.NEGATIVE_INFINITY;
   const changes = new RedisLog({ redis, publication: "all", maxBytes: 1_000_000 });
   onTestFinished(() => changes.close());
   return {

@@ -24,11 +24,21 @@ describe.runIf(hasRedis)("processes with the same REDIS_URL", () => {
   /** The server has all writes. */
   beforeEach(() => server.send("HSET", "content:test:writes", "since", "0"));
 
-  async function openProcess(milliseconds = HOUR) {
+  const connectedLongAgo = (redis: Redis) => {
+    redis.connectedAt = Number.NEGATIVE_INFINITY;
+  };
+
+  async function connect({ url } = server) {
     const { log, lines } = newLog();
-    const redis = await Redis.open({ url: server.url, prefix: "content:test", log });
+    const redis = await Redis.open({ url, prefix: "content:test", log });
     onTestFinished(() => redis.close());
     await vi.waitUntil(() => redis.isReady, POLL);
+    return { redis, lines, log };
+  }
+
+  async function openProcess(milliseconds = HOUR) {
+    const { redis, lines, log } = await connect();
+    connectedLongAgo(redis);
     return { redis, lines, writes: new WritesInRedis({ redis, milliseconds, log }) };
   }
 
@@ -82,6 +92,20 @@ describe.runIf(hasRedis)("processes with the same REDIS_URL", () => {
     expect(await other.lastOf(["user 4"])).toBeNull();
   });
 
+  test("do not know it at the first connection, which may follow a failover that has lost a confirmed write", async () => {
+    const replica = await startRedis({ more: ["--replicaof", "127.0.0.1", `${server.port}`] });
+    onTestFinished(() => replica.kill());
+    await vi.waitUntil(async () => (await replica.send("HGET", "content:test:writes", "since")) === "0", POLL);
+    await replica.send("REPLICAOF", "NO", "ONE");
+    await (await openProcess()).writes.note("user 5", 5n);
+    const { redis, log } = await connect(replica);
+    const writes = new WritesInRedis({ redis, milliseconds: HOUR, log });
+    expect(await writes.lastOf(["user 5"])).toBeNull();
+    // Later, the write is not recent any more.
+    connectedLongAgo(redis);
+    expect(await writes.lastOf(["user 5"])).toBe(0n);
+  });
+
   describe("and replicas", () => {
     let rig: ReplicaRig;
     let first: TestService;
@@ -106,11 +130,16 @@ describe.runIf(hasRedis)("processes with the same REDIS_URL", () => {
         ...{ REPLICA_MAX_LAG: String(HOUR), REPLICA_STICKY: String(HOUR), REDIS_URL: server.url },
         DATABASE_REPLICA_URLS: rig.replicas.map(({ url }) => url).join(),
       };
+      const opened = vi.spyOn(Redis, "open");
       first = await startTestService(settings, rig.primary);
       await rig.primary.owner.query(
         "create table public.notes (id int); grant select, insert on public.notes to authenticated",
       );
       second = await startTestService(settings, rig.primary);
+      const connections = await Promise.all(opened.mock.settledResults.map(({ value }) => value as Redis));
+      await vi.waitUntil(() => connections.every(({ isReady }) => isReady), POLL);
+      connections.forEach(connectedLongAgo);
+      expect(connections).toHaveLength(2);
       for (const at of [first, second])
         await vi.waitUntil(async () => (await sendRest(at, "notes", { as: "admin" })).status === 200, POLL);
       const [key] = (await server
