@@ -129,6 +129,7 @@ test("the documents have each file of a page once, and all of them compile", () 
     "faults.ts",
     "socket.ts",
     "comments.ts",
+    "articles.ts",
     "following.ts",
     "follow.ts",
     "urql.ts",

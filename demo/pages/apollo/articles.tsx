@@ -2,9 +2,18 @@ import { gql, type TypedDocumentNode } from "@apollo/client";
 import { useMutation, useQuery } from "@apollo/client/react";
 import { useEffect, useState } from "react";
 import { client, comment, follow, READ_DOCUMENT } from "../live/apollo.ts";
+import {
+  ARTICLES,
+  type ArticlesData,
+  articleOf,
+  CREATE,
+  type Created,
+  filterOf,
+  type NewArticle,
+  PUBLISH,
+  type Row,
+} from "../live/articles.ts";
 import { socket } from "../live/socket.ts";
-import type { NewArticle, Row } from "../shared/model.ts";
-import { ARTICLES, type ArticlesData, articleOf, CREATE, type Created, filterOf, PUBLISH } from "../shared/model.ts";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
 
 type Variables = Readonly<Record<string, unknown>>;

@@ -1,3 +1,4 @@
+import { ARTICLES, type ArticlesData, articleOf, CREATE, type Created, filterOf, PUBLISH } from "../live/articles.ts";
 import {
   ADDED,
   type Article,
@@ -15,17 +16,7 @@ import { pause } from "../live/following.ts";
 import { forgotPassword, onSession, onUser, register, session, signIn, signOut } from "../live/session.ts";
 import { socket } from "../live/socket.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
-import {
-  ARTICLES,
-  type ArticlesData,
-  articleOf,
-  CREATE,
-  type Created,
-  filterOf,
-  messageOf,
-  PUBLISH,
-  timeText,
-} from "../shared/model.ts";
+import { messageOf, timeText } from "../shared/model.ts";
 
 // Dialogs and forms
 

@@ -1,9 +1,10 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
+import type { NewArticle, Row } from "../live/articles.ts";
 import { type Article, type Comment, isNew } from "../live/comments.ts";
 import { pause } from "../live/following.ts";
 import { Account, Dialog, useUser } from "./account.tsx";
 import { Form } from "./form.tsx";
-import { messageOf, type NewArticle, type Row, timeText } from "./model.ts";
+import { messageOf, timeText } from "./model.ts";
 
 type PageProps = {
   /** `drafts`: the id of the user whose drafts are listed; null for what is published. */

@@ -1,10 +1,18 @@
 import { useEffect, useState } from "react";
 import { type CombinedError, gql, type TypedDocumentNode, useMutation, useQuery } from "urql";
+import {
+  ARTICLES,
+  type ArticlesData,
+  articleOf,
+  CREATE,
+  type Created,
+  filterOf,
+  type NewArticle,
+  PUBLISH,
+} from "../live/articles.ts";
 import { socket } from "../live/socket.ts";
 import { comment, follow, READ_DOCUMENT } from "../live/urql.ts";
 import { useUser } from "../shared/account.tsx";
-import type { NewArticle } from "../shared/model.ts";
-import { ARTICLES, type ArticlesData, articleOf, CREATE, type Created, filterOf, PUBLISH } from "../shared/model.ts";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
 
 type Variables = Readonly<Record<string, unknown>>;
