@@ -120,6 +120,12 @@ test("the contents of the documentation have every page once", () => {
   expect(listed.toSorted()).toEqual([...globSync("docs/**/*.md"), ...others].toSorted());
 });
 
+test("every page begins with its readers, and what it is for", () => {
+  const pages = globSync("docs/*.md");
+  expect(pages.length).toBeGreaterThan(20);
+  expect(pages.filter((file) => !/^# .+\n\nFor [^:.]+[:.]/.test(readFileSync(file, "utf8")))).toEqual([]);
+});
+
 test("no page has more than 6000 words", () => {
   const pages = globSync("docs/**/*.md").map((file) => [file, readFileSync(file, "utf8").split(/\s+/).length] as const);
   expect(pages.length).toBeGreaterThan(20);
