@@ -28,8 +28,10 @@ export const READ_RATE = 150;
 const WARM_UP_SECONDS = 10;
 /** and of load before each measurement. */
 const SETTLE_SECONDS = 1;
-/** Changes per second. */
+/** Changes per second, */
 export const CHANGE_RATE = 50;
+/** and rows of writers when they do not write as fast as they can. */
+export const ROW_RATE = 500;
 const WARM_UP_CHANGES = 150;
 /** Milliseconds after which a change counts as lost. */
 const PATIENCE = 60_000;
@@ -50,6 +52,8 @@ export type CostSeries = {
   /** CPU for each second with a subscriber at each instance and without changes. */
   readonly idle: Usage[];
   readonly changes: Changes[];
+  /** CPU for each row at ROW_RATE. */
+  readonly rows: Usage[];
   readonly writers: Writing[];
   /** Streams in pg_stat_replication. */
   readonly senders: number[];
@@ -65,7 +69,16 @@ export async function measureCosts(instances: Instances, options: BenchOptions):
   const isWanted = (name: string) => options.cases?.includes(name) ?? true;
   const isShared = instances.redis !== null;
   const series = options.connections.map(
-    (processes): CostSeries => ({ processes, isShared, reads: [], idle: [], changes: [], writers: [], senders: [] }),
+    (processes): CostSeries => ({
+      processes,
+      isShared,
+      reads: [],
+      idle: [],
+      changes: [],
+      rows: [],
+      writers: [],
+      senders: [],
+    }),
   );
   if (isWanted(READS) && isShared) await measureReads(instances, series, options);
   if (!isWanted(CHANGES) && !isWanted(WRITERS)) return { series, unread: [] };
@@ -82,7 +95,10 @@ export async function measureCosts(instances: Instances, options: BenchOptions):
         each.idle.push(await feed.measureIdle());
         each.changes.push(await feed.measureChanges());
       }
-      if (isWanted(WRITERS)) each.writers.push(await feed.measureWriters());
+      if (isWanted(WRITERS)) {
+        each.rows.push(await feed.measureRows());
+        each.writers.push(await feed.measureWriters());
+      }
       each.senders.push(await feed.countSenders());
       options.progress(`${each.processes} processes, ${isShared ? "with Valkey" : "without"}: ${textOf(each)}`);
     }
@@ -94,8 +110,11 @@ export async function measureCosts(instances: Instances, options: BenchOptions):
 const turnsOf = (series: readonly CostSeries[]): (readonly CostSeries[])[] =>
   Array.from({ length: ROUNDS }, (_, i) => (i % 2 === 0 ? series : series.toReversed()));
 
-const textOf = ({ idle, changes, writers, senders }: CostSeries) =>
-  JSON.stringify({ idle: idle.at(-1), changes: changes.at(-1), writers: writers.at(-1), senders: senders.at(-1) });
+const textOf = ({ idle, changes, rows, writers, senders }: CostSeries) =>
+  JSON.stringify({
+    ...{ idle: idle.at(-1), changes: changes.at(-1), rows: rows.at(-1) },
+    ...{ writers: writers.at(-1), senders: senders.at(-1) },
+  });
 
 async function measureReads(instances: Instances, series: readonly CostSeries[], options: BenchOptions): Promise<void> {
   const { seconds, signal, progress } = options;
@@ -211,11 +230,24 @@ class Feed implements AsyncDisposable {
     return { lost, seconds: (performance.now() - start) / 1000 / rows.length, ...used(rows.length) };
   }
 
+  /** At a rate at which all numbers of processes have cores left. */
+  async measureRows(): Promise<Usage> {
+    const used = measureUsage(this.#instances.first(this.#processes), this.#instances);
+    await this.#writers.atRate(ROW_RATE, this.#seconds, nextOfMany);
+    const cpu = used(ROW_RATE * this.#seconds);
+    await this.#catchUp();
+    return cpu;
+  }
+
   async measureWriters(): Promise<Writing> {
     const written = await this.writeFast();
-    // The next measurement begins when all have received what was written.
-    await this.#missing(await this.#write(1 / CHANGE_RATE), this.#arrived.slice(0, this.#processes));
+    await this.#catchUp();
     return written;
+  }
+
+  /** The next measurement begins when all have received what was written. */
+  async #catchUp(): Promise<void> {
+    await this.#missing(await this.#write(1 / CHANGE_RATE), this.#arrived.slice(0, this.#processes));
   }
 
   async writeFast(): Promise<Writing> {
