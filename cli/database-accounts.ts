@@ -6,8 +6,16 @@ const PASSWORD =
   /^(encrypted|hashed)_?passw(or)?d$|^passw(or)?d(_?(hash|digest|encrypted))?$|^(bcrypt|argon2(id?)?)(_?hash)?$/i;
 const TEXT = /^(text|character varying)/;
 
-/** `db/accounts.sql`: accounts for the users who are there already. Null if there is no table of users. */
-export function accountsFor({ choice: { users, migrate } }: Plan): string | null {
+/** The SQL that gives users accounts. */
+export type Accounts = {
+  /** `db/accounts.sql`: for the users who are there already. */
+  readonly existing: string;
+  /** `db/later-accounts.sql`: for those whom another application adds later. */
+  readonly later: string;
+};
+
+/** Null if there is no table of users. */
+export function accountsFor({ choice: { users, migrate } }: Plan): Accounts | null {
   if (users === null || migrate === "off") return null;
   const { table, key, email } = users;
   const sql = (name: string) => `u.${table.columns.find((column) => column.name === name)!.sql}`;
@@ -27,27 +35,34 @@ export function accountsFor({ choice: { users, migrate } }: Plan): string | null
   ${values.join(",\n  ")})
 from ${table.sql} as u
 where ${table.columns.find((column) => column.name === email)!.isRequired ? "" : `${sql(email)} is not null and `}not auth.has_account(${id})`;
-  return `\
+  const existing = `\
 -- Accounts for the users in ${table.sql}. Read it${passwords.length === 1 ? "" : ", add password_hash => if there are hashes of passwords"}, then ${
     migrate === "on"
-      ? "run:\n--   cp db/accounts.sql db/migrations/current.sql && npx content-service migrate commit accounts"
-      : "put it into a migration of your tool."
+      ? `run:
+--   cp db/accounts.sql db/migrations/current.sql
+--   npx content-service migrate commit accounts
+-- If another application goes on adding users, run this between the two. db/${LATER} says what it does.
+--   cp db/${LATER} db/schema/
+--   echo '--!include ${LATER}' | tee -a db/schema/schema.sql >> db/migrations/current.sql`
+      : `put it into a migration of your tool, and, if another\n-- application goes on adding users, db/${LATER}.`
   }
 -- All parameters: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database".
 select ${select};
-
-${laterUsers(table.sql, `${select}\n  and ${id} = new.${id.slice("u.".length)}`)}`;
+`;
+  return { existing, later: laterUsers(table.sql, `${select}\n  and ${id} = new.${id.slice("u.".length)}`) };
 }
 
+/** In `db/`. */
+export const LATER = "later-accounts.sql";
 const FORMATS = "-- The formats are in the same page.\n  ";
 
-/** In comments, because an account that cannot be made refuses the row of the other application. */
+/** No migration includes it: an account that cannot be made refuses the row of the other application. */
 function laterUsers(table: string, select: string): string {
   const schema = table.slice(0, table.lastIndexOf("."));
   return `\
--- Users whom another application adds later have no account. If there is one, remove the comment signs, for a trigger that makes them at the
--- end of the transaction; those who sign up here have one already. docs/hooks.md, "While another application adds users", has more.
-${`\
+-- A user whom another application adds gets an account at the end of the transaction; who signs up here has one already. An account that
+-- cannot be made, such as one with the e-mail of another, refuses the row. db/accounts.sql says how to use this file;
+-- node_modules/content-service/docs/hooks.md, "While another application adds users", has more.
 create or replace function ${schema}.add_account() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -58,5 +73,5 @@ revoke execute on function ${schema}.add_account() from public;
 drop trigger if exists add_account on ${table};
 create constraint trigger add_account after insert on ${table} deferrable initially deferred
   for each row execute function ${schema}.add_account();
-`.replace(/^(?=.)/gm, "-- ")}`;
+`;
 }

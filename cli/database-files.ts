@@ -6,7 +6,7 @@ import { dumpArguments, writeRoles } from "../db/existing/dump.ts";
 import type { Plan } from "../db/existing/plan.ts";
 import { rolesOfCallers } from "../db/existing/preparation.ts";
 import { NAME } from "../db/existing/sign-in.ts";
-import { accountsFor } from "./database-accounts.ts";
+import { accountsFor, LATER } from "./database-accounts.ts";
 import { type ResourceFile, resourcesFor } from "./database-resource.ts";
 import { seedFor } from "./database-seed.ts";
 import { FIXTURES, manifestFor, type NewFile } from "./new-files.ts";
@@ -52,7 +52,12 @@ export async function filesFor(plan: Plan, { folder, environment, replaces }: Op
     { file: "db/base/roles.sql", text: writeRoles(survey.roles) },
     ...("text" in dump ? [{ file: "db/base/schema.sql", text: dump.text }] : []),
     ...(choice.migrate === "off" ? [] : migrations(plan.signIn.text)),
-    ...(accounts === null ? [] : [{ file: "db/accounts.sql", text: accounts }]),
+    ...(accounts === null
+      ? []
+      : [
+          { file: "db/accounts.sql", text: accounts.existing },
+          { file: `db/${LATER}`, text: accounts.later },
+        ]),
     ...(seed === null ? [] : [{ file: "db/seed.sql", text: seed }]),
     { file: "test/access.test.ts", text: choice.migrate === "off" ? accessAsIs(plan) : access(seed !== null) },
     ...(choice.migrate === "off" ? [] : [{ file: "test/sign-in.test.ts", text: signInTest(plan, resources) }]),
@@ -207,7 +212,7 @@ SETTINGS_FILE=../production.env npm start
 | \`.env\` | \`DATABASE_URL\` and \`JWT_SECRET\`: secrets, which git ignores. \`npm run dev\` and \`npx content-service\` read it. \`.env.example\` has what production sets |
 | \`db/base/\` | the structure of the database before this application, without data; tests begin with it |
 ${migrate === "off" ? "" : "| `db/schema/`, `db/migrations/` | what this application adds: `npx content-service migrate --help` |\n"}\
-${accountsFor(plan) === null ? "" : "| `db/accounts.sql` | gives the users who are there already accounts, when you make it a migration |\n"}\
+${accountsFor(plan) === null ? "" : "| `db/accounts.sql`, `db/later-accounts.sql` | give accounts to the users who are there already, and to those whom another application adds, when you make them a migration |\n"}\
 | \`db/seed.sql\` | rows for the tests: write some of your tables. It runs after everything else |
 | \`test/access.md\` | what callers may do, after the first \`npm test\`: commit it, and review its changes |
 

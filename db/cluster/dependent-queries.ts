@@ -87,7 +87,11 @@ export const DEPENDENTS = `
 
 /** Functions with a text as their body, which PostgreSQL reads only when they run. */
 export const MENTIONS = `
-  select pg_describe_object('pg_proc'::regclass, p.oid, 0) as object, 'select pg_get_functiondef(' || p.oid || ')' as sql, '' as undo
+  select pg_describe_object('pg_proc'::regclass, p.oid, 0) as object, 'select pg_get_functiondef(' || p.oid || ')' as sql,
+    -- Without them the function is not called, and no write fails.
+    coalesce((
+      select string_agg(format('drop trigger %I on %s', t.tgname, t.tgrelid::regclass), '; ' order by t.oid)
+      from pg_trigger as t where t.tgfoid = p.oid and t.tgparentid = 0), '') as undo
   from pg_proc as p
   join pg_language as l on l.oid = p.prolang
   join pg_namespace as n on n.oid = p.pronamespace

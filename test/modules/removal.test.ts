@@ -13,6 +13,8 @@ const USES = `
   alter table public.notes alter column owner_id set default auth.uid();
   create function public.me() returns uuid language sql stable return auth.uid();
   create function public.myself() returns uuid language sql stable as 'select auth.uid()';
+  create function public.greet() returns trigger language plpgsql as 'begin perform auth.uid(); return new; end';
+  create trigger greet before insert on public.notes for each row execute function public.greet();
   create table public.profiles (id auth.user_id primary key references auth_private.accounts,
     email text check (auth.is_email(email)));
   create trigger renamed before update on public.notes for each row when (new.owner_id <> auth.uid())
@@ -171,8 +173,9 @@ describe.each(SERVERS)("modules of a database of another team on PostgreSQL $ver
     await database.owner.query(UNDO);
     const plan = await moduleCommand(["remove", "caller", "auth", "tasks", "feed", "channels"], environment);
     expect(plan).toContain("function public.myself()");
+    expect(plan).toMatch(/^ {2}function public\.greet\(\)\n.*\n {4}drop trigger greet on public\.notes;$/m);
     expect(plan).toMatch(/module remove caller auth tasks feed channels --yes\n$/);
-    await database.owner.query("drop function public.myself()");
+    await database.owner.query("drop function public.myself(); drop function public.greet() cascade");
 
     expect(await roles(database.name)).toHaveLength(ROLES.length + 6);
     expect(await moduleCommand(["remove", ...ALL, "--yes"], environment)).toBe(
