@@ -16,9 +16,12 @@ const COMMENT: TypedDocumentNode<unknown, { readonly content: string }> = gql`
 async function showUser(): Promise<void> {
   const { data, error } = await client.query({ query: ME, errorPolicy: "all", fetchPolicy: "network-only" });
   if (error && !CombinedGraphQLErrors.is(error)) throw error;
+  const name = data?.me?.name ?? "";
+  // Another user must not see what the last one has read.
+  if (name !== find("#signed-in strong").textContent) find("#comments").replaceChildren();
   find("#signed-in").hidden = !data?.me;
   find("#sign-in").hidden = Boolean(data?.me);
-  find("#signed-in strong").textContent = data?.me?.name ?? "";
+  find("#signed-in strong").textContent = name;
 }
 
 function handle(selector: string, send: (values: Record<string, string>) => Promise<unknown>): void {
@@ -38,8 +41,15 @@ function handle(selector: string, send: (values: Record<string, string>) => Prom
 handle("#sign-in", (form) => signIn(form).then(showUser));
 handle("#comment", ({ content = "" }) => client.mutate({ mutation: COMMENT, variables: { content } }));
 find("#sign-out").addEventListener("click", () => signOut().then(showUser));
-client.subscribe({ query: COMMENTED }).subscribe(({ data }) => {
-  if (data)
-    find("#comments").append(Object.assign(document.createElement("li"), { textContent: data.onCommentAdded.content }));
-});
+/** Shows what is commented from now on. An error ends a subscription, for example while changes cannot be read. */
+function follow(): void {
+  client.subscribe({ query: COMMENTED }).subscribe(({ data, error }) => {
+    if (data)
+      find("#comments").append(
+        Object.assign(document.createElement("li"), { textContent: data.onCommentAdded.content }),
+      );
+    if (error) setTimeout(follow, 2000);
+  });
+}
+follow();
 showUser();

@@ -4,7 +4,12 @@ import { followComments, type LiveComment } from "../live/live-comments.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
 import { messageOf } from "../shared/model.ts";
 
-const supabase = createClient(location.origin, import.meta.env.VITE_ANON_KEY);
+const key = import.meta.env.VITE_ANON_KEY;
+if (!key) {
+  find("#total").textContent = "Start the page with the anon key that the service prints: VITE_ANON_KEY=… npm run dev";
+  throw new Error("VITE_ANON_KEY is missing");
+}
+const supabase = createClient(location.origin, key);
 
 /** Milliseconds until a read that failed is repeated. */
 const PAUSE = 2000;
