@@ -12,7 +12,7 @@ const LOG_TTL = 600_000;
 const WAIT = 1000;
 /** and for the server. */
 const MAX_WAIT = 4000;
-/** Maximum entries of a read. */
+/** Maximum entries of a read. Together they are at most as large as the log. */
 const MAX_ENTRIES = 8;
 /** Bytes that an entry takes beside its data. */
 const ENTRY_BYTES = 100;

@@ -137,6 +137,24 @@ describe.runIf(hasRedis).each([
   });
 });
 
+test.runIf(hasRedis)("a read of the log returns at most as much as the log may hold, or one entry", async () => {
+  const server = await startRedis();
+  onTestFinished(() => server.kill());
+  const { changes } = await openProcess(server.url);
+  const at = (lsn: number) => ({ lsn: BigInt(lsn), index: 0 });
+  await changes.begin({ stream: "s1", ancestors: new Map(), reader: "host:1" }, at(1), 100n);
+  let last = 1;
+  const add = async (bytes: number) => {
+    const entry = { base: at(last), end: at(++last), data: Buffer.alloc(bytes) };
+    expect(await changes.append("s1", entry, entry.base)).toBe("stored");
+  };
+  const sizes = async () => (await changes.read("s1", null)).map(({ data }) => data.length);
+  for (let n = 0; n < 8; n++) await add(400_000);
+  expect(await sizes()).toEqual([400_000, 400_000]);
+  await add(1_500_000);
+  expect(await sizes()).toEqual([1_500_000]);
+});
+
 test.runIf(hasRedis)("a server that has become a replica, or that Sentinels do not know, is lost", async () => {
   const server = await startRedis();
   onTestFinished(() => server.kill());
