@@ -1,4 +1,5 @@
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findFreePort, findTemporaryFolder } from "../../db/cluster/embedded.ts";
 import { type Haproxy, hasHaproxy, startHaproxy, startHaproxyOfInstances } from "../support/haproxy.ts";
@@ -51,6 +52,7 @@ export type Links = {
 export type Rig = AsyncDisposable & {
   /** HAProxy in front of the instances. */
   readonly url: string;
+  /** Of the data and the logs. It is removed with the rig. */
   readonly folder: string;
   readonly servers: Servers;
   readonly instances: readonly Instance[];
@@ -73,7 +75,7 @@ export async function startRig(onStep: (text: string) => void = () => {}): Promi
   const open = async (port: number) => stack.use(await Relay.open(`tcp://127.0.0.1:${port}`));
 
   onStep("a primary and two standbys");
-  const servers = stack.use(await Servers.start(join(folder, "servers")));
+  const servers = stack.use(await Servers.start(folder));
   onStep("HAProxy, PgBouncer and Valkey or Redis");
   const primary = await startHaproxy(
     servers.all.map((server) => server.url()),
@@ -126,6 +128,14 @@ export async function startRig(onStep: (text: string) => void = () => {}): Promi
     url: `http://127.0.0.1:${front.port}`,
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
+}
+
+/** Copies the logs into a folder that stays when the rig is gone. Returns its path. */
+export async function keepLogs({ folder }: Pick<Rig, "folder">): Promise<string> {
+  const kept = await mkdtemp(join(tmpdir(), "content-rig-logs-"));
+  const logs = (await readdir(folder)).filter((name) => name.endsWith(".log"));
+  await Promise.all(logs.map((name) => copyFile(join(folder, name), join(kept, name))));
+  return kept;
 }
 
 /** The process of the first worker of an instance with `WORKERS`. */

@@ -1,4 +1,5 @@
-import { mkdir, rm } from "node:fs/promises";
+import { createWriteStream, type WriteStream } from "node:fs";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type pg from "pg";
 import { withClient } from "../../db/cluster/client.ts";
@@ -14,12 +15,13 @@ export const DATABASE = "content";
 const COUNT = 3;
 
 /** A database server, which is the primary or a standby. */
-export class Server {
+export class Server implements AsyncDisposable {
   readonly name: string;
   readonly dataDir: string;
   readonly port: number;
   /** The network through which instances read from it. */
   readonly reads: Relay;
+  readonly #log: WriteStream;
   #cluster: Cluster | null = null;
 
   constructor(name: string, dataDir: string, port: number, reads: Relay) {
@@ -27,6 +29,7 @@ export class Server {
     this.dataDir = dataDir;
     this.port = port;
     this.reads = reads;
+    this.#log = createWriteStream(`${dataDir}.log`).on("error", () => {});
   }
 
   url(database = DATABASE): string {
@@ -38,7 +41,8 @@ export class Server {
 
   async start(): Promise<void> {
     const { dataDir, port } = this;
-    this.#cluster = await startCluster({ dataDir, port, password: "scratch", durable: false });
+    const onLog = (line: string) => this.#log.write(`${line}\n`);
+    this.#cluster = await startCluster({ dataDir, port, password: "scratch", durable: false, onLog });
   }
 
   /** Fast shutdown. */
@@ -65,6 +69,13 @@ export class Server {
     );
     return BigInt(row.bytes);
   };
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+    await this.reads[Symbol.asyncDispose]();
+    // The last lines of a server may come after its end.
+    this.#log.destroy();
+  }
 }
 
 /** A primary and its standbys. Each commit waits until one standby has it, so that a promotion loses none. */
@@ -86,7 +97,6 @@ export class Servers implements AsyncDisposable {
 
   /** With the demo in the database. PostgreSQL's user must be able to enter the folder. */
   static async start(folder: string): Promise<Servers> {
-    await mkdir(folder, { mode: 0o711 });
     const all: Server[] = [];
     for (let number = 1; number <= COUNT; number++) {
       const port = await findFreePort();
@@ -168,8 +178,8 @@ export class Servers implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.all(this.all.map((server) => server.stop()));
-    for (const relay of [this.replication, ...this.all.map(({ reads }) => reads)]) await relay[Symbol.asyncDispose]();
+    await Promise.all(this.all.map((server) => server[Symbol.asyncDispose]()));
+    await this.replication[Symbol.asyncDispose]();
   }
 
   /** `owner` is connected to the primary. */

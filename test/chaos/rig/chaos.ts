@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Rig } from "../../rig/rig.ts";
+import { keepLogs, type Rig } from "../../rig/rig.ts";
 import { until } from "../../support/until.ts";
 import { ChannelSubscriber } from "../channel-subscriber.ts";
 import { countOutOfOrder, duplicatesOf, lostOf } from "../received.ts";
@@ -56,8 +56,15 @@ const TABLE = `
   grant select on public.events to anon;
   grant select, insert on public.events to authenticated;`;
 
-/** Disturbs a rig under reads, writes, subscriptions, channels and sign-ins, and judges what they get. */
+/** Disturbs a rig under reads, writes, subscriptions, channels and sign-ins, and judges what they get. Keeps the logs of what is wrong. */
 export async function runRigChaos(rig: Rig, options: RigChaosOptions): Promise<RigChaosReport> {
+  const report = await run(rig, options).catch(async (error: Error) => {
+    throw new Error(`${error.message}; logs in ${await keepLogs(rig)}`, { cause: error });
+  });
+  return report.violations.length === 0 ? report : { ...report, logs: await keepLogs(rig) };
+}
+
+async function run(rig: Rig, options: RigChaosOptions): Promise<RigChaosReport> {
   await using stack = new AsyncDisposableStack();
   const load = await RigLoad.start(rig, options.limits ?? SAFETY_NETS);
   stack.use(load);
@@ -77,7 +84,8 @@ export async function runRigChaos(rig: Rig, options: RigChaosOptions): Promise<R
     reports.push(report);
     options.onEnd?.(report);
   }
-  return load.finish(reports);
+  // Before the load is stopped.
+  return await load.finish(reports);
 }
 
 class RigLoad implements AsyncDisposable {
@@ -198,6 +206,7 @@ class RigLoad implements AsyncDisposable {
       signIns: this.#signIns,
       broadcasts: this.#members.reduce((sum, { sent }) => sum + sent, 0),
       violations: this.#violations,
+      logs: null,
     };
   }
 
@@ -256,8 +265,12 @@ class RigLoad implements AsyncDisposable {
   async #isConnected(member: Member, marks: readonly { readonly member: Member; readonly mark: number }[]) {
     const others = marks.filter((each) => each.member !== member);
     const names = this.#members.map(({ name }) => name).join();
-    const receives = () => others.every((other) => member.lastOf(other.member) > other.mark);
-    await this.#waitFor(receives, () => `${member.name} receives broadcasts`);
+    const silent = () => others.filter((other) => member.lastOf(other.member) <= other.mark);
+    const why = () => silent().map((other) => other.member.state);
+    await this.#waitFor(
+      () => silent().length === 0,
+      () => `${member.name} (${member.state}) receives broadcasts: ${why().join("; ")}`,
+    );
     await this.#waitFor(
       () => member.present.join() === names,
       () => `${member.name} knows who is present: ${member.present}`,

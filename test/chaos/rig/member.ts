@@ -17,6 +17,7 @@ export class Member {
   readonly #channel: RealtimeChannel;
   readonly #sending: Load;
   #connection = 0;
+  #answer = "none";
 
   /** `user` is that of the client, which has a rate limit of its own. */
   constructor(url: string, name: string, user: number, report: (violation: string) => void) {
@@ -46,6 +47,11 @@ export class Member {
   /** The last broadcast that it has received of that member. */
   lastOf = (other: Member): number => this.#received.get(other.name)?.n ?? 0;
 
+  /** For the report of what does not arrive. */
+  get state(): string {
+    return `${this.name} is ${this.#channel.state}, has sent ${this.sent}, and its last answer is ${this.#answer}`;
+  }
+
   async close(): Promise<void> {
     this.#connection = Number.POSITIVE_INFINITY;
     await this.#sending.stop();
@@ -62,7 +68,7 @@ export class Member {
     // Otherwise the client would send it over HTTP.
     if ((this.#channel.state as string) !== "joined") return;
     const payload: Message = { from: this.name, connection: this.#connection, n: ++this.sent };
-    await this.#channel.send({ type: "broadcast", event: "count", payload });
+    this.#answer = await this.#channel.send({ type: "broadcast", event: "count", payload });
   }
 
   /** What a sender has sent over two connections may arrive in any order. */

@@ -23,6 +23,8 @@ export type RigChaosReport = {
   /** The most seconds for which the limit was doubled. */
   readonly doubled: number;
   readonly violations: readonly string[];
+  /** The folder of the logs, which are kept after a violation. */
+  readonly logs: string | null;
 };
 
 const seconds = (milliseconds: number) => (milliseconds / 1000).toFixed(1);

@@ -8,7 +8,7 @@ import { lineOf, summaryOf, tableOf } from "./report.ts";
 const HELP = `npm run chaos -- rig [options]
   Starts what npm run rig does, and kills, pauses and cuts each part in turn, while clients read, write, subscribe, use channels and sign
   in. Exits with 1 if an acknowledged write or a change was lost, changes or broadcasts came out of order, a read was stale, a rate limit
-  was doubled for more than 10 seconds, or an error did not say "try again".
+  was doubled for more than 10 seconds, or an error did not say "try again". The logs are then kept in the temporary folder.
 
   --disturbances N  their number, default 100
   --seed N          repeats an order and durations of disturbances; by default another one in each run
@@ -46,5 +46,6 @@ export async function runRig(args: readonly string[]): Promise<void> {
   }
   process.stdout.write(`\n${tableOf(report.disturbances)}\n${summaryOf(report)}`);
   for (const violation of report.violations) process.stdout.write(`  ${violation}\n`);
+  if (report.logs !== null) process.stdout.write(`the logs are kept in ${report.logs}\n`);
   process.exitCode = report.violations.length === 0 ? 0 : 1;
 }
