@@ -36,8 +36,15 @@ export class Server implements AsyncDisposable {
     return `postgres://postgres:scratch@127.0.0.1:${this.port}/${database}`;
   }
 
-  query = (text: string, database = DATABASE): Promise<any[]> =>
-    withClient(this.url(database), async (owner) => (await owner.query(text)).rows);
+  async query(text: string, database = DATABASE): Promise<any[]> {
+    try {
+      return await withClient(this.url(database), async (owner) => (await owner.query(text)).rows);
+    } catch (error) {
+      // A standby cancels whatever conflicts with what it replays.
+      if ((error as { code?: string }).code === "40001") return this.query(text, database);
+      throw error;
+    }
+  }
 
   async start(): Promise<void> {
     const { dataDir, port } = this;
@@ -122,9 +129,10 @@ export class Servers implements AsyncDisposable {
       // The settings of a scratch cluster are on the command line, which this overrides.
       await owner.query(`alter database ${DATABASE} set synchronous_commit = 'on'`);
       for (const setting of SETTINGS) await owner.query(`alter system set ${setting}`);
-      for (const standby of this.standbys) await this.#copyTo(standby, owner);
+      // The copies have it too, for when they are the primary. Here it takes effect below: no standby could confirm a commit before.
       const names = this.all.map(({ name }) => name).join(", ");
       await owner.query(`alter system set synchronous_standby_names = 'ANY 1 (${names})'`);
+      for (const standby of this.standbys) await this.#copyTo(standby, owner);
       await owner.query("select pg_reload_conf()");
     });
     await this.areFollowing();

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { appendFile, chown, stat, writeFile } from "node:fs/promises";
+import { appendFile, chown, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -146,6 +146,9 @@ export async function copyData(source: string, owner: pg.ClientBase, target: str
   });
   const { rows } = await owner.query("select labelfile from pg_backup_stop(false)");
   await run("rm", ["-rf", join(target, "postmaster.pid"), join(target, "postmaster.opts")]);
+  // A replication slot belongs to its server: that of a copy would send everything again after a promotion.
+  for (const slot of await readdir(join(target, "pg_replslot")))
+    await rm(join(target, "pg_replslot", slot), { recursive: true });
   await appendFile(join(target, "postgresql.auto.conf"), settings);
   const { uid, gid } = await stat(source);
   for (const [name, text] of [
