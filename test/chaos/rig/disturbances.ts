@@ -2,6 +2,8 @@ import { type Rig, workerOf } from "../../rig/rig.ts";
 import type { Server } from "../../rig/servers.ts";
 import { kill } from "../../support/processes.ts";
 import type { Relay } from "../../support/relay.ts";
+import { until } from "../../support/until.ts";
+import { SERVICE_KEY } from "./requests.ts";
 
 export type Context = {
   readonly rig: Rig;
@@ -46,6 +48,24 @@ const primary = ({ rig }: Context) => rig.servers.primary;
 const standby = ({ rig, choose }: Context) => choose(rig.servers.standbys);
 const instance = ({ rig, choose }: Context) => choose(rig.instances);
 
+/** The pid of the process that reads changes for all, when it is another one. */
+async function readerOf({ url }: Rig, previous?: number): Promise<number> {
+  const headers = { apikey: SERVICE_KEY };
+  let pid: number | undefined;
+  const isFound = async () => {
+    // A process that stands still does not answer. HAProxy chooses another one for the next request.
+    const health: any = await fetch(`${url}/health`, { headers, signal: AbortSignal.timeout(2000) })
+      .then((response) => response.json())
+      .catch(() => null);
+    // host:pid
+    const name: string | undefined = health?.details?.changes.shared?.reader;
+    if (name) pid = Number(name.split(":")[1]);
+    return pid !== undefined && pid !== previous;
+  };
+  await until(isFound, () => "a process reads changes");
+  return pid!;
+}
+
 export const DISTURBANCES: readonly Disturbance[] = [
   { name: "instance killed", run: (context) => kill9(instance(context).program, context) },
   { name: "instance paused", run: (context) => pause(instance(context).program, context) },
@@ -54,6 +74,14 @@ export const DISTURBANCES: readonly Disturbance[] = [
     async run({ rig, hold }) {
       kill(workerOf(rig.instances.find(({ workers }) => workers > 1)!), "SIGKILL");
       await hold();
+    },
+  },
+  {
+    name: "reader of changes paused",
+    async run({ rig }) {
+      const paused = await readerOf(rig);
+      kill(paused, "SIGSTOP");
+      await readerOf(rig, paused).finally(() => kill(paused, "SIGCONT"));
     },
   },
   { name: "subscribers cut", run: async ({ cutSubscribers }) => cutSubscribers() },
@@ -103,6 +131,12 @@ export function randomOf(seed: number): () => number {
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
   };
 }
+
+export const disturbanceOf = (name: string): Disturbance => {
+  const found = DISTURBANCES.find((each) => each.name === name);
+  if (!found) throw new Error(`no disturbance is called ${name}`);
+  return found;
+};
 
 /** So many disturbances whose names contain the text: all kinds in turn, in an order of the random numbers. */
 export function orderOf(count: number, random: () => number, text = ""): Disturbance[] {

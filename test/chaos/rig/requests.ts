@@ -11,6 +11,8 @@ const tokens = new Tokens({
 
 /** The key of anonymous callers. */
 export const KEY = tokens.issueKey("anon");
+/** The key of operators. */
+export const SERVICE_KEY = tokens.issueKey("service_role");
 
 const known = new Map<number, Record<string, string>>();
 
