@@ -155,6 +155,8 @@ function settingsOf({ primary, all }: Servers, { pooler, direct, redis }: Links)
     MFA_KEY: SECRET,
     TRUST_PROXY: "127.0.0.1",
     RATE_LIMIT: String(RATE_LIMIT),
+    // After a gap, clients read all rows that were written.
+    DB_MAX_ROWS: "0",
     API_KEY_REQUIRED: "off",
     METRICS: "on",
     SEED: "none",
