@@ -10,7 +10,7 @@ import { notBuilt } from "./schema.ts";
  */
 const PAUSE_FACTOR = 2;
 /** and at most so many milliseconds. */
-const MAX_PAUSE = 2000;
+const MAX_PAUSE = 1000;
 
 export type ReloadLog = {
   onRebuilt(milliseconds: number): void;
