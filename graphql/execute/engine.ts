@@ -78,12 +78,11 @@ export class Engine {
   }
 
   /**
-   * Builds the schema again and serves it. If the build fails, or if an object that is served now would be left out because of a
-   * conflict, it throws and the previous schema stays in use. New objects with such a conflict are left out.
+   * Builds the schema again, after `readDatabase`, and serves it. If the build fails, or if an object that is served now would be left
+   * out because of a conflict, it throws and the previous schema stays in use. New objects with such a conflict are left out.
    */
   async rebuild(): Promise<void> {
     const { limits, countTables } = this.#options;
-    await this.readDatabase();
     if (countTables() > limits.graphqlMaxTables) throw new TooManyTables(countTables(), limits.graphqlMaxTables);
     const options = { ...this.#options.schema, catalog: this.#options.database.catalog };
     const built = await buildSchema(options, this.#served);

@@ -65,6 +65,7 @@ export class SchemaReload {
   /** Builds the first schema; a failed build is retried later. Rejects if the database does not respond. */
   async start(): Promise<void> {
     try {
+      await this.#engine.readDatabase();
       await this.#build();
     } catch (error) {
       // If the database responds, the schema itself is at fault.

@@ -340,7 +340,7 @@ describe("with a database that has nothing for callers", () => {
 test("the start fails if the database does not respond", async () => {
   const lost = () => Promise.reject(new Error("the connection was lost"));
   const log = { onRebuilt: vi.fn(), onBuilt: vi.fn(), onFailed: vi.fn(), onOmission: vi.fn() };
-  const reload = new SchemaReload({ omissions: [], rebuild: lost, pingDatabase: lost } as never, log);
+  const reload = new SchemaReload({ omissions: [], readDatabase: lost, pingDatabase: lost } as never, log);
   await expect(reload.start()).rejects.toThrow("the connection was lost");
   expect(log.onFailed).not.toHaveBeenCalled();
 });
