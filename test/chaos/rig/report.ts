@@ -42,7 +42,7 @@ export function lineOf(report: DisturbanceReport): string {
   return `${figures.join("; ")}\n${violations.map((violation) => `    ${violation}\n`).join("")}`;
 }
 
-/** A line for each kind, as in docs/scaling.md. */
+/** A line for each kind, as in bench/results.md. */
 export function tableOf(reports: readonly DisturbanceReport[]): string {
   const kinds = Map.groupBy(reports, ({ name }) => name);
   const rows = [...kinds].map(([name, all]) => {
