@@ -56,7 +56,7 @@ async function main(): Promise<void> {
   closeInspector();
   if (cluster.isWorker)
     return serveAsWorker(
-      (open) => startService(config, log, { application, open, listensLast, reread, ownsProcess: true }),
+      (open) => startService(config, log, { application, open, listensLast, isDev, reread, ownsProcess: true }),
       log,
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, WITHOUT_EFFECT);

@@ -69,6 +69,8 @@ export type StartOptions = {
   readonly open?: () => Promise<OpenedDatabase>;
   /** Whether to listen only when the service is ready, because other processes already serve the port. */
   readonly listensLast?: boolean;
+  /** Whether it then listens without GraphQL, which takes as long as the rest: an author waits for the change of a file. */
+  readonly isDev?: boolean;
   /** Whether nothing else runs in the process: its metrics are those of the service, and the memory of the start is freed. */
   readonly ownsProcess?: boolean;
   /** Reads the settings again for a reload; may throw ConfigError. Without it a reload changes nothing. */
@@ -148,7 +150,7 @@ export async function startService(config: Config, log: Logger, options: StartOp
     });
     if (listensLast) {
       // Other processes already serve the port, so the schema is loaded first: the first requests should not wait for it.
-      if (!options.defersGraphQL) await app.graphql?.loadInBackground();
+      if (!options.defersGraphQL && !options.isDev) await app.graphql?.loadInBackground();
       await listen();
       await admin?.listen();
     }

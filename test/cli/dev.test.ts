@@ -2,9 +2,16 @@ import { chmod, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { applicationOf } from "../../app/application.ts";
 import { init } from "../../cli/init.ts";
+import { findFreePort } from "../../db/cluster/embedded.ts";
+import { createLog } from "../../http/pipeline/log.ts";
+import { startService } from "../../server.ts";
 import { type Command, devStart, POLL, PROJECT } from "../support/command.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { DEMO } from "../support/demo.ts";
 import { processesNamed } from "../support/processes.ts";
+import { JWT_SECRET, readTestConfig } from "../support/service.ts";
 
 let home: string;
 let app: string;
@@ -53,6 +60,25 @@ test("a changed file is served by a new worker, while the database keeps running
   await printed(/^routes\/hello\.ts changed: reloaded in \d+\.\d s$/m);
   expect(await startOfDatabase()).toBe(since);
   await expect.poll(() => processesNamed(`--dev ${app}`), POLL).toHaveLength(2);
+});
+
+test("a new worker does not wait for GraphQL before it serves everything else", async () => {
+  const database = await createTestDatabase();
+  const port = String(await findFreePort());
+  const environment = { DATABASE_URL: database.url, JWT_SECRET, PORT: port, LOG_LEVEL: "silent", ADVISOR: "off" };
+  const config = readTestConfig(environment, DEMO);
+  let load = () => {};
+  const loaded = new Promise<[]>((resolve) => {
+    load = () => resolve([]);
+  });
+  const application = { ...applicationOf(DEMO, config), plugins: () => loaded };
+  const service = await startService(config, createLog("silent"), { application, listensLast: true, isDev: true });
+  expect((await fetch(`${service.url}/users/1`)).status).toBe(200);
+  load();
+  const answer = await fetch(`${service.url}/graphql?query={__typename}`);
+  expect(await answer.json()).toEqual({ data: { __typename: "Query" } });
+  await service.stop();
+  await database.drop();
 });
 
 test("a new folder is followed, too", async () => {
