@@ -2,7 +2,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { calculateHash } from "graphile-migrate/dist/hash.js";
-import { dumpArguments, writeRoles } from "../db/existing/dump.ts";
+import { DUMP_ARGUMENTS } from "../db/cluster/base.ts";
+import { DUMP_WITHOUT_SERVICE, writeRoles } from "../db/existing/dump.ts";
 import type { Plan } from "../db/existing/plan.ts";
 import { rolesOfCallers } from "../db/existing/preparation.ts";
 import { NAME } from "../db/existing/sign-in.ts";
@@ -216,11 +217,7 @@ ${accountsFor(plan) === null ? "" : "| `db/accounts.sql`, `db/later-accounts.sql
 | \`db/seed.sql\` | rows for the tests: write some of your tables. It runs after everything else |
 | \`test/access.md\` | what callers may do, after the first \`npm test\`: commit it, and review its changes |
 
-${migrate === "off" ? "" : DEVELOPMENT}When your tables have changed, write their structure again:
-
-\`\`\`sh
-pg_dump ${dumpArguments(survey).join(" ")} "$DATABASE_URL" > db/base/schema.sql
-\`\`\`
+${migrate === "off" ? "" : DEVELOPMENT}${migrate === "on" ? BASE : refresh(migrate)}\
 ${migrate === "modules" ? `\n${OTHER_TOOL}` : ""}`;
 }
 
@@ -232,6 +229,27 @@ Users are added by \`npx content-service user create\`, administrators and the s
 \`/rest/v1\` needs a key for browsers: \`npx content-service key create anon web\`. Without \`MAIL_URL\` no e-mails are sent, so users cannot reset
 their passwords. The whole way to production is in \`node_modules/content-service/docs/database-application.md\`.
 
+`;
+
+/** The database also has what the migrations of this application have made, which tests make again. */
+const BASE = `\
+When another application has changed its tables, \`npx content-service migrate check --database\` names what \`db/base/\` lacks. Append the
+statements of that change to \`db/base/schema.sql\`, with the schema before each name. They run before your migrations. Or write the structure
+again, from a database that only the other application has made and changed, such as that of its own tests: this service and your migrations
+have never run on it.
+
+\`\`\`sh
+pg_dump ${DUMP_ARGUMENTS.join(" ")} "$URL_OF_THAT_DATABASE" > db/base/schema.sql
+\`\`\`
+`;
+
+/** No migration of this application runs on the database. */
+const refresh = (migrate: "off" | "modules"): string => `\
+When your tables have changed, write their structure again:
+
+\`\`\`sh
+URL=$(npx content-service url) && pg_dump ${(migrate === "off" ? DUMP_ARGUMENTS : DUMP_WITHOUT_SERVICE).join(" ")} "$URL" > db/base/schema.sql
+\`\`\`
 `;
 
 const OTHER_TOOL = `\

@@ -88,6 +88,7 @@ function fixFor(of: string): string {
   const [, module] = /^module (.*)$/.exec(of) ?? [];
   if (module === undefined)
     return `  To keep a change, write it into db/schema/ and db/migrations/current.sql, and commit it: ${COMMAND} migrate commit --help.
+  If another application has made it, append its statement to db/base/schema.sql, with the schema before each name: it runs before your migrations.
   To undo it, change the object back in psql: no start does.\n`;
   return `  Nothing but the service changes its modules. To make its functions, triggers and grants again, run in psql
     update content_service.modules set code_hash = '' where module = '${module}';

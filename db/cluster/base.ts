@@ -39,9 +39,16 @@ export async function installWithBase(url: string, folder: string | null, choice
 
 const LEDGER = "content_service";
 const MODULE_SCHEMAS = MODULES.flatMap(({ schemas }) => schemas).concat(LEDGER);
+
+/** Those of pg_dump for `db/base`. */
+export const DUMP_ARGUMENTS = ["--schema-only", "--no-owner", "--no-publications", "--no-subscriptions"] as const;
+
 const HAS_MODULES =
-  "has the schemas of the service, which every new database gets from the service itself. Dump without them: " +
-  `pg_dump --schema-only${MODULE_SCHEMAS.concat("graphile_migrate")
+  "has the schemas of the service, which every new database gets from the service itself. db/base has what others have made: take the " +
+  "file back, and append the statements of the other application to it, or dump a database on which the service has never run. For one " +
+  `on which only the service has run, and none of your migrations: pg_dump ${DUMP_ARGUMENTS.join(" ")}${MODULE_SCHEMAS.concat(
+    "graphile_migrate",
+  )
     .map((name) => ` --exclude-schema=${name}`)
     .join("")}`;
 

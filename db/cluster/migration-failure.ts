@@ -165,8 +165,9 @@ const existsFor = (file: string): string =>
   file.startsWith(FIRST)
     ? "This database has tables that are not of this service. To serve them unchanged, set MIGRATE=off. Otherwise give the service " +
       "its own database."
-    : `It exists already, perhaps from an experiment in psql. Take the migration back with ${COMMAND} migrate uncommit, and use a ` +
-      `statement that may run twice: ${COMMAND} migrate apply names such statements when it fails.`;
+    : "It exists already. If the database is that of npm test, migrate check or commit, take it out of db/base, which has only what others " +
+      `make. Otherwise it is perhaps of an experiment in psql: drop it. Or, if no other database has run the migration, take it back with ` +
+      `${COMMAND} migrate uncommit, and use a statement that may run twice: ${COMMAND} migrate apply names such statements when it fails.`;
 const FIRST = "000001";
 const MISSING =
   "It does not exist at this point. Put the statement that makes it before this one, or --!include the file that does.";

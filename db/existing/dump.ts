@@ -3,6 +3,7 @@ import { globSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { variablesOf } from "../../config/config.ts";
+import { DUMP_ARGUMENTS } from "../cluster/base.ts";
 import type { Role, Survey } from "./survey.ts";
 import { SERVICE_SCHEMAS } from "./survey-queries.ts";
 
@@ -16,11 +17,15 @@ const LOCK_WAIT = "5s";
 /** The SQL of the schema, or why there is none. */
 export type Dump = { readonly text: string } | { readonly reason: string };
 
+/** Those of a database that has the service. */
+export const DUMP_WITHOUT_SERVICE: readonly string[] = [
+  ...DUMP_ARGUMENTS,
+  ...SERVICE_SCHEMAS.map((schema) => `--exclude-schema=${schema}`),
+];
+
 /** The arguments of pg_dump, without the database. It takes locks that only changes of tables wait for. */
-export function dumpArguments({ installedId }: Survey): readonly string[] {
-  const left = installedId === null ? [] : SERVICE_SCHEMAS.map((schema) => `--exclude-schema=${schema}`);
-  return ["--schema-only", "--no-owner", "--no-publications", "--no-subscriptions", ...left];
-}
+export const dumpArguments = ({ installedId }: Survey): readonly string[] =>
+  installedId === null ? DUMP_ARGUMENTS : DUMP_WITHOUT_SERVICE;
 
 /** Writes the schema of the database at `url` as SQL, with a pg_dump that is as new as the server. */
 export async function dumpSchema(url: string, survey: Survey): Promise<Dump> {

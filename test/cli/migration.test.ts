@@ -249,7 +249,7 @@ test("a committed migration that fails is named, with line, statement and fix", 
   withMigration("999999-broken.sql", "alter table public.users add column name text;", async ({ url }) => {
     const failure = migrate(url, () => {}, { ...INSTALLATION, folder });
     await expect(failure).rejects.toThrow(
-      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*npx content-service migrate uncommit/s,
+      /^999999-broken\.sql, line 5: column "name" of relation "users" already exists \(42701\)\n {4}alter table .*take it out of db\/base.* if no other database has run the migration, .*npx content-service migrate uncommit/s,
     );
   }));
 
