@@ -134,6 +134,62 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     expect(await comments(page)).toEqual([]);
   });
 
+  /** Ends the sessions of ada, as another device of hers does. */
+  async function signOutElsewhere(): Promise<void> {
+    const post = (path: string, headers: object, body: object) =>
+      fetch(service.url + path, {
+        method: "POST",
+        headers: { "content-type": "application/json", apikey: key, ...headers },
+        body: JSON.stringify(body),
+      });
+    const login = await post("/auth/login", {}, { username: "ada", password: "Correct-Horse-7!" });
+    const { accessToken } = (await login.json()) as { readonly accessToken: string };
+    await post("/auth/logout", { authorization: `Bearer ${accessToken}` }, { scope: "global" });
+  }
+
+  test("shows a visitor's page, which goes on, after the session was revoked elsewhere", async () => {
+    const title = "Revoked elsewhere";
+    const write = await publish(title);
+    const page = await openPage();
+    await signIn(page);
+    await button(page, title).click();
+    await write("first");
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await signOutElsewhere();
+    await button(page, "Sign in").waitFor();
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await write("second");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "second"]);
+
+    // Without a channel, the next read of the page notices it.
+    const other = await openPage();
+    await signIn(other);
+    await expect.poll(() => listed(other), POLL).toContain(`${title}\n\nby Ada Lovelace`);
+    await signOutElsewhere();
+    await button(other, "My drafts").click();
+    await button(other, "Sign in").waitFor();
+  });
+
+  test("gets another token when the service takes that of the page for expired", async () => {
+    const write = await publish("Wrong clock");
+    const page = await openPage();
+    await signIn(page);
+    const refreshed = page.waitForResponse((response) => response.url().includes("grant_type=refresh_token"));
+    let refusals = 1;
+    await page.route(/\/rest\/v1\/articles/, (route) =>
+      refusals-- > 0
+        ? route.fulfill({ status: 401, json: { code: "PGRST303", message: "JWT expired" } })
+        : route.continue(),
+    );
+    await button(page, "My drafts").click();
+    expect((await refreshed).status()).toBe(200);
+    await button(page, "Published").click();
+    await button(page, "Wrong clock").click();
+    await write("first");
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await page.getByText("Signed in as").waitFor();
+  });
+
   test.each(["light", "dark"] as const)("is accessible and fits on a phone, %s", async (colorScheme) => {
     const comment = await publish(`Pneumono${"ultramicroscopic".repeat(8)} of supabase`);
     await comment(`A long word: ${"silicovolcanoconiosis".repeat(20)}`);

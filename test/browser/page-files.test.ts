@@ -135,6 +135,7 @@ test("the documents have each file of a page once, and all of them compile", () 
     "urql.ts",
     "apollo.ts",
     "live-comments.ts",
+    "check-session.ts",
   ];
   expect(FILES.map(([name]) => name)).toEqual(names);
   const compile = () => execFileSync(resolve("node_modules/.bin/tsc"), ["-p", folder], { encoding: "utf8" });

@@ -1,4 +1,5 @@
 import type { SupabaseClient } from "@supabase/supabase-js";
+import { checkSession } from "./check-session.ts";
 
 export type LiveComment = {
   readonly id: number;
@@ -21,10 +22,14 @@ export function followComments(
   const options: { positions: true; since?: string } = { positions: true };
   const config: object = { postgres_changes_options: options };
 
+  const refuse = (error: unknown): void => {
+    fail(error);
+    checkSession(client, error).catch(fail);
+  };
   // One step after the other: changes that arrive during a read are applied after it.
   let queue = Promise.resolve();
   const later = (step: () => Promise<void>): void => {
-    queue = queue.then(step).catch(fail);
+    queue = queue.then(step).catch(refuse);
   };
   const select = () => {
     const query = client.from("comments").select(COLUMNS).eq("article_id", articleId);
@@ -69,7 +74,7 @@ export function followComments(
     .subscribe((_status, error) => {
       // The library joins again by itself: without a position, so that the channel begins again.
       if (error?.message.startsWith("Gap")) delete options.since;
-      else if (error) fail(error);
+      else if (error) refuse(error);
     });
   return () => void client.removeChannel(channel);
 }

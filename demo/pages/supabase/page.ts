@@ -1,5 +1,6 @@
 /// <reference types="vite/client" />
 import { createClient, type Session } from "@supabase/supabase-js";
+import { checkSession } from "../live/check-session.ts";
 import { followComments, type LiveComment } from "../live/live-comments.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
 import { messageOf } from "../shared/model.ts";
@@ -16,9 +17,13 @@ const PAUSE = 2000;
 const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE * (0.5 + Math.random())));
 
 type Result<Data> = { readonly data: Data; readonly error: unknown };
+function refused<Refusal>(error: Refusal): Refusal {
+  checkSession(supabase, error).catch(console.error);
+  return error;
+}
 async function dataOf<Data>(request: PromiseLike<Result<Data>>): Promise<NonNullable<Data>> {
   const { data, error } = await request;
-  if (error) throw error;
+  if (error) throw refused(error);
   return data!;
 }
 
@@ -117,7 +122,7 @@ function showList(drafts: boolean, rows = 8): Promise<void> {
         : articles.eq("status", "PUBLISHED");
       if (!isCurrent()) return null;
       const { data, error, count } = await own.limit(rows).overrideTypes<Row[], { merge: false }>();
-      if (error && isCurrent()) throw error;
+      if (error && isCurrent()) throw refused(error);
       return { data: data ?? [], count: count ?? 0 };
     },
     (read) => {
@@ -232,5 +237,5 @@ find("#publish").addEventListener("click", async () => {
 // The comment arrives like those of others.
 handle(find("#comment"), async ({ content }) => {
   const { error } = await supabase.from("comments").insert({ article_id: opened, content });
-  if (error) throw error;
+  if (error) throw refused(error);
 });
