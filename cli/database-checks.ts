@@ -8,6 +8,7 @@ import { findChanges, prepareChanges, warningOf } from "../db/changes/mode.ts";
 import { noChangesOf, planReplicaIdentities } from "../db/changes/publication-plan.ts";
 import { type TableState, tablesQuery } from "../db/changes/publication-state.ts";
 import { withClient, withoutJit } from "../db/cluster/client.ts";
+import { shortageOf } from "../db/cluster/connections.ts";
 import { pendingIn, readMigrationState, warningsIn } from "../db/cluster/migration-state.ts";
 import { hasCurrent } from "../db/cluster/migrations-folder.ts";
 import { cureFor, missingRights, stopsStart } from "../db/cluster/missing-rights.ts";
@@ -65,7 +66,7 @@ export async function checkDatabase(url: string, configured: Configured): Promis
     await collect("pooler", checkPooler(client, directUrl, config));
     await collect("clock", checkClock(client));
     await collect("extensions", checkExtensions(client, config));
-    await collect("settings", checkSettings(client, url, configured));
+    await collect("settings", checkSettings(url, configured));
     if (isStarted && config.hasAuth) await collect("accounts", checkAccounts(client, config));
     if (hasLogins) await collect("advice", checkAdvice(client, configured));
   });
@@ -236,19 +237,17 @@ async function* checkExtensions(client: pg.Client, { migrate }: Config): Checks 
   else yield ok("pg_trgm is available");
 }
 
-async function* checkSettings(client: pg.Client, url: string, { config, application }: Configured): Checks {
-  const { rows } = await client.query(
-    `select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max`,
-  );
+async function* checkSettings(url: string, { config, application }: Configured): Checks {
   const inDatabase = await ignoredInDatabase(config, url);
   const warnings = [
     ...(config.ignored.length > 0 ? [`${WITHOUT_EFFECT}: ${config.ignored.join(", ")}`] : []),
     ...(inDatabase.length > 0 ? [`${WITHOUT_EFFECT_IN_DATABASE}: ${inDatabase.join(", ")}`] : []),
     ...(application.tasks.length > 0 && !config.hasTasks ? [TASKS_NOT_RUN] : []),
   ];
-  if (config.dbPool > rows[0].max)
-    yield error(`DB_POOL is ${config.dbPool}, and the server accepts ${rows[0].max} connections: set DB_POOL lower`);
-  else if (warnings.length === 0) yield ok("they are valid");
+  const shortage = await withClient(config.databaseDirectUrl || url, (direct) => shortageOf(direct, config));
+  if (shortage?.stops === "requests") yield error(shortage.message);
+  if (shortage?.stops === "upgrade") warnings.push(shortage.message);
+  if (shortage === null && warnings.length === 0) yield ok("they are valid");
   yield* warnings.map(warning);
 }
 

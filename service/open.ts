@@ -2,6 +2,8 @@ import type pg from "pg";
 import type { Logger } from "pino";
 import type { Application } from "../app/application.ts";
 import type { Configured } from "../app/configured.ts";
+import { withClient } from "../db/cluster/client.ts";
+import { shortageOf } from "../db/cluster/connections.ts";
 import { type OpenedDatabase, openDatabase } from "../db/cluster/open.ts";
 import type { Editor } from "../db/cluster/provision.ts";
 import { settingsInDatabase } from "../db/transaction/live-settings.ts";
@@ -21,7 +23,10 @@ export async function openConfigured(
   const editors = editorsOf(application);
   const { migrationsFolder, seedFile } = application;
   const own = { editors, migrationsFolder, seedFile, secret, afterMigrations, runsCurrent };
-  return openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
+  const opened = await openDatabase({ ...config, ...own, anonymousRole, schemas, log: migrationLog(log) });
+  const shortage = await withClient(opened.listenUrl, (client) => shortageOf(client, config));
+  if (shortage !== null) log.warn(shortage.message);
+  return opened;
 }
 
 /** The roles for changes without credentials. */

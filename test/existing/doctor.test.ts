@@ -65,7 +65,11 @@ test.each<[string, () => Readonly<Record<string, string>>, RegExp]>([
     /^error +roles: .*grant it/,
   ],
   ["a schema that does not exist", () => ({ DB_SCHEMAS: "gone" }), /^error +roles: DB_SCHEMAS names .*: gone$/],
-  ["a pool that is too large", () => ({ DB_POOL: "900" }), /^error +settings: DB_POOL is 900/],
+  [
+    "a pool that is too large",
+    () => ({ DB_POOL: "900" }),
+    /^error +settings: the service may open 919 connections, and the server accepts \d+ .*: raise max_connections/,
+  ],
   [
     "a server that does not answer",
     () => ({ DATABASE_URL: "postgres://a:b@127.0.0.1:1/c" }),

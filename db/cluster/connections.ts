@@ -1,0 +1,45 @@
+import type pg from "pg";
+import type { Config } from "../../config/config.ts";
+import { isPooled } from "../transaction/preparation.ts";
+
+export type ConnectionSettings = Pick<
+  Config,
+  "workers" | "dbPool" | "taskConcurrency" | "hasTasks" | "embedded" | "databaseUrl" | "databaseDirectUrl"
+>;
+
+/** Connections of a process for itself: three for the catalog, three for changes, and the stream of the write-ahead log. */
+const FOR_ITSELF = 7;
+/** For the queue of tasks, beside those that run. */
+const FOR_QUEUE = 3;
+
+/** The connections that all processes of one instance may open, past the pooler if there is one: see docs/architecture.md. */
+export function connectionsOf(settings: ConnectionSettings): number {
+  const { workers, dbPool, hasTasks, databaseUrl, databaseDirectUrl } = settings;
+  const tasks = hasTasks ? settings.taskConcurrency : 0;
+  const isPastPooler = databaseDirectUrl !== "" && databaseDirectUrl !== databaseUrl;
+  const requests = isPastPooler ? 0 : dbPool + 3 * Math.min(4, dbPool) + 3 * tasks;
+  return workers * (requests + FOR_ITSELF + (hasTasks ? tasks + FOR_QUEUE : 0));
+}
+
+/** Too few connections for one instance, or only for an upgrade, with which two run. */
+export type Shortage = { readonly stops: "requests" | "upgrade"; readonly message: string };
+
+/** What the server has too few connections for; null if there are enough, and behind a pooler, which shares its own. */
+export async function shortageOf(client: pg.Client, settings: ConnectionSettings): Promise<Shortage | null> {
+  if (await isPooled(client)) return null;
+  const { rows } = await client.query(
+    "select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most",
+  );
+  const { most } = rows[0] as { readonly most: number };
+  const needed = connectionsOf(settings);
+  const cure = "raise max_connections of the server, or set WORKERS, DB_POOL or TASK_CONCURRENCY lower";
+  const accepted = `the server accepts ${most} from all its clients`;
+  if (needed > most)
+    return { stops: "requests", message: `the service may open ${needed} connections, and ${accepted}: ${cure}` };
+  // Only one instance has the embedded server.
+  if (settings.embedded || 2 * needed <= most) return null;
+  return {
+    stops: "upgrade",
+    message: `the service may open ${needed} connections, twice as many while an upgrade runs beside it, and ${accepted}: ${cure}`,
+  };
+}

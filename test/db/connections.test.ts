@@ -1,0 +1,34 @@
+import pino from "pino";
+import { expect, onTestFinished, test } from "vitest";
+import { connectionsOf } from "../../db/cluster/connections.ts";
+import { readTestConfig, startTestService } from "../support/service.ts";
+
+const SERVER = { DATABASE_URL: "postgres://pooler/shop", JWT_SECRET: "a secret of the tests, long enough for HS256" };
+
+test.each([
+  ["a process opens at most 40 connections with the default settings", {}, 40],
+  ["each of several processes opens as many", { WORKERS: "3" }, 120],
+  ["each task adds one for each login of callers, and one of the queue", { TASK_CONCURRENCY: "4" }, 48],
+  [
+    "past a pooler, only those of the process itself and of the queue go to the server",
+    { DATABASE_DIRECT_URL: "postgres://server/shop" },
+    12,
+  ],
+])("%s", (_what, settings, connections) => {
+  expect(connectionsOf(readTestConfig({ ...SERVER, ...settings }))).toBe(connections);
+});
+
+test.each([
+  [
+    "the service",
+    "900",
+    /^the service may open 922 connections, and the server accepts \d+ from all its clients: raise /,
+  ],
+  ["an upgrade", "250", /^the service may open 272 connections, twice as many while an upgrade runs beside it, and /],
+])("a start warns that the server has too few connections for %s", async (_what, DB_POOL, warning) => {
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => lines.push(JSON.parse(line).msg) });
+  const service = await startTestService({ DB_POOL }, undefined, log);
+  onTestFinished(service.stop);
+  expect(lines).toEqual([expect.stringMatching(warning)]);
+});
