@@ -7,9 +7,10 @@ import { runningUrl } from "../db/cluster/data-directory.ts";
 import { CommandError, ownerUrl, readSettings } from "./command.ts";
 
 const URL_HELP = `\
-Prints the connection URL of the owner of the database: DATABASE_URL, or the embedded database while the service runs.
+Prints the connection URL of the owner of the database: DATABASE_URL, also that of SETTINGS_FILE or .env, or the embedded database while
+the service runs. Without a URL it prints nothing, and psql must not run: it would use the database that the variables PG… name.
 
-  psql "$(${COMMAND} url)"
+  URL=$(${COMMAND} url) && psql "$URL"
 `;
 
 /** The output for these arguments. Throws CommandError. */

@@ -193,6 +193,6 @@ function aboutSignIn({ unknown, roles }: SignIn, { users, migrate }: Choice): st
 
 /** For the reader's shell, without the password. */
 const dumpCommand = (survey: Survey): string =>
-  `pg_dump ${dumpArguments(survey).join(" ")} "$DATABASE_URL" > db/base/schema.sql`;
+  `pg_dump ${dumpArguments(survey).join(" ")} "\${DATABASE_URL:?}" > db/base/schema.sql`;
 
 const indented = (text: string): string => text.replace(/^/gm, "     ");
