@@ -37,8 +37,8 @@ async function withoutAccount(client: pg.Client): Promise<string | null> {
   const { without, all } = rows[0]!;
   if (without === 0) return null;
   return (
-    `${without} of ${all} rows of ${users.table} have no account, so these users cannot sign in: give them one with select auth.add_account(…), ` +
-    "as in db/accounts.sql of init --database and docs/bring-your-users.md"
+    `${without} of ${all} rows of ${users.table} have no account, so these users cannot sign in: give them one with select auth.try_add_account(…), ` +
+    "as in db/accounts.sql of init --database and docs/bring-your-users.md; its warnings say why a user gets none"
   );
 }
 

@@ -25,16 +25,16 @@ export function accountsFor({ choice: { users, migrate } }: Plan): Accounts | nu
   const [disabled, confirmed] = [disabledSince(table, "u"), confirmedSince(table, "u")];
   const values = [
     id,
-    name ? (name.isRequired ? sql(name.name) : `coalesce(${sql(name.name)}, ${sql(email)}::text)`) : sql(email),
+    name ? sql(name.name) : "null",
     sql(email),
     ...(passwords.length === 1 ? [`${FORMATS}password_hash => ${sql(passwords[0]!.name)}`] : []),
     ...(disabled === null ? [] : [`disabled_at => ${disabled}`]),
     ...(confirmed === null ? [] : [`email_confirmed_at => ${confirmed}`]),
   ];
-  const select = `auth.add_account(
+  const select = `auth.try_add_account(
   ${values.join(",\n  ")})
-from ${table.sql} as u
-where ${table.columns.find((column) => column.name === email)!.isRequired ? "" : `${sql(email)} is not null and `}not auth.has_account(${id})`;
+from ${table.sql} as u`;
+  const hasEmail = table.columns.find((column) => column.name === email)!.isRequired ? "" : `${sql(email)} is not null`;
   const existing = `\
 -- Accounts for the users in ${table.sql}. Read it${passwords.length === 1 ? "" : ", add password_hash => if there are hashes of passwords"}, then ${
     migrate === "on"
@@ -46,23 +46,29 @@ where ${table.columns.find((column) => column.name === email)!.isRequired ? "" :
 --   echo '--!include ${LATER}' | tee -a db/schema/schema.sql >> db/migrations/current.sql`
       : `put it into a migration of your tool, and, if another\n-- application goes on adding users, db/${LATER}.`
   }
--- All parameters: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database".
-select ${select};
+${FALLBACKS}-- All parameters: node_modules/content-service/docs/bring-your-users.md, "From a table in the same database".
+select ${[select, hasEmail].filter((text) => text !== "").join("\nwhere ")};
 `;
-  return { existing, later: laterUsers(table.sql, `${select}\n  and ${id} = new.${id.slice("u.".length)}`) };
+  const where = [`${id} = new.${id.slice("u.".length)}`, hasEmail].filter((text) => text !== "").join(" and ");
+  return { existing, later: laterUsers(table.sql, `${select}\nwhere ${where}`, sql(email).slice("u.".length)) };
 }
 
 /** In `db/`. */
 export const LATER = "later-accounts.sql";
 const FORMATS = "-- The formats are in the same page.\n  ";
+const FALLBACKS = `\
+-- Users without a hash in one of the formats have no password, and set one at POST /auth/forgot. Users whose e-mail is malformed, or that
+-- of another account, get no account: a warning has the id, and npx content-service doctor counts them.
+`;
 
-/** No migration includes it: an account that cannot be made refuses the row of the other application. */
-function laterUsers(table: string, select: string): string {
+/** No migration includes it: whether another application adds users is for the developer to say. */
+function laterUsers(table: string, select: string, email: string): string {
   const schema = table.slice(0, table.lastIndexOf("."));
   return `\
--- A user whom another application adds gets an account at the end of the transaction; who signs up here has one already. An account that
--- cannot be made, such as one with the e-mail of another, refuses the row. db/accounts.sql says how to use this file;
--- node_modules/content-service/docs/hooks.md, "While another application adds users", has more.
+-- A user whom another application adds gets an account at the end of the transaction; who signs up here has one already. No value of the
+-- row is an error: what db/accounts.sql says of users without a hash or a usable e-mail holds here too, and with another e-mail such a
+-- user gets an account. db/accounts.sql says how to use this file; node_modules/content-service/docs/hooks.md, "While another application
+-- adds users", has more.
 create or replace function ${schema}.add_account() returns trigger
 language plpgsql security definer set search_path = '' as $$
 begin
@@ -71,7 +77,7 @@ begin
 end $$;
 revoke execute on function ${schema}.add_account() from public;
 drop trigger if exists add_account on ${table};
-create constraint trigger add_account after insert on ${table} deferrable initially deferred
+create constraint trigger add_account after insert or update of ${email} on ${table} deferrable initially deferred
   for each row execute function ${schema}.add_account();
 `;
 }

@@ -120,7 +120,7 @@ describe.each(SERVERS)("on PostgreSQL $version, with an owner who may not do eve
     await database.owner.query(`create table people (id uuid primary key);
       insert into people select user_id from auth_private.accounts union select gen_random_uuid(); select auth.use_users('people')`);
     expect((await outcomeOf(doctor([], mailing))).stdout).toMatch(
-      /^note +accounts: 1 of 2 rows of public\.people have no account, .* auth\.add_account/m,
+      /^note +accounts: 1 of 2 rows of public\.people have no account, .* auth\.try_add_account/m,
     );
     const superuser = await connected(server.cluster.url("unstarted"));
     await superuser.query("alter role unstarted_data rename to renamed_data");

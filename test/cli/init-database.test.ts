@@ -16,6 +16,8 @@ import { sendTo } from "../support/resource-client.ts";
 
 const run = promisify(execFile);
 const PASSWORD = "Correct-Horse-7!";
+/** Of `U*U`. */
+const HASH = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 const MANIFEST = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
 const EXISTING = join(PROJECT, "test/existing");
 
@@ -230,6 +232,52 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       ["ivo@example.com", true, true],
     ]);
     await reader.end();
+  });
+
+  test("no row stops the accounts or an INSERT: without a hash there is no password, without a usable e-mail no account", async () => {
+    const ODD = `('', 'none@example.com', ''), ('  ', 'blank@example.com', 'invited'), (repeat('x', 300), 'long@example.com', null),
+      ('No e-mail', null, '${HASH}'), ('Bad e-mail', 'nowhere', '${HASH}'), ('Ivo', 'ivo@example.com', '${HASH}')`;
+    const url = await make(
+      "odd",
+      `create table users (id integer primary key generated always as identity, full_name text, email text unique, bcrypt text);
+      create role odd_user; grant select on users to odd_user;
+      insert into users (full_name, email, bcrypt) values ${ODD}, ('Twin', 'IVO@example.com', '!')`,
+    );
+    const { app } = await initialize("odd", url);
+    await whileServed(app, async () => {});
+    const owner = await connected(url);
+    const warnings: (string | undefined)[] = [];
+    owner.on("notice", ({ severity, message, detail, hint }) => {
+      if (severity === "WARNING") warnings.push(message, detail, hint);
+    });
+    for (const file of ["accounts.sql", "later-accounts.sql"])
+      await owner.query(await readFile(join(app, "db", file), "utf8"));
+    await owner.query(`insert into users (full_name, email, bcrypt)
+      select full_name, 'later.' || email, bcrypt from users order by id`);
+    const accounts = async () =>
+      (
+        await owner.query(`select user_id as id, left(a.name, 20) as name, a.password_hash from auth_private.accounts as a
+        order by user_id`)
+      ).rows.map((row) => Object.values(row));
+    const made = [
+      [1, "none@example.com", null],
+      [2, "blank@example.com", null],
+      [3, "x".repeat(20), null],
+      [6, "Ivo", HASH],
+      [8, "later.none@example.c", null],
+      [9, "later.blank@example.", null],
+      [10, "x".repeat(20), null],
+      [13, "Ivo", HASH],
+    ];
+    expect(await accounts()).toEqual(made);
+    const reasons = (first: number) => [
+      `user ${first + 4} has no account: email must be a valid address`,
+      `user ${first + 6} has no account: email already registered`,
+    ];
+    expect(warnings.filter((text) => text !== undefined)).toEqual([...reasons(1), ...reasons(8)]);
+    await owner.query("update users set email = 'somewhere@example.com' where id = 5");
+    expect(await accounts()).toContainEqual([5, "Bad e-mail", HASH]);
+    await owner.end();
   });
 
   test("which role signed-in users have is a question if no name says it, and no role gets more rights", async () => {
