@@ -84,6 +84,7 @@ const SUPABASE = `
   import { followComments } from "./live-comments";
   const shown: string[][] = [];
   const joins: string[] = [];
+  const failures: unknown[] = [];
   /** A position that the service does not have, in place of that of the page. */
   const forged = { position: "" };
   class Socket extends WebSocket {
@@ -97,13 +98,13 @@ const SUPABASE = `
     }
   }
   const open = (url: string, key: string, id: number) =>
-    void followComments(
+    followComments(
       createClient(url, key, { realtime: { transport: Socket as typeof WebSocket } }),
       id,
       (comments) => shown.push(comments.map(({ content, author }) => author.name + ": " + content)),
-      () => undefined,
+      (error) => failures.push(error),
     );
-  Object.assign(globalThis, { shown, joins, forged, open });`;
+  Object.assign(globalThis, { shown, failures, joins, forged, open });`;
 const USED = /^\s*import type \{ Comment, Read \}/m;
 
 const installed = hasBrowser("the files of a page");
@@ -207,7 +208,7 @@ describe.skipIf(!installed)("in a browser", () => {
   }
 
   /** A page of the service's origin with these files. */
-  async function open(client: string, prepare?: (page: Page) => Promise<void>, url = service.url): Promise<Page> {
+  async function open(client: string, prepare?: (page: Page) => Promise<unknown>, url = service.url): Promise<Page> {
     const page = await context.newPage();
     onTestFinished(() => page.close());
     await prepare?.(page);
@@ -440,7 +441,7 @@ describe.skipIf(!installed)("in a browser", () => {
 
     await write("first");
     const key = service.service.tokens.issueKey("anon");
-    await page.evaluate(`open("${relay.url}", "${key}", ${id})`);
+    await page.evaluate(`void open("${relay.url}", "${key}", ${id})`);
     await expectShown("first");
     await write("live");
     await expectShown("first", "live");
@@ -462,5 +463,79 @@ describe.skipIf(!installed)("in a browser", () => {
     expect((await joins()).at(-1)).toBe("");
     await write("after the gap");
     await expectShown("first", "while the socket was closed", "long ago", "after the gap");
+  });
+  /** A page that follows the comments of a new article, which has `count` of them; and what it has shown last. */
+  async function followNew(count: number, prepare?: (page: Page) => Promise<unknown>) {
+    const { owner } = service.database;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ('Long discussion', 'x', 1, 'PUBLISHED') returning id",
+    );
+    const id = Number(rows[0].id);
+    const write = (texts: string[]) =>
+      owner.query("insert into comments (article_id, author_id, content) select $1, 2, unnest($2::text[])", [
+        id,
+        texts,
+      ]);
+    await write(Array.from({ length: count }, (_, index) => String(index + 1)));
+    const page = await open("live-comments.ts", prepare);
+    const key = service.service.tokens.issueKey("anon");
+    await page.evaluate(`globalThis.following = open("${service.url}", "${key}", ${id}); 0`);
+    const shown = async () =>
+      (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.replace("Bob Kahn: ", ""));
+    return { id, write, page, shown };
+  }
+  const numbers = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, index) => String(from + index));
+
+  test("live-comments.ts shows the newest comments, and earlier ones when they are asked for, without a hole", async () => {
+    const { id, write, page, shown } = await followNew(45);
+    await expect.poll(shown, POLL).toEqual(numbers(26, 45));
+    await service.database.owner.query("delete from comments where article_id = $1 and content in ('5', '30')", [id]);
+    await write(["46"]);
+    const some = numbers(26, 46).filter((text) => text !== "30");
+    await expect.poll(shown, POLL).toEqual(some);
+    await page.evaluate("following.earlier()");
+    const more = [...numbers(6, 25), ...some];
+    await expect.poll(shown, POLL).toEqual(more);
+    await page.evaluate("following.earlier()");
+    await expect.poll(shown, POLL).toEqual([...numbers(1, 4), ...more]);
+    expect(await page.evaluate("failures")).toEqual([]);
+  });
+
+  test("live-comments.ts repeats a read that fails, and reads the changes of a moment together", async () => {
+    let [fail, reads] = [1, 0];
+    const { write, page, shown } = await followNew(1, (page) =>
+      page.route(/\/rest\/v1\/comments/, (route) => {
+        reads++;
+        return fail-- > 0 ? route.fulfill({ status: 500, body: "{}" }) : route.continue();
+      }),
+    );
+    await expect.poll(shown, POLL).toEqual(["1"]);
+    expect(await page.evaluate("failures")).toHaveLength(1);
+    const before = reads;
+    await write(numbers(2, 12));
+    await expect.poll(shown, POLL).toEqual(numbers(1, 12));
+    expect(reads - before).toBeLessThan(11);
+  });
+
+  test("live-comments.ts shows nothing after its end, also not what was being read", async () => {
+    const read = Promise.withResolvers<void>();
+    const held = Promise.withResolvers<void>();
+    const { page } = await followNew(1, (page) =>
+      page.route(/\/rest\/v1\/comments/, async (route) => {
+        const response = await route.fetch();
+        held.resolve();
+        await read.promise;
+        await route.fulfill({ response });
+      }),
+    );
+    await held.promise;
+    await page.evaluate("following.end()");
+    const arrived = page.waitForEvent("requestfinished", (request) => request.url().includes("/rest/v1/comments"));
+    read.resolve();
+    await arrived;
+    // The page has handled the response when it handles what comes after it.
+    await page.evaluate("fetch('/health').then((response) => response.text())");
+    expect(await page.evaluate("[shown, failures]")).toEqual([[], []]);
   });
 });

@@ -8,52 +8,87 @@ export type LiveComment = {
 };
 type SystemMessage = { readonly position?: string; readonly resumed?: boolean; readonly gap?: boolean };
 const COLUMNS = "id, content, author:users(id, name)";
+/** Comments of a page, and changes of one read. DB_MAX_ROWS must be larger. */
+const [PAGE, CHANGES] = [20, 100];
+const pause = () => new Promise((resolve) => setTimeout(resolve, 2000 * (0.5 + Math.random())));
 
-/** Calls `show` with the comments of the article, now and after each change. The result ends it. */
+/**
+ * Calls `show` with the newest comments of the article, now and after each change. In the result, `earlier` also shows those before the
+ * first, and `end` ends it: after that, neither `show` nor `fail` is called.
+ */
 export function followComments(
   client: SupabaseClient,
   articleId: number,
-  show: (comments: readonly LiveComment[]) => void,
+  show: (comments: readonly LiveComment[], hasEarlier: boolean) => void,
   fail: (error: unknown) => void,
-): () => void {
+): { earlier(): void; end(): void } {
   let comments: readonly LiveComment[] = [];
-  let isCurrent = false;
+  /** `comments` are all those from this id on: 0 if there are none before. */
+  let first = 0;
+  /** What is to be read: the newest page, the page before the first comment, or changed comments by their ids. */
+  const pending = new Set<"newest" | "earlier" | number>(["newest"]);
+  let isReading = false;
+  let hasEnded = false;
   // The library sends this object with each join, so it sends the newest position. Its types do not know the members.
   const options: { positions: true; since?: string } = { positions: true };
   const config: object = { postgres_changes_options: options };
 
-  const refuse = (error: unknown): void => {
+  function refuse(error: unknown): void {
+    if (hasEnded) return;
     fail(error);
     checkSession(client, error).catch(fail);
-  };
-  // One step after the other: changes that arrive during a read are applied after it.
-  let queue = Promise.resolve();
-  const later = (step: () => Promise<void>): void => {
-    queue = queue.then(step).catch(refuse);
-  };
+  }
   const select = () => {
     const query = client.from("comments").select(COLUMNS).eq("article_id", articleId);
     // A replica must not answer with less than the channel has sent.
     return options.since === undefined ? query : query.setHeader("Change-Position", options.since);
   };
-  async function load(): Promise<void> {
-    isCurrent = false;
-    const { data, error } = await select().order("id").overrideTypes<LiveComment[], { merge: false }>();
+  async function rowsOf(query: ReturnType<typeof select>): Promise<LiveComment[]> {
+    const bounded = query.abortSignal(AbortSignal.timeout(10_000));
+    const { data, error } = await bounded.overrideTypes<LiveComment[], { merge: false }>();
     if (error) throw error;
-    comments = data;
-    isCurrent = true;
-    show(comments);
+    return data;
   }
-  /** Reads the comment with its author, which a change does not have. A deleted comment is not found. */
-  async function update(id: number): Promise<void> {
-    if (!isCurrent) return load();
-    isCurrent = false;
-    const { data, error } = await select().eq("id", id).overrideTypes<LiveComment[], { merge: false }>();
-    if (error) throw error;
-    const others = comments.filter((comment) => comment.id !== id);
-    comments = [...others, ...data].sort((a, b) => a.id - b.id);
-    isCurrent = true;
-    show(comments);
+  /** The last comments, or the last before `first`. */
+  async function readPage(isNewest: boolean): Promise<LiveComment[]> {
+    const query = isNewest ? select() : select().lt("id", first);
+    // One more tells whether there are earlier ones.
+    const rows = await rowsOf(query.order("id", { ascending: false }).limit(PAGE + 1));
+    const page = rows.slice(0, PAGE).reverse();
+    first = rows.length > PAGE ? page[0]!.id : 0;
+    return page;
+  }
+  async function read(asked: ReadonlySet<"newest" | "earlier" | number>): Promise<void> {
+    const ids = [...asked].filter((one) => typeof one === "number");
+    if (asked.has("newest") || ids.length > CHANGES) {
+      comments = await readPage(true);
+      return;
+    }
+    if (ids.length > 0) {
+      // With their authors, which a change does not have. A deleted comment is not found.
+      const rows = await rowsOf(select().in("id", ids).gte("id", first));
+      const others = comments.filter(({ id }) => !ids.includes(id));
+      comments = [...others, ...rows].sort((a, b) => a.id - b.id);
+    }
+    if (asked.has("earlier")) comments = [...(await readPage(false)), ...comments];
+  }
+  /** One read after the other: changes that arrive during a read are applied after it, together. */
+  async function work(): Promise<void> {
+    if (isReading) return;
+    isReading = true;
+    while (pending.size > 0 && !hasEnded) {
+      const asked = new Set(pending);
+      pending.clear();
+      try {
+        await read(asked);
+        if (!hasEnded) show(comments, first > 0);
+      } catch (error) {
+        for (const one of asked) pending.add(one);
+        refuse(error);
+        await pause();
+      }
+    }
+    isReading = false;
   }
 
   const filter = `article_id=eq.${articleId}`;
@@ -61,20 +96,29 @@ export function followComments(
     .channel(`comments of ${articleId}`, { config })
     .on<{ id: number }>("postgres_changes", { event: "*", schema: "public", table: "comments", filter }, (change) => {
       const { id } = { ...change.old, ...change.new } as { id: number };
-      later(() => update(id));
+      pending.add(id);
+      // The position after the change follows. An older version of the library gets none.
+      setTimeout(work, 1000);
     })
     .on("system", {}, ({ position, resumed, gap }: SystemMessage) => {
       if (position !== undefined) options.since = position;
-      // A channel that begins, or changes that were missed. After a read that failed, each message tries again.
-      const isStale = resumed === false || gap === true;
-      later(async () => {
-        if (isStale || !isCurrent) await load();
-      });
+      // A channel that begins, or changes that were missed.
+      if (resumed === false || gap === true) pending.add("newest");
+      work();
     })
     .subscribe((_status, error) => {
       // The library joins again by itself: without a position, so that the channel begins again.
       if (error?.message.startsWith("Gap")) delete options.since;
       else if (error) refuse(error);
     });
-  return () => void client.removeChannel(channel);
+  return {
+    earlier() {
+      pending.add("earlier");
+      work();
+    },
+    end() {
+      hasEnded = true;
+      client.removeChannel(channel);
+    },
+  };
 }

@@ -161,8 +161,10 @@ handle(formIn("create"), async ({ title, content, status }) => {
 type Article = Row & { readonly content: string; readonly status: string; readonly author_id: number };
 let opened: number | null = null;
 let stop = (): void => {};
+let readEarlier = (): void => {};
 
-function show(comments: readonly LiveComment[]): void {
+function show(comments: readonly LiveComment[], hasEarlier = false): void {
+  find("#earlier").hidden = !hasEarlier;
   const lines = comments.map(({ content, author }) =>
     element(
       "li",
@@ -213,17 +215,18 @@ function open(id: number): void {
       // On a phone, the article is below the list.
       find("#article").scrollIntoView({ block: "nearest" });
       if (article === null) return;
-      const showAll = (comments: readonly LiveComment[]): void => {
-        if (isOver) return;
+      const showAll = (comments: readonly LiveComment[], hasEarlier: boolean): void => {
         fault(undefined);
-        show(comments);
+        show(comments, hasEarlier);
       };
-      end = followComments(supabase, id, showAll, (error) => isOver || fault(error));
+      const following = followComments(supabase, id, showAll, fault);
+      [end, readEarlier] = [following.end, following.earlier];
     },
     (error) => isOver || fault(error),
   );
 }
 
+find("#earlier").addEventListener("click", () => readEarlier());
 find("#publish").addEventListener("click", async () => {
   try {
     await dataOf(supabase.rpc("publish_article", { id: opened }));
