@@ -277,6 +277,59 @@ describe.skipIf(!installed)("in a browser", () => {
     await expect.poll(async () => (await refused()).status, POLL).toBe(401);
   });
 
+  /** Ada is signed in, in a tab whose refresh has been answered by the service, but the answer is still on its way. */
+  async function refreshing(status = 200) {
+    const [page, other] = [await open("follow.ts"), await open("follow.ts")];
+    await page.evaluate(`session.signIn(${LOGIN})`);
+    const signedIn = () => other.evaluate<string | undefined>("session.session()?.user.username");
+    await expect.poll(signedIn, POLL).toBe("ada");
+    const [issued, answer] = [Promise.withResolvers<string>(), Promise.withResolvers<void>()];
+    await page.route("**/auth/refresh", async (route) => {
+      const response = await route.fetch();
+      issued.resolve((await response.json()).accessToken);
+      await answer.promise;
+      return route.fulfill(status === 200 ? { response } : { status, json: { error: { message: "ended" } } });
+    });
+    await page.evaluate(() => {
+      const stored = JSON.parse(localStorage.getItem("session")!);
+      localStorage.setItem("session", JSON.stringify({ ...stored, expiresAt: 0 }));
+    });
+    await page.evaluate("globalThis.refreshed = session.accessToken(); 0");
+    return { page, other, token: await issued.promise, answer };
+  }
+  const statusWith = async (token: string) =>
+    (await fetch(`${service.url}/auth/me`, { headers: { authorization: `Bearer ${token}` } })).status;
+
+  test("session.ts stays signed out if the user signs out in another tab during a refresh, and ends the new tokens", async () => {
+    const { page, other, token, answer } = await refreshing();
+    // This tab cannot reach the service: only the one that refreshes can end its tokens.
+    await other.route("**/auth/*", (route) => route.abort());
+    await expect(other.evaluate("session.signOut()")).rejects.toThrow();
+    await expect.poll(() => page.evaluate("session.session()"), POLL).toBeNull();
+    expect(await statusWith(token)).toBe(200);
+    answer.resolve();
+    expect(await page.evaluate("refreshed")).toBeUndefined();
+    expect(await Promise.all([page, other].map((tab) => tab.evaluate("session.session()")))).toEqual([null, null]);
+    await expect.poll(() => statusWith(token), POLL).toBe(401);
+  });
+
+  test.each([
+    ["has new tokens", 200],
+    ["finds that the last sign-in has ended", 401],
+  ])("session.ts keeps the sign-in of another user when a refresh %s", async (_what, status) => {
+    const { page, other, token, answer } = await refreshing(status);
+    await other.evaluate("session.signOut()");
+    const BOB = JSON.stringify({ username: "bob", password: "Correct-Horse-7!" });
+    await other.evaluate(`session.signIn(${BOB})`);
+    const signedIn = () => Promise.all([page, other].map((tab) => tab.evaluate("session.session()?.user.username")));
+    await expect.poll(signedIn, POLL).toEqual(["bob", "bob"]);
+    answer.resolve();
+    const used = await page.evaluate("refreshed");
+    expect(used).toBe(await other.evaluate("session.accessToken()"));
+    expect(await signedIn()).toEqual(["bob", "bob"]);
+    await expect.poll(() => statusWith(token), POLL).toBe(401);
+  });
+
   test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
     "with %s a page misses no comment, and shows its own once",
     async (client) => {

@@ -1,6 +1,7 @@
 export type User = { readonly id: number | string; readonly name: string };
 type Tokens = { readonly accessToken: string; readonly refreshToken: string; readonly expiresIn: number };
-type Session = Omit<Tokens, "expiresIn"> & { readonly user: User; readonly expiresAt: number };
+/** `id`: of the sign-in, whose tokens change. */
+type Session = Omit<Tokens, "expiresIn"> & { readonly id: string; readonly user: User; readonly expiresAt: number };
 
 /** Before the paths of the service: empty if the page has its origin, or a proxy as in authentication.md. */
 export const API = "";
@@ -44,8 +45,10 @@ function keep(value: Session | null): void {
   tell();
 }
 
-const keepTokens = (user: User, { expiresIn, ...tokens }: Tokens): void =>
-  keep({ ...tokens, user, expiresAt: Date.now() + expiresIn * 1000 });
+const keepTokens = ({ id, user }: Pick<Session, "id" | "user">, { expiresIn, ...tokens }: Tokens): void =>
+  keep({ ...tokens, id, user, expiresAt: Date.now() + expiresIn * 1000 });
+const keepSignIn = ({ user, ...tokens }: Tokens & { readonly user: User }): void =>
+  keepTokens({ id: crypto.randomUUID(), user }, tokens);
 
 /** What the service has refused. `faultsOf` in errors.md has its invalid fields. */
 export class Refused extends Error {
@@ -70,8 +73,7 @@ async function post<Answer>(path: string, body: object, token?: string): Promise
 }
 
 export async function signIn(form: { readonly username: string; readonly password: string }): Promise<void> {
-  const { user, ...tokens } = await post<Tokens & { readonly user: User }>("/auth/login", form);
-  keepTokens(user, tokens);
+  keepSignIn(await post("/auth/login", form));
 }
 
 /** Creates an account, and signs in. With EMAIL_CONFIRM=required it returns a text to show: an e-mail is on its way. */
@@ -83,22 +85,31 @@ export async function register(form: {
   type Registered = (Tokens & { readonly user: User }) | { readonly user?: undefined; readonly message: string };
   const answer = await post<Registered>("/auth/register", form);
   if (answer.user === undefined) return answer.message;
-  const { user, ...tokens } = answer;
-  keepTokens(user, tokens);
+  keepSignIn(answer);
   return undefined;
 }
 
 /** Sends an e-mail with a link to a page on which the user chooses another password. */
 export const forgotPassword = (form: { readonly email: string }): Promise<unknown> => post("/auth/forgot", form);
 
+const refresh = ({ refreshToken }: Session): Promise<Tokens> => post("/auth/refresh", { refreshToken });
+const logOut = ({ accessToken }: Tokens): Promise<unknown> => post("/auth/logout", { scope: "local" }, accessToken);
+/** The service has ended the sign-in. If the network has failed, it has not. */
+const hasEnded = (error: unknown): boolean => error instanceof Refused && error.status === 401;
+
 /**
  * Ends this sign-in, here and at the service. Those on other devices continue. Throws if the service cannot be told: the user is signed
  * out here, and the refresh token is valid there until it expires.
  */
 export async function signOut(): Promise<void> {
-  const token = await accessToken().catch(() => session()?.accessToken);
+  const current = session();
   keep(null);
-  if (token) await post("/auth/logout", { scope: "local" }, token);
+  try {
+    // The service may find the access token expired.
+    if (current) await logOut(await refresh(current));
+  } catch (error) {
+    if (!hasEnded(error)) throw error;
+  }
 }
 
 const isOver = (current: Session | null, refused?: string): boolean =>
@@ -113,12 +124,15 @@ export async function accessToken(refused?: string): Promise<string | undefined>
     await navigator.locks.request("refresh", async () => {
       const current = session();
       if (current === null || !isOver(current, refused)) return; // Another tab was first.
+      // False after a sign-out during the refresh, or another sign-in, which must stay.
+      const isCurrent = (): boolean => session()?.id === current.id;
       try {
-        keepTokens(current.user, await post<Tokens>("/auth/refresh", { refreshToken: current.refreshToken }));
+        const tokens = await refresh(current);
+        if (isCurrent()) keepTokens(current, tokens);
+        else await logOut(tokens).catch(() => {});
       } catch (error) {
-        // The sign-in has ended, perhaps on another device. If the network has failed, the tokens stay.
-        if (!(error instanceof Refused && error.status === 401)) throw error;
-        keep(null);
+        if (!hasEnded(error)) throw error;
+        if (isCurrent()) keep(null);
       }
     });
   return session()?.accessToken;
