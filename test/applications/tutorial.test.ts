@@ -98,6 +98,8 @@ async function follow(page: string, { app, env, waits, replace }: Reading) {
     [`${app}/dev.log`, "start.log"].map((file) => readFile(join(home, file), "utf8").catch(() => "")),
   );
   expect([code, code === 0 ? "" : [stdout, stderr, ...logs].join("\n")]).toEqual([0, ""]);
+  // Also if root has followed the page.
+  expect(logs.join("\n")).not.toContain("keeps running as root");
   return { stdout, stderr, home };
 }
 
