@@ -4,6 +4,7 @@ import { SETTINGS } from "../config/settings.ts";
 import { shownKey } from "../identity/keys.ts";
 import type { Tokens } from "../identity/tokens.ts";
 import { quoted } from "./new-files.ts";
+import { probesOf } from "./ready.ts";
 
 /** A service that has started. */
 type Ready = { readonly url: string; readonly tokens: Tokens };
@@ -11,9 +12,10 @@ type Ready = { readonly url: string; readonly tokens: Tokens };
 /** Prints the URLs of the service, what is open to every caller, the keys of an embedded database, and the accounts of SEED=demo. */
 export function printBanner({ config, application }: Configured, { url, tokens }: Ready): void {
   const rows: [string, string][] = [];
-  rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${url}/health`]);
+  const operators = config.adminPort === 0 ? url : probesOf(config);
+  rows.push(["Start page", `${url}/`], ["Tables", `${url}/rest/v1/`], ["Health", `${operators}/health`]);
   if (config.docs) rows.push(["Reference", `${url}/docs`]);
-  if (config.console && config.adminPort === 0) rows.push(["Console", `${url}/console`]);
+  if (config.console) rows.push(["Console", `${operators}/console`]);
   if (config.graphqlMaxTables > 0) {
     rows.push(["GraphQL", `${url}/graphql`], ["Subscriptions", `${url.replace(/^http/, "ws")}/graphql`]);
     if (config.graphiql) rows.push(["Explorer", `${url}/graphiql`]);

@@ -17,7 +17,7 @@ const TIMEOUT = 5000;
 /** The output for these arguments. Throws CommandError, with exit code 1 if the service is not ready. */
 export async function ready(args: string[], environment?: Environment): Promise<string> {
   if (args.includes("--help") || args.includes("-h")) return HELP;
-  const url = probeUrl(await readSettings(environment));
+  const url = `${probesOf(await readSettings(environment))}/ready`;
   const fault = await faultAt(url).catch(({ message, cause }: Error) =>
     cause instanceof Error ? cause.message : message,
   );
@@ -25,11 +25,11 @@ export async function ready(args: string[], environment?: Environment): Promise<
   return "ready\n";
 }
 
-/** Clients cannot connect to 0.0.0.0 or ::, which mean all IP addresses of this machine. */
-function probeUrl({ host, port, adminHost, adminPort }: Config): string {
+/** Where this machine reaches the probes. Clients cannot connect to 0.0.0.0 or ::, which mean all its IP addresses. */
+export function probesOf({ host, port, adminHost, adminPort }: Config): string {
   const name = adminPort === 0 ? host : adminHost;
   const local = name === "0.0.0.0" ? "127.0.0.1" : name === "::" ? "::1" : name;
-  return `http://${isIPv6(local) ? `[${local}]` : local}:${adminPort || port}/ready`;
+  return `http://${isIPv6(local) ? `[${local}]` : local}:${adminPort || port}`;
 }
 
 async function faultAt(url: string): Promise<string | null> {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { findFreePort } from "../../db/cluster/embedded.ts";
+import { nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
@@ -280,6 +281,18 @@ describe("ADMIN_PORT", () => {
     const { schemas } = (await (await fetch(`${url}/schema_cache`)).json()) as any;
     expect(schemas.public.tables.articles.primaryKey).toEqual(["id"]);
   });
+});
+
+test("a start with ADMIN_PORT prints the URLs of the health and the console there", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const admin = `http://127.0.0.1:${await findFreePort()}`;
+  const settings = { DATABASE_URL: database.url, JWT_SECRET, CONSOLE: "on", ADMIN_PORT: new URL(admin).port };
+  const command = nodeStart({ dataDir: join(tmpdir(), "unused", database.name), settings });
+  await command.ready();
+  const { banner } = command;
+  expect([banner.get("Health"), banner.get("Console")]).toEqual([`${admin}/health`, `${admin}/console`]);
+  for (const name of ["Health", "Console"]) expect((await fetch(banner.get(name)!)).status).toBe(200);
 });
 
 describe("with DATABASE_URL and without ADMIN_PORT", () => {
