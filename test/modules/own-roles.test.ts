@@ -16,7 +16,7 @@ const PASSWORD = "Correct-Horse-7!";
 const SECRET = "a secret of thirty-two bytes or more";
 const PAGE = readFileSync("docs/database-application.md", "utf8");
 const [, SECTION] = PAGE.split("## Roles of your own, such as support\n");
-const [ROLE, PROGRAMS, ADMINISTRATORS, ISSUER, CLAIM] = [...SECTION!.matchAll(/```sql\n(.*?)```/gs)].map(
+const [ROLE, PROGRAMS, ADMINISTRATORS, ISSUER, CLAIM, TABLE] = [...SECTION!.matchAll(/```sql\n(.*?)```/gs)].map(
   ([, sql]) => sql!,
 );
 const [, ISSUERS] = /```json\n(.*?)```/s.exec(SECTION!)!;
@@ -38,6 +38,7 @@ describe.each(SERVERS)("docs/database-application.md: roles of your own, on Post
   let server: ForeignServer;
   let issuer: TokenIssuer;
   let service: TestService;
+  let environment: Record<string, string>;
   beforeAll(async () => {
     [server, issuer] = await Promise.all([startForeignServer(undefined, version), TokenIssuer.start()]);
     const database = await server.makeDatabase("gym", GYM);
@@ -49,7 +50,7 @@ describe.each(SERVERS)("docs/database-application.md: roles of your own, on Post
       definition: NO_APPLICATION,
     });
     await database.owner.query(RIGHTS);
-    const environment = { ...settings, DATABASE_URL: database.url };
+    environment = { ...settings, DATABASE_URL: database.url };
     await database.owner.query("select auth.add_account(id, email, email) from members");
     for (const name of ["ann", "bea", "cem"])
       await user(["password", `${name}@gym.example`], environment, () => Readable.from([PASSWORD]));
@@ -102,7 +103,24 @@ describe.each(SERVERS)("docs/database-application.md: roles of your own, on Post
     await given(CLAIM!);
     expect(await classes(await signIn("bea"))).toEqual(["bea@gym.example"]);
     await given("insert into public.support_staff select id from members where email like 'bea%'");
-    expect(await classes(await signIn("bea"))).toEqual(ALL);
+    const token = await signIn("bea");
+    expect(await classes(token)).toEqual(ALL);
     expect(await classes(await signIn("ann"))).toEqual(["ann@gym.example"]);
+    // As the migration of a changed file runs it.
+    await given(CLAIM!);
+    await given("delete from public.support_staff");
+    expect(await classes(token)).toEqual(ALL);
+    await user(["sign-out", "bea@gym.example"], environment);
+    await expect.poll(() => classes(token), POLL).toMatch(/^PGRST30/);
+    expect(await classes(await signIn("bea"))).toEqual(["bea@gym.example"]);
+  });
+
+  test("with a policy that reads the table, a change of the table counts at once", async () => {
+    const token = await signIn("bea");
+    await given(TABLE!);
+    await given("insert into public.support_staff select id from members where email like 'bea%'");
+    await expect.poll(() => classes(token), POLL).toEqual(ALL);
+    await given("delete from public.support_staff");
+    expect(await classes(token)).toEqual(["bea@gym.example"]);
   });
 });
