@@ -330,6 +330,37 @@ describe.skipIf(!installed)("in a browser", () => {
     await expect.poll(() => statusWith(token), POLL).toBe(401);
   });
 
+  test.each(["before it is sent", "before it is sent again with another token"])(
+    "session.ts sends nothing under the name of another user, who has signed in %s",
+    async (when) => {
+      const content = `Of Ada, ${when}`;
+      const isHeld = Promise.withResolvers<void>();
+      const { page, other, token, answer } = await refreshing();
+      if (when !== "before it is sent") {
+        answer.resolve();
+        await page.evaluate("refreshed");
+        await page.route(/\/graphql$/, async (route) => {
+          isHeld.resolve();
+          await expect.poll(() => statusWith(token), POLL).toBe(401);
+          return route.continue();
+        });
+      }
+      await page.evaluate(`globalThis.sent = comment("1", "${content}").catch(String); 0`);
+      if (when !== "before it is sent") await isHeld.promise;
+      const user = () => page.evaluate("session.session()?.user.username");
+      // While the request is on its way.
+      const BOB = JSON.stringify({ username: "bob", password: "Correct-Horse-7!" });
+      await other.evaluate(`session.signIn(${BOB})`);
+      await expect.poll(user, POLL).toBe("bob");
+      const authorization = `Bearer ${token}`;
+      await fetch(`${service.url}/auth/logout`, { method: "POST", headers: { authorization } });
+      answer.resolve();
+      expect(await page.evaluate("sent")).toBe("Error: You have been signed out.");
+      const { rowCount } = await service.database.owner.query("select from comments where content = $1", [content]);
+      expect([rowCount, await user()]).toEqual([0, "bob"]);
+    },
+  );
+
   test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
     "with %s a page misses no comment, and shows its own once",
     async (client) => {

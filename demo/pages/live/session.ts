@@ -138,9 +138,14 @@ export async function accessToken(refused?: string): Promise<string | undefined>
   return session()?.accessToken;
 }
 
-/** `fetch` with a token, for each client: the request is sent again if the service finds the token expired or revoked. */
+/**
+ * `fetch` with a token, for each client: the request is sent again if the service finds the token expired or revoked. Throws if the
+ * user has signed out in the meantime, or another one has signed in: what one user has written must not be sent by another.
+ */
 export async function request(url: RequestInfo | URL, options: RequestInit = {}): Promise<Response> {
+  const id = session()?.id;
   const send = (token: string | undefined): Promise<Response> => {
+    if (session()?.id !== id) throw new Error("You have been signed out.");
     const headers = new Headers(options.headers);
     if (token) headers.set("Authorization", `Bearer ${token}`);
     return fetch(url, { ...options, headers });
