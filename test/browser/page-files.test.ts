@@ -411,6 +411,28 @@ describe.skipIf(!installed)("in a browser", () => {
     },
   );
 
+  test("with socket.ts a page finds out that its connection is dead, and misses no comment", async () => {
+    const { owner } = service.database;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ('Silent', 'x', 1, 'PUBLISHED') returning id",
+    );
+    const write = (content: string) =>
+      owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
+    await using relay = await Relay.open(service.url);
+    const page = await open("follow.ts", undefined, relay.url);
+    const texts = async () =>
+      (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.replace(/^\d+: /, ""));
+    await expect.poll(positionOfRead, POLL).toBeDefined();
+    await write("read");
+    await page.evaluate(`void open("${rows[0].id}")`);
+    await expect.poll(texts, POLL).toEqual(["read"]);
+    await write("live");
+    await expect.poll(texts, POLL).toEqual(["read", "live"]);
+    relay.silence();
+    await write("while nothing passes");
+    await expect.poll(texts, POLL).toEqual(["read", "live", "while nothing passes"]);
+  });
+
   test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
     "with %s a page keeps the order while a comment is being sent, tries again, and forgets what the last user has read",
     async (client) => {

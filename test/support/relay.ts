@@ -35,6 +35,11 @@ export class Relay implements AsyncDisposable {
     for (const socket of this.#sockets) socket.destroy();
   }
 
+  /** The connections stay open, but nothing passes any more. New ones are not affected. */
+  silence(): void {
+    for (const socket of this.#sockets) socket.removeAllListeners("close").unpipe().pause();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = once(this.#server, "close");
     this.#server.close();

@@ -5,17 +5,31 @@ import { accessToken, onUser } from "./session.ts";
 let used: string | undefined;
 let refused: string | undefined;
 
+/** Milliseconds after which the socket is tested, and within which the service must answer. */
+const [PAUSE, LIMIT] = [10_000, 10_000];
+
 export const socket = createClient({
   url: `${location.origin.replace(/^http/, "ws")}/graphql`,
   async connectionParams() {
     used = await accessToken(refused);
     return used === undefined ? {} : { Authorization: `Bearer ${used}` };
   },
+  keepAlive: PAUSE,
   shouldRetry: () => true,
   retryAttempts: Number.POSITIVE_INFINITY,
   retryWait: (retries) =>
     new Promise((resolve) => setTimeout(resolve, Math.min(1000 * 2 ** retries, 30_000) * (0.5 + Math.random()))),
 });
+
+// A network may fail without closing the connection: then the socket is opened anew.
+let timer: ReturnType<typeof setTimeout> | undefined;
+function wait(): void {
+  clearTimeout(timer);
+  timer = setTimeout(() => socket.terminate(), LIMIT);
+}
+socket.on("connecting", wait);
+socket.on("ping", (isReceived) => isReceived || wait());
+for (const event of ["connected", "pong", "closed"] as const) socket.on(event, () => clearTimeout(timer));
 
 socket.on("closed", (event) => {
   // The token has expired, or the session has been ended elsewhere: a refresh finds out which.
