@@ -10,7 +10,7 @@ import { startTestService, type TestService } from "../support/service.ts";
 import { connected, type ForeignServer, SERVERS, startForeignServer } from "./foreign-server.ts";
 
 const SECTION = readFileSync("docs/configuration.md", "utf8").split("### Two databases of one server")[1]!;
-const [, CLOSE] = /```sql\n(.*?)```/s.exec(SECTION)!;
+const [CLOSE, DROP_LOGINS, DROP_ROLES] = [...SECTION.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql!);
 const NAMES = ["shop", "crm"] as const;
 type Name = (typeof NAMES)[number];
 
@@ -100,5 +100,28 @@ describe.each(SERVERS)("docs/configuration.md: two databases of one server, on P
     const outcome = await outcomeOf(moduleCommand(["remove", "feed", "auth", "caller", "--yes"], environment));
     expect(outcome.stdout).toMatch(/^ {2}authenticated: /m);
     expect(await read("shop", of("shop").service.tokens.issueKey("anon"))).toBe(200);
+  });
+
+  test("a superuser drops the roles of databases that no longer exist, and PostgreSQL refuses those in use", async () => {
+    const root = await connected(server.cluster.url("postgres"));
+    await expect(root.query(DROP_ROLES!)).rejects.toThrow(
+      /^role "\w+" cannot be dropped because some objects depend on it/,
+    );
+    await of("shop").stop();
+    await of("shop").database.owner.end();
+    services.delete("shop");
+    await root.query("drop database shop with (force)");
+    await root.query("drop database crm with (force)");
+    await root.query(DROP_LOGINS!.replaceAll("shop_dev", "shop"));
+    await root.query(DROP_ROLES!);
+    const left = await root.query("select rolname as name from pg_roles where rolname !~ '^pg_' order by name");
+    expect(left.rows.map(({ name }) => name)).toEqual([
+      "crm_user",
+      "postgres",
+      "service_role",
+      "shop_owner",
+      "shop_user",
+    ]);
+    await root.end();
   });
 });
