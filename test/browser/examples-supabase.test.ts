@@ -134,6 +134,35 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     expect(await comments(page)).toEqual([]);
   });
 
+  test("shows a comment once while it is sent, also if its change arrives before the response", async () => {
+    const write = await publish("Sent slowly");
+    const page = await openPage();
+    await signIn(page);
+    await button(page, "Sent slowly").click();
+    await write("first");
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    const [send, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route(/\/rest\/v1\/comments/, async (route) => {
+      if (route.request().method() !== "POST") return route.continue();
+      await send.promise;
+      const response = await route.fetch();
+      await answer.promise;
+      return route.fulfill({ response });
+    });
+    const form = page.getByRole("form", { name: "Comment" });
+    await form.getByLabel("Your comment").fill("own");
+    await form.getByRole("button").click();
+    await page.getByText("sending…").waitFor();
+    expect(await comments(page)).toEqual(["first", "own"]);
+    send.resolve();
+    await page.getByText("sending…").waitFor({ state: "detached" });
+    expect(await comments(page)).toEqual(["first", "own"]);
+    answer.resolve();
+    await expect.poll(() => form.getByLabel("Your comment").inputValue(), POLL).toBe("");
+    await write("last");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "own", "last"]);
+  });
+
   /** Ends the sessions of ada, as another device of hers does. */
   async function signOutElsewhere(): Promise<void> {
     const post = (path: string, headers: object, body: object) =>

@@ -7,21 +7,21 @@ export type LiveComment = {
   readonly author: { readonly id: number; readonly name: string };
 };
 type SystemMessage = { readonly position?: string; readonly resumed?: boolean; readonly gap?: boolean };
-const COLUMNS = "id, content, author:users(id, name)";
+export const COLUMNS = "id, content, author:users(id, name)";
 /** Comments of a page, and changes of one read. DB_MAX_ROWS must be larger. */
 const [PAGE, CHANGES] = [20, 100];
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000 * (0.5 + Math.random())));
 
 /**
  * Calls `show` with the newest comments of the article, now and after each change. In the result, `earlier` also shows those before the
- * first, and `end` ends it: after that, neither `show` nor `fail` is called.
+ * first, `add` shows one that was inserted before its change arrives, and `end` ends it: after that, neither `show` nor `fail` is called.
  */
 export function followComments(
   client: SupabaseClient,
   articleId: number,
   show: (comments: readonly LiveComment[], hasEarlier: boolean) => void,
   fail: (error: unknown) => void,
-): { earlier(): void; end(): void } {
+): { earlier(): void; add(comment: LiveComment): void; end(): void } {
   let comments: readonly LiveComment[] = [];
   /** `comments` are all those from this id on: 0 if there are none before. */
   let first = 0;
@@ -58,6 +58,10 @@ export function followComments(
     first = rows.length > PAGE ? page[0]!.id : 0;
     return page;
   }
+  function replace(ids: readonly number[], rows: readonly LiveComment[]): void {
+    const others = comments.filter(({ id }) => !ids.includes(id));
+    comments = [...others, ...rows].sort((a, b) => a.id - b.id);
+  }
   async function read(asked: ReadonlySet<"newest" | "earlier" | number>): Promise<void> {
     const ids = [...asked].filter((one) => typeof one === "number");
     if (asked.has("newest") || ids.length > CHANGES) {
@@ -67,8 +71,7 @@ export function followComments(
     if (ids.length > 0) {
       // With their authors, which a change does not have. A deleted comment is not found.
       const rows = await rowsOf(select().in("id", ids).gte("id", first));
-      const others = comments.filter(({ id }) => !ids.includes(id));
-      comments = [...others, ...rows].sort((a, b) => a.id - b.id);
+      replace(ids, rows);
     }
     if (asked.has("earlier")) comments = [...(await readPage(false)), ...comments];
   }
@@ -114,6 +117,14 @@ export function followComments(
   return {
     earlier() {
       pending.add("earlier");
+      work();
+    },
+    add(comment) {
+      if (hasEnded) return;
+      replace([comment.id], [comment]);
+      show(comments, first > 0);
+      // It may have changed since.
+      pending.add(comment.id);
       work();
     },
     end() {

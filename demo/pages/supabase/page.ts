@@ -1,7 +1,7 @@
 /// <reference types="vite/client" />
 import { createClient, type Session } from "@supabase/supabase-js";
 import { checkSession } from "../live/check-session.ts";
-import { followComments, type LiveComment } from "../live/live-comments.ts";
+import { COLUMNS, followComments, type LiveComment } from "../live/live-comments.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
 import { messageOf } from "../shared/model.ts";
 
@@ -87,6 +87,7 @@ async function changeUser(session: Session | null): Promise<void> {
   find("#signed-in strong").textContent = session?.user.email ?? "";
   // Another user must not see what the last one has read.
   stop();
+  sending.clear();
   show([]);
   find("#articles").replaceChildren();
   await supabase.removeAllChannels();
@@ -162,18 +163,27 @@ type Article = Row & { readonly content: string; readonly status: string; readon
 let opened: number | null = null;
 let stop = (): void => {};
 let readEarlier = (): void => {};
+let add = (_comment: LiveComment): void => {};
 
-function show(comments: readonly LiveComment[], hasEarlier = false): void {
+let comments: readonly LiveComment[] = [];
+/** Comments that wait for their response, and the last id before. */
+const sending = new Set<{ readonly content: string; readonly after: number }>();
+
+function show(shown: readonly LiveComment[], hasEarlier = false): void {
+  comments = shown;
   find("#earlier").hidden = !hasEarlier;
-  const lines = comments.map(({ content, author }) =>
-    element(
-      "li",
-      {},
-      element("p", { className: "content" }, content),
-      element("p", { className: "quiet" }, author.name),
-    ),
+  render();
+}
+function render(): void {
+  // The change may arrive before the response.
+  const isShown = ({ content, after }: { readonly content: string; readonly after: number }): boolean =>
+    comments.some((one) => one.id > after && one.author.id === user?.id && one.content === content);
+  const line = (content: string, note: string) =>
+    element("li", {}, element("p", { className: "content" }, content), element("p", { className: "quiet" }, note));
+  find("#comments ul").replaceChildren(
+    ...comments.map(({ content, author }) => line(content, author.name)),
+    ...[...sending].filter((one) => !isShown(one)).map(({ content }) => line(content, "sending…")),
   );
-  find("#comments ul").replaceChildren(...lines);
 }
 
 function showArticle(article: Article | null, missing: string): void {
@@ -201,6 +211,7 @@ function open(id: number): void {
   };
   find("#article").hidden = false;
   fault(undefined);
+  sending.clear();
   show([]);
   showArticle(null, "Loading…");
   const columns = "id, title, content, status, author_id, author:users(name)";
@@ -220,7 +231,7 @@ function open(id: number): void {
         show(comments, hasEarlier);
       };
       const following = followComments(supabase, id, showAll, fault);
-      [end, readEarlier] = [following.end, following.earlier];
+      [end, readEarlier, add] = [following.end, following.earlier, following.add];
     },
     (error) => isOver || fault(error),
   );
@@ -237,8 +248,18 @@ find("#publish").addEventListener("click", async () => {
   }
 });
 
-// The comment arrives like those of others.
-handle(find("#comment"), async ({ content }) => {
-  const { error } = await supabase.from("comments").insert({ article_id: opened, content });
-  if (error) throw refused(error);
+// The comment is shown while it is sent. Then the row of the response takes its place.
+handle(find("#comment"), async ({ content = "" }) => {
+  const [sent, shownBy] = [{ content, after: comments.at(-1)?.id ?? 0 }, add];
+  sending.add(sent);
+  render();
+  try {
+    const insert = supabase.from("comments").insert({ article_id: opened, content }).select(COLUMNS);
+    const [comment] = await dataOf(insert.overrideTypes<LiveComment[], { merge: false }>());
+    sending.delete(sent);
+    if (comment) shownBy(comment);
+  } finally {
+    sending.delete(sent);
+    render();
+  }
 });
