@@ -1,9 +1,7 @@
-import { confirmedSince, disabledSince } from "../db/existing/account-columns.ts";
+import { confirmedSince, disabledSince, passwordIn } from "../db/existing/account-columns.ts";
 import type { Plan } from "../db/existing/plan.ts";
 import { NAME } from "../db/existing/sign-in.ts";
 
-const PASSWORD =
-  /^(encrypted|hashed)_?passw(or)?d$|^passw(or)?d(_?(hash|digest|encrypted))?$|^(bcrypt|argon2(id?)?)(_?hash)?$/i;
 const TEXT = /^(text|character varying)/;
 
 /** The SQL that gives users accounts. */
@@ -21,13 +19,13 @@ export function accountsFor({ choice: { users, migrate } }: Plan): Accounts | nu
   const sql = (name: string) => `u.${table.columns.find((column) => column.name === name)!.sql}`;
   const id = sql(key);
   const name = table.columns.find((column) => NAME.test(column.name) && TEXT.test(column.base));
-  const passwords = table.columns.filter((column) => PASSWORD.test(column.name) && TEXT.test(column.base));
+  const password = passwordIn(table);
   const [disabled, confirmed] = [disabledSince(table, "u"), confirmedSince(table, "u")];
   const values = [
     id,
     name ? sql(name.name) : "null",
     sql(email),
-    ...(passwords.length === 1 ? [`${FORMATS}password_hash => ${sql(passwords[0]!.name)}`] : []),
+    ...(password === null ? [] : [`${FORMATS}password_hash => ${sql(password.name)}`]),
     ...(disabled === null ? [] : [`disabled_at => ${disabled}`]),
     ...(confirmed === null ? [] : [`email_confirmed_at => ${confirmed}`]),
   ];
@@ -36,7 +34,7 @@ export function accountsFor({ choice: { users, migrate } }: Plan): Accounts | nu
 from ${table.sql} as u`;
   const hasEmail = table.columns.find((column) => column.name === email)!.isRequired ? "" : `${sql(email)} is not null`;
   const existing = `\
--- Accounts for the users in ${table.sql}. Read it${passwords.length === 1 ? "" : ", add password_hash => if there are hashes of passwords"}, then ${
+-- Accounts for the users in ${table.sql}. Read it${password !== null ? "" : ", add password_hash => if there are hashes of passwords"}, then ${
     migrate === "on"
       ? `run:
 --   cp db/accounts.sql db/migrations/current.sql

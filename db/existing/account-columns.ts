@@ -3,6 +3,10 @@ import type { Column, Table } from "./survey.ts";
 const BOOLEAN = /^boolean$/;
 const TIME = /^timestamp/;
 
+const PASSWORD =
+  /^(encrypted|hashed)_?passw(or)?d$|^passw(or)?d(_?(hash|digest|encrypted))?$|^(bcrypt|argon2(id?)?)(_?hash)?$/i;
+const TEXT = /^(text|character varying)/;
+
 type Fact = {
   readonly name: RegExp;
   readonly type: RegExp;
@@ -31,6 +35,12 @@ const CONFIRMED: readonly Fact[] = [
   { name: /^(e?mail_?(confirmed|verified)|confirmed)_?at$/i, type: TIME, ...isSet },
   { name: /^(is_?)?e?mail_?(is_?)?(confirmed|verified)$/i, type: BOOLEAN, ...isTrue },
 ];
+
+/** The column with hashes of passwords; null if there is none, or more than one. */
+export function passwordIn({ columns }: Table): Column | null {
+  const found = columns.filter(({ name, base }) => PASSWORD.test(name) && TEXT.test(base));
+  return found.length === 1 ? found[0]! : null;
+}
 
 /** Since when a user may not sign in, for the row `row`; null if no column says it. */
 export const disabledSince = (table: Table, row: string): string | null => sinceOf(found(table, DISABLED), row);

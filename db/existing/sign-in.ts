@@ -1,4 +1,4 @@
-import { disabledIn } from "./account-columns.ts";
+import { disabledIn, passwordIn } from "./account-columns.ts";
 import type { CallerRoles, Choice, Users } from "./choice.ts";
 import type { Column, Survey, Table } from "./survey.ts";
 import { isServiceRole } from "./survey-queries.ts";
@@ -111,17 +111,34 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
   set ${columnOf(table, users.email)} = new_email.email
   where u.${columnOf(table, users.key)} = new_email.user_id
 $$;
-${useHook("new_email", `${schema}.new_email(${userId}, text)`)}${followDisabled(users)}`;
+${useHook("new_email", `${schema}.new_email(${userId}, text)`)}${replaceCredentials(users)}${followDisabled(users)}`;
   if (unknown.length === 0) return { text, unknown, newUser: name };
   const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
   return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
+}
+
+/** Users sign in here with the e-mail and the password that another application has given them. */
+function replaceCredentials({ table, key, email }: Users): string {
+  const password = passwordIn(table);
+  const trigger = (name: string, column: string) => `\
+create or replace trigger ${name} after update on ${table.sql}
+  for each row when (new.${columnOf(table, column)} is distinct from old.${columnOf(table, column)})
+  execute function auth_api.${name}(${literal(key)}, ${literal(column)});
+`;
+  const emails = `
+-- The account follows the e-mail that another application changes, and not what requests to this service change.
+${trigger("replace_email", email)}`;
+  if (password === null) return emails;
+  return `${emails}-- It also follows a password, which ends all sign-ins here. A password that users change or reset here stays the previous one in the
+-- table: one that has leaked must be changed there.
+${trigger("replace_password", password.name)}`;
 }
 
 /** What another application says of a user holds here too, at once. */
 function followDisabled({ table, key }: Users): string {
   const isDisabled = disabledIn(table);
   if (isDisabled === null) return "";
-  const id = `'${key.replaceAll("'", "''")}'`;
+  const id = literal(key);
   const trigger = (name: string, before: string, after: string) => `\
 create or replace trigger ${name} after update on ${table.sql}
   for each row when (${isDisabled(after)} and not ${isDisabled(before)}) execute function auth_api.${name}(${id});
@@ -130,6 +147,8 @@ create or replace trigger ${name} after update on ${table.sql}
 -- Users whom the table deactivates are signed out, and may not sign in until it activates them again.
 ${trigger("disable_account", "old", "new")}${trigger("enable_account", "new", "old")}`;
 }
+
+const literal = (text: string): string => `'${text.replaceAll("'", "''")}'`;
 
 const columnOf = ({ columns }: Table, name: string): string => columns.find((column) => column.name === name)!.sql;
 

@@ -277,6 +277,17 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     expect(warnings.filter((text) => text !== undefined)).toEqual([...reasons(1), ...reasons(8)]);
     await owner.query("update users set email = 'somewhere@example.com' where id = 5");
     expect(await accounts()).toContainEqual([5, "Bad e-mail", HASH]);
+
+    await owner.query(`update users set email = 'nowhere' where id = 6; update users set bcrypt = '!' where id = 13;
+      update users set bcrypt = '${HASH}' where id = 1`);
+    expect(await accounts()).toEqual(
+      expect.arrayContaining([
+        [6, "Ivo", HASH],
+        [13, "Ivo", null],
+        [1, "none@example.com", HASH],
+      ]),
+    );
+    expect(warnings).toContain("user 6 signs in with the previous e-mail: the new one is malformed, missing or taken");
     await owner.end();
   });
 

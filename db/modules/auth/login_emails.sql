@@ -192,7 +192,10 @@ create or replace function auth_private.change_email(user_id auth.user_id, email
 returns void
 language plpgsql volatile set search_path = '' as $$
 begin
+  -- Read by is_own_change.
+  perform set_config('request.new_email', 'on', true);
   perform auth_private.call_hook('new_email', change_email.user_id, change_email.email);
+  perform set_config('request.new_email', '', true);
   if not auth_private.has_email(change_email.user_id) then
     insert into auth_private.login_emails (user_id, email, skeleton)
     values (change_email.user_id, change_email.email, change_email.skeleton);

@@ -1,4 +1,4 @@
--- Users whom another application adds to the table of users. A value of its row never fails its statement.
+-- Users whom another application adds to the table of users, or changes. A value of its row never fails its statement.
 create or replace function auth_private.usable_hash(hash text) returns text
 language sql immutable set search_path = ''
 -- As accounts_password_hash_format.
@@ -47,3 +47,68 @@ $$;
 
 revoke all on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) from public;
 grant execute on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) to auth_owner;
+
+create or replace function auth_private.is_request() returns boolean
+language sql stable set search_path = ''
+-- The role of the caller, in contrast to current_user. Other applications have roles and logins of their own.
+return current_setting('role') <> 'none' and exists (
+  select from unnest(array['anon', 'authenticated', 'service_role']) as r (name)
+  where pg_has_role(session_user, r.name, 'member'));
+
+comment on function auth_private.is_request() is
+  'Whether a login of the service has become the role of a caller, in contrast to what another application does.';
+
+create or replace function auth_private.is_own_change() returns boolean
+language sql stable set search_path = ''
+return current_setting('request.new_email', true) is not distinct from 'on' or auth_private.is_request();
+
+comment on function auth_private.is_own_change() is
+  'Whether a row of a user changes by a request to the service or its hook new_email, and not by another application.';
+
+-- security definer, here and below: whoever changes the row of a user may not change accounts.
+create or replace function auth_api.replace_password() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  replaced constant text := auth_private.usable_hash(to_jsonb(old) ->> tg_argv[1]);
+  hash constant text := auth_private.usable_hash(to_jsonb(new) ->> tg_argv[1]);
+begin
+  -- A request proves no password: whoever has stolen a token would keep the account.
+  if replaced is not distinct from hash or auth_private.is_own_change() then return null; end if;
+  update auth_private.accounts as a
+  set password_hash = hash
+  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
+  return null;
+end $$;
+
+comment on function auth_api.replace_password() is $$
+For triggers of the application: the account of a user gets the password that another application has stored, which ends
+all sign-ins, and none if it has removed the hash. The arguments are the columns of the id and the hash.
+$$;
+
+create or replace function auth_api.replace_email() returns trigger
+language plpgsql volatile security definer set search_path = '' as $$
+declare
+  id constant auth.user_id := (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
+  email constant text := to_jsonb(new) ->> tg_argv[1];
+  previous constant text := auth_private.email_of(id);
+begin
+  -- Whoever has stolen a token would get the e-mails that reset the password.
+  if previous is null or auth_private.is_own_change() then return null; end if;
+  perform auth_private.set_login_email(id, email, null, 'application');
+  perform auth_private.end_pending_change(id);
+  -- The table says whose an e-mail is: another user may have the previous one from now on.
+  delete from auth_private.login_emails as e
+  where e.user_id = id
+    and e.email = previous
+    and e.released_at is not null;
+  return null;
+exception when integrity_constraint_violation or program_limit_exceeded then
+  raise warning 'user % signs in with the previous e-mail: the new one is malformed, missing or taken', id;
+  return null;
+end $$;
+
+comment on function auth_api.replace_email() is $$
+For triggers of the application: a user whose e-mail another application has changed signs in with the new one. If it is
+malformed or of another account, there is a warning, and the user signs in as before. The arguments are the columns of
+the id and the e-mail.
+$$;

@@ -9,6 +9,8 @@ import { appCode } from "../../support/totp.ts";
 // The examples of docs/hooks.md.
 
 const PASSWORD = "Correct-Horse-7!";
+/** Of `U*U`. */
+const HASH = "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW";
 const GUIDE = readFileSync("docs/hooks.md", "utf8");
 const exampleOf = (heading: string): string =>
   /```sql\n([\s\S]*?)```/.exec(GUIDE.slice(GUIDE.indexOf(`${heading}\n`)))![1]!;
@@ -72,6 +74,45 @@ test("the trigger of docs/hooks.md makes accounts for users whom another applica
   expect(await client.sql("select auth.has_account($1)", hal!.id)).toEqual([{ has_account: true }]);
   const { status } = await post("/auth/register", { name: "Ida", email: "ida@example.com", password: PASSWORD });
   expect(status).toBe(201);
+});
+
+test("the triggers of docs/hooks.md follow the passwords and e-mails of another application, and no request", async () => {
+  await client.sql("alter table public.users add column password_hash text");
+  await client.sql(exampleOf("### While another application changes passwords and e-mails"));
+  await post("/auth/register", { name: "Kim", email: "kim@example.com", password: PASSWORD });
+  const signIn = async (username: string, password: string) => {
+    await client.sql("delete from auth_private.attempts");
+    return post("/auth/login", { username, password });
+  };
+  const statuses = async (...logins: [string, string][]) => {
+    const found: number[] = [];
+    for (const login of logins) found.push((await signIn(...login)).status);
+    return found;
+  };
+  const change = (set: string) => client.sql(`update public.users set ${set} where name = 'Kim'`);
+  const { json } = await signIn("kim@example.com", PASSWORD);
+  const me = async () =>
+    (await client.send("/auth/me", { headers: { authorization: `Bearer ${json.accessToken}` } })).status;
+  expect(await me()).toBe(200);
+  await change(`password_hash = '${HASH}'`);
+  await expect.poll(me, POLL).toBe(401);
+  expect(await statuses(["kim@example.com", PASSWORD], ["kim@example.com", "U*U"])).toEqual([401, 200]);
+
+  await change("email = 'kim.new@example.com'");
+  expect(await statuses(["kim@example.com", "U*U"], ["kim.new@example.com", "U*U"])).toEqual([401, 200]);
+  expect(await client.sql("select from auth_private.login_emails where email = 'kim@example.com'")).toEqual([]);
+  await change("email = 'KIM.NEW@example.com'");
+  expect(await statuses(["kim.new@example.com", "U*U"])).toEqual([200]);
+  await client.sql(`begin; set local role service_role;
+    update public.users set email = 'thief@example.com' where name = 'Kim'; commit`);
+  expect(await statuses(["thief@example.com", "U*U"], ["kim.new@example.com", "U*U"])).toEqual([401, 200]);
+
+  await change("password_hash = '!'");
+  expect(await statuses(["kim.new@example.com", "U*U"])).toEqual([401]);
+  // A text that is no hash in place of another: the password that the user has set here stays.
+  await client.sql(`update auth_private.accounts set password_hash = '${HASH}' where name = 'Kim'`);
+  await change("password_hash = ''");
+  expect(await statuses(["kim.new@example.com", "U*U"])).toEqual([200]);
 });
 
 test("the triggers of docs/hooks.md sign a user out whom another application deactivates, until it activates the user again", async () => {
