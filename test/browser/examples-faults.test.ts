@@ -32,7 +32,13 @@ const NOTHING = {
   article: null,
   articles: {
     ...{ __typename: "ArticleConnection", totalCount: 0, edges: [] },
-    pageInfo: { startCursor: null, endCursor: null, hasPreviousPage: false, hasNextPage: false },
+    pageInfo: {
+      __typename: "PageInfo",
+      startCursor: null,
+      endCursor: null,
+      hasPreviousPage: false,
+      hasNextPage: false,
+    },
   },
 };
 
@@ -70,6 +76,33 @@ async function openTab(url: string, opener?: Page) {
   await page.goto(url);
   return tab;
 }
+
+test.skipIf(!installed)(
+  "the example page in demo/pages/urql keeps all rows of its list when an article is published",
+  async () => {
+    const { owner } = service.database;
+    await owner.query(
+      "insert into articles (title, content, author_id, status) select 'Row ' || i, 'x', 1, 'PUBLISHED' from generate_series(1, 20) i",
+    );
+    const { page } = await openTab(examples.urlOf("urql"));
+    await button(page, "Sign in").click();
+    const form = page.getByRole("form", { name: "Sign in" });
+    await form.getByLabel("Username").fill("ada");
+    await form.getByLabel("Password").fill("Correct-Horse-7!");
+    await form.getByRole("button").click();
+    const count = async () => (await listed(page)).length;
+    await expect.poll(count, POLL).toBe(8);
+    await button(page, "More").click();
+    await expect.poll(count, POLL).toBe(16);
+    await button(page, "New article").click();
+    const article = page.getByRole("form", { name: "New article" });
+    await article.getByLabel("Title").fill("The newest");
+    await article.getByLabel("Text").fill("x");
+    await article.getByRole("button", { name: "Publish" }).click();
+    await expect.poll(async () => (await listed(page)).slice(0, 1), POLL).toEqual(["The newest\n\nby Ada Lovelace"]);
+    expect(await count()).toBe(16);
+  },
+);
 
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
   test("repeats a read that failed, goes on after its changes could not be read, and forgets what the last user has read", async () => {

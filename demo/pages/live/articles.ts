@@ -15,8 +15,8 @@ export type ArticlesData = {
 export const filterOf = (drafts: string | null) =>
   drafts === null ? { status: "PUBLISHED" } : { status: "DRAFT", filter: { authorId: drafts } };
 
-export const ARTICLES = `query Articles($status: ArticleStatus, $filter: ArticleFilterInput, $after: String) {
-  articles(first: 8, after: $after, status: $status, filter: $filter, orderBy: [CREATED_AT_DESC]) {
+export const ARTICLES = `query Articles($status: ArticleStatus, $filter: ArticleFilterInput, $first: Int = 8, $after: String) {
+  articles(first: $first, after: $after, status: $status, filter: $filter, orderBy: [CREATED_AT_DESC]) {
     totalCount
     edges { node { id title status author { id name } } }
     pageInfo { startCursor endCursor hasPreviousPage hasNextPage }

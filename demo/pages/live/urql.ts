@@ -52,7 +52,6 @@ const newClient = (): Client =>
           FieldError: () => null,
         },
         resolvers: {
-          Query: { articles: relayPagination() },
           Article: { commentsConnection: relayPagination({ mergeMode: "inwards" }) },
         },
         optimistic: {

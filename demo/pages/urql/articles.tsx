@@ -42,15 +42,15 @@ export function Articles() {
 }
 
 function List({ drafts, open }: { drafts: string | null; open(id: string): void }) {
-  const [after, setAfter] = useState<string | null>(null);
-  const [{ data, error }, read] = useQuery({ query: ARTICLES_DOCUMENT, variables: { ...filterOf(drafts), after } });
+  // One query has all rows that are shown, so that a mutation which changes the list reads all of them again.
+  const [first, setFirst] = useState(8);
+  const [{ data, error }, read] = useQuery({ query: ARTICLES_DOCUMENT, variables: { ...filterOf(drafts), first } });
   const again = () => read({ requestPolicy: "network-only" });
   // What was written while the socket was closed. The comments are not read again: their subscription continues.
   useEffect(
     () => socket.on("connected", (_socket, _payload, wasRetry) => wasRetry && read({ requestPolicy: "network-only" })),
     [read],
   );
-  const next = data?.articles.pageInfo;
   return (
     <ArticleList
       rows={data?.articles.edges.map(({ node }) => node)}
@@ -58,7 +58,7 @@ function List({ drafts, open }: { drafts: string | null; open(id: string): void 
       fault={error}
       again={again}
       open={open}
-      more={next?.hasNextPage ? () => setAfter(next.endCursor) : null}
+      more={data?.articles.pageInfo.hasNextPage ? () => setFirst(first + 8) : null}
     />
   );
 }
