@@ -275,8 +275,8 @@ declare
   -- The role of the caller, in contrast to current_user.
   role constant text := current_setting('role');
 begin
-  -- "none": SQL clients, and the service, which has asked already.
-  if role <> 'none' and not pg_has_role(role, 'admin', 'member')
+  -- SQL clients and other applications add users of their own; the service has asked already.
+  if auth_private.is_request() and not pg_has_role(role, 'admin', 'member')
     and not (select r.rolbypassrls from pg_roles as r where r.rolname = role)
   then
     perform auth_private.require_open_sign_up();

@@ -1,5 +1,6 @@
 import { createClient } from "@supabase/supabase-js";
 import jwt from "jsonwebtoken";
+import pg from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { argon2 } from "../../../../rest-gateway/auth/password-hashes.ts";
 import { useService } from "../../../support/http-client.ts";
@@ -336,6 +337,27 @@ describe("with SIGNUP=off", () => {
     expect(created.map(({ status }) => status)).toEqual([201, 201, 201]);
     const { email } = JSON.parse(JSON.stringify(created[1]!.json));
     expect((await sendJson(closed, "/auth/login", { username: email, password: PASSWORD })).status).toBe(200);
+  });
+
+  test("another application adds users with a login of its own, whatever role it has become", async () => {
+    const { owner, url } = closed.service().database;
+    const clerk = `clerk_${process.pid}`;
+    await owner.query(`create role ${clerk} login password 'secret' in role users_editor;
+      grant insert on users to users_editor;
+      create policy clerks on users for insert to users_editor with check (true)`);
+    const target = new URL(url);
+    target.username = clerk;
+    target.password = "secret";
+    const other = new pg.Client(target.href);
+    try {
+      await other.connect();
+      await other.query("set role users_editor");
+      const { rowCount } = await other.query("insert into users (name, email) values ('Eve', 'clerk@test.example')");
+      expect(rowCount).toBe(1);
+    } finally {
+      await other.end();
+      await owner.query(`drop role ${clerk}`);
+    }
   });
 
   test("changes of users are as before", async () => {
