@@ -44,6 +44,8 @@ export async function startRedis({ rights = RIGHTS_IN_REDIS, more = [] }: RedisS
   const port = await findFreePort();
   const user = ["--user", "content", "on", ">secret", ...rights.split(" ")];
   const options = ["--port", `${port}`, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+  // A replica would otherwise write what it gets to a file, from which every later server would start.
+  options.push("--repl-diskless-load", "swapdb", "--dbfilename", `none-${port}.rdb`);
   const command = [REDIS_PROGRAM!, ...options, ...more, ...user] as const;
   const program = await Program.start({ command, isReady: () => accepts(port) });
   const send = (...command: string[]) => sendTo(port, ...command);
