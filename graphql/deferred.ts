@@ -1,15 +1,13 @@
 import type { WebSocket } from "ws";
 import { problem } from "../db/problems/problem.ts";
 import { REASONS } from "../db/problems/reasons.ts";
-import type { SocketExchange, SocketRoute } from "../http/limits/upgrade-gate.ts";
+import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
 import type { Exchange } from "../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../http/pipeline/pipeline.ts";
 import type { GraphQLInterface, GraphQLOptions } from "./index.ts";
 import { GRAPHQL } from "./transport/envelope.ts";
 import type { Example } from "./transport/example.ts";
 
-/** The close code for a server that cannot serve a socket at the moment. */
-const TRY_AGAIN = 1013;
 const UNAVAILABLE = REASONS["no GraphQL"][2];
 
 /**
@@ -134,7 +132,7 @@ export class DeferredGraphQL {
       socket.resume();
     } catch (error) {
       if (!this.#isClosed) this.#options.onInternalError(error, exchange.requestId);
-      socket.close(TRY_AGAIN, UNAVAILABLE);
+      socket.close(TRY_AGAIN_LATER, UNAVAILABLE);
     }
   }
 }

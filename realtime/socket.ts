@@ -4,7 +4,7 @@ import type { ByteBudget, Holder, Holding } from "../db/admission/byte-budget.ts
 import type { Caller } from "../db/caller.ts";
 import { isRefusal, Problem, problem } from "../db/problems/problem.ts";
 import { CHARACTERS_PER_OPERATION } from "../http/limits/rate-limit.ts";
-import type { SocketExchange } from "../http/limits/upgrade-gate.ts";
+import { type SocketExchange, TRY_AGAIN_LATER } from "../http/limits/upgrade-gate.ts";
 import type { RequestIdentity } from "../identity/caller-resolver.ts";
 import type { Channel } from "./channel.ts";
 import { filterLength, type JoinLimitSettings, parseToken, SocketJoins } from "./join.ts";
@@ -23,7 +23,6 @@ export type ChannelSocketOptions = {
 
 const MALFORMED = 4400;
 const INTERNAL_ERROR = 1011;
-const TRY_AGAIN_LATER = 1013;
 /** The least milliseconds between two pings that show whether the client has received its messages. */
 const PING_PAUSE = 100;
 /** A client for which this many times the limit is buffered is disconnected. */

@@ -7,7 +7,7 @@ import type { IdentityChange } from "../../db/follow/notifications.ts";
 import { networkOf } from "../../db/network.ts";
 import { Problem, problem } from "../../db/problems/problem.ts";
 import { CHARACTERS_PER_OPERATION } from "../../http/limits/rate-limit.ts";
-import type { SocketExchange, SocketRoute } from "../../http/limits/upgrade-gate.ts";
+import { type SocketExchange, type SocketRoute, TRY_AGAIN_LATER } from "../../http/limits/upgrade-gate.ts";
 import { recipientOf } from "../../http/pipeline/exchange.ts";
 import { contextOf } from "../../http/pipeline/request.ts";
 import { type SocketCaller, SocketCallers } from "../../identity/socket-caller.ts";
@@ -65,8 +65,6 @@ type Arguments = {
 
 const BAD_REQUEST = 4400;
 const FORBIDDEN = 4403;
-/** Close code after which the client connects again. */
-const TRY_AGAIN = 1013;
 /** The time in which a client has to send `connection_init`, in parts. */
 const BEGIN_PARTS = 12;
 const BEGIN_PART_MILLISECONDS = 250;
@@ -183,7 +181,7 @@ async function authenticate(
     return true;
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
-    socket.close(error.status < 500 ? FORBIDDEN : TRY_AGAIN, error.message.slice(0, MAX_REASON));
+    socket.close(error.status < 500 ? FORBIDDEN : TRY_AGAIN_LATER, error.message.slice(0, MAX_REASON));
     return false;
   }
 }

@@ -85,6 +85,8 @@ const CLOSE_TIMEOUT = 2000;
 /** Milliseconds. */
 const HEARTBEAT = 30_000;
 const SERVICE_RESTART = 1012;
+/** The close code of a socket that cannot be served at the moment: its client connects again. */
+export const TRY_AGAIN_LATER = 1013;
 const TOO_MANY_MESSAGES = 4429;
 const MINUTE = 60_000;
 /** Operations of a socket that may be refused within a minute. */
