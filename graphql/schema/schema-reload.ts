@@ -5,11 +5,11 @@ import { type Engine, TooManyTables } from "../execute/engine.ts";
 import { notBuilt } from "./schema.ts";
 
 /**
- * A build takes a core for longer than to read the catalog, which /rest/v1 waits for in all processes at the same time. So a build
- * waits: so many times as long as it took to read, because that is longer where many processes share few cores,
+ * How long a build waits, as a multiple of the time that the catalog took to read. /rest/v1 of all processes waits for the catalog, and a
+ * build would take a core from them for longer. Where many processes share few cores, both times grow.
  */
 const PAUSE_FACTOR = 2;
-/** and at most so many milliseconds. */
+/** Milliseconds that a build waits at most. */
 const MAX_PAUSE = 1000;
 
 export type ReloadLog = {
