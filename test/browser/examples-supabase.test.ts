@@ -2,7 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
-import { Examples } from "../support/examples.ts";
+import { Examples, publishArticle } from "../support/examples.ts";
 import { POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -52,16 +52,7 @@ async function signIn(page: Page): Promise<void> {
   await page.getByText("Signed in as").waitFor();
 }
 
-/** Inserts an article of ada, and returns a function that inserts a comment of bob on it. */
-async function publish(title: string): Promise<(content: string) => Promise<unknown>> {
-  const { owner } = service.database;
-  const { rows } = await owner.query(
-    "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
-    [title],
-  );
-  return (content) =>
-    owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
-}
+const publish = (title: string) => publishArticle(service.database, title);
 
 describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
   test("signs in with a username, lists articles and drafts, publishes, and shows faults beside their fields", async () => {

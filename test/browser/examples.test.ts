@@ -5,7 +5,7 @@ import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
-import { Examples } from "../support/examples.ts";
+import { Examples, publishArticle } from "../support/examples.ts";
 import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("the example pages");
@@ -108,16 +108,7 @@ function refreshesOf(page: Page): number[] {
   return statuses;
 }
 
-/** Inserts an article of ada, and returns a function that inserts a comment of bob on it. */
-async function publish(title: string): Promise<(content: string) => Promise<unknown>> {
-  const { owner } = service.database;
-  const { rows } = await owner.query(
-    "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
-    [title],
-  );
-  return (content) =>
-    owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
-}
+const publish = (title: string) => publishArticle(service.database, title);
 
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
   test("registers users with all faults beside their fields, and resets passwords", async () => {

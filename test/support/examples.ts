@@ -2,6 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build, type PreviewServer, preview } from "vite";
+import type { TestDatabase } from "./database.ts";
 
 const OPTIONS = { root: "demo/pages", logLevel: "warn" } as const;
 
@@ -35,4 +36,17 @@ export class Examples {
     delete process.env.SERVICE_URL;
     await this.#pages?.close();
   }
+}
+
+/** Inserts an article of ada, and returns a function that inserts a comment of bob on it. */
+export async function publishArticle(
+  { owner }: TestDatabase,
+  title: string,
+): Promise<(content: string) => Promise<unknown>> {
+  const { rows } = await owner.query(
+    "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
+    [title],
+  );
+  return (content) =>
+    owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
 }
