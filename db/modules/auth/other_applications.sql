@@ -65,14 +65,14 @@ return current_setting('request.new_email', true) is not distinct from 'on' or a
 comment on function auth_private.is_own_change() is
   'Whether a row of a user changes by a request to the service or its hook new_email, and not by another application.';
 
--- security definer, here and below: whoever changes the row of a user may not change accounts.
+-- security definer, here and below: a role that may change the row of a user may not change accounts.
 create or replace function auth_api.replace_password() returns trigger
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   replaced constant text := auth_private.usable_hash(to_jsonb(old) ->> tg_argv[1]);
   hash constant text := auth_private.usable_hash(to_jsonb(new) ->> tg_argv[1]);
 begin
-  -- A request proves no password: whoever has stolen a token would keep the account.
+  -- A request proves no password: the thief of a token would keep the account.
   if replaced is not distinct from hash or auth_private.is_own_change() then return null; end if;
   update auth_private.accounts as a
   set password_hash = hash
@@ -92,7 +92,7 @@ declare
   email constant text := to_jsonb(new) ->> tg_argv[1];
   previous constant text := auth_private.email_of(id);
 begin
-  -- Whoever has stolen a token would get the e-mails that reset the password.
+  -- The thief of a token would get the e-mails that reset the password.
   if previous is null or auth_private.is_own_change() then return null; end if;
   perform auth_private.set_login_email(id, email, null, 'application');
   perform auth_private.end_pending_change(id);

@@ -29,7 +29,7 @@ export function onSession(listener: () => void): () => void {
   return () => void listeners.delete(listener);
 }
 
-/** Calls back when another user has signed in, or nobody is signed in any more: what the last one has read must go. */
+/** Calls back when another user has signed in, and after a sign-out: what the last user has read must go. */
 export function onUser(listener: () => void): () => void {
   let user = session()?.user.id;
   return onSession(() => {
