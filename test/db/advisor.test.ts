@@ -187,6 +187,13 @@ const CASES: Readonly<Record<string, Case>> = {
     reason: /^anon may read it$/,
     good: "create table users (id int primary key, password_hash text, passwordless boolean); alter table users enable row level security; grant select (id, passwordless) on users to anon;",
   },
+  "function-reads-closed-columns": {
+    bad: "create table users (id int primary key, hash text); alter table users enable row level security; create policy p on users using (true); grant select (id) on users to authenticated; create function me() returns users language sql stable as 'select * from shop.users where id = 1'; grant execute on function me() to authenticated;",
+    object: "function shop.me()",
+    reason: /^it reads all columns of shop\.users with \*, and admin, authenticated may not read hash: calls fail$/,
+    good: "create table users (id int primary key, hash text); alter table users enable row level security; create policy p on users using (true); grant select (id) on users to authenticated; create function me() returns users language sql stable as 'select id, null::text from shop.users where id = 1'; grant execute on function me() to authenticated;",
+    fix: null,
+  },
   "function-sets-role": {
     bad: "create function f() returns void language plpgsql as 'begin set local role admin; end';",
     object: "function shop.f()",

@@ -53,6 +53,32 @@ where f.is_served and f.is_definer and f.granted_to <> '{}'
     or exists (select from pg_class as c where c.relowner = o.oid and c.relkind in ('r', 'p') and not c.relforcerowsecurity)
   )
 
+-- warning function-reads-closed-columns: A function with `select *` fails for every caller who may read some columns of the table, and not all.
+with closed as (
+  select f.oid, c.name as relation, r.name as caller,
+    string_agg(quote_ident(a.attname), ', ' order by a.attnum) filter (where not may.read) as names,
+    string_agg(quote_ident(a.attname), ', ' order by a.attnum) filter (where may.read) as open
+  from functions as f
+  join pg_class as t on t.reltype = f.returns
+  join relations as c on c.oid = t.oid
+  join callers as r on r.name = any (f.granted_to)
+  join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+  cross join lateral (select has_column_privilege(r.oid, a.attrelid, a.attnum, 'select') as read) as may
+  where f.is_served and not f.is_definer and f.language = 'sql' and not f.is_parsed
+    -- The table itself, without a subquery or a join.
+    and f.body ~* format('\mselect\s+(\w+\.)?\*\s+from\s+(only\s+)?("?%s"?\.)?"?%s"?\M', t.relnamespace::regnamespace, t.relname)
+  group by f.oid, c.name, r.name
+)
+select 'function ' || f.name as object, f.comment,
+  format('it reads all columns of %s with *, and %s may not read %s: calls fail', c.relation,
+    string_agg(quote_ident(c.caller), ', ' order by c.caller), c.names) as reason,
+  format('-- Write the columns that callers may read in place of *, and null::… for the others, in their order; to see it: \sf %s',
+    split_part(f.name, '(', 1)) as fix
+from closed as c
+join functions as f on f.oid = c.oid
+where c.names <> '' and c.open <> ''
+group by f.name, f.comment, c.relation, c.names
+
 -- warning function-sets-role: The callers of a function that sets a role have the rights of that role until the end of the request.
 select 'function ' || f.name as object, f.comment,
   'it sets a role: its callers get the rights of that role until the end of the request' as reason,
