@@ -75,7 +75,7 @@ export function privilegesPlugin({ catalog, readCatalog, rolesOf }: PrivilegeSou
             to: nameOf(pgConstraint.getForeignClass()!),
             keys: pgConstraint.getForeignAttributes()!.map(({ attname }) => attname),
           };
-          const mayJoin = callers.mayJoin(reference);
+          const mayJoin = callers.mayJoin(reference, relation.isReferencee ? reference.from : reference.to);
           // A view has no foreign keys: a smart tag describes its rows, and does not say that the others exist.
           const isCertain =
             !relation.isReferencee && pgConstraint.convalidated && !pgConstraint._id.startsWith("FAKE_");
@@ -165,8 +165,10 @@ class Callers {
     return this.#roles.some(({ name }) => readsColumns(this.#catalog, name, table, columns));
   }
 
-  /** Whether roles can read the columns of both tables. Functions return the rows of a table that no role may read. */
-  mayJoin({ from, columns, to, keys }: Reference): boolean {
+  /** Whether roles can read the columns of both tables, and rows of the remote one. Functions return the rows of a table that no role may read. */
+  mayJoin({ from, columns, to, keys }: Reference, remote: Name): boolean {
+    const reached = this.table(remote);
+    if (reached === undefined || !this.mayUse(reached, "select")) return false;
     const isReadable = (name: Name, read: readonly string[]) => {
       const table = this.table(name);
       return table !== undefined && (!this.mayUse(table, "select") || this.mayRead(table, read));
