@@ -66,10 +66,7 @@ export class Diagnosis {
       ({ rows }) => rows[0]?.signatures,
       () => undefined,
     );
-    this.#report(
-      grantSentence(failure.role, `execute ${denied ?? name}`, `execute on function ${denied ?? name}`),
-      "info",
-    );
+    this.#report(grantSentence(failure.role, `execute ${denied ?? name}`), "info");
   }
 
   /** The grant for a token whose role the login of the service may not become. */
@@ -81,7 +78,7 @@ export class Diagnosis {
       () => null,
     );
     if (login === null) return null;
-    return `the login ${login} may not become ${role}, which a token names; if it should: grant ${quoteIfNeeded(role)} to ${quoteIfNeeded(login)};`;
+    return `the login ${login} may not become ${role}, which a token names: it is not a member of it; ${SEE}`;
   }
 
   /** Postgres names the table whose policies recurse, and not the policy. */
@@ -125,9 +122,11 @@ const DENIED_FUNCTIONS = `
   from pg_proc as p join pg_namespace as n on n.oid = p.pronamespace
   where p.proname = $1 and p.prokind in ('f', 'a', 'w') and not has_function_privilege($2, p.oid, 'execute')`;
 
-/** `anon may not execute public.f(); if it should: grant execute on function public.f() to anon;` */
-const grantSentence = (role: string, what: string, grant: string) =>
-  `${role} may not ${what}; if it should: grant ${grant} to ${quoteIfNeeded(role)};`;
+/** Not the statement of the grant: most refusals are right, and a log is no place from which to open a table. */
+const SEE = 'docs/dba-guide.md, "What the log says about your SQL"';
+
+/** `anon may not execute public.f(): no grant allows it; docs/dba-guide.md, …` */
+const grantSentence = (role: string, what: string) => `${role} may not ${what}: no grant allows it; ${SEE}`;
 
 const REFUSED_ROW =
   /^new row violates row-level security policy (?:"(.+)" )?(?:\(USING expression\) )?for table "(.+)"$/;
@@ -146,28 +145,27 @@ function refusedRow({ error, role }: Failure): string | null {
 const DENIED = /^permission denied for (table|view|materialized view|foreign table|schema|sequence) (.+)$/;
 
 /**
- * The grant on a table, schema or sequence that a statement would need, such as `grant select (email) on public.users to anon`. Null if the error has
+ * The right on a table, schema or sequence that a statement would need, such as `anon may not select (email) on public.users`. Null if the error has
  * another cause, such as a policy.
  */
 function missingGrant({ error, role, texts }: Failure, catalog: Catalog): string | null {
   const [, kind, name] = DENIED.exec(error.message) ?? [];
   if (kind === undefined || name === undefined) return null;
-  const say = (what: string, grant: string) => grantSentence(role, what, grant);
-  if (kind === "schema") return say(`use the schema ${name}`, `usage on schema ${quoteIfNeeded(name)}`);
-  if (kind === "sequence") return say(`use the sequence ${name}`, `usage on sequence ${name}`);
+  const say = (what: string) => grantSentence(role, what);
+  if (kind === "schema" || kind === "sequence") return say(`use the ${kind} ${name}`);
   const table = tableNamed(name, texts, catalog);
   const [, inFunction] = IN_FUNCTION.exec(error.where ?? "") ?? [];
   const as = inFunction === undefined ? "" : `, as the function ${inFunction} does`;
-  if (!table) return say(`use ${name}${as}`, `… on ${name}`);
+  if (!table) return say(`use ${name}${as}`);
   const path = `${quoteIfNeeded(table.schema)}.${quoteIfNeeded(table.name)}`;
   // The first statement of several may be allowed, such as the count of the rows to delete.
   for (const text of statementsOn(table, error, texts)) {
     const found = neededOn(table, text).flatMap(
       ([privilege, columns]) => missingOf(privilege, columns, { table, role, catalog }) ?? [],
     );
-    if (found.length > 0) return say(`${found.join(", ")} on ${path}${as}`, `${found.join(", ")} on ${path}`);
+    if (found.length > 0) return say(`${found.join(", ")} on ${path}${as}`);
   }
-  return closedColumns({ table, role, catalog }, path, as) ?? say(`use ${path}${as}`, `… on ${path}`);
+  return closedColumns({ table, role, catalog }, path, as) ?? say(`use ${path}${as}`);
 }
 
 /**

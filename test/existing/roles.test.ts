@@ -15,7 +15,11 @@ test("the log names the grant for a token whose role the login may not become, a
     expect([response.status, await response.text()]).toEqual([expect.any(Number), expect.not.stringContaining(login)]);
     await expect
       .poll(() => logged)
-      .toContainEqual(expect.stringContaining(`; if it should: grant ${support} to ${login};`));
+      .toContainEqual(
+        expect.stringContaining(
+          `the login ${login} may not become ${support}, which a token names: it is not a member of it; `,
+        ),
+      );
   } finally {
     await trackit.stop();
   }
