@@ -33,20 +33,24 @@ const ok = (text: string): Check => ({ level: "ok", text });
 const warning = (text: string): Check => ({ level: "warning", text });
 const error = (text: string): Check => ({ level: "error", text });
 
+/** What the service needs, and the advice about tables, policies and functions, with which it runs all the same. */
+export type DatabaseChecks = { readonly service: readonly Check[]; readonly advice: readonly Check[] };
+
 /** Checks the database at `url`, which the service would use with these settings. Nothing is changed. */
-export async function checkDatabase(url: string, configured: Configured): Promise<readonly Check[]> {
+export async function checkDatabase(url: string, configured: Configured): Promise<DatabaseChecks> {
   const { config } = configured;
   const directUrl = config.databaseDirectUrl || url;
   const found: Check[] = [];
-  const collect = async (subject: string, checks: Checks) => {
+  const advice: Check[] = [];
+  const collect = async (subject: string, checks: Checks, into = found) => {
     try {
-      for await (const check of checks) found.push({ ...check, text: `${subject}: ${onOneLine(check.text)}` });
+      for await (const check of checks) into.push({ ...check, text: `${subject}: ${onOneLine(check.text)}` });
     } catch (cause) {
       found.push(error(`${subject}: ${onOneLine((cause as Error).message)}`));
     }
   };
   await collect("connection", checkConnections([...new Set([url, directUrl])]));
-  if (found.some(({ level }) => level === "error")) return found;
+  if (found.some(({ level }) => level === "error")) return { service: found, advice };
   await withClient(url, async (client) => {
     await collect("version", checkVersion(client));
     const isStarted = await hasStarted(client, config).catch(({ message }: Error) => {
@@ -68,9 +72,9 @@ export async function checkDatabase(url: string, configured: Configured): Promis
     await collect("extensions", checkExtensions(client, config));
     await collect("settings", checkSettings(url, configured));
     if (isStarted && config.hasAuth) await collect("accounts", checkAccounts(client, config));
-    if (hasLogins) await collect("advice", checkAdvice(client, configured));
+    if (hasLogins) await collect("advice", checkAdvice(client, configured), advice);
   });
-  return found;
+  return { service: found, advice };
 }
 
 /** Whether the database has what the first start makes: roles, logins and accounts. Rejects with MigrationFailure. */

@@ -8,7 +8,7 @@ import { createOutbound } from "../identity/outbound.ts";
 import { type Check, diagnose, diagnoseIssuer, registration } from "../rest-gateway/auth/federated/diagnosis.ts";
 import type { ProviderRow } from "../rest-gateway/auth/federated/identity-repository.ts";
 import { CommandError, ownerUrl, readService, withOwner } from "./command.ts";
-import { checkDatabase } from "./database-checks.ts";
+import { checkDatabase, type DatabaseChecks } from "./database-checks.ts";
 
 const HELP = `\
 Finds mistakes in the database and the connection to it, or in the settings of identity providers and trusted issuers.
@@ -25,7 +25,8 @@ the log of a start warns about is among them. It changes nothing.
 For each provider it prints what to register there, reads the metadata and keys, checks that the provider knows the
 client, and opens the URL at which a sign-in begins. It signs no user in, and prints no secret.
 
-The exit code is 1 if there is an error, otherwise 0. The command uses the settings of the service.
+The exit code is 1 if there is an error, otherwise 0. Advice about your tables, policies and functions comes last, and is not counted: the
+service runs with it, and much of it may be older than the service. ${COMMAND} advise counts it. The command uses the settings of the service.
 `;
 
 type Kind = ProviderSettings["kind"];
@@ -65,10 +66,16 @@ export async function doctor([topic, name, ...more]: string[], environment?: Env
   return output;
 }
 
-/** One line per check. Throws CommandError with them if there is an error. */
-function reportOf(checks: readonly Check[]): string {
-  const output = `${checks.map(lineOf).join("\n")}\n`;
-  if (checks.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
+/** Above advice, most of which is about what was there before the service. */
+const ABOUT_TABLES = `
+Of your tables, policies and functions. The service runs with these, and the exit code does not count them; ${COMMAND} advise does:`;
+
+/** One line per check. Throws CommandError with them if the service cannot run, or cannot run as it should. */
+function reportOf({ service, advice }: DatabaseChecks): string {
+  const isAbout = advice.some(({ level }) => level !== "ok");
+  const lines = [...service.map(lineOf), ...(isAbout ? [ABOUT_TABLES] : []), ...advice.map(lineOf)];
+  const output = `${lines.join("\n")}\n`;
+  if (service.some(({ level }) => level === "error")) throw new CommandError(1, "there are errors", output);
   return output;
 }
 
