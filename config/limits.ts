@@ -15,7 +15,7 @@ type Followed = {
   readonly loginAttempts: number;
   readonly taskConcurrency: number;
   readonly workers: number;
-  readonly maxConnectionsPerAddress: number;
+  readonly maxConnections: number;
   readonly dbPool: number;
   readonly dbStatementTimeout: number;
   readonly dbPreparedStatements: number;
@@ -96,8 +96,8 @@ export const LIMITS = {
   ),
   STREAM_TIMEOUT: limit(3_600_000, "Milliseconds after which a streamed response is cut off."),
   WS_MAX_CONNECTIONS_PER_ADDRESS: follows(
-    "MAX_CONNECTIONS_PER_ADDRESS / 10",
-    ({ maxConnectionsPerAddress }) => Math.ceil(maxConnectionsPerAddress / 10),
+    "MAX_CONNECTIONS / 100",
+    ({ maxConnections }) => Math.ceil(maxConnections / 100),
     "Maximum open WebSockets per IP address.",
   ),
   WS_MAX_MESSAGE_BYTES: follows(
@@ -107,8 +107,8 @@ export const LIMITS = {
   ),
   WS_MESSAGE_RATE: limit(100, "Maximum messages per second on a WebSocket."),
   WS_MESSAGE_RATE_PER_ADDRESS: follows(
-    "2 × MAX_CONNECTIONS_PER_ADDRESS",
-    ({ maxConnectionsPerAddress }) => 2 * maxConnectionsPerAddress,
+    "MAX_CONNECTIONS / 5",
+    ({ maxConnections }) => Math.ceil(maxConnections / 5),
     "Maximum messages per second on all WebSockets from one IP address.",
   ),
   WS_MAX_SUBSCRIPTIONS: limit(100, "Maximum concurrent operations on a WebSocket."),
@@ -139,13 +139,13 @@ export const LIMITS = {
   REALTIME_MAX_CHANNELS: limit(100, "Maximum channels on a realtime WebSocket."),
   REALTIME_JOIN_RATE: limit(100, "Maximum joins of channels per second on a realtime WebSocket."),
   REALTIME_MAX_CHANNELS_PER_ADDRESS: follows(
-    "5 × MAX_CONNECTIONS_PER_ADDRESS",
-    ({ maxConnectionsPerAddress }) => 5 * maxConnectionsPerAddress,
+    "MAX_CONNECTIONS / 2",
+    ({ maxConnections }) => Math.ceil(maxConnections / 2),
     "Maximum channels on all realtime WebSockets from one IP address.",
   ),
   REALTIME_JOIN_RATE_PER_ADDRESS: follows(
-    "MAX_CONNECTIONS_PER_ADDRESS / 5",
-    ({ maxConnectionsPerAddress }) => Math.ceil(maxConnectionsPerAddress / 5),
+    "MAX_CONNECTIONS / 50",
+    ({ maxConnections }) => Math.ceil(maxConnections / 50),
     "Maximum joins of channels per second on all realtime WebSockets from one IP address.",
   ),
   REALTIME_MAX_CHANGE_BYTES: limit(
@@ -214,6 +214,11 @@ export const LIMITS = {
   SEND_TIMEOUT: limit(
     30_000,
     "Milliseconds after which a connection is closed if its client reads nothing of what is sent.",
+  ),
+  MAX_CONNECTIONS_PER_ADDRESS: follows(
+    "MAX_CONNECTIONS / 10",
+    ({ maxConnections }) => Math.ceil(maxConnections / 10),
+    "Maximum open connections per IP address and process. Proxies named in TRUST_PROXY are exempt.",
   ),
   CACHE_MEMORY: follows(
     "1/32 of the heap",

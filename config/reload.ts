@@ -8,7 +8,7 @@ export const RELOADABLE: readonly Name[] = [
   "LOG_LEVEL",
   "CORS_ORIGINS",
   ...(["JWT_SECRET", "JWT_PRIVATE_KEY", "JWT_PREVIOUS_KEY"] as const),
-  ...(["RATE_LIMIT", "MAX_CONNECTIONS", "MAX_CONNECTIONS_PER_ADDRESS"] as const),
+  ...(["RATE_LIMIT", "MAX_CONNECTIONS"] as const),
   "CLIENT_MEMORY",
   "DB_STATEMENT_TIMEOUT",
   ...(["LOGIN_ATTEMPTS", "LOGIN_WINDOW"] as const),

@@ -455,11 +455,6 @@ export const SETTINGS = {
     "10000",
     "Maximum open connections per process, WebSockets included.",
   ),
-  MAX_CONNECTIONS_PER_ADDRESS: setting(
-    integer(1, 1_000_000),
-    "1000",
-    "Maximum open connections per IP address and process. Proxies named in TRUST_PROXY are exempt.",
-  ),
   CHANGES_URL: setting(
     orUnset(postgresUrl),
     "",

@@ -13,8 +13,7 @@ const PROGRAM: Program = {
   name: "ours",
   about: "server.ts as `npm start` runs it, with more connections for one IP address",
   base: "",
-  command: (database, port) =>
-    ourCommand(database, port, { MAX_CONNECTIONS: NO_LIMIT, MAX_CONNECTIONS_PER_ADDRESS: NO_LIMIT }),
+  command: (database, port) => ourCommand(database, port, { MAX_CONNECTIONS: NO_LIMIT }),
 };
 
 const SLEEP_MILLISECONDS = 50;

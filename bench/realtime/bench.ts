@@ -15,12 +15,7 @@ const PROGRAM: Program = {
   name: "ours",
   about: "server.ts as `npm start` runs it, with higher limits for one IP address",
   base: "",
-  command: (database, port) =>
-    ourCommand(database, port, {
-      INSTANCE_ID: "bench",
-      MAX_CONNECTIONS: NO_LIMIT,
-      MAX_CONNECTIONS_PER_ADDRESS: NO_LIMIT,
-    }),
+  command: (database, port) => ourCommand(database, port, { INSTANCE_ID: "bench", MAX_CONNECTIONS: NO_LIMIT }),
 };
 
 const TEAM = 10;

@@ -37,8 +37,8 @@ async function measureAll({ cases, rounds, signal, progress }: BenchOptions): Pr
     signal.throwIfAborted();
     const version = {
       WORKERS: String(each.workers),
-      // A tenth of them may be WebSockets.
-      MAX_CONNECTIONS_PER_ADDRESS: String(10 * SOCKETS),
+      // A hundredth of them may be WebSockets of one IP address.
+      MAX_CONNECTIONS: String(100 * SOCKETS),
     };
     const versions = Array.from({ length: rounds + 1 }, () => version);
     const load = { rate: RATE, concurrency: 64, sockets: SOCKETS, pause: 2000 };

@@ -124,7 +124,10 @@ describe("with limits on connections,", () => {
   let small: TestService;
   const small_log = recordedLog();
   beforeAll(async () => {
-    const limits = { MAX_CONNECTIONS: "4", MAX_CONNECTIONS_PER_ADDRESS: "2", WS_MAX_CONNECTIONS_PER_ADDRESS: "4" };
+    const limits = {
+      ...{ MAX_CONNECTIONS: "4", MAX_CONNECTIONS_PER_ADDRESS: "2" },
+      ...{ WS_MAX_CONNECTIONS_PER_ADDRESS: "4", WS_MESSAGE_RATE_PER_ADDRESS: "4" },
+    };
     small = await startTestService({ ...limits, TRUST_PROXY: "127.0.0.9" }, undefined, small_log.log);
     return () => small.stop();
   });
