@@ -20,6 +20,7 @@ type Followed = {
   readonly dbStatementTimeout: number;
   readonly dbPreparedStatements: number;
   readonly dbMaxRows: number;
+  readonly replicaSticky: number;
   readonly isDbMaxRowsSet: boolean;
 };
 
@@ -119,6 +120,11 @@ export const LIMITS = {
   CHANGES_MAX_BYTES: limit(
     67_108_864,
     "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
+  ),
+  REPLICA_MAX_LAG: follows(
+    "REPLICA_STICKY × 2/5",
+    ({ replicaSticky }) => Math.max(1000, Math.floor((replicaSticky * 2) / 5)),
+    "Milliseconds, at least 1000. A replica that is further behind answers nothing.",
   ),
   REPLICA_MAX_WAIT: limit(
     50,

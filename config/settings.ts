@@ -91,15 +91,10 @@ export const SETTINGS = {
     "",
     "Connection URLs of streaming replicas, separated by commas, such as postgres://replica-1:5432. Reads go to them, with the users and passwords of DATABASE_URL. When unset, DATABASE_URL answers everything.",
   ),
-  REPLICA_MAX_LAG: setting(
-    integer(1000, 3_600_000),
-    "2000",
-    "Milliseconds. A replica that is further behind answers nothing.",
-  ),
   REPLICA_STICKY: setting(
     integer(0, 3_600_000),
     "5000",
-    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it without a Change-Position: at the same process, or with REDIS_URL at every process. Longer than REPLICA_MAX_LAG.",
+    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it without a Change-Position: at the same process, or with REDIS_URL at every process.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
