@@ -195,6 +195,10 @@ export const LIMITS = {
     4096,
     "Maximum size in bytes of the metadata that a user writes at /auth/v1. Each access token contains it.",
   ),
+  TASK_TIMEOUT: limit(
+    600_000,
+    "Milliseconds after which Postgres cancels a statement of a task. For tasks of anonymous callers, DB_ANON_STATEMENT_TIMEOUT applies instead. A statement_timeout of the function or the role takes precedence.",
+  ),
   TASK_CONCURRENCY_PER_OWNER: follows(
     "TASK_CONCURRENCY × WORKERS / 2",
     ({ taskConcurrency, workers }) => Math.max(1, Math.floor((taskConcurrency * workers) / 2)),

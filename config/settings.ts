@@ -251,11 +251,6 @@ export const SETTINGS = {
     "2",
     "Tasks that each process runs at the same time. 0: the process accepts tasks, but only other instances run them.",
   ),
-  TASK_TIMEOUT: setting(
-    integer(0, 86_400_000),
-    "600000",
-    "Milliseconds after which Postgres cancels a statement of a task. 0 means no limit. For tasks of anonymous callers, DB_ANON_STATEMENT_TIMEOUT applies instead, and for tasks of a role with its own statement timeout, that timeout.",
-  ),
   TASK_ANONYMOUS: setting(
     orUnset(onOff),
     "",
