@@ -170,6 +170,10 @@ export const LIMITS = {
     ({ loginAttempts }) => 20 * loginAttempts,
     "Failed logins allowed per IP address within LOGIN_WINDOW, for all users together.",
   ),
+  MAIL_LINK_TTL: limit(
+    3600,
+    "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
+  ),
   MAILS_PER_RECIPIENT: limit(
     5,
     "E-mails to one address per hour that requests without a sign-in cause, and notices of one kind.",

@@ -369,11 +369,6 @@ export const SETTINGS = {
     "",
     "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
   ),
-  MAIL_LINK_TTL: setting(
-    integer(60, 86_400),
-    "3600",
-    "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
-  ),
   SIGNUP: setting(
     oneOf("open", "invite", "off"),
     "open",
