@@ -45,7 +45,7 @@ export async function withMissingChange<Result>(
   });
   try {
     const { dbSchemas: schemas, appSettings } = config;
-    const scope = { schemas, extraSearchPath: config.dbExtraSearchPath, servesPartitions: config.dbExposePartitions };
+    const scope = { schemas, extraSearchPath: config.dbExtraSearchPath };
     const rows = await retryLocked(() => readCatalog(database.catalog, scope));
     const catalog = await buildCatalog(await parseCatalog(rows), 1);
     database.follow(catalog);

@@ -34,11 +34,7 @@ export async function databaseTypes(
 ): Promise<string> {
   const schemas = options.schemas ?? config.dbSchemas;
   const catalog = await withOwner(config, (client) =>
-    readDatabase(client, {
-      schemas,
-      extraSearchPath: config.dbExtraSearchPath,
-      servesPartitions: config.dbExposePartitions,
-    }),
+    readDatabase(client, { schemas, extraSearchPath: config.dbExtraSearchPath }),
   );
   const missing = schemas.filter((name) => !catalog.schemas.has(name));
   if (missing.length > 0) throw new CommandError(1, `no such schema: ${missing.join(", ")}`);

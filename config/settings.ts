@@ -181,11 +181,6 @@ export const SETTINGS = {
     "public, extensions",
     "Further schemas in which the table interface looks up functions, types and operators.",
   ),
-  DB_EXPOSE_PARTITIONS: setting(
-    onOff,
-    "off",
-    "Serve each partition of a table as a collection of the table interface. off: only the whole table.",
-  ),
   DB_PRE_REQUEST: setting(
     functionName,
     "",

@@ -45,7 +45,6 @@ type RestSettings = PasswordSettings &
     | "docs"
     | "dbSchemas"
     | "dbExtraSearchPath"
-    | "dbExposePartitions"
     | "dbAnonRole"
     | "dbPreRequest"
     | "dbRootSpec"
@@ -183,7 +182,6 @@ const authRouters = (auth: RoutedAuth): readonly Router[] => [
 const scopeOf = (settings: RestSettings): CatalogScope => ({
   schemas: settings.dbSchemas,
   extraSearchPath: settings.dbExtraSearchPath,
-  servesPartitions: settings.dbExposePartitions,
 });
 
 function tableStreams(options: RestOptions, rights: Rights): TableStreams {

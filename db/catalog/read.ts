@@ -18,8 +18,6 @@ export type CatalogScope = {
   readonly schemas: readonly string[];
   /** Schemas that are searched after the served schema of a request, for types and computed fields; not served. */
   readonly extraSearchPath: readonly string[];
-  /** Whether partitions are served like tables; otherwise only through the tables that they belong to. */
-  readonly servesPartitions?: boolean;
 };
 
 export type SchemaRow = {
@@ -40,10 +38,11 @@ const SCHEMAS = `
 /**
  * The common table expressions that every part of the query reads:
  * - searched: the existing schemas of the settings. System schemas cannot be served.
- * - relations: served tables and views, the tables behind views, and the row types that functions return.
+ * - relations: served tables and views, the tables behind views, and the row types that functions return. Partitions are served
+ *   only through the tables that they belong to.
  * - locked: what another transaction has locked exclusively.
  */
-const commonTables = ({ schemas, extraSearchPath, servesPartitions = false }: CatalogScope): string => `
+const commonTables = ({ schemas, extraSearchPath }: CatalogScope): string => `
   searched as materialized (
     select n.oid, n.nspname as name, min(setting.position) as position,
       bool_or(setting.position <= ${schemas.length}) and n.nspname !~ '^pg_'
@@ -56,7 +55,7 @@ const commonTables = ({ schemas, extraSearchPath, servesPartitions = false }: Ca
     select c.oid, n.nspname as schema, c.relname as name, c.relkind as kind, c.relowner as owner, c.relacl as acl,
       c.reltype as "rowType", s.position,
       c.relrowsecurity as "hasRowSecurity", c.relforcerowsecurity as "isRowSecurityForced",
-      s.oid is not null and c.relkind <> 'c' ${servesPartitions ? "" : "and not c.relispartition"} as "isServed"
+      s.oid is not null and c.relkind <> 'c' and not c.relispartition as "isServed"
     from pg_class as c
     join pg_namespace as n on n.oid = c.relnamespace
     left join searched as s on s.oid = n.oid and s."isServed"

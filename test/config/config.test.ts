@@ -101,7 +101,6 @@ test("without settings the service uses an embedded database with demo data and 
     dbMaxRows: 1000,
     safeUpdate: true,
     dbAggregates: true,
-    dbExposePartitions: false,
     dbConfig: false,
     dbPreConfig: null,
     dbRootSpec: null,
@@ -300,7 +299,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 105 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(105));
+test("there are at most 104 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(104));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);

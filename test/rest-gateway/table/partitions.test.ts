@@ -1,8 +1,7 @@
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { useRest } from "../../support/rest-client.ts";
-import { startTestService, type TestService } from "../../support/service.ts";
 
-const { service, rest, rows, failure, sql } = useRest(
+const { rest, rows, failure, sql } = useRest(
   { DB_SCHEMAS: "sales" },
   `create schema sales;
    create table sales.shops (id int primary key);
@@ -13,7 +12,6 @@ const { service, rest, rows, failure, sql } = useRest(
    create view sales.recent as select * from sales.orders_2025;
    create function sales.latest() returns setof sales.orders_2025 language sql stable
      begin atomic select * from sales.orders_2025; end;
-   create function sales.label(sales.orders_2025) returns text language sql immutable return 'order ' || $1.id;
    create table sales.parents (id int primary key);
    create table sales.children (note text) inherits (sales.parents);
    insert into sales.shops values (1);
@@ -59,22 +57,4 @@ describe("a partition", () => {
 
 test("a table that inherits is a collection", async () => {
   expect(await rows("children")).toEqual([]);
-});
-
-describe("with DB_EXPOSE_PARTITIONS=on", () => {
-  let exposing: TestService;
-  beforeAll(async () => {
-    const settings = { DB_SCHEMAS: "sales", DB_EXPOSE_PARTITIONS: "on", API_KEY_REQUIRED: "off" };
-    exposing = await startTestService(settings, service().database);
-    return () => exposing.service.stop();
-  });
-
-  test.each(PARTITIONS)("the partition %s is a collection", async (name) => {
-    expect((await fetch(`${exposing.url}/rest/v1/${name}?select=id`)).status).toBe(200);
-  });
-
-  test("a computed field of a partition can be selected", async () => {
-    const response = await fetch(`${exposing.url}/rest/v1/orders_2025?select=label`);
-    expect(await response.json()).toEqual([{ label: "order 2" }]);
-  });
 });
