@@ -15,7 +15,7 @@ Checks the database for mistakes that leak rows, break requests or slow them dow
 
   ${COMMAND} advise                   print all findings, with the SQL that fixes them
   ${COMMAND} advise --level warning   leave out notes; error leaves out warnings too
-  ${COMMAND} advise --accepted        print also what a smart tag or ADVISOR_ACCEPTED accepts
+  ${COMMAND} advise --accepted        print also what a smart tag or the file of ADVISOR accepts
   ${COMMAND} advise --json            print JSON
   ${COMMAND} advise --rules           list the rules
   ${COMMAND} advise --help            show this help
@@ -24,7 +24,7 @@ A finding is accepted by a smart tag in the comment of its object, with the reas
 
   comment on table public.rates is '@accept table-without-row-security rates are public';
 
-or by a line in the file that ADVISOR_ACCEPTED names:
+or by a line in the file that ADVISOR names:
 
   table-without-row-security table public.rates # rates are public
 
@@ -58,8 +58,8 @@ export async function adviseCommand(args: string[], environment?: Environment): 
 /** What the rules find, and what GraphQL leaves out. */
 export async function readAdvice(client: ClientBase, configured: Configured): Promise<Advice> {
   const { config } = configured;
-  const acceptances = await readAcceptances(config.advisorAccepted).catch((error: Error) => {
-    throw new CommandError(2, `ADVISOR_ACCEPTED: ${error.message}`);
+  const acceptances = await readAcceptances(config.advisor).catch((error: Error) => {
+    throw new CommandError(2, `ADVISOR: ${error.message}`);
   });
   const options: AdviceOptions = { ...(await setupOf(client, config)), schemas: config.dbSchemas, acceptances };
   const advice = await retryLocked(() => advise(client, options));

@@ -55,8 +55,8 @@ export async function judgeCurrent(
   });
 }
 
-async function findingsIn(url: string, { dbSchemas, dbAnonRole, advisorAccepted }: Configured["config"]) {
-  const acceptances = await readAcceptances(advisorAccepted);
+async function findingsIn(url: string, { dbSchemas, dbAnonRole, advisor }: Configured["config"]) {
+  const acceptances = await readAcceptances(advisor);
   const roles = [...(dbAnonRole ? [dbAnonRole] : []), ...CALLER_ROLES];
   const options = { schemas: dbSchemas, logins: [], roles, acceptances };
   return (await withClient(url, (client) => advise(client, options))).findings;

@@ -82,7 +82,7 @@ export type SettingName = keyof typeof SETTINGS;
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
-const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(ADVISOR|API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
+const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
 
 /**
  * Reads and validates the settings, under our names and under PostgREST's. Nothing else reads the environment. With `needsKeys`, a

@@ -130,6 +130,14 @@ export const authPages = z.string().refine((text) => {
   return url !== null && /^https?:$/.test(url.protocol) && url.search === "" && url.username === "";
 }, "must be on, off, or a URL such as https://app.example.com/account");
 
+/** Whether there are checks, or the path of the file with the findings that they accept. */
+export const advisor = z
+  .string()
+  .refine(
+    (text) => text === "on" || text === "off" || /[./]/.test(text),
+    "must be on, off or a file such as ./accepted.txt",
+  );
+
 /** A host name or an IP address, without a port. */
 export const host = z
   .string()

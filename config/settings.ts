@@ -4,6 +4,7 @@ import { USER_ID_TYPES } from "./modules.ts";
 import { postgresUrl, postgresUrls } from "./postgres-url.ts";
 import { redisUrl } from "./redis-url.ts";
 import {
+  advisor,
   anonymousRole,
   authPages,
   domainName,
@@ -476,14 +477,9 @@ export const SETTINGS = {
     "IP addresses or networks of proxies whose X-Forwarded-For is trusted, separated by commas.",
   ),
   ADVISOR: setting(
-    onOff,
+    advisor,
     "on",
-    `Check the database for mistakes at start and after each change of the schema. The log, /health and ${COMMAND} advise report them.`,
-  ),
-  ADVISOR_ACCEPTED: setting(
-    z.string(),
-    "",
-    "File with findings of the advisor that you accept, one per line: rule object # reason. It is read at each check.",
+    `on: check the database for mistakes at start and after each change of the schema. The log, /health and ${COMMAND} advise report them. A file, such as ./accepted.txt: the same without the findings that you accept in it, one per line: rule object # reason. It is read at each check. off: only the command checks.`,
   ),
   METRICS: setting(
     orUnset(onOff),

@@ -113,13 +113,14 @@ export async function createApp(options: AppOptions) {
     const pagesOf = (routers: readonly RequestHandler[], refusal?: ExpressInterfaceOptions["refusal"]) =>
       routers.length === 0 ? null : new ExpressInterface({ routers, refusal, onInternalError });
     const pool = context.database.catalog;
-    const advisor = config.advisor
-      ? new LiveAdvisor({
-          ...{ pool, ...opened, settings: config, log },
-          more: () => graphql?.findings ?? [],
-          reported: () => auth?.hookFailures.findings ?? [],
-        })
-      : null;
+    const advisor =
+      config.advisor !== "off"
+        ? new LiveAdvisor({
+            ...{ pool, ...opened, settings: config, log },
+            more: () => graphql?.findings ?? [],
+            reported: () => auth?.hookFailures.findings ?? [],
+          })
+        : null;
     if (auth) auth.hookFailures.onFinding = () => advisor?.soon();
     advisor?.follow(rest.catalog.current);
     context.onPublicationChange(() => advisor?.soon());

@@ -21,6 +21,7 @@ import { join } from "node:path";
 import type { Logger } from "pino";
 import type { Configured } from "../app/configured.ts";
 import { configFileIn } from "../app/load.ts";
+import { acceptanceFile } from "../db/advisor/live.ts";
 import { findServerUser, findSystemUser, type SystemUser } from "../db/cluster/system-user.ts";
 
 /**
@@ -132,11 +133,12 @@ function tryAs({ uid, gid }: SystemUser, check: () => void): void {
 
 /** Throws if the service could not do with the rights of this process what it must do while it runs. */
 function assertUsable({ config, application, reread }: Configured, user: SystemUser): void {
-  const { embedded, dataDir, takeover, advisorAccepted, port, adminPort } = config;
+  const { embedded, dataDir, takeover, advisor, port, adminPort } = config;
   for (const each of [port, adminPort]) assertPort(each);
   // For worker processes, modules that are loaded later, and a reload of the settings.
   const own = application.folder === null ? [] : [configFileIn(application.folder)!];
-  const files = [process.execPath, import.meta.filename, ...own, ...(advisorAccepted ? [advisorAccepted] : [])];
+  const accepted = acceptanceFile(advisor);
+  const files = [process.execPath, import.meta.filename, ...own, ...(accepted === null ? [] : [accepted])];
   for (const file of files) closeSync(openSync(file, "r"));
   readAgain(reread);
   if (embedded) rmSync(mkdtempSync(join(dataDir, "postgres.new-")), { recursive: true, force: true });

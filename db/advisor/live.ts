@@ -16,7 +16,7 @@ type LiveAdvisorOptions = {
   readonly logins: Pick<Logins, "data" | "admin">;
   readonly settings: Pick<
     Config,
-    "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisorAccepted"
+    "dbSchemas" | "isManaged" | "hasFeed" | "dbAnonRole" | "changesPublication" | "advisor"
   >;
   /** What other parts of the service have found. */
   more(): readonly Finding[];
@@ -73,7 +73,7 @@ export class LiveAdvisor {
 
   async #run(): Promise<void> {
     const { pool, logins, settings, more, reported, logsAdvice, log } = this.#options;
-    const acceptances = await readAcceptances(settings.advisorAccepted);
+    const acceptances = await readAcceptances(settings.advisor);
     const names = [logins.data, logins.admin].map((url) => decodeURIComponent(new URL(url).username));
     const client = await pool.connect();
     try {
@@ -107,9 +107,10 @@ export class LiveAdvisor {
 
 const MAX_LOGGED = 20;
 
-/** Reads the file of accepted findings; "" is none. It may change while the service runs. */
-export async function readAcceptances(file: string): Promise<Acceptances> {
-  if (file === "") return [];
+/** Reads the accepted findings, if ADVISOR names a file. It may change while the service runs. */
+export async function readAcceptances(advisor: string): Promise<Acceptances> {
+  const file = acceptanceFile(advisor);
+  if (file === null) return [];
   const text = await readFile(file, "utf8");
   try {
     return parseAcceptances(text);
@@ -194,3 +195,7 @@ function differences(before: Catalog, after: Catalog): LostColumn[] {
 }
 
 const escaped = (name: string) => name.replace(/[^\w]/g, "\\$&");
+
+/** The file that ADVISOR names. */
+export const acceptanceFile = (advisor: string): string | null =>
+  advisor === "on" || advisor === "off" ? null : advisor;

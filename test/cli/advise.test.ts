@@ -18,8 +18,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "content-service-advise-"));
   const database = await createTestDatabase();
   const log = pino({ level: "info" }, { write: (line: string) => logged.push(JSON.parse(line)) });
-  const settings = { ADVISOR: "on", ADVISOR_ACCEPTED: join(folder, "accepted") };
-  await writeFile(settings.ADVISOR_ACCEPTED, "# none\n");
+  const settings = { ADVISOR: join(folder, "accepted") };
+  await writeFile(settings.ADVISOR, "# none\n");
   service = await startTestService(settings, database, log, undefined, { buildsGraphQL: true });
   return async () => {
     await service.stop();
@@ -74,11 +74,11 @@ test("--level leaves out less severe findings, --accepted shows accepted ones, -
   expect(accepted).toHaveLength(4);
 });
 
-test("the file of ADVISOR_ACCEPTED accepts findings", async () => {
+test("the file that ADVISOR names accepts findings", async () => {
   await dba(LEAK);
   const file = join(folder, "mine");
   await writeFile(file, "table-without-row-security table public.rates # rates are public");
-  const outcome = await npmAdvise([], { ADVISOR_ACCEPTED: file });
+  const outcome = await npmAdvise([], { ADVISOR: file });
   expect(outcome).toEqual({ exitCode: 0, stdout: "0 errors, 0 warnings, 0 notes, 5 accepted\n", stderr: "" });
 });
 
@@ -97,7 +97,7 @@ test.each([
     {},
     /^--level must be error, warning, note; see npx content-service advise --help\n$/,
   ],
-  ["a missing file", [], { ADVISOR_ACCEPTED: "/no/such/file" }, /^ADVISOR_ACCEPTED: ENOENT.*\n$/],
+  ["a missing file", [], { ADVISOR: "/no/such/file" }, /^ADVISOR: ENOENT.*\n$/],
 ])("%s prints one line and exits with 2", async (_, args, settings, line) => {
   const { exitCode, stdout, stderr } = await npmAdvise(args, settings);
   expect([exitCode, stdout]).toEqual([2, ""]);
