@@ -366,14 +366,9 @@ export const SETTINGS = {
     "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
   ),
   SIGNUP: setting(
-    oneOf("open", "invite", "off"),
+    oneOf("open", "anonymous", "invite", "off"),
     "open",
-    "Who may create users. open: everyone. invite: administrators, the service key, npx content-service user, and whoever has an invitation (POST /auth/invitations). off: the same without invitations.",
-  ),
-  ANONYMOUS_USERS: setting(
-    oneOf("off", "on"),
-    "off",
-    "on: with SIGNUP=open, clients of /auth/v1 may create users without an e-mail (signInAnonymously), who may add one later. Their tokens have the claim is_anonymous.",
+    "Who may create users. open: everyone. anonymous: everyone, and clients of /auth/v1 also without an e-mail (signInAnonymously), which such a user may add later; the tokens have the claim is_anonymous. invite: administrators, the service key, npx content-service user, and whoever has an invitation (POST /auth/invitations). off: the same without invitations.",
   ),
   PASSWORD_MIN_LENGTH: setting(
     integer(1, 128),

@@ -26,7 +26,7 @@ import { MailService, type MailSettings } from "./mail/mail.ts";
 import { Enrolment } from "./mfa.ts";
 import { createPasskeys, type Passkeys } from "./passkeys/passkeys.ts";
 import { type HashPassword, PasswordCheck, PasswordHashing, PasswordRules } from "./passwords.ts";
-import { Registration } from "./registration.ts";
+import { isSignupOpen, Registration } from "./registration.ts";
 import { AuthRepository } from "./repository.ts";
 import { SameOriginCheck } from "./same-origin.ts";
 import { type BackupCodes, type FactorSettings, factorKeys, SecondFactor } from "./second-factor.ts";
@@ -63,7 +63,6 @@ export type AuthSettings = FactorSettings &
     | "userMetadataBytes"
     | "jwtAud"
     | "mfaAal1"
-    | "anonymousUsers"
     | "passkeyDomain"
     | "passwordMinLength"
     | "passwordClasses"
@@ -185,7 +184,7 @@ export function createAuth({
     secondFactor,
     passkeys,
   });
-  const registration = new Registration({ repository, hashing, throttle, isClosed: settings.signup !== "open" });
+  const registration = new Registration({ repository, hashing, throttle, isClosed: !isSignupOpen(settings) });
   const mail = new MailService({ settings, functions, folder, hasTasks, secret, url, log });
   const retention = {
     attemptSeconds: Math.max(settings.loginWindow, MAIL_WINDOW),

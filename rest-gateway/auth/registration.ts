@@ -1,3 +1,4 @@
+import type { Config } from "../../config/config.ts";
 import { problem } from "../../db/problems/problem.ts";
 import { forSender } from "../../identity/caller-resolver.ts";
 import type { PasswordHashing } from "./passwords.ts";
@@ -21,9 +22,13 @@ export type RegistrationOptions = {
   readonly repository: AuthRepository;
   readonly hashing: PasswordHashing;
   readonly throttle: Throttle;
-  /** Whether only operators add users: SIGNUP is not open. */
+  /** Whether only operators add users. */
   readonly isClosed: boolean;
 };
+
+/** Whether everyone may create users. */
+export const isSignupOpen = ({ signup }: Pick<Config, "signup">): boolean =>
+  signup === "open" || signup === "anonymous";
 
 /** Creates users with an account, up to a limit per network. */
 export class Registration {

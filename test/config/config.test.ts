@@ -41,7 +41,6 @@ function errorOf(environment: Record<string, string>): string {
 test("without settings the service uses an embedded database with demo data and listens on 127.0.0.1", () => {
   expect(readConfig({})).toEqual({
     advisor: "on",
-    anonymousUsers: "off",
     settingsFile: "",
     metrics: true,
     metricsMaxOperations: 100,
@@ -298,7 +297,7 @@ test.each([
 });
 
 // A number that no operator has a reason to change belongs in config/limits.ts.
-test("there are at most 103 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(103));
+test("there are at most 102 settings", () => expect(describeSettings().length).toBeLessThanOrEqual(102));
 
 test.each(describeLimits())("$name is a limit, not a setting", ({ name }) => {
   expect(describeSettings().map((setting) => setting.name)).not.toContain(name);

@@ -3,6 +3,7 @@ import type { Config } from "../../../config/config.ts";
 import type { Clock } from "../../../identity/account.ts";
 import { createOutbound, type OutboundSettings } from "../../../identity/outbound.ts";
 import type { AuthFunctions } from "../functions.ts";
+import { isSignupOpen } from "../registration.ts";
 import type { AuthRepository } from "../repository.ts";
 import { deriveKey, SecretBox } from "../secret-box.ts";
 import { Completion } from "./completion.ts";
@@ -49,7 +50,7 @@ export function createFederated(options: FederatedOptions): Federated {
     identities,
     flows: new Flows(secret),
     once,
-    completion: new Completion({ identities, repository, once, isClosed: settings.signup !== "open", box, clock }),
+    completion: new Completion({ identities, repository, once, isClosed: !isSignupOpen(settings), box, clock }),
     returnUrls: new ReturnUrls(url, settings.authReturnOrigins, log),
     log,
   };

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import { type Config, ConfigError } from "../../../config/config.ts";
 import { hashOf } from "../../../identity/secrets.ts";
 import type { AuthFunctions } from "../functions.ts";
+import { isSignupOpen } from "../registration.ts";
 import { deriveKey } from "../secret-box.ts";
 import type { Mail, MailKind, MailValues } from "./kinds.ts";
 import { type DueMail, MailRepository } from "./repository.ts";
@@ -84,12 +85,12 @@ export class MailService {
 
   /** Says once whether e-mails are sent. Rejects if the database does not respond. */
   async start(): Promise<void> {
-    const { mailUrl, mailsPerRecipient, emailConfirm, signup, usersEmail } = this.settings;
+    const { mailUrl, mailsPerRecipient, emailConfirm, usersEmail } = this.settings;
     await this.repository.use({
       mail: this.isOn ? "on" : "off",
       mails_per_recipient: String(mailsPerRecipient),
       email_confirm: emailConfirm,
-      signup,
+      signup: isSignupOpen(this.settings) ? "open" : this.settings.signup,
       users_email: usersEmail,
     });
     if (!this.isOn)

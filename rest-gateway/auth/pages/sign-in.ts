@@ -2,6 +2,7 @@ import { isRefusal } from "../../../db/problems/problem.ts";
 import { type Html, html } from "../../../http/pages/html.ts";
 import { LoginBody, PasskeyLoginBody, parse } from "../bodies.ts";
 import { askForCode, sendSession, signInBrowser } from "../federated/browser.ts";
+import { isSignupOpen } from "../registration.ts";
 import { alertOf, type Field, type FormState, fieldsIn, formOf, NEW_FORM, stateAfter } from "./form.ts";
 import { sendPage } from "./page.ts";
 import { fieldsWithPasskey, passkeyButton } from "./passkey-button.ts";
@@ -75,7 +76,7 @@ function sendSignIn(visit: Visit, state: FormState, before: Html | null): void {
     extra: hasMail ? html`<p class="aside">${link(FORGOT_PATH, "Forgot your password?")}</p>` : null,
   };
   const others = [
-    auth.settings.signup === "open" ? html`New here? ${link(SIGN_UP_PATH, "Create an account")}` : null,
+    isSignupOpen(auth.settings) ? html`New here? ${link(SIGN_UP_PATH, "Create an account")}` : null,
     hasMail ? link(MAIL_SIGN_IN_PATH, "Sign in without a password") : null,
     hasMail && auth.settings.emailConfirm === "required" ? link(CONFIRM_PATH, "Confirm your e-mail") : null,
   ].filter((each) => each !== null);

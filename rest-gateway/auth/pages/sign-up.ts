@@ -9,6 +9,7 @@ import { address, NAME_LENGTH } from "../mail/bodies.ts";
 import { markBrowser } from "../mail/confirmations.ts";
 import { languagesOf } from "../mail/templates.ts";
 import { badFields, emailRefused, refuseRaised } from "../problem.ts";
+import { isSignupOpen } from "../registration.ts";
 import { doneUrl } from "./done.ts";
 import { EMAIL, type FormState, fieldsIn, formOf, NAME, NEW_FORM, newPasswordField, stateAfter } from "./form.ts";
 import { sendPage } from "./page.ts";
@@ -49,7 +50,7 @@ export async function signUpOnPage(visit: Visit, form: URLSearchParams): Promise
 }
 
 function requireOpen({ auth }: Visit): void {
-  if (auth.settings.signup !== "open") throw problem("sign-up closed");
+  if (!isSignupOpen(auth.settings)) throw problem("sign-up closed");
 }
 
 /** Throws a Problem that names every fault. */

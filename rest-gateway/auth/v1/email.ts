@@ -8,6 +8,7 @@ import type { MailData, SignInKind } from "../mail/repository.ts";
 import { requestMailFor } from "../mail/requests.ts";
 import { takeMailCode } from "../mail/sign-in.ts";
 import type { WrongPassword } from "../passwords.ts";
+import { isSignupOpen } from "../registration.ts";
 import { MailRequest, readAuthBody, Verification } from "./bodies.ts";
 import { type AuthCall, type SignedIn, signedInOf } from "./call.ts";
 import { invalid, refuseUser } from "./problem.ts";
@@ -17,14 +18,14 @@ import { nameOf, requireEmail, requireSmall } from "./sign-in.ts";
 // Sign-in by e-mail, and what else e-mails are requested for. The answers are the same for every address.
 
 /**
- * `POST /otp`: an e-mail with a link and a code that sign in. With SIGNUP=open, they create the user if there is none, so that the
+ * `POST /otp`: an e-mail with a link and a code that sign in. If sign-up is open, they create the user if there is none, so that the
  * answer and the e-mail are the same for every address.
  */
 export async function requestCode(call: AuthCall): Promise<object> {
   const { settings, limits } = call.auth;
   const { phone, email, data, create_user: creates } = await readAuthBody(call.request, limits, MailRequest);
   if (phone) throw problem("phones off");
-  if (creates === false || settings.signup !== "open") return send(call, "sign-in", email);
+  if (creates === false || !isSignupOpen(settings)) return send(call, "sign-in", email);
   const metadata = data ?? {};
   requireSmall(metadata, settings.userMetadataBytes);
   const address = requireEmail(email ?? "");

@@ -4,6 +4,7 @@ import { identityOf } from "../../../http/pipeline/exchange.ts";
 import { byMethod, type Methods } from "../../../http/pipeline/express.ts";
 import { ClientGone } from "../../../http/pipeline/response.ts";
 import type { Auth } from "../auth.ts";
+import { isSignupOpen } from "../registration.ts";
 import {
   createUser,
   deleteFactor,
@@ -101,9 +102,9 @@ function readSettings({ auth }: AuthCall): object {
       ...Object.fromEntries(providers.map(({ name }) => [name, true])),
       email: true,
       phone: false,
-      anonymous_users: auth.settings.anonymousUsers === "on",
+      anonymous_users: auth.settings.signup === "anonymous",
     },
-    disable_signup: auth.settings.signup !== "open",
+    disable_signup: !isSignupOpen(auth.settings),
     mailer_autoconfirm: auth.settings.emailConfirm !== "required",
     phone_autoconfirm: false,
     sms_provider: "",

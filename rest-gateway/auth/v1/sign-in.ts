@@ -42,7 +42,7 @@ export async function signUp(call: AuthCall): Promise<SessionAnswer | Unconfirme
 /** A user without an e-mail, who is signed in and cannot sign in again. */
 async function signUpAnonymously(call: AuthCall, metadata: Metadata): Promise<SessionAnswer> {
   const { auth, client } = call;
-  if (auth.settings.anonymousUsers === "off") throw problem("anonymous users off");
+  if (auth.settings.signup !== "anonymous") throw problem("anonymous users off");
   requireSmall(metadata, auth.settings.userMetadataBytes);
   const name = givenName(metadata) ?? "Anonymous";
   const id = await auth.registration.registerAnonymous(name, metadata, client.address).catch(refuseUser);

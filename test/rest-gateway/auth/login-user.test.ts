@@ -14,7 +14,7 @@ const { idp, service, signIn } = useFederated({
   settings: {
     ...server.settings,
     MAILS_PER_ADDRESS: "1000",
-    ANONYMOUS_USERS: "on",
+    SIGNUP: "anonymous",
     AUTH_RETURN_ORIGINS: "https://app.example",
   },
 });

@@ -4,10 +4,10 @@ import { linkIn, startMailServer } from "../../../support/mail-server.ts";
 import { failureOf, PASSWORD, useAuth } from "./support.ts";
 
 const claimsOf = (token: string) => JSON.parse(Buffer.from(token.split(".")[1]!, "base64url").toString());
-const ON = { ANONYMOUS_USERS: "on" };
+const ON = { SIGNUP: "anonymous" };
 const server = await startMailServer();
 
-describe.each(["bigint", "uuid"] as const)("with %s ids and ANONYMOUS_USERS=on", (kind) => {
+describe.each(["bigint", "uuid"] as const)("with %s ids and SIGNUP=anonymous", (kind) => {
   const { client, newUser, send, sql } = useAuth(kind, ON);
 
   async function anonymous(options?: { data: object }) {
@@ -153,13 +153,13 @@ describe("with EMAIL_CONFIRM=required, an anonymous user", () => {
 
 describe("anonymous users", () => {
   const off = useAuth("bigint");
-  const closed = useAuth("bigint", { ...ON, SIGNUP: "off" });
+  const closed = useAuth("bigint", { SIGNUP: "off" });
 
-  test("are off by default, and SIGNUP holds for them", async () => {
+  test("are off by default, and with SIGNUP=off", async () => {
     const refused = await off.client().auth.signInAnonymously();
     expect(failureOf(refused)).toEqual([422, "anonymous_provider_disabled"]);
     expect(refused.error!.message).toContain("Anonymous sign-ins are disabled");
-    expect(failureOf(await closed.client().auth.signInAnonymously())).toEqual([422, "signup_disabled"]);
+    expect(failureOf(await closed.client().auth.signInAnonymously())).toEqual([422, "anonymous_provider_disabled"]);
   });
 });
 

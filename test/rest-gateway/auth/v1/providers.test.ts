@@ -12,7 +12,7 @@ const federated = useFederated({
     oidcEntry(idp, { name: "acme", signUp: true }),
     oidcEntry(idp, { name: "staff", signUp: true, require: { sub: "nobody" } }),
   ],
-  settings: { AUTH_RETURN_ORIGINS: PAGE, ANONYMOUS_USERS: "on" },
+  settings: { AUTH_RETURN_ORIGINS: PAGE, SIGNUP: "anonymous" },
 });
 const { service, sql } = federated;
 
