@@ -81,10 +81,17 @@ const PASSWORD_CLASSES = ["upper", "lower", "digit", "special"] as const;
 /** A class of characters. */
 export type PasswordClass = (typeof PASSWORD_CLASSES)[number];
 
-/** `upper,digit` → `["upper", "digit"]`; `none` → `[]`. */
-export const passwordClasses = list
-  .transform((names) => (names.join() === "none" ? [] : names))
-  .pipe(z.array(z.enum(PASSWORD_CLASSES, { error: `must be none, or a list of ${PASSWORD_CLASSES.join(", ")}` })));
+/** `12,upper,digit` → `{ length: 12, classes: ["upper", "digit"] }` */
+export const passwordRules = list
+  .refine(
+    ([length = "", ...classes]) =>
+      /^\d{1,3}$/.test(length) &&
+      Number(length) >= 1 &&
+      Number(length) <= 128 &&
+      classes.every((name) => (PASSWORD_CLASSES as readonly string[]).includes(name)),
+    `must be a number from 1 to 128, and any of ${PASSWORD_CLASSES.join(", ")}: 12,upper,digit`,
+  )
+  .transform(([length, ...classes]) => ({ length: Number(length), classes: classes as PasswordClass[] }));
 
 /** System schemas are excluded: they expose data that was never granted. */
 export const servedSchemas = list.pipe(

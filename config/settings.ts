@@ -24,7 +24,7 @@ import {
   onOff,
   origins,
   orUnset,
-  passwordClasses,
+  passwordRules,
   previousKey,
   proxies,
   publicationName,
@@ -370,15 +370,10 @@ export const SETTINGS = {
     "open",
     "Who may create users. open: everyone. anonymous: everyone, and clients of /auth/v1 also without an e-mail (signInAnonymously), which such a user may add later; the tokens have the claim is_anonymous. invite: administrators, the service key, npx content-service user, and whoever has an invitation (POST /auth/invitations). off: the same without invitations.",
   ),
-  PASSWORD_MIN_LENGTH: setting(
-    integer(1, 128),
-    "12",
-    "Characters that a new password must have at least. Passwords that are in use stay valid.",
-  ),
-  PASSWORD_CLASSES: setting(
-    passwordClasses,
-    "upper,lower,digit,special",
-    "Classes of which a new password must have a character each: a list of upper, lower, digit and special, or none.",
+  PASSWORD_RULES: setting(
+    passwordRules,
+    "12,upper,lower,digit,special",
+    "What a new password must have: a number of characters, and the classes of which it must have a character each (upper, lower, digit and special). 15 alone requires no classes. Passwords that are in use stay valid.",
   ),
   EMAIL_CONFIRM: setting(
     oneOf("off", "claim", "required"),

@@ -64,8 +64,7 @@ export type AuthSettings = FactorSettings &
     | "jwtAud"
     | "mfaAal1"
     | "passkeyDomain"
-    | "passwordMinLength"
-    | "passwordClasses"
+    | "passwordRules"
     | "bodyLimit"
     | "jsonMaxDepth"
   >;

@@ -14,14 +14,14 @@ import type { Client, Login, ReservedLogin, Throttle } from "./throttle.ts";
 /** Characters of a password. Applies to logins too. */
 export const MAX_PASSWORD = 128;
 
-export type PasswordSettings = Pick<Config, "passwordMinLength" | "passwordClasses">;
+export type PasswordSettings = Pick<Config, "passwordRules">;
 
 /** The algorithm is argon2id, the default of the library. */
 const COSTS: Costs = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
 type Rule = { readonly holds: (password: string) => boolean; readonly message: string };
 
-/** The classes of characters, by their name in PASSWORD_CLASSES. */
+/** The classes of characters, by their name in PASSWORD_RULES. */
 const CLASSES: Readonly<
   Record<PasswordClass, { readonly pattern: RegExp; readonly name: string; readonly hint?: string }>
 > = {
@@ -33,15 +33,15 @@ const CLASSES: Readonly<
 
 const AND = new Intl.ListFormat("en-GB");
 
-/** What a new password must have: PASSWORD_MIN_LENGTH characters, and one of each of PASSWORD_CLASSES. */
+/** What a new password must have, as PASSWORD_RULES says. */
 export class PasswordRules {
   /** A sentence for users: `At least 12 characters, with an upper case letter and a digit.` */
   readonly hint: string;
   readonly schema: JsonSchema;
   readonly #rules: readonly Rule[];
 
-  constructor({ passwordMinLength: min, passwordClasses }: PasswordSettings) {
-    const classes = passwordClasses.map((name) => CLASSES[name]);
+  constructor({ passwordRules: { length: min, classes: required } }: PasswordSettings) {
+    const classes = required.map((name) => CLASSES[name]);
     const names = AND.format(classes.map(({ name }) => name));
     this.hint = `At least ${min} characters${names && `, with ${names}`}.`;
     this.schema = {

@@ -6,7 +6,7 @@ import { readConfig } from "../../../config/config.ts";
 import { useService } from "../../support/http-client.ts";
 import { JWT_SECRET } from "../../support/service.ts";
 
-const SETTINGS = { GRAPHQL_MAX_TABLES: "0", PASSWORD_MIN_LENGTH: "8", PASSWORD_CLASSES: "lower,digit" };
+const SETTINGS = { GRAPHQL_MAX_TABLES: "0", PASSWORD_RULES: "8,lower,digit" };
 const client = useService(SETTINGS);
 
 /** Long enough for these settings, too short for the default, and with two of its classes. */
@@ -29,7 +29,7 @@ test.each([
   ["/auth/register", {}],
   ["/users", {}],
   ["/auth/admin/users", admin],
-])("PASSWORD_MIN_LENGTH and PASSWORD_CLASSES are the rules of POST %s, whose errors name them", async (path, as) => {
+])("PASSWORD_RULES has the rules of POST %s, whose errors name them", async (path, as) => {
   const headers = typeof as === "function" ? as() : as;
   const email = `rules${path.replaceAll("/", "-")}@test.example`;
   const weak = await post(path, { name: "Vera", email, password: "horse" }, headers);
@@ -97,8 +97,10 @@ test("they are the rules of npx content-service user", async () => {
   expect(await create(PASSWORD)).toMatch(/^created user/);
 });
 
-test("PASSWORD_CLASSES=none leaves only the length, and other classes are refused at start", () => {
-  expect(readConfig({ PASSWORD_CLASSES: "none" }).passwordClasses).toEqual([]);
-  const message = "PASSWORD_CLASSES must be none, or a list of upper, lower, digit, special";
-  expect(() => readConfig({ PASSWORD_CLASSES: "upper,emoji" })).toThrow(message);
+test("a number alone requires no classes, and other classes and numbers are refused at start", () => {
+  expect(readConfig({ PASSWORD_RULES: "15" }).passwordRules).toEqual({ length: 15, classes: [] });
+  const message =
+    "PASSWORD_RULES must be a number from 1 to 128, and any of upper, lower, digit, special: 12,upper,digit";
+  for (const text of ["8,upper,emoji", "0", "129", "upper", "upper,8", "8,8"])
+    expect(() => readConfig({ PASSWORD_RULES: text })).toThrow(message);
 });

@@ -13,7 +13,7 @@ import { createTestDatabase, type TestDatabase } from "../../support/database.ts
 import { admissionTo } from "../../support/transactions.ts";
 
 const PASSWORD = "Correct-Horse-8!";
-const RULES = new PasswordRules({ passwordMinLength: 12, passwordClasses: ["upper", "lower", "digit", "special"] });
+const RULES = new PasswordRules({ passwordRules: { length: 12, classes: ["upper", "lower", "digit", "special"] } });
 const LENGTH = "password must have at least 12 characters";
 const UPPER = "password must have an upper case letter";
 const LOWER = "password must have a lower case letter";

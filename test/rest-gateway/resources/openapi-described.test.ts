@@ -25,7 +25,7 @@ function documentOf(descriptions: readonly (typeof PRODUCTS)[], more = {}): any 
       routes: [],
       hasTasks: false,
       hasReplicas: false,
-      passwords: new PasswordRules({ passwordMinLength: 12, passwordClasses: [] }),
+      passwords: new PasswordRules({ passwordRules: { length: 12, classes: [] } }),
       maxRecords: 100,
     },
     ...more,
