@@ -101,6 +101,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
     documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
     introspection: settings.graphqlIntrospection,
     readDatabase: () => catalog.refreshIfStale(),
+    untilBuilt: () => reload.untilBuilt(),
     catalog,
     metrics: options.metrics,
     countTables: () => [...catalog.current.schemas.values()].reduce((sum, { tables }) => sum + tables.size, 0),

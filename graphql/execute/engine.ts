@@ -9,7 +9,7 @@ import { problem } from "../../db/problems/problem.ts";
 import type { Identity } from "../../db/transaction/identity.ts";
 import type { Statement, Transactions } from "../../db/transaction/transaction.ts";
 import type { CancelSignal } from "../../db/wire/connection.ts";
-import { traced } from "../../telemetry/span.ts";
+import { type Span, traced } from "../../telemetry/span.ts";
 import { CompiledQueries, executeCompiled } from "../compiled/compiled-queries.ts";
 import { sendQueriesTogether } from "../compiled/plan-phases.ts";
 import { NAME_CONFLICT } from "../schema/name-conflict.ts";
@@ -40,6 +40,8 @@ export type EngineOptions = IntrospectionOptions & {
   readonly documents: DocumentStore;
   /** Resolves when the catalog of the database is up to date. */
   readDatabase(): Promise<unknown>;
+  /** Waits for a pending rebuild of the schema, for a limited time. Resolves to whether there was one. */
+  untilBuilt(): Promise<boolean>;
   countTables(): number;
   readonly catalog: Pick<LiveCatalog, "current">;
   readonly metrics: OperationMetrics;
@@ -106,8 +108,17 @@ export class Engine {
     return this.#options.database.ping();
   }
 
-  /** Checks a request. Returns the operation, or the errors of the request. Throws Problem while there is no schema. */
-  prepare(request: GraphQLRequest): PreparedOperation {
+  /**
+   * Checks a request. Resolves to the operation, or to the errors of the request. If the schema does not allow it, it may be about a
+   * change of the database that the schema does not have yet. Rejects with Problem while there is no schema.
+   */
+  async prepare(request: GraphQLRequest, span: Span | null = null): Promise<PreparedOperation> {
+    const prepared = traced(span, "parse", () => this.#prepare(request));
+    const isInvalid = "errors" in prepared && prepared.errors.some(({ extensions }) => extensions.code === INVALID);
+    return isInvalid && (await this.#options.untilBuilt()) ? this.#prepare(request) : prepared;
+  }
+
+  #prepare(request: GraphQLRequest): PreparedOperation {
     const { documents, schema } = this.#current();
     return prepareOperation(request, schema, documents, this.#options.documents);
   }
@@ -270,6 +281,9 @@ export class Engine {
     } as any;
   }
 }
+
+/** The code of errors of validation. */
+const INVALID = "VALIDATION_ERROR";
 
 /** Grafast plans an operation, and writes its SQL, before it returns a promise. */
 const planned = async ({ request }: Identity, run: () => unknown) =>

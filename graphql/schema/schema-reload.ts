@@ -12,6 +12,9 @@ const PAUSE_FACTOR = 2;
 /** Milliseconds that a build waits at most. */
 const MAX_PAUSE = 1000;
 
+/** Milliseconds that a request waits for the schema that it may be about. */
+const MAX_WAIT = 10_000;
+
 export type ReloadLog = {
   onRebuilt(milliseconds: number): void;
   /** After each attempt, whether it succeeded or not. */
@@ -78,6 +81,16 @@ export class SchemaReload {
   /** Rebuilds the schema after a short time without further changes. */
   soon(): void {
     this.#rebuilds.soon();
+  }
+
+  /** Waits for a pending rebuild, but at most `MAX_WAIT` milliseconds. Resolves to whether there was one. */
+  async untilBuilt(): Promise<boolean> {
+    if (!this.#rebuilds.isPending) return false;
+    const built = new AbortController();
+    const late = sleep(MAX_WAIT, null, { signal: built.signal, ref: false }).catch(() => {});
+    await Promise.race([this.#rebuilds.settled(), late]);
+    built.abort();
+    return true;
   }
 
   close(): Promise<void> {

@@ -7,7 +7,6 @@ import { type BodyLimits, parseJson, readJson } from "../../http/pipeline/body.t
 import { contextOfExchange, type Exchange, type Head, setHead } from "../../http/pipeline/exchange.ts";
 import type { HttpInterface } from "../../http/pipeline/pipeline.ts";
 import { ClientGone, RETRY_SECONDS } from "../../http/pipeline/response.ts";
-import { traced } from "../../telemetry/span.ts";
 import { codeOf } from "../execute/error-codes.ts";
 import { type ErrorFormat, formatError, throwRefusal } from "../execute/errors.ts";
 import { attributesOf, type GraphQLRequest } from "../execute/operation.ts";
@@ -80,7 +79,7 @@ async function run(
   const format = formatFor(caller, head, options);
   const requestErrors = (errors: readonly GraphQLError[]) => answerErrors(errors, format, mediaType, options);
 
-  const operation = traced(head.notes.span, "parse", () => engine.prepare(graphqlRequest));
+  const operation = await engine.prepare(graphqlRequest, head.notes.span);
   if ("kind" in operation) head.notes.span?.set(attributesOf(operation));
   if ("kind" in operation && operation.kind === "mutation" && request.method === "GET") {
     response.setHeader("Allow", "POST");

@@ -79,12 +79,12 @@ export function graphqlSocket(options: GraphQLSocketOptions): SocketRoute {
     // See closeSilent.
     connectionInitWaitTimeout: 0,
     onConnect: ({ extra, connectionParams }) => authenticate(extra, connectionParams, callers, options),
-    onSubscribe: ({ extra, subscriptions }, _id, payload) => {
+    onSubscribe: async ({ extra, subscriptions }, _id, payload) => {
       const refusal = countOperation(extra, payload);
       if (refusal !== null) return [refusal];
       if (Object.keys(subscriptions).length > options.maxSubscriptions)
         return [asGraphQLError(problem("too many operations", { max: options.maxSubscriptions }))];
-      const operation = prepare(engine, payload);
+      const operation = await prepare(engine, payload);
       if ("errors" in operation) return operation.errors;
       // graphql-ws passes this to execute and subscribe below.
       return {
@@ -195,9 +195,9 @@ function countOperation(session: Session, { query }: SubscribePayload): GraphQLE
 }
 
 /** While there is no schema, each operation fails and the socket stays open. */
-function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["prepare"]> {
+async function prepare(engine: Engine, payload: SubscribePayload): ReturnType<Engine["prepare"]> {
   try {
-    return engine.prepare(requestOf(payload));
+    return await engine.prepare(requestOf(payload));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     return { errors: [asGraphQLError(error)] };

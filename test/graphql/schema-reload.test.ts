@@ -255,6 +255,21 @@ test("a migration that only creates a temporary table or changes rows is not ann
   await appears("Unannounced");
 });
 
+test("a request about a table that is new waits for the rebuild that is due, over HTTP and WebSocket", async () => {
+  const announce = (state: string) => dba(`alter event trigger announce_schema_change ${state}`);
+  await announce("disable");
+  onTestFinished(async () => void (await announce("enable")));
+  await addTable("newest");
+  const query = "{ newests { totalCount } }";
+  expect((await service.gql(query)).errors).toMatchObject([{ extensions: { code: "VALIDATION_ERROR" } }]);
+  const client = connect(service);
+  await client.run("{ __typename }");
+
+  service.service.reloadSchema();
+  const expected = { data: { newests: { totalCount: 0 } } };
+  expect(await Promise.all([service.gql(query), client.run(query)])).toMatchObject([expected, expected]);
+});
+
 test("a migration may change column types while queries run without failed requests", async () => {
   const requests = sendContinuously([
     "{ readings(first: 20) { totalCount edges { node { id a b c } } } }",
