@@ -1,4 +1,3 @@
-import { deflateSync, inflateSync } from "node:zlib";
 import * as pg from "postgraphile/adaptors/pg";
 import { isUpdatable } from "../../db/catalog/relations.ts";
 import { Labels, type PgObject } from "./pg-objects.ts";
@@ -32,10 +31,13 @@ const smartTag = (object: ObjectId, line: string): ObjectId => `${object} ${line
 /** In the query by which PostGraphile reads the database. */
 const IS_UPDATABLE = "pg_catalog.pg_relation_is_updatable(oid, true)";
 
-/** What PostGraphile reads from the database. It is read once for all builds of a schema without some of the objects. */
+/**
+ * What PostGraphile reads from the database. It is read once for all builds of a schema without some of the objects, and kept while it
+ * is used: the catalog of an empty database has 3 MB, and the schema keeps the adaptor.
+ */
 export class Introspection {
-  /** Compressed: the catalog of an empty database has 3 MB, and it is read again only to say why an object is left out. */
-  #compressed: Buffer | null = null;
+  #text: string | null = null;
+  #catalogs: Catalogs | null = null;
   #tags: readonly SmartTag[] | null = null;
   #invalidTags: ReadonlyMap<ObjectId, string> | null = null;
 
@@ -52,10 +54,10 @@ export class Introspection {
           withPgClient(settings, (client) => {
             const query = async (given: { readonly text: string }) => {
               if (!given.text.includes(IS_UPDATABLE)) return client.query(given as never);
-              this.#compressed ??= deflateSync(await read(client, given.text), { level: 1 });
+              this.#text ??= await read(client, given.text);
               const gone = leftOut.union(this.invalidTags);
               // PostGraphile keeps what it gets here, and gives it to JSON.parse, which reads the text.
-              const text = () => (gone.size === 0 ? this.#text() : JSON.stringify(without(this.#parsed(), gone)));
+              const text = () => (gone.size === 0 ? this.#text! : JSON.stringify(without(this.#parsed, gone)));
               return { rows: [{ introspection: { toString: text } }] };
             };
             return callback({ ...client, query } as typeof client);
@@ -65,9 +67,15 @@ export class Introspection {
     };
   }
 
+  /** Frees the memory. What was returned before still works. */
+  [Symbol.dispose](): void {
+    this.#text = null;
+    this.#catalogs = null;
+  }
+
   /** The columns of the database when it was read: `public.posts.title` */
   get columns(): ReadonlySet<string> {
-    const { namespaces, classes, attributes } = this.#parsed();
+    const { namespaces, classes, attributes } = this.#parsed;
     const schemas = new Map(namespaces.map(({ _id, nspname }) => [_id, nspname]));
     const tables = new Map(
       classes.map(({ _id, relnamespace, relname }) => [_id, `${schemas.get(relnamespace)}.${relname}`]),
@@ -77,12 +85,12 @@ export class Introspection {
 
   /** Undefined for an object that the database did not have when it was read. Of functions with one name, the newest. */
   idOf(object: PgObject): ObjectId | undefined {
-    return idIn(this.#parsed(), object);
+    return idIn(this.#parsed, object);
   }
 
   /** The smart tags of tables, views, types and functions, of columns and of constraints. Empty if it could not be read. */
   get tags(): readonly SmartTag[] {
-    this.#tags ??= this.#compressed === null ? [] : tagsIn(this.#parsed());
+    this.#tags ??= this.#text === null ? [] : tagsIn(this.#parsed);
     return this.#tags;
   }
 
@@ -94,17 +102,14 @@ export class Introspection {
 
   /** Returns a function that says whether a database object is lost if this one is left out. */
   lossOf(leftOut: ObjectId): (object: PgObject) => boolean {
-    const catalogs = this.#parsed();
+    const catalogs = this.#parsed;
     const rest = without(catalogs, new Set([leftOut]));
     return (object) => idIn(catalogs, object) !== undefined && idIn(rest, object) === undefined;
   }
 
-  #parsed(): Catalogs {
-    return JSON.parse(this.#text());
-  }
-
-  #text(): string {
-    return inflateSync(this.#compressed!).toString();
+  get #parsed(): Catalogs {
+    this.#catalogs ??= JSON.parse(this.#text!) as Catalogs;
+    return this.#catalogs;
   }
 }
 

@@ -91,7 +91,7 @@ export type Before = Pick<BuiltSchema, "tags">;
  * does not respond, and with any other error.
  */
 export async function buildSchema(options: SchemaOptions, before: Before | null = null): Promise<BuiltSchema> {
-  const introspection = new Introspection();
+  using introspection = new Introspection();
   const conflicts = new Map<ObjectId, NameConflict>();
   const ignored = new Map<ObjectId, string>();
   for (;;) {
