@@ -46,6 +46,11 @@ async function hasType({ server }: Instance, type: string): Promise<boolean> {
   return data.__type !== null;
 }
 
+/** The GraphQL type of the table number `n`. */
+const typeOf = (n: number) => `Bench${n}`;
+/** That of the newest table; "" before the first one. */
+let newest = "";
+
 /** A change that creates a table, and how an instance shows that it has the table number `n`. */
 const newTable = (
   name: string,
@@ -55,12 +60,16 @@ const newTable = (
   name,
   about,
   prepare: async ({ owner, instances }, n) => {
-    // The GraphQL schema of the change before is built after its table can be read.
+    // The GraphQL schema of the change before is built after its table can be read, and after a pause in which the process is calm.
+    const previous = newest;
+    await Promise.all(instances.map((instance) => previous && until(() => hasType(instance, previous))));
     await Promise.all(instances.map(({ server }) => untilCalm(server)));
     return {
-      commit: () =>
-        owner.query(`begin; create table public.bench_${n} (id int primary key);
-          grant select on public.bench_${n} to authenticated; commit`),
+      async commit() {
+        await owner.query(`begin; create table public.bench_${n} (id int primary key);
+          grant select on public.bench_${n} to authenticated; commit`);
+        newest = typeOf(n);
+      },
       isKnown: (instance) => isKnown(instance, n),
     };
   },
@@ -85,7 +94,7 @@ const CHANGES: readonly Change[] = [
     return (await statusOf(instance, `/rest/v1/bench_${n}`)) === 200;
   }),
   newTable("graphql", "a table is created and granted: the GraphQL schema has it", (instance, n) =>
-    hasType(instance, `Bench${n}`),
+    hasType(instance, typeOf(n)),
   ),
   {
     name: "send",
@@ -174,15 +183,13 @@ async function timeOf(change: Change, context: Context, n: number): Promise<numb
   const { commit, isKnown } = await change.prepare(context, n);
   await commit();
   const start = performance.now();
-  const known = context.instances.map(async (instance) => {
-    while (!(await isKnown(instance))) {
-      if (performance.now() - start > GIVE_UP)
-        throw new Error(`an instance does not know of the change ${change.name}`);
-      await sleep(ASK_PAUSE);
-    }
-  });
-  await Promise.all(known);
+  await Promise.all(context.instances.map((instance) => until(() => isKnown(instance))));
   return performance.now() - start;
+}
+
+async function until(isKnown: () => boolean | Promise<boolean>): Promise<void> {
+  for (const start = performance.now(); !(await isKnown()); await sleep(ASK_PAUSE))
+    if (performance.now() - start > GIVE_UP) throw new Error("an instance does not know of a change");
 }
 
 /** An instance with a channel that receives broadcasts `{ n }`. */
