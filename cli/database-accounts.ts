@@ -1,8 +1,5 @@
-import { confirmedSince, disabledSince, passwordIn } from "../db/existing/account-columns.ts";
+import { confirmedSince, disabledSince, nameIn, passwordIn } from "../db/existing/account-columns.ts";
 import type { Plan } from "../db/existing/plan.ts";
-import { NAME } from "../db/existing/sign-in.ts";
-
-const TEXT = /^(text|character varying)/;
 
 /** The SQL that gives users accounts. */
 export type Accounts = {
@@ -18,7 +15,7 @@ export function accountsFor({ choice: { users, migrate } }: Plan): Accounts | nu
   const { table, key, email } = users;
   const sql = (name: string) => `u.${table.columns.find((column) => column.name === name)!.sql}`;
   const id = sql(key);
-  const name = table.columns.find((column) => NAME.test(column.name) && TEXT.test(column.base));
+  const name = nameIn(table);
   const password = passwordIn(table);
   const [disabled, confirmed] = [disabledSince(table, "u"), confirmedSince(table, "u")];
   const values = [

@@ -1,5 +1,5 @@
+import { NAME } from "../db/existing/account-columns.ts";
 import type { Plan } from "../db/existing/plan.ts";
-import { NAME } from "../db/existing/sign-in.ts";
 import type { Column, Table } from "../db/existing/survey.ts";
 
 /** A file in `resources/`, and the variable that it exports. */

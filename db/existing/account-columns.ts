@@ -7,6 +7,9 @@ const PASSWORD =
   /^(encrypted|hashed)_?passw(or)?d$|^passw(or)?d(_?(hash|digest|encrypted))?$|^(bcrypt|argon2(id?)?)(_?hash)?$/i;
 const TEXT = /^(text|character varying)/;
 
+/** Columns with the name of a user. */
+export const NAME = /^((full|display|user|nick|real)_?)?name$|^handle$/i;
+
 type Fact = {
   readonly name: RegExp;
   readonly type: RegExp;
@@ -35,6 +38,10 @@ const CONFIRMED: readonly Fact[] = [
   { name: /^(e?mail_?(confirmed|verified)|confirmed)_?at$/i, type: TIME, ...isSet },
   { name: /^(is_?)?e?mail_?(is_?)?(confirmed|verified)$/i, type: BOOLEAN, ...isTrue },
 ];
+
+/** The column with the name that an account has too; null if there is none. */
+export const nameIn = ({ columns }: Table): Column | null =>
+  columns.find(({ name, base }) => NAME.test(name) && TEXT.test(base)) ?? null;
 
 /** The column with hashes of passwords; null if there is none, or more than one. */
 export function passwordIn({ columns }: Table): Column | null {

@@ -1,4 +1,4 @@
-import { disabledIn, passwordIn } from "./account-columns.ts";
+import { disabledIn, NAME, nameIn, passwordIn } from "./account-columns.ts";
 import type { CallerRoles, Choice, Users } from "./choice.ts";
 import type { Column, Survey, Table } from "./survey.ts";
 import { isServiceRole } from "./survey-queries.ts";
@@ -71,7 +71,6 @@ const NO_RIGHTS = `\
 --   grant select on public.notes to authenticated;
 `;
 
-export const NAME = /^((full|display|user|nick|real)_?)?name$|^handle$/i;
 /** The service keeps passwords itself, so these columns get a value that no password has. */
 const PASSWORD = /passw|bcrypt|argon|hash|digest/i;
 
@@ -111,7 +110,7 @@ language sql volatile security definer set search_path = ${path}, pg_temp as $$
   set ${columnOf(table, users.email)} = new_email.email
   where u.${columnOf(table, users.key)} = new_email.user_id
 $$;
-${useHook("new_email", `${schema}.new_email(${userId}, text)`)}${replaceCredentials(users)}${followDisabled(users)}`;
+${useHook("new_email", `${schema}.new_email(${userId}, text)`)}${replaceCredentials(users)}${followName(users)}${followDisabled(users)}`;
   if (unknown.length === 0) return { text, unknown, newUser: name };
   const question = `-- New users have no rows yet: which values do they get for ${unknown.join(", ")}? Write them here, and remove the comment signs.\n`;
   return { text: question + text.replace(/^(?!--|$)/gm, "-- "), unknown, newUser: null };
@@ -132,6 +131,18 @@ ${trigger("replace_email", email)}`;
   return `${emails}-- It also follows a password, which ends all sign-ins here. A password that users change or reset here stays the previous one in the
 -- table: one that has leaked must be changed there.
 ${trigger("replace_password", password.name)}`;
+}
+
+/** The name that e-mails greet a user with, whoever changes it. */
+function followName({ table, key }: Users): string {
+  const name = nameIn(table);
+  if (name === null) return "";
+  return `
+-- The name of the account is that of the table.
+create or replace trigger follow_name after update on ${table.sql}
+  for each row when (new.${name.sql} is distinct from old.${name.sql})
+  execute function auth_api.follow_name(${literal(key)}, ${literal(name.name)});
+`;
 }
 
 /** What another application says of a user holds here too, at once. */

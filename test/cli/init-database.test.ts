@@ -234,7 +234,7 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
     await reader.end();
   });
 
-  test("no row stops the accounts or an INSERT: without a hash there is no password, without a usable e-mail no account", async () => {
+  test("no row stops the accounts, an INSERT or an UPDATE: without a hash there is no password, without a usable e-mail no account, and names follow", async () => {
     const ODD = `('', 'none@example.com', ''), ('  ', 'blank@example.com', 'invited'), (repeat('x', 300), 'long@example.com', null),
       ('No e-mail', null, '${HASH}'), ('Bad e-mail', 'nowhere', '${HASH}'), ('Ivo', 'ivo@example.com', '${HASH}')`;
     const url = await make(
@@ -288,6 +288,14 @@ describe.skipIf(!hasServer)("for a database that exists", () => {
       ]),
     );
     expect(warnings).toContain("user 6 signs in with the previous e-mail: the new one is malformed, missing or taken");
+
+    await owner.query(`update users set full_name = repeat('y', 300) where id = 1; update users set full_name = 'Ivana' where id = 6;
+      update users set full_name = ' ' where id = 13`);
+    expect((await accounts()).filter(([id]) => [1, 6, 13].includes(id as number))).toEqual([
+      [1, "y".repeat(20), HASH],
+      [6, "Ivana", HASH],
+      [13, "Ivo", null],
+    ]);
     await owner.end();
   });
 

@@ -132,13 +132,17 @@ create or replace function auth_api.follow_name() returns trigger
 language plpgsql volatile security definer set search_path = '' as $$
 begin
   update auth_private.accounts as a
-  set name = to_jsonb(new) ->> tg_argv[1]
-  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
+  -- From the first letter on, as many as a name may have.
+  set name = substring(to_jsonb(new) ->> tg_argv[1] from '\S.{0,199}')
+  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id
+    and to_jsonb(new) ->> tg_argv[1] ~ '\S';
   return null;
 end $$;
 
-comment on function auth_api.follow_name() is
-  'Changes the name of an account with that of its user. The arguments are the columns of the id and the name.';
+comment on function auth_api.follow_name() is $$
+Changes the name of an account with that of its user, and keeps it if the new one is empty. The arguments are the
+columns of the id and the name.
+$$;
 
 create or replace function auth_private.store_skeleton(login text, skeleton text) returns boolean
 language plpgsql volatile set search_path = '' as $$
