@@ -10,7 +10,9 @@ import { addDotEnv, ConfigError, folderIn, variablesOf } from "./config/config.t
 import { helpText } from "./config/help.ts";
 import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
 import { baseOf } from "./db/cluster/base.ts";
+import { refuseWithoutConnections } from "./db/cluster/connections.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
+import type { OpenedDatabase } from "./db/cluster/open.ts";
 import { createLog } from "./http/pipeline/log.ts";
 import { findSharedPort } from "./http/process/server.ts";
 import { failAsWorker, type RunningWorkers, serveAsWorker, startWorkers } from "./http/process/workers.ts";
@@ -65,7 +67,12 @@ async function main(): Promise<void> {
     hasStarted = true;
   };
   const starting: Promise<Started & { readonly replace?: () => Promise<void> }> = isDev
-    ? startInProcesses(configured, log, environmentOfDev(fromFile))
+    ? startInProcesses(
+        configured,
+        log,
+        () => openConfigured(configured, log, { runsCurrent: true }),
+        environmentOfDev(fromFile),
+      )
     : start(configured, log, onStarted);
   handleSignals(starting, { stopTimeout: stopTimeoutOf(config), mayExit: () => !config.embedded && !hasStarted, log });
   try {
@@ -93,13 +100,19 @@ async function start(configured: Configured, log: Logger, onStarted: () => void)
   const { config, application, reread } = configured;
   const { workers, takeover: path } = config;
   await leaveRoot(configured, log);
+  let opening: Promise<OpenedDatabase> | undefined;
+  const open = () => {
+    opening = openConfigured(configured, log);
+    return opening;
+  };
   const service = await (workers > 1
-    ? startInProcesses(configured, log)
-    : startService(config, log, { application, reread, ownsProcess: true }));
+    ? startInProcesses(configured, log, open)
+    : startService(config, log, { application, open, reread, ownsProcess: true }));
   onStarted();
+  const mayReplace = async () => refuseWithoutConnections((await opening!).logins, config);
   const onReplaced = () => service.handOver().then(() => process.kill(process.pid, "SIGTERM"));
   try {
-    if (path !== "") await takeOver({ path, log, onReplaced });
+    if (path !== "") await takeOver({ path, log, mayReplace, onReplaced });
     return service;
   } catch (error) {
     await service.stop();
@@ -111,6 +124,7 @@ async function start(configured: Configured, log: Logger, onStarted: () => void)
 async function startInProcesses(
   configured: Configured,
   log: Logger,
+  open: () => Promise<OpenedDatabase>,
   forDev: Readonly<Record<string, string | undefined>> | null = null,
 ): Promise<Started & RunningWorkers> {
   const { config } = configured;
@@ -121,7 +135,6 @@ async function startInProcesses(
   // With TAKEOVER, PORT is fixed and the running service may still listen on it: no free port is searched for.
   const port = config.takeover === "" ? await findSharedPort(config) : config.port;
   const environment = { PORT: String(port), PGRST_SERVER_PORT: "", ...forDev };
-  const open = () => openConfigured(configured, log, { runsCurrent: forDev !== null });
   const options = { count, environment, instanceId, stopTimeout, open, log };
   return { tokens, ...(await startWorkers(options)) };
 }

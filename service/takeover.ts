@@ -8,6 +8,8 @@ export type TakeoverOptions = {
   /** The path of a Unix socket. Every user who may write to it can replace the service. */
   readonly path: string;
   readonly log: Logger;
+  /** Called before the running service is asked to stop. If it rejects, that service keeps running. */
+  mayReplace(): Promise<void>;
   /** Called once, when another process has taken over. */
   onReplaced(): void;
 };
@@ -18,10 +20,11 @@ export type TakeoverOptions = {
  * the id of the process.
  */
 export async function takeOver(options: TakeoverOptions): Promise<void> {
-  const { path, log } = options;
+  const { path, log, mayReplace } = options;
   try {
     if ((await readFile(MIGRATION, "utf8").catch(() => "0")).trim() === "0") log.warn(NOT_MIGRATED);
     while (!(await listen(options))) {
+      await mayReplace();
       const previous = await askToStop(path);
       if (previous !== null) log.info({ previous }, "has taken over from the running service");
       else await removeSocket(path);

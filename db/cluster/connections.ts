@@ -1,6 +1,8 @@
 import type pg from "pg";
 import type { Config } from "../../config/config.ts";
 import { isPooled } from "../transaction/preparation.ts";
+import { PrimaryClient } from "../wire/primary.ts";
+import type { Logins } from "./provision.ts";
 
 export type ConnectionSettings = Pick<
   Config,
@@ -11,6 +13,8 @@ export type ConnectionSettings = Pick<
 const FOR_ITSELF = 7;
 /** For the queue of tasks, beside those that run. */
 const FOR_QUEUE = 3;
+
+const CURE = "raise max_connections of the server, or set WORKERS, DB_POOL or TASK_CONCURRENCY lower";
 
 /** The connections that all processes of one instance may open, past the pooler if there is one: see docs/architecture.md. */
 export function connectionsOf(settings: ConnectionSettings): number {
@@ -32,14 +36,46 @@ export async function shortageOf(client: pg.Client, settings: ConnectionSettings
   );
   const { most } = rows[0] as { readonly most: number };
   const needed = connectionsOf(settings);
-  const cure = "raise max_connections of the server, or set WORKERS, DB_POOL or TASK_CONCURRENCY lower";
   const accepted = `the server accepts ${most} from all its clients`;
   if (needed > most)
-    return { stops: "requests", message: `the service may open ${needed} connections, and ${accepted}: ${cure}` };
+    return { stops: "requests", message: `the service may open ${needed} connections, and ${accepted}: ${CURE}` };
   // Only one instance has the embedded server.
   if (settings.embedded || 2 * needed <= most) return null;
   return {
     stops: "upgrade",
-    message: `the service may open ${needed} connections, twice as many while an upgrade runs beside it, and ${accepted}: ${cure}`,
+    message: `the service may open ${needed} connections, twice as many while an upgrade runs beside it, and ${accepted}: ${CURE}`,
   };
 }
+
+/** For a request and for a sign-in. */
+const FOR_FIRST_REQUESTS = 2;
+
+/**
+ * Rejects unless each process can open the connections of its first requests, with the login of callers, while another instance still has its
+ * own. More are opened when that one has stopped: a server whose connections are enough for one instance alone is not refused for this.
+ */
+export async function refuseWithoutConnections(
+  { data }: Pick<Logins, "data">,
+  settings: ConnectionSettings,
+): Promise<void> {
+  const count = settings.workers * FOR_FIRST_REQUESTS;
+  const opened: pg.Client[] = [];
+  try {
+    for (let i = 0; i < count; i++) {
+      const client = new PrimaryClient({ connectionString: data });
+      client.on("error", () => {});
+      await client.connect();
+      opened.push(client);
+    }
+  } catch (error) {
+    if ((error as { readonly code?: string }).code !== TOO_MANY_CONNECTIONS) throw error;
+    throw new Error(
+      `the server accepts ${opened.length} more connections beside the running service, and the first requests need ${count}, ${FOR_FIRST_REQUESTS} for each ` +
+        `process (${(error as Error).message}): ${CURE}, or stop the running service first`,
+    );
+  } finally {
+    await Promise.all(opened.map((client) => client.end()));
+  }
+}
+
+const TOO_MANY_CONNECTIONS = "53300";

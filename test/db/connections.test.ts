@@ -1,6 +1,7 @@
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { connectionsOf } from "../../db/cluster/connections.ts";
+import { connectionsOf, refuseWithoutConnections } from "../../db/cluster/connections.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { readTestConfig, startTestService } from "../support/service.ts";
 
 const SERVER = { DATABASE_URL: "postgres://pooler/shop", JWT_SECRET: "a secret of the tests, long enough for HS256" };
@@ -31,4 +32,18 @@ test.each([
   const service = await startTestService({ DB_POOL }, undefined, log);
   onTestFinished(service.stop);
   expect(lines).toEqual([expect.stringMatching(warning)]);
+});
+
+test("a start that takes over needs two connections for each process beside the running service, and no more", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const login = `few_${database.name}`;
+  await database.owner.query(`create role ${login} login password 'few' connection limit 4`);
+  onTestFinished(async () => void (await database.owner.query(`drop role ${login}`)));
+  const data = Object.assign(new URL(database.url), { username: login, password: "few" }).href;
+  const settings = (WORKERS: string) => readTestConfig({ ...SERVER, WORKERS });
+  await refuseWithoutConnections({ data }, settings("2"));
+  await expect(refuseWithoutConnections({ data }, settings("3"))).rejects.toThrow(
+    /^the server accepts 4 more connections beside the running service, and the first requests need 6, 2 for each process \(too many connections for role .*\): raise max_connections .*, or stop the running service first$/,
+  );
 });
