@@ -183,12 +183,19 @@ function isTooOld(version: string): boolean {
 function startOtherNode(): void {
   const node = [`${process.cwd()}/`, import.meta.filename].map(installedNode).find((file) => file !== null);
   if (node) execute(node, process.argv.slice(1));
-  else
+  else {
+    const cure = existsSync("node_modules/content-service") ? IN_APPLICATION : OUTSIDE;
     refuse(
-      `this command needs Node ${MIN_NODE.join(".")} or later, and this is Node ${process.versions.node}: install a newer one, or run ` +
-        "npx --package=node@24 --package=/absolute/path/content-service-<version>.tgz content-service; in a project, npm install --save-dev node@24 (npm ci --omit=dev leaves it out)\n",
+      `this command needs Node ${MIN_NODE.join(".")} or later, and this is Node ${process.versions.node}: install a newer one on this machine${cure}\n`,
     );
+  }
 }
+
+/** The application has a Node for development. */
+const IN_APPLICATION =
+  ". Or give the application one: npm ci installs that of its development, which npm ci --omit=dev leaves out, and after " +
+  "npm install --save-prod node@24 both install it";
+const OUTSIDE = `, or run npx --package=node@24 --package=content-service content-service, with the path of the file in place of content-service if the package is one`;
 
 /** The program of the package `node`, as a file at `from` finds it. Its install script has to have run. */
 function installedNode(from: string): string | null {
