@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import type pg from "pg";
 import { pino } from "pino";
 import type { TestProject } from "vitest/node";
 import { MODULE_NAMES } from "../../config/modules.ts";
@@ -50,7 +51,16 @@ export async function makeTemplate(rootUrl: string, templateUrl: string): Promis
   await withClient(templateUrl, async (owner) => {
     await owner.query(seed.replace(/\$argon2id\$[^']+/, () => hash));
     await fillSkeletons(owner, pino({ enabled: false }));
+    await vacuumCatalog(owner);
   });
+}
+
+/** As autovacuum does on a server that has run for longer. Without it, the start of each service takes a fifth more CPU time. */
+async function vacuumCatalog(owner: pg.Client): Promise<void> {
+  const { rows } = await owner.query<{ name: string }>(
+    "select oid::regclass::text as name from pg_class where relnamespace = 'pg_catalog'::regnamespace and relkind = 'r' and not relisshared",
+  );
+  await owner.query(`vacuum analyze ${rows.map(({ name }) => name).join(", ")}`);
 }
 
 /** With a thirtieth of the real cost, which would be a tenth of the CPU time of the tests that sign in. */
