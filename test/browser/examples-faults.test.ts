@@ -48,7 +48,7 @@ async function openTab(url: string, opener?: Page) {
   const page = await context.newPage();
   page.setDefaultTimeout(60_000);
   onTestFinished(() => page.close());
-  const tab = { page, isDown: false, end: (_code: string): void => {}, after: [] as unknown[] };
+  const tab = { page, isDown: false, end: (_code: string): void => {}, close: async () => {}, after: [] as unknown[] };
   page.on("pageerror", (error) => expect.unreachable(error.message));
   await page.routeWebSocket(/\/graphql$/, (route) => {
     const server = route.connectToServer();
@@ -61,6 +61,7 @@ async function openTab(url: string, opener?: Page) {
       }
       server.send(message);
     });
+    tab.close = () => route.close({ code: 1012, reason: "the service is stopping" });
     tab.end = (code) => {
       server.send(JSON.stringify({ id: last, type: "complete" }));
       route.send(
@@ -77,51 +78,78 @@ async function openTab(url: string, opener?: Page) {
   return tab;
 }
 
-test.skipIf(!installed)(
-  "the example page in demo/pages/urql keeps all rows of its list when an article is published",
-  async () => {
+async function signIn(page: Page): Promise<void> {
+  await button(page, "Sign in").click();
+  const form = page.getByRole("form", { name: "Sign in" });
+  await form.getByLabel("Username").fill("ada");
+  await form.getByLabel("Password").fill("Correct-Horse-7!");
+  await form.getByRole("button").click();
+}
+
+describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
+  test("keeps all rows of its list when an article is published, and when the service is reached again", async () => {
     const { owner } = service.database;
     await owner.query(
       "insert into articles (title, content, author_id, status) select 'Row ' || i, 'x', 1, 'PUBLISHED' from generate_series(1, 20) i",
     );
-    const { page } = await openTab(examples.urlOf("urql"));
-    await button(page, "Sign in").click();
-    const form = page.getByRole("form", { name: "Sign in" });
-    await form.getByLabel("Username").fill("ada");
-    await form.getByLabel("Password").fill("Correct-Horse-7!");
-    await form.getByRole("button").click();
+    const tab = await openTab(examples.urlOf(folder));
+    const { page } = tab;
+    await signIn(page);
     const count = async () => (await listed(page)).length;
     await expect.poll(count, POLL).toBe(8);
     await button(page, "More").click();
     await expect.poll(count, POLL).toBe(16);
+    const first = async () => (await listed(page))[0]?.split("\n")[0];
     await button(page, "New article").click();
     const article = page.getByRole("form", { name: "New article" });
-    await article.getByLabel("Title").fill("The newest");
+    await article.getByLabel("Title").fill(`Published in ${folder}`);
     await article.getByLabel("Text").fill("x");
     await article.getByRole("button", { name: "Publish" }).click();
-    await expect.poll(async () => (await listed(page)).slice(0, 1), POLL).toEqual(["The newest\n\nby Ada Lovelace"]);
+    await expect.poll(first, POLL).toBe(`Published in ${folder}`);
     expect(await count()).toBe(16);
-  },
-);
 
-describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
+    await expect.poll(() => tab.after.length, POLL).toBe(1);
+    await owner.query("insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED')", [
+      `Meanwhile in ${folder}`,
+    ]);
+    await tab.close();
+    await expect.poll(first, POLL).toBe(`Meanwhile in ${folder}`);
+    expect(await count()).toBe(16);
+  });
+
+  test("signs the user out without the service, and says what that means", async () => {
+    const { page } = await openTab(examples.urlOf(folder));
+    await signIn(page);
+    await page.getByText("Signed in as").waitFor();
+    await page.route("**/auth/*", (route) => route.abort());
+    await button(page, "Sign out").click();
+    await page
+      .getByRole("alert")
+      .filter({
+        hasText: "You are signed out here. The service cannot be reached: there, the sign-in ends when it expires.",
+      })
+      .waitFor();
+    await button(page, "Sign in").waitFor();
+    await page.reload();
+    await button(page, "Sign in").waitFor();
+    await page.unroute("**/auth/*");
+    await signIn(page);
+    await page.getByText("Signed in as").waitFor();
+  });
+
   test("repeats a read that failed, goes on after its changes could not be read, and forgets what the last user has read", async () => {
     const title = `Faults of ${folder}`;
     const { owner } = service.database;
     const { rows } = await owner.query(
-      "insert into articles (title, content, author_id, status) values ($1, 'x', 1, 'PUBLISHED') returning id",
-      [title],
+      "insert into articles (title, content, author_id, status) select unnest($1::text[]), 'x', 1, 'PUBLISHED' returning id",
+      [[title, `Another of ${folder}`]],
     );
     const write = (content: string) =>
       owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
     const tab = await openTab(examples.urlOf(folder));
     const { page } = tab;
     await page.getByText("Nothing here yet.").waitFor();
-    await button(page, "Sign in").click();
-    const form = page.getByRole("form", { name: "Sign in" });
-    await form.getByLabel("Username").fill("ada");
-    await form.getByLabel("Password").fill("Correct-Horse-7!");
-    await form.getByRole("button").click();
+    await signIn(page);
     await expect.poll(() => listed(page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
 
     tab.isDown = true;
@@ -154,6 +182,16 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await write("while the read failed");
     tab.isDown = false;
     const three = ["first", "while changes were not read", "while the read failed"];
+    await expect.poll(() => comments(page), POLL).toEqual(three);
+
+    // It is opened again while it cannot be read.
+    await button(page, `Another of ${folder}`).click();
+    await page.getByRole("heading", { name: `Another of ${folder}` }).waitFor();
+    tab.isDown = true;
+    await button(page, title).click();
+    await expect.poll(() => alerts(page), POLL).not.toBe("");
+    tab.isDown = false;
+    await expect.poll(() => alerts(page), POLL).toBe("");
     await expect.poll(() => comments(page), POLL).toEqual(three);
 
     const other = await openTab(examples.urlOf(folder), page);

@@ -133,8 +133,11 @@ test("the documents have each file of a page once, and all of them compile", () 
     "articles.ts",
     "following.ts",
     "follow.ts",
+    "list.ts",
     "urql.ts",
+    "urql-list.ts",
     "apollo.ts",
+    "apollo-list.ts",
     "live-comments.ts",
     "check-session.ts",
   ];
@@ -304,13 +307,29 @@ describe.skipIf(!installed)("in a browser", () => {
     const { page, other, token, answer } = await refreshing();
     // This tab cannot reach the service: only the one that refreshes can end its tokens.
     await other.route("**/auth/*", (route) => route.abort());
-    await expect(other.evaluate("session.signOut()")).rejects.toThrow();
+    await expect(other.evaluate("session.signOut()")).rejects.toThrow(
+      "You are signed out here. The service cannot be reached: there, the sign-in ends when it expires.",
+    );
     await expect.poll(() => page.evaluate("session.session()"), POLL).toBeNull();
     expect(await statusWith(token)).toBe(200);
     answer.resolve();
     expect(await page.evaluate("refreshed")).toBeUndefined();
     expect(await Promise.all([page, other].map((tab) => tab.evaluate("session.session()")))).toEqual([null, null]);
     await expect.poll(() => statusWith(token), POLL).toBe(401);
+  });
+
+  test("session.ts fails a request that is not answered, also a refresh, which another tab then repeats", async () => {
+    const { page, other, token } = await refreshing();
+    const repeated = other.evaluate<string>("session.accessToken()");
+    await expect(page.evaluate("refreshed")).rejects.toThrow(/timed out/);
+    expect(await repeated).toEqual(expect.any(String));
+    expect(await repeated).not.toBe(token);
+    await other.evaluate(() => {
+      const { timeout } = AbortSignal;
+      AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
+    });
+    await other.route("**/users/1", () => {});
+    await expect(other.evaluate("session.request('/users/1')")).rejects.toThrow(/timed out/);
   });
 
   test.each([
@@ -433,6 +452,45 @@ describe.skipIf(!installed)("in a browser", () => {
     await expect.poll(texts, POLL).toEqual(["read", "live", "while nothing passes"]);
   });
 
+  test("with socket.ts a page connects again after the network has failed before its token was refreshed", async () => {
+    const { owner } = service.database;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ('No network', 'x', 1, 'PUBLISHED') returning id",
+    );
+    const write = (content: string) =>
+      owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [rows[0].id, content]);
+    await using relay = await Relay.open(service.url);
+    const page = await open("follow.ts", undefined, relay.url);
+    const texts = async () =>
+      (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.replace(/^\d+: /, ""));
+    await page.evaluate(`session.signIn(${LOGIN})`);
+    await expect.poll(positionOfRead, POLL).toBeDefined();
+    await write("read");
+    await page.evaluate(`void open("${rows[0].id}")`);
+    await write("live");
+    await expect.poll(texts, POLL).toEqual(["read", "live"]);
+
+    let release: (() => void) | undefined;
+    await page.route("**/auth/refresh", async (route) => {
+      if (release === undefined) {
+        // The socket is open, and what passes on it is late: also the frame that closes it.
+        release = relay.hold();
+        return route.abort();
+      }
+      release();
+      return route.continue();
+    });
+    await page.evaluate(() => {
+      const stored = JSON.parse(localStorage.getItem("session")!);
+      localStorage.setItem("session", JSON.stringify({ ...stored, expiresAt: 0 }));
+    });
+    relay.cut();
+    await expect.poll(() => page.evaluate("session.session().expiresAt > 0"), POLL).toBe(true);
+    await write("after that");
+    await expect.poll(texts, POLL).toEqual(["read", "live", "after that"]);
+    expect(await page.evaluate("failures")).toEqual([]);
+  });
+
   test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
     "with %s a page keeps the order while a comment is being sent, tries again, and forgets what the last user has read",
     async (client) => {
@@ -517,6 +575,13 @@ describe.skipIf(!installed)("in a browser", () => {
       await write("after that");
       await expect.poll(texts, POLL).toEqual([...six, "after that"]);
       expect((await failures()).length).toBeGreaterThan(1);
+
+      const until = subscribed.length;
+      end!("INTERNAL_ERROR");
+      await expect.poll(() => subscribed.length, POLL).toBe(until + 1);
+      await write("after an error of the service");
+      const eight = [...six, "after that", "after an error of the service"];
+      await expect.poll(texts, POLL).toEqual(eight);
 
       const other = await open(client);
       await other.evaluate("session.signOut()");

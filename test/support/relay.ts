@@ -40,6 +40,15 @@ export class Relay implements AsyncDisposable {
     for (const socket of this.#sockets) socket.removeAllListeners("close").unpipe().pause();
   }
 
+  /** Nothing passes on the connections of now, until the returned function is called. New ones are not affected. */
+  hold(): () => void {
+    const held = [...this.#sockets];
+    for (const socket of held) socket.pause();
+    return () => {
+      for (const socket of held) socket.resume();
+    };
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     const closed = once(this.#server, "close");
     this.#server.close();

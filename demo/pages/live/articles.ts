@@ -15,8 +15,10 @@ export type ArticlesData = {
 export const filterOf = (drafts: string | null) =>
   drafts === null ? { status: "PUBLISHED" } : { status: "DRAFT", filter: { authorId: drafts } };
 
-export const ARTICLES = `query Articles($status: ArticleStatus, $filter: ArticleFilterInput, $first: Int = 8, $after: String) {
-  articles(first: $first, after: $after, status: $status, filter: $filter, orderBy: [CREATED_AT_DESC]) {
+/** Rows of the list at first, and how many more on request. */
+export const PAGE = 8;
+export const ARTICLES = `query Articles($status: ArticleStatus, $filter: ArticleFilterInput, $first: Int) {
+  articles(first: $first, status: $status, filter: $filter, orderBy: [CREATED_AT_DESC]) {
     totalCount
     edges { node { id title status author { id name } } }
     pageInfo { startCursor endCursor hasPreviousPage hasNextPage }

@@ -8,7 +8,15 @@ type Steps = {
   /** Called with undefined when that has passed. */
   onError(error: unknown): void;
 };
-export const pause = () => new Promise((resolve) => setTimeout(resolve, 2000 * (0.5 + Math.random())));
+const PAUSE = 2000;
+const delay = (): number => PAUSE * (0.5 + Math.random());
+export const pause = () => new Promise((resolve) => setTimeout(resolve, delay()));
+
+/** After an error, calls `read` when a pause is over. Returns a function that prevents that, as `useEffect` takes it. */
+export function readAgain(error: unknown, read: () => unknown): () => void {
+  const timer = error ? setTimeout(read, delay()) : undefined;
+  return () => clearTimeout(timer);
+}
 
 /** Reads unless that `isRead`, and follows the changes until the returned function is called. With another user, it begins again. */
 export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean): () => void {
@@ -39,7 +47,8 @@ export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean)
       if (mine !== round) return;
       if (code === "CHANGES_MISSED") return void begin(false);
       onError(error);
-      if (code === "CHANGES_UNAVAILABLE") later(true);
+      // After another error, the read tells whether there is something to follow.
+      later(code === "CHANGES_UNAVAILABLE");
     });
   }
 

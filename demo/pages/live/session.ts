@@ -62,9 +62,16 @@ export class Refused extends Error {
   }
 }
 
-async function post<Answer>(path: string, body: object, token?: string): Promise<Answer> {
+/**
+ * Milliseconds within which the service must answer, because a network may lose a request without an error. A refresh whose answer is
+ * lost has to be repeated within JWT_REFRESH_GRACE.
+ */
+const [LIMIT, REFRESH_LIMIT] = [20_000, 6_000];
+
+async function post<Answer>(path: string, body: object, token?: string, limit = LIMIT): Promise<Answer> {
   const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
-  const response = await fetch(API + path, { method: "POST", headers, body: JSON.stringify(body) });
+  const options = { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(limit) };
+  const response = await fetch(API + path, options);
   // A proxy whose service is down answers with HTML, or nothing.
   const answer = await response.json().catch(() => null);
   if (response.ok) return answer;
@@ -92,14 +99,15 @@ export async function register(form: {
 /** Sends an e-mail with a link to a page on which the user chooses another password. */
 export const forgotPassword = (form: { readonly email: string }): Promise<unknown> => post("/auth/forgot", form);
 
-const refresh = ({ refreshToken }: Session): Promise<Tokens> => post("/auth/refresh", { refreshToken });
+const refresh = ({ refreshToken }: Session): Promise<Tokens> =>
+  post("/auth/refresh", { refreshToken }, undefined, REFRESH_LIMIT);
 const logOut = ({ accessToken }: Tokens): Promise<unknown> => post("/auth/logout", { scope: "local" }, accessToken);
 /** The service has ended the sign-in. If the network has failed, it has not. */
 const hasEnded = (error: unknown): boolean => error instanceof Refused && error.status === 401;
 
 /**
- * Ends this sign-in, here and at the service. Those on other devices continue. Throws if the service cannot be told: the user is signed
- * out here, and the refresh token is valid there until it expires.
+ * Ends this sign-in, here and at the service. Those on other devices continue. Throws if the service cannot be told, with a text to show:
+ * the user is signed out here, and the sign-in ends there when its refresh token expires, or on the page of the account.
  */
 export async function signOut(): Promise<void> {
   const current = session();
@@ -108,7 +116,9 @@ export async function signOut(): Promise<void> {
     // The service may find the access token expired.
     if (current) await logOut(await refresh(current));
   } catch (error) {
-    if (!hasEnded(error)) throw error;
+    if (hasEnded(error)) return;
+    const text = "You are signed out here. The service cannot be reached: there, the sign-in ends when it expires.";
+    throw new Error(text, { cause: error });
   }
 }
 
@@ -140,7 +150,8 @@ export async function accessToken(refused?: string): Promise<string | undefined>
 
 /**
  * `fetch` with a token, for each client: the request is sent again if the service finds the token expired or revoked. Throws if the
- * user has signed out in the meantime, or another one has signed in: what one user has written must not be sent by another.
+ * service does not answer, and if the user has signed out in the meantime, or another one has signed in: what one user has written must
+ * not be sent by another.
  */
 export async function request(url: RequestInfo | URL, options: RequestInit = {}): Promise<Response> {
   const id = session()?.id;
@@ -148,7 +159,8 @@ export async function request(url: RequestInfo | URL, options: RequestInit = {})
     if (session()?.id !== id) throw new Error("You have been signed out.");
     const headers = new Headers(options.headers);
     if (token) headers.set("Authorization", `Bearer ${token}`);
-    return fetch(url, { ...options, headers });
+    const signals = [AbortSignal.timeout(LIMIT), ...(options.signal ? [options.signal] : [])];
+    return fetch(url, { ...options, headers, signal: AbortSignal.any(signals) });
   };
   const token = await accessToken();
   const response = await send(token);

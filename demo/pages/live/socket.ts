@@ -1,4 +1,4 @@
-import { createClient } from "graphql-ws";
+import { type Client, createClient } from "graphql-ws";
 import { accessToken, onUser } from "./session.ts";
 
 /** The token of the socket, and the last one that the service has refused. */
@@ -8,10 +8,16 @@ let refused: string | undefined;
 /** Milliseconds after which the socket is tested, and within which the service must answer. */
 const [PAUSE, LIMIT] = [10_000, 10_000];
 
-export const socket = createClient({
+export const socket: Client = createClient({
   url: `${location.origin.replace(/^http/, "ws")}/graphql`,
   async connectionParams() {
-    used = await accessToken(refused);
+    used = undefined;
+    try {
+      used = await accessToken(refused);
+    } catch {
+      // Not thrown: graphql-ws would close the socket with 4500, and give up when that arrives during the next attempt.
+      socket.terminate();
+    }
     return used === undefined ? {} : { Authorization: `Bearer ${used}` };
   },
   keepAlive: PAUSE,

@@ -1,4 +1,4 @@
-import { ARTICLES, type ArticlesData, articleOf, CREATE, type Created, filterOf, PUBLISH } from "../live/articles.ts";
+import { type ArticlesData, articleOf, CREATE, type Created, PUBLISH } from "../live/articles.ts";
 import {
   ADDED,
   type Article,
@@ -12,9 +12,8 @@ import {
   withoutComment,
 } from "../live/comments.ts";
 import { follow, graphql } from "../live/follow.ts";
-import { pause } from "../live/following.ts";
+import { listArticles } from "../live/list.ts";
 import { forgotPassword, onSession, onUser, register, session, signIn, signOut } from "../live/session.ts";
-import { socket } from "../live/socket.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
 import { messageOf, timeText } from "../shared/model.ts";
 
@@ -33,11 +32,15 @@ handle(formIn("reset"), async ({ email = "" }) => {
   await forgotPassword({ email });
   find("#reset-sent").textContent = "You will get an e-mail with a link to choose a new password.";
 });
-// Without the service, the user is signed out here.
-find("#sign-out").addEventListener("click", () => signOut().catch(() => {}));
+find("#sign-out").addEventListener("click", () =>
+  signOut().catch((error) => {
+    find("#sign-out-fault").textContent = messageOf(error);
+  }),
+);
 
 function showAccount(): void {
   const user = session()?.user;
+  find("#sign-out-fault").textContent = "";
   for (const id of ["signed-in", "own", "comment"]) find(`#${id}`).hidden = !user;
   for (const id of ["signed-out", "sign-in-to-comment"]) find(`#${id}`).hidden = Boolean(user);
   find("#signed-in strong").textContent = user?.name ?? "";
@@ -47,26 +50,9 @@ onSession(showAccount);
 // The list: what is published, or one's own drafts
 
 const showsDrafts = (): boolean => find("#drafts").ariaPressed === "true";
+let list: ReturnType<typeof listArticles> | undefined;
 
-/** Counts the reads of the list, of which the last one is shown. */
-let reads = 0;
-
-/** Reads the list, or what comes after this cursor, until the service answers. */
-async function showRows(after: string | null = null): Promise<void> {
-  const mine = ++reads;
-  try {
-    const drafts = showsDrafts() ? String(session()?.user.id) : null;
-    const { data } = await graphql<ArticlesData>(ARTICLES, { ...filterOf(drafts), after });
-    if (mine === reads) addRows(data, after !== null);
-  } catch (error) {
-    if (mine !== reads) return;
-    find("#total").textContent = messageOf(error);
-    await pause();
-    if (mine === reads) return showRows(after);
-  }
-}
-
-function addRows({ articles: { totalCount, edges, pageInfo } }: ArticlesData, isMore: boolean): void {
+function showRows({ totalCount, edges, pageInfo }: ArticlesData["articles"]): void {
   find("#total").textContent =
     totalCount === 0 ? "Nothing here yet." : `${totalCount} ${totalCount === 1 ? "article" : "articles"}`;
   const rows = edges.map(({ node: { id, title, author } }) =>
@@ -77,31 +63,34 @@ function addRows({ articles: { totalCount, edges, pageInfo } }: ArticlesData, is
       element("p", { className: "quiet" }, `by ${author.name}`),
     ),
   );
-  if (isMore) find("#articles").append(...rows);
-  else find("#articles").replaceChildren(...rows);
+  find("#articles").replaceChildren(...rows);
   find("#more").hidden = !pageInfo.hasNextPage;
-  find("#more").onclick = () => showRows(pageInfo.endCursor);
 }
 
-function showList(drafts: boolean): Promise<void> {
+function showList(drafts: boolean): void {
   find("#published").ariaPressed = String(!drafts);
   find("#drafts").ariaPressed = String(drafts);
   find("#articles").replaceChildren();
+  find("#more").hidden = true;
   find("#total").textContent = "Loading…";
-  return showRows();
+  list?.end();
+  list = listArticles(drafts ? String(session()?.user.id) : null, showRows, (error) => {
+    find("#total").textContent = messageOf(error);
+  });
 }
 find("#published").addEventListener("click", () => showList(false));
 find("#drafts").addEventListener("click", () => showList(true));
+find("#more").addEventListener("click", () => list?.more());
 // Another user must not see what the last one has read.
 onUser(() => showList(session() !== null && showsDrafts()));
-// What was written while the socket was closed. The comments are not read again: their subscription continues.
-socket.on("connected", (_socket, _payload, wasRetry) => void (wasRetry && showRows()));
 
 handle(formIn("create"), async (input) => {
   const { data } = await graphql<{ createArticle: Created }>(CREATE, { input });
   open(articleOf(data.createArticle).id);
   close("create");
-  await showList(input.status === "DRAFT");
+  const drafts = input.status === "DRAFT";
+  if (drafts === showsDrafts()) await list?.read();
+  else showList(drafts);
 });
 
 // An article and its comments, which appear as they are written
@@ -194,7 +183,7 @@ find("#publish").addEventListener("click", async () => {
   as("PUBLISHED");
   try {
     await graphql(PUBLISH, { id });
-    await showRows();
+    await list?.read();
   } catch (error) {
     as("DRAFT");
     fault(error);
@@ -215,4 +204,4 @@ handle(find("#comment"), async ({ content = "" }) => {
 });
 
 showAccount();
-showRows();
+showList(false);

@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { forgotPassword, onSession, register, session, signIn, signOut, type User } from "../live/session.ts";
 import { Form } from "./form.tsx";
+import { messageOf } from "./model.ts";
 
 /** The user of this browser, or null. */
 export const useUser = (): User | null => useSyncExternalStore(onSession, session)?.user ?? null;
@@ -32,9 +33,14 @@ export function Account() {
   const user = useUser();
   const [open, setOpen] = useState<"Sign in" | "Register" | "Reset your password" | null>(null);
   const [sent, setSent] = useState("");
+  const [fault, setFault] = useState("");
   const close = () => {
     setOpen(null);
     setSent("");
+  };
+  const leave = () => {
+    setFault("");
+    signOut().catch((error) => setFault(messageOf(error)));
   };
   if (user !== null)
     return (
@@ -42,13 +48,14 @@ export function Account() {
         <span>
           Signed in as <strong>{user.name}</strong>
         </span>
-        <button type="button" onClick={() => signOut().catch(() => {})}>
+        <button type="button" onClick={leave}>
           Sign out
         </button>
       </div>
     );
   return (
     <div className="row">
+      <p role="alert">{fault}</p>
       <button type="button" onClick={() => setOpen("Sign in")}>
         Sign in
       </button>

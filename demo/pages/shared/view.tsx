@@ -1,7 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import type { NewArticle, Row } from "../live/articles.ts";
+import type { ArticlesData, NewArticle } from "../live/articles.ts";
 import { type Article, type Comment, isNew } from "../live/comments.ts";
-import { pause } from "../live/following.ts";
 import { Account, Dialog, useUser } from "./account.tsx";
 import { Form } from "./form.tsx";
 import { messageOf, timeText } from "./model.ts";
@@ -66,35 +65,24 @@ export function Page({ list, article, create }: PageProps) {
 }
 
 type ListProps = {
-  readonly rows: readonly Row[] | undefined;
-  readonly total: number | undefined;
+  readonly articles: ArticlesData["articles"] | undefined;
   readonly fault: Error | undefined;
-  /** Reads the list again, after a fault. */
-  again(): unknown;
   open(id: string): void;
   /** Null if all are shown. */
   readonly more: (() => void) | null;
 };
 
-export function ArticleList({ rows, total, fault, again, open, more }: ListProps) {
-  const repeat = useRef(again);
-  repeat.current = again;
-  useEffect(() => {
-    let isOver = fault === undefined;
-    pause().then(() => isOver || repeat.current());
-    return () => {
-      isOver = true;
-    };
-  }, [fault]);
+export function ArticleList({ articles, fault, open, more }: ListProps) {
   if (fault) return <p role="alert">{messageOf(fault)}</p>;
-  if (rows === undefined) return <p role="status">Loading…</p>;
+  if (articles === undefined) return <p role="status">Loading…</p>;
+  const { totalCount: total, edges } = articles;
   return (
     <>
       <p role="status" className="quiet">
         {total === 0 ? "Nothing here yet." : `${total} ${total === 1 ? "article" : "articles"}`}
       </p>
       <ul>
-        {rows.map(({ id, title, author }) => (
+        {edges.map(({ node: { id, title, author } }) => (
           <li key={id}>
             <button type="button" className="link" onClick={() => open(id)}>
               {title}

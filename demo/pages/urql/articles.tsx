@@ -1,22 +1,13 @@
 import { useEffect, useState } from "react";
 import { type CombinedError, gql, type TypedDocumentNode, useMutation, useQuery } from "urql";
-import {
-  ARTICLES,
-  type ArticlesData,
-  articleOf,
-  CREATE,
-  type Created,
-  filterOf,
-  type NewArticle,
-  PUBLISH,
-} from "../live/articles.ts";
-import { socket } from "../live/socket.ts";
+import { articleOf, CREATE, type Created, type NewArticle, PUBLISH } from "../live/articles.ts";
+import { readAgain } from "../live/following.ts";
 import { comment, follow, READ_DOCUMENT } from "../live/urql.ts";
+import { useArticles } from "../live/urql-list.ts";
 import { useUser } from "../shared/account.tsx";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
 
 type Variables = Readonly<Record<string, unknown>>;
-const ARTICLES_DOCUMENT: TypedDocumentNode<ArticlesData, Variables> = gql(ARTICLES);
 const CREATE_DOCUMENT: TypedDocumentNode<{ readonly createArticle: Created }, { input: NewArticle }> = gql(CREATE);
 const PUBLISH_DOCUMENT: TypedDocumentNode<unknown, Variables> = gql(PUBLISH);
 
@@ -42,30 +33,13 @@ export function Articles() {
 }
 
 function List({ drafts, open }: { drafts: string | null; open(id: string): void }) {
-  // One query has all rows that are shown, so that a mutation which changes the list reads all of them again.
-  const [first, setFirst] = useState(8);
-  const [{ data, error }, read] = useQuery({ query: ARTICLES_DOCUMENT, variables: { ...filterOf(drafts), first } });
-  const again = () => read({ requestPolicy: "network-only" });
-  // What was written while the socket was closed. The comments are not read again: their subscription continues.
-  useEffect(
-    () => socket.on("connected", (_socket, _payload, wasRetry) => wasRetry && read({ requestPolicy: "network-only" })),
-    [read],
-  );
-  return (
-    <ArticleList
-      rows={data?.articles.edges.map(({ node }) => node)}
-      total={data?.articles.totalCount}
-      fault={error}
-      again={again}
-      open={open}
-      more={data?.articles.pageInfo.hasNextPage ? () => setFirst(first + 8) : null}
-    />
-  );
+  const { articles, error, more } = useArticles(drafts);
+  return <ArticleList articles={articles} fault={error} open={open} more={more} />;
 }
 
 function Opened({ id }: { id: string }) {
   const [before, setBefore] = useState<string>();
-  const [{ data, error }] = useQuery({
+  const [{ data, error }, read] = useQuery({
     query: READ_DOCUMENT,
     variables: before === undefined ? { id } : { id, before },
     requestPolicy: before === undefined ? "cache-and-network" : "cache-first",
@@ -73,6 +47,7 @@ function Opened({ id }: { id: string }) {
   const [, publish] = useMutation(PUBLISH_DOCUMENT);
   const [fault, setFault] = useState<unknown>();
   useEffect(() => follow(id, setFault), [id]);
+  useEffect(() => readAgain(error, () => read({ requestPolicy: "network-only" })), [error, read]);
 
   const connection = data?.article?.commentsConnection;
   const { startCursor, hasPreviousPage } = connection?.pageInfo ?? {};
