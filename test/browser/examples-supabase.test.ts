@@ -82,6 +82,61 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     await expect.poll(async () => (await listed(page))[0], POLL).toBe("Draft of supabase\n\nby Ada Lovelace");
   });
 
+  test("says that it waits, and repeats reads that are not answered", async () => {
+    await publish("Lost reads");
+    const page = await openPage();
+    const lost = new Set<string>();
+    const lose = (path: string) =>
+      page.route(`**/rest/v1/${path}*`, (route) => {
+        if (lost.has(path)) return route.continue();
+        lost.add(path);
+        return undefined;
+      });
+    await page.addInitScript(() => {
+      const { timeout } = AbortSignal;
+      AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
+    });
+    await lose("articles");
+    await lose("comments");
+    await page.reload();
+    await page.getByRole("status").getByText("Loading…").waitFor();
+    await expect.poll(() => listed(page), POLL).toContain("Lost reads\n\nby Ada Lovelace");
+    lost.delete("articles");
+    await button(page, "Lost reads").click();
+    await page.getByRole("heading", { name: "Loading…" }).waitFor();
+    await page.getByRole("heading", { name: "Lost reads" }).waitFor();
+    await expect.poll(() => lost.has("comments"), POLL).toBe(true);
+    await expect.poll(() => alerts(page), POLL).toMatch(/timed out/);
+    await expect.poll(() => alerts(page), POLL).toBe("");
+  });
+
+  test("keeps all rows of its list when an article is published, and signs the user out without the service", async () => {
+    await service.database.owner.query(
+      "insert into articles (title, content, author_id, status) select 'Row ' || i, 'x', 1, 'PUBLISHED' from generate_series(1, 20) i",
+    );
+    const page = await openPage();
+    await signIn(page);
+    const count = async () => (await listed(page)).length;
+    await expect.poll(count, POLL).toBe(8);
+    await button(page, "More").click();
+    await expect.poll(count, POLL).toBe(16);
+    await button(page, "New article").click();
+    const create = page.getByRole("form", { name: "New article" });
+    await create.getByLabel("Title").fill("The newest");
+    await create.getByLabel("Text").fill("Text.");
+    await create.getByRole("button", { name: "Publish" }).click();
+    await expect.poll(async () => (await listed(page))[0], POLL).toBe("The newest\n\nby Ada Lovelace");
+    expect(await count()).toBe(16);
+
+    await page.route("**/auth/v1/*", (route) => route.abort());
+    await button(page, "Sign out").click();
+    await page
+      .getByRole("alert")
+      .filter({ hasText: "You are signed out here. The service cannot be reached" })
+      .waitFor();
+    await button(page, "Sign in").waitFor();
+  });
+
   test("repeats a read that failed, follows comments, and forgets what the last user has read", async () => {
     const title = "Faults of supabase";
     const write = await publish(title);
@@ -98,9 +153,11 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     await signIn(page);
     await expect.poll(() => listed(page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
     isDown = true;
-    await button(page, "My drafts").click();
-    await button(page, "Published").click();
     await button(page, title).click();
+    await button(page, "My drafts").click();
+    // It does not show the rows of the other list until it has been read.
+    expect(await listed(page)).toEqual([]);
+    await button(page, "Published").click();
     await expect.poll(() => alerts(page), POLL).not.toBe("");
     await write("first");
     isDown = false;

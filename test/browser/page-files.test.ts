@@ -138,6 +138,7 @@ test("the documents have each file of a page once, and all of them compile", () 
     "urql-list.ts",
     "apollo.ts",
     "apollo-list.ts",
+    "limited-fetch.ts",
     "live-comments.ts",
     "check-session.ts",
   ];
@@ -687,6 +688,21 @@ describe.skipIf(!installed)("in a browser", () => {
     await write(numbers(2, 12));
     await expect.poll(shown, POLL).toEqual(numbers(1, 12));
     expect(reads - before).toBeLessThan(11);
+  });
+
+  test("live-comments.ts repeats a read that is not answered", async () => {
+    let reads = 0;
+    const { write, page, shown } = await followNew(1, async (page) => {
+      await page.addInitScript(() => {
+        const { timeout } = AbortSignal;
+        AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
+      });
+      await page.route(/\/rest\/v1\/comments/, (route) => (reads++ === 0 ? undefined : route.continue()));
+    });
+    await expect.poll(shown, POLL).toEqual(["1"]);
+    expect(await page.evaluate("failures.length")).toBe(1);
+    await write(["2"]);
+    await expect.poll(shown, POLL).toEqual(["1", "2"]);
   });
 
   test("live-comments.ts shows nothing after its end, also not what was being read", async () => {

@@ -1,6 +1,7 @@
 /// <reference types="vite/client" />
 import { createClient, type Session } from "@supabase/supabase-js";
 import { checkSession } from "../live/check-session.ts";
+import { limitedFetch } from "../live/limited-fetch.ts";
 import { COLUMNS, followComments, type LiveComment } from "../live/live-comments.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
 import { messageOf } from "../shared/model.ts";
@@ -10,7 +11,7 @@ if (!key) {
   find("#total").textContent = "Start the page with the anon key that the service prints: VITE_ANON_KEY=… npm run dev";
   throw new Error("VITE_ANON_KEY is missing");
 }
-const supabase = createClient(location.origin, key);
+const supabase = createClient(location.origin, key, { global: { fetch: limitedFetch } });
 
 /** Milliseconds until a read that failed is repeated. */
 const PAUSE = 2000;
@@ -66,7 +67,13 @@ handle(formIn("register"), async ({ name = "", email = "", password = "" }) => {
   if (data.session) return close("register");
   find("#registered").textContent = "You will get an e-mail with a link to confirm your address.";
 });
-find("#sign-out").addEventListener("click", () => supabase.auth.signOut({ scope: "local" }));
+find("#sign-out").addEventListener("click", async () => {
+  find("#sign-out-fault").textContent = "";
+  const { error } = await supabase.auth.signOut({ scope: "local" });
+  if (error)
+    find("#sign-out-fault").textContent =
+      "You are signed out here. The service cannot be reached: there, the sign-in ends when it expires.";
+});
 
 /** The account of the page, its id in rows, and null for a visitor. Each change of the user is another object. */
 let user: { readonly account: string; readonly id: number } | null | undefined;
@@ -89,11 +96,11 @@ async function changeUser(session: Session | null): Promise<void> {
   stop();
   sending.clear();
   show([]);
-  find("#articles").replaceChildren();
+  clearList();
   await supabase.removeAllChannels();
   await supabase.realtime.setAuth();
   if (user !== changed) return;
-  showList(false);
+  showList(false, ROWS);
   if (opened !== null) open(opened);
 }
 // The library waits for this function, which therefore calls it later. It is called for all tabs.
@@ -102,10 +109,20 @@ supabase.auth.onAuthStateChange((_event, session) => void setTimeout(() => chang
 // The list: what is published, or one's own drafts
 
 type Row = { readonly id: number; readonly title: string; readonly author: { readonly name: string } };
+/** Rows of the list at first, and how many more on request. */
+const ROWS = 8;
 let isDrafts = false;
-let length = 8;
+let length = ROWS;
 
-function showList(drafts: boolean, rows = 8): Promise<void> {
+function clearList(): void {
+  find("#articles").replaceChildren();
+  find("#more").hidden = true;
+  find("#total").textContent = "Loading…";
+}
+
+/** Reads the list. The same list keeps its length: one query has all rows that are shown. */
+function showList(drafts: boolean, rows = drafts === isDrafts ? length : ROWS): Promise<void> {
+  if (drafts !== isDrafts) clearList();
   [isDrafts, length] = [drafts, rows];
   const asked = user;
   const isCurrent = () => asked === user && drafts === isDrafts && rows === length;
@@ -148,7 +165,7 @@ function showList(drafts: boolean, rows = 8): Promise<void> {
 }
 find("#published").addEventListener("click", () => showList(false));
 find("#drafts").addEventListener("click", () => showList(true));
-find("#more").addEventListener("click", () => showList(isDrafts, length + 8));
+find("#more").addEventListener("click", () => showList(isDrafts, length + ROWS));
 
 handle(formIn("create"), async ({ title, content, status }) => {
   const { id } = await dataOf(supabase.from("articles").insert({ title, content, status }).select("id").single());
