@@ -195,6 +195,8 @@ export const LIMITS = {
   ),
   API_KEYS_MAX: limit(50, "Maximum active API keys per user."),
   SESSIONS_MAX: limit(100, "Maximum sessions per user. A further sign-in ends the session that was used longest ago."),
+  SESSION_MAX_AGE: limit(43_200, "Seconds after which a session ends, even if it is in use."),
+  AUDIT_RETENTION: limit(7_776_000, "Seconds that security events are kept."),
   USER_METADATA_BYTES: limit(
     4096,
     "Maximum size in bytes of the metadata that a user writes at /auth/v1. Each access token contains it.",

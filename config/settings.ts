@@ -324,7 +324,6 @@ export const SETTINGS = {
     "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login of this user from this address is rejected.",
   ),
   LOGIN_WINDOW: setting(integer(1, 86_400), "900", "Seconds that a failed login counts."),
-  AUDIT_RETENTION: setting(integer(0, 3_153_600_000), "7776000", "Seconds that security events are kept."),
   MFA_KEY: setting(
     secret,
     "",
@@ -389,11 +388,6 @@ export const SETTINGS = {
     authPages,
     "on",
     "on: the service has pages for sign-in, sign-up and accounts (/auth/sign-in, /auth/account). off: it has none but the page that a link in an e-mail opens. A URL: it has none, and links in e-mails lead to pages of the application below this URL, such as https://app.example.com/account/reset?token=….",
-  ),
-  SESSION_MAX_AGE: setting(
-    integer(60, 31_536_000),
-    "43200",
-    "Seconds after which a session ends, even if it is in use.",
   ),
   ACCESS_TOKEN_TTL: setting(
     integer(60, MAX_ACCESS_TOKEN_TTL),
