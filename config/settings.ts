@@ -268,11 +268,6 @@ export const SETTINGS = {
     "",
     "on: GraphQL can filter and order by every column. off: only by columns in an index, and those with the smart tag @behavior +filterBy +orderBy. When unset, off, and with MIGRATE=off on for tables of at most 10,000 rows.",
   ),
-  GRAPHQL_ROLES: setting(
-    list,
-    "",
-    "Roles whose privileges form the GraphQL schema, separated by commas. When unset, those that callers may have, without roles that bypass policies: with bypassrls, or as owners of tables.",
-  ),
   GRAPHQL_INTROSPECTION: setting(
     oneOf("on", "authenticated", "off"),
     "on",

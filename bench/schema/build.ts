@@ -24,7 +24,7 @@ async function ours(pool: pg.Pool) {
   return buildSchema({
     catalog: pool,
     schemas: scope.schemas,
-    roles: { anonymous: "anon", named: [] },
+    anonymousRole: "anon",
     timeScalar: "Time",
     maxPageSize: 1000,
     plugins: [],

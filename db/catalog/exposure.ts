@@ -70,20 +70,12 @@ export function callerRoles(
   );
 }
 
-export type SchemaRoles = {
-  /** The role of callers without credentials. */
-  readonly anonymous: string;
-  /** Roles that are chosen by a setting; empty for those that `login` may become. */
-  readonly named: readonly string[];
-};
-
 /**
- * The roles whose privileges form the GraphQL schema, which all callers share. Without a setting they are those that `login` may
+ * The roles whose privileges form the GraphQL schema, which all callers share: that of `anonymous` callers, and those that `login` may
  * become, except roles that bypass policies: with the attribute, as owners of served tables, or as members of such owners. What only
  * they may use would be shown to everyone.
  */
-export function schemaRoles(catalog: Catalog, login: string, { anonymous, named }: SchemaRoles): readonly Role[] {
-  if (named.length > 0) return named.flatMap((name) => catalog.roles.get(name) ?? []);
+export function schemaRoles(catalog: Catalog, login: string, anonymous: string): readonly Role[] {
   const owners = new Set(
     [...catalog.schemas.values()].flatMap(({ tables }) => [...tables.values()]).map(({ owner }) => owner),
   );

@@ -6,7 +6,7 @@ import { type GraphQLSchema, isInterfaceType, isObjectType, parse, validateSchem
 import type { Config } from "../../config/config.ts";
 import { type Finding, sentenceOf } from "../../db/advisor/finding.ts";
 import type { Catalog } from "../../db/catalog/catalog.ts";
-import { type SchemaRoles, schemaRoles } from "../../db/catalog/exposure.ts";
+import { schemaRoles } from "../../db/catalog/exposure.ts";
 import { contractPreset } from "../../plugins/index.ts";
 import { type UnindexedFilters, unindexedFiltersPlugin } from "../../plugins/lists/UnindexedFiltersPlugin.ts";
 import { manyToManyPlugin } from "../../plugins/shape/ManyToManyPlugin.ts";
@@ -25,7 +25,8 @@ import { withoutConsole } from "./without-console.ts";
 export type SchemaOptions = {
   /** Connections of the login role. The roles that it may become decide what the schema contains. */
   readonly catalog: Pool;
-  readonly roles: SchemaRoles;
+  /** That of callers who are not signed in. */
+  readonly anonymousRole: string;
   readonly schemas: readonly string[];
   readonly timeScalar: "Time" | "DateTime";
   readonly maxPageSize: number;
@@ -47,7 +48,6 @@ export type SchemaSettings = Pick<
   | "dbSchemas"
   | "graphqlMaxPageSize"
   | "graphqlNode"
-  | "graphqlRoles"
   | "graphqlTimeScalar"
   | "graphqlUnindexedFilters"
   | "migrate"
@@ -57,7 +57,7 @@ export const schemaSettings = (
   settings: SchemaSettings,
 ): Omit<SchemaOptions, "catalog" | "relations" | "readRelations" | "plugins"> => ({
   schemas: settings.dbSchemas,
-  roles: { anonymous: settings.dbAnonRole, named: settings.graphqlRoles },
+  anonymousRole: settings.dbAnonRole,
   timeScalar: settings.graphqlTimeScalar,
   maxPageSize: settings.graphqlMaxPageSize,
   nodeIds: settings.graphqlNode,
@@ -157,7 +157,7 @@ async function build(
       privilegesPlugin({
         catalog: options.relations,
         readCatalog: options.readRelations,
-        rolesOf: (login) => schemaRoles(options.relations(), login, options.roles),
+        rolesOf: (login) => schemaRoles(options.relations(), login, options.anonymousRole),
       }),
       viewKeysPlugin(options.relations),
       manyToManyPlugin(options.relations),

@@ -121,13 +121,3 @@ describe("the schema leaves out", () => {
     expect(await typeOf("ApiToken.id")).toBeUndefined();
   });
 });
-
-test("GRAPHQL_ROLES names the roles whose privileges form the schema", async () => {
-  const named = await startTrackit({ GRAPHQL_ROLES: "trackit_support" });
-  try {
-    const { data } = await named.gql('{ __type(name: "User") { fields { name } } }');
-    expect(data.__type.fields.map(({ name }: any) => name)).toContain("bcrypt");
-  } finally {
-    await named.stop();
-  }
-});

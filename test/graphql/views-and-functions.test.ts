@@ -130,7 +130,7 @@ test("a view that is created while the schema is built has the key of its table"
       maxPageSize: 100,
       plugins: [],
     },
-    ...{ nodeIds: false, unindexedFilters: "all", roles: { anonymous: "anon", named: [] } },
+    ...{ nodeIds: false, unindexedFilters: "all", anonymousRole: "anon" },
     relations: () => catalog,
     readRelations: async () => {
       catalog = await read();
