@@ -26,7 +26,7 @@ export async function documents(args: string[], environment?: Environment): Prom
   if (options === null) return HELP;
   const configured = await readService(environment);
   const { config } = configured;
-  const given = options.files.length > 0 ? readFiles(options.files) : [...config.graphqlDocuments];
+  const given = options.files.length > 0 ? readFiles(options.files) : [...config.graphqlDocuments.byId];
   if (given.length === 0) throw new CommandError(2, "no documents: name a file, or set GRAPHQL_DOCUMENTS");
   const { schema } = await readSchema(configured);
   const faults = given.flatMap(([id, document]) => faultsOf(document).map((fault) => `${id}: ${fault}`));

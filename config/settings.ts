@@ -285,13 +285,8 @@ export const SETTINGS = {
   ),
   GRAPHQL_DOCUMENTS: setting(
     trustedDocuments,
-    "",
-    "Files with trusted documents, separated by commas: manifests of graphql-codegen, Relay or Apollo. They are read at start.",
-  ),
-  GRAPHQL_DOCUMENTS_MODE: setting(
-    oneOf("off", "allow", "only"),
     "off",
-    "off: each request contains its GraphQL document. allow: a request may also name a trusted document by its id, or register a document by its hash (automatic persisted queries). only: only trusted documents are executed.",
+    "off: each request contains its GraphQL document. only and files, such as only app.json, admin.json: only the trusted documents in these files are executed, which are manifests of graphql-codegen, Relay or Apollo. allow, with or without files: a request may name a trusted document by its id, register a document by its hash (automatic persisted queries), or contain one. The files are read at start.",
   ),
   GRAPHQL_TIME_SCALAR: setting(
     oneOf("Time", "DateTime"),

@@ -1,31 +1,37 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 
-/** Documents by their id. */
-export type TrustedDocuments = ReadonlyMap<string, string>;
+/** How a request names its document, and the documents of the files by their id. */
+export type TrustedDocuments = {
+  readonly mode: "off" | "allow" | "only";
+  readonly byId: ReadonlyMap<string, string>;
+};
 
 /**
- * Reads the files of trusted documents: `documents.json, admin.json`. Each is a manifest of graphql-codegen or Relay
+ * Reads a mode and its files: `only documents.json, admin.json`. Each is a manifest of graphql-codegen or Relay
  * (`{ "<id>": "<document>" }`), or of Apollo (`{ "format": "apollo-persisted-query-manifest", "operations": [{ "id", "body" }] }`).
  */
 export const trustedDocuments = z.string().transform((text, context): TrustedDocuments => {
-  const documents = new Map<string, string>();
-  for (const file of text.split(",").map((name) => name.trim())) {
-    if (file === "") continue;
+  const refuse = (message: string) => {
+    context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  };
+  const [, mode, names = ""] = /^(off|allow|only)(?:$|\s+(.+)$)/s.exec(text) ?? [];
+  const files = names.split(",").flatMap((name) => name.trim() || []);
+  if (mode === undefined || (mode === "off" && files.length > 0) || (mode === "only" && files.length === 0))
+    return refuse("must be off, allow, or allow or only and files: only app.json, admin.json");
+  const byId = new Map<string, string>();
+  for (const file of files) {
     try {
-      for (const [id, document] of readManifest(file)) documents.set(id, document);
+      for (const [id, document] of readManifest(file)) byId.set(id, document);
     } catch (error) {
-      context.addIssue({
-        code: "custom",
-        message: `must name manifests of documents: ${file}: ${(error as Error).message}`,
-      });
-      return z.NEVER;
+      return refuse(`must name manifests of documents: ${file}: ${(error as Error).message}`);
     }
   }
-  return documents;
+  return { mode: mode as TrustedDocuments["mode"], byId };
 });
 
-const byId = z.record(z.string().min(1), z.string().min(1));
+const manifest = z.record(z.string().min(1), z.string().min(1));
 const apollo = z.object({
   format: z.literal("apollo-persisted-query-manifest"),
   version: z.literal(1),
@@ -42,7 +48,7 @@ export function readManifest(file: string): [id: string, document: string][] {
   }
   const operations = apollo.safeParse(content).data?.operations;
   if (operations) return operations.map(({ id, body }) => [id, body]);
-  const documents = byId.safeParse(content).data;
+  const documents = manifest.safeParse(content).data;
   if (documents) return Object.entries(documents);
   throw new Error("not a manifest of graphql-codegen, Relay or Apollo");
 }

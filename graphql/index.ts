@@ -32,7 +32,6 @@ export type GraphQLSettings = SchemaSettings &
     | "embedded"
     | "graphqlBadToken"
     | "graphqlDocuments"
-    | "graphqlDocumentsMode"
     | "graphqlIntrospection"
     | "graphqlInternalStatus"
     | "graphqlMaxComplexity"
@@ -98,7 +97,7 @@ export async function createGraphQL(options: GraphQLOptions): Promise<GraphQLInt
       readRelations: () => catalog.refreshed(),
     },
     limits: settings,
-    documents: new DocumentStore(settings.graphqlDocumentsMode, settings.graphqlDocuments),
+    documents: new DocumentStore(settings.graphqlDocuments),
     introspection: settings.graphqlIntrospection,
     readDatabase: () => catalog.refreshIfStale(),
     untilBuilt: () => reload.untilBuilt(),

@@ -109,8 +109,6 @@ const withCode = (error: GraphQLError): GraphQLError => {
   return error;
 };
 
-type TrustedDocumentsMode = "off" | "allow" | "only";
-
 /** How a request names its document: by its text, by an id of a manifest, or by the SHA-256 of the text. */
 export type DocumentReference = {
   readonly query: string | undefined;
@@ -130,7 +128,7 @@ const notSupported = () => refuse("PersistedQueryNotSupported", "PERSISTED_QUERY
  * text by the hash (automatic persisted queries). `only`: documents that are not in a manifest are refused without being parsed.
  */
 export class DocumentStore {
-  readonly #mode: TrustedDocumentsMode;
+  readonly #mode: TrustedDocuments["mode"];
   readonly #byId = new Map<string, string>();
   /** The documents that clients have registered by their hash. */
   readonly #registered = new Cache<{ readonly text: string }>({
@@ -138,9 +136,9 @@ export class DocumentStore {
     sizeOf: (registered, id) => bytesOf(id) + bytesOf(registered),
   });
 
-  constructor(mode: TrustedDocumentsMode, documents: TrustedDocuments) {
+  constructor({ mode, byId }: TrustedDocuments) {
     this.#mode = mode;
-    for (const [id, document] of documents) {
+    for (const [id, document] of byId) {
       this.#byId.set(sha256(document), document);
       this.#byId.set(id.replace(/^sha256:/, ""), document);
     }

@@ -23,7 +23,7 @@ import { JWT_SECRET } from "../support/service.ts";
 
 const { article, data, gql, service, sql, token } = useService({
   GRAPHQL_NODE: "on",
-  GRAPHQL_DOCUMENTS_MODE: "allow",
+  GRAPHQL_DOCUMENTS: "allow",
 });
 /** Where the clients are generated, with the packages of the project. */
 const folder = mkdtempSync(join(tmpdir(), "clients-"));

@@ -37,8 +37,8 @@ const MANIFESTS = [
 ].join(",");
 
 const off = useService();
-const allow = useService({ GRAPHQL_DOCUMENTS: MANIFESTS, GRAPHQL_DOCUMENTS_MODE: "allow" });
-const only = useService({ GRAPHQL_DOCUMENTS: MANIFESTS, GRAPHQL_DOCUMENTS_MODE: "only" });
+const allow = useService({ GRAPHQL_DOCUMENTS: `allow ${MANIFESTS}` });
+const only = useService({ GRAPHQL_DOCUMENTS: `only ${MANIFESTS}` });
 
 const apq = (hash: string, query?: string) => ({
   ...(query && { query }),
@@ -161,8 +161,13 @@ test.each([
   ],
 ])("the service does not start with the manifest %s", (name, content, reason) => {
   const path = content === null ? join(folder, name) : file(name, content);
-  const settings = { DATABASE_URL: "postgres://localhost/x", JWT_SECRET, GRAPHQL_DOCUMENTS: path };
+  const settings = { DATABASE_URL: "postgres://localhost/x", JWT_SECRET, GRAPHQL_DOCUMENTS: `only ${path}` };
   expect(() => readConfig(settings)).toThrow(`GRAPHQL_DOCUMENTS must name manifests of documents: ${path}: ${reason}`);
+});
+
+test.each(["only", "off app.json", "app.json", "allowed"])("GRAPHQL_DOCUMENTS=%s is refused at start", (text) => {
+  const message = "GRAPHQL_DOCUMENTS must be off, allow, or allow or only and files: only app.json, admin.json";
+  expect(() => readConfig({ GRAPHQL_DOCUMENTS: text })).toThrow(message);
 });
 
 describe("npx content-service documents check", () => {
