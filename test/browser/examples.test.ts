@@ -377,3 +377,61 @@ test.skipIf(!installed)(
     await page.getByRole("form", { name: "Sign in" }).waitFor();
   },
 );
+
+test.skipIf(!installed)(
+  "the page with the cookie follows comments with the rights of the user who has signed in, in every tab, and of a visitor after that",
+  async () => {
+    const { owner } = service.database;
+    await owner.query(
+      `create policy "bob alone reads some comments" on public.comments as restrictive for select
+        using (content <> 'For Bob.' or author_id = (select auth.uid()))`,
+    );
+    onTestFinished(async () => {
+      await owner.query('drop policy "bob alone reads some comments" on public.comments');
+    });
+    const write = (content: string) =>
+      owner.query("insert into comments (article_id, author_id, content) values (1, 2, $1)", [content]);
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const tabs = [await context.newPage(), await context.newPage()] as const;
+    const shown = (tab: Page) => tab.getByRole("region", { name: "Comments" }).getByRole("listitem").allInnerTexts();
+    for (const tab of tabs) {
+      await tab.goto(examples.urlOf("cookie"));
+      // It follows, and the service knows the policy.
+      await expect
+        .poll(async () => {
+          await write("For Bob.");
+          await write("Begin.");
+          return (await shown(tab)).slice(-2);
+        })
+        .toEqual(["Begin.", "Begin."]);
+    }
+    const follow = async (content: string) => {
+      await write("For Bob.");
+      await write(content);
+      for (const tab of tabs) await expect.poll(() => shown(tab)).toContain(content);
+      return Promise.all(tabs.map(async (tab) => (await shown(tab)).slice(-2)));
+    };
+    await send(tabs[0].getByRole("form", { name: "Sign in" }), { Username: "bob", Password: "Correct-Horse-7!" });
+    for (const tab of tabs) await expect.poll(() => tab.locator("strong").innerText()).toBe("Bob Kahn");
+    const both = ["For Bob.", "Signed in."];
+    expect(await follow("Signed in.")).toEqual([both, both]);
+
+    await button(tabs[1], "Sign out").click();
+    for (const tab of tabs) await tab.getByRole("form", { name: "Sign in" }).waitFor();
+    for (const tab of tabs) expect(await shown(tab)).toEqual([]);
+    expect(await follow("Signed out.")).toEqual([["Signed out."], ["Signed out."]]);
+
+    await send(tabs[1].getByRole("form", { name: "Sign in" }), { Username: "bob", Password: "Correct-Horse-7!" });
+    for (const tab of tabs) await expect.poll(() => tab.locator("strong").innerText()).toBe("Bob Kahn");
+    expect(await follow("Again.")).toEqual([
+      ["For Bob.", "Again."],
+      ["For Bob.", "Again."],
+    ]);
+    await fetch(`${service.url}/auth/logout`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${service.token("bob")}` },
+    });
+    for (const tab of tabs) await tab.getByRole("form", { name: "Sign in" }).waitFor();
+  },
+);

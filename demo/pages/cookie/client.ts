@@ -28,6 +28,8 @@ const live = createClient({
   url: "/graphql",
   shouldRetry: () => true,
   retryAttempts: Number.POSITIVE_INFINITY,
+  retryWait: (retries) =>
+    new Promise((resolve) => setTimeout(resolve, Math.min(1000 * 2 ** retries, 30_000) * (0.5 + Math.random()))),
 });
 
 /** After a lost connection, a subscription continues after its last event. */
@@ -48,18 +50,29 @@ export const client = new ApolloClient({
   cache: new InMemoryCache(),
 });
 
+const listeners = new Set<() => unknown>();
+/** Calls back when the user has signed in or out, in this tab or another one, and when the session was ended elsewhere. */
+export const onUser = (listener: () => unknown): unknown => listeners.add(listener);
+
 /** What was read, and the WebSocket, are those of the user before. */
 async function changeUser(): Promise<void> {
   csrf = null;
   live.terminate();
   await client.resetStore();
+  for (const listener of listeners) await listener();
 }
+
+/** The tabs of a browser have one cookie. */
+const tabs = new BroadcastChannel("user");
+tabs.addEventListener("message", changeUser);
+live.on("closed", (event) => (event as CloseEvent).code === 4403 && changeUser());
 
 /** Rejects with the message of the service. */
 async function post(path: string, body?: object): Promise<void> {
   const options = body ? { headers: JSON_HEADERS, body: JSON.stringify(body) } : {};
   const response = await fetch(path, { method: "POST", ...options });
   if (!response.ok) throw new Error((await response.json()).error.message);
+  tabs.postMessage(path);
   await changeUser();
 }
 

@@ -1,5 +1,5 @@
 import { CombinedGraphQLErrors, gql, type TypedDocumentNode } from "@apollo/client";
-import { client, signIn, signOut } from "./client.ts";
+import { client, onUser, signIn, signOut } from "./client.ts";
 
 const find = (selector: string) => document.querySelector<HTMLElement>(selector)!;
 
@@ -24,6 +24,10 @@ async function showUser(): Promise<void> {
   find("#signed-in strong").textContent = name;
 }
 
+function showFault(error: unknown): void {
+  find("#fault").textContent = (error as Error).message;
+}
+
 function handle(selector: string, send: (values: Record<string, string>) => Promise<unknown>): void {
   const form = find(selector) as HTMLFormElement;
   form.addEventListener("submit", async (event) => {
@@ -33,14 +37,15 @@ function handle(selector: string, send: (values: Record<string, string>) => Prom
       await send(Object.fromEntries(new FormData(form)) as Record<string, string>);
       form.reset();
     } catch (error) {
-      find("#fault").textContent = (error as Error).message;
+      showFault(error);
     }
   });
 }
 
-handle("#sign-in", (form) => signIn(form).then(showUser));
+handle("#sign-in", signIn);
 handle("#comment", ({ content = "" }) => client.mutate({ mutation: COMMENT, variables: { content } }));
-find("#sign-out").addEventListener("click", () => signOut().then(showUser));
+find("#sign-out").addEventListener("click", () => signOut().catch(showFault));
+onUser(() => showUser().catch(showFault));
 /** Shows what is commented from now on. An error ends a subscription, for example while changes cannot be read. */
 function follow(): void {
   client.subscribe({ query: COMMENTED }).subscribe(({ data, error }) => {
@@ -52,4 +57,4 @@ function follow(): void {
   });
 }
 follow();
-showUser();
+showUser().catch(showFault);
