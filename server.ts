@@ -10,7 +10,7 @@ import { addDotEnv, ConfigError, folderIn, variablesOf } from "./config/config.t
 import { helpText } from "./config/help.ts";
 import { WITHOUT_EFFECT } from "./config/postgrest-names.ts";
 import { baseOf } from "./db/cluster/base.ts";
-import { refuseWithoutConnections } from "./db/cluster/connections.ts";
+import { refuseWithoutConnections, whyNotStarted } from "./db/cluster/connections.ts";
 import { embeddedPrograms, MissingServer } from "./db/cluster/embedded-programs.ts";
 import type { OpenedDatabase } from "./db/cluster/open.ts";
 import { createLog } from "./http/pipeline/log.ts";
@@ -58,7 +58,13 @@ async function main(): Promise<void> {
   closeInspector();
   if (cluster.isWorker)
     return serveAsWorker(
-      (open) => startService(config, log, { application, open, listensLast, isDev, reread, ownsProcess: true }),
+      (open) =>
+        startService(config, log, { application, open, listensLast, isDev, reread, ownsProcess: true }).catch(
+          (error) => {
+            // Of the error, the primary process gets only the message.
+            throw new Error(whyNotStarted(error), { cause: error });
+          },
+        ),
       log,
     );
   if (config.ignored.length > 0) log.warn({ settings: config.ignored }, WITHOUT_EFFECT);
@@ -86,7 +92,7 @@ async function main(): Promise<void> {
     printBanner(configured, service);
     if (isDev) await follow(configured, () => service.replace!());
   } catch (error) {
-    log.fatal(`the service cannot start: ${(error as Error).message}`);
+    log.fatal(`the service cannot start: ${whyNotStarted(error)}`);
     log.debug({ err: error }, "the cause");
     process.exitCode = 1;
   }

@@ -24,7 +24,7 @@ export async function takeOver(options: TakeoverOptions): Promise<void> {
   try {
     if ((await readFile(MIGRATION, "utf8").catch(() => "0")).trim() === "0") log.warn(NOT_MIGRATED);
     while (!(await listen(options))) {
-      await mayReplace();
+      if (await isOpen(path)) await mayReplace();
       const previous = await askToStop(path);
       if (previous !== null) log.info({ previous }, "has taken over from the running service");
       else await removeSocket(path);
@@ -65,6 +65,10 @@ async function listen({ path, log, onReplaced }: TakeoverOptions): Promise<boole
     throw error;
   }
 }
+
+/** Whether a process has the socket open, and not only left it behind. To connect would be the request to stop. */
+const isOpen = async (path: string): Promise<boolean> =>
+  (await readFile("/proc/net/unix", "utf8").catch(() => "")).split("\n").some((line) => line.endsWith(` ${path}`));
 
 /** The id of the process that runs, or null if there is none. Resolves when the path is free. */
 async function askToStop(path: string): Promise<string | null> {

@@ -68,7 +68,7 @@ export async function refuseWithoutConnections(
       opened.push(client);
     }
   } catch (error) {
-    if ((error as { readonly code?: string }).code !== TOO_MANY_CONNECTIONS) throw error;
+    if (!isTooMany(error)) throw error;
     throw new Error(
       `the server accepts ${opened.length} more connections beside the running service, and the first requests need ${count}, ${FOR_FIRST_REQUESTS} for each ` +
         `process (${(error as Error).message}): ${CURE}, or stop the running service first`,
@@ -79,3 +79,11 @@ export async function refuseWithoutConnections(
 }
 
 const TOO_MANY_CONNECTIONS = "53300";
+
+const isTooMany = (error: unknown): boolean =>
+  error instanceof Error &&
+  ((error as { readonly code?: string }).code === TOO_MANY_CONNECTIONS || isTooMany(error.cause));
+
+/** Why a start has failed. The text of Postgres says only that no connection is left. */
+export const whyNotStarted = (error: unknown): string =>
+  `${(error as Error).message}${isTooMany(error) ? `: all connections of the server are in use; ${CURE}` : ""}`;

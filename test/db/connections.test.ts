@@ -1,6 +1,7 @@
 import pino from "pino";
 import { expect, onTestFinished, test } from "vitest";
-import { connectionsOf, refuseWithoutConnections } from "../../db/cluster/connections.ts";
+import { withClient } from "../../db/cluster/client.ts";
+import { connectionsOf, refuseWithoutConnections, whyNotStarted } from "../../db/cluster/connections.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { readTestConfig, startTestService } from "../support/service.ts";
 
@@ -46,4 +47,18 @@ test("a start that takes over needs two connections for each process beside the 
   await expect(refuseWithoutConnections({ data }, settings("3"))).rejects.toThrow(
     /^the server accepts 4 more connections beside the running service, and the first requests need 6, 2 for each process \(too many connections for role .*\): raise max_connections .*, or stop the running service first$/,
   );
+});
+
+test("a start that fails because the server has no connection left says what to do, and another failure only its reason", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const login = `none_${database.name}`;
+  await database.owner.query(`create role ${login} login password 'none' connection limit 0`);
+  onTestFinished(async () => void (await database.owner.query(`drop role ${login}`)));
+  const url = Object.assign(new URL(database.url), { username: login, password: "none" }).href;
+  const refused = await withClient(url, async () => {}).catch((error) => error);
+  expect(whyNotStarted(refused)).toMatch(
+    /too many connections for role .*: all connections of the server are in use; raise max_connections of the server, or set /,
+  );
+  expect(whyNotStarted(new Error("no"))).toBe("no");
 });

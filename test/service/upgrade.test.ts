@@ -1,10 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import pino from "pino";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { replaceIn } from "../../bench/upgrade/network.ts";
 import { readConfig } from "../../config/config.ts";
 import { findFreePort } from "../../db/cluster/embedded.ts";
+import { takeOver } from "../../service/takeover.ts";
 import { nodeStart } from "../support/command.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { openRaw, type RawSocket } from "../support/raw-socket.ts";
@@ -93,6 +96,28 @@ describe("a service that stops", () => {
     expect(headsOf(probe)).toEqual(["HTTP/1.1 503 Service Unavailable", "Connection: close"]);
     expect(headsOf(idle).slice(2)).toEqual(["HTTP/1.1 200 OK", "Connection: close"]);
   });
+});
+
+test("a service that may not take over leaves the running one alone, and a socket that was left behind is taken at once", async () => {
+  const path = join(folder, "held");
+  const log = pino({ level: "silent" });
+  const mayNot = async () => {
+    throw new Error("no connection is left");
+  };
+  const leftBehind = `require("net").createServer().listen(${JSON.stringify(path)}, () => process.kill(process.pid, "SIGKILL"))`;
+  expect(spawnSync(process.execPath, ["-e", leftBehind]).signal).toBe("SIGKILL");
+  expect(existsSync(path)).toBe(true);
+  let replaced = 0;
+  const onReplaced = () => {
+    replaced++;
+  };
+  await takeOver({ path, log, mayReplace: mayNot, onReplaced });
+  await expect(takeOver({ path, log, mayReplace: mayNot, onReplaced })).rejects.toThrow(
+    "TAKEOVER: no connection is left",
+  );
+  expect(replaced).toBe(0);
+  await takeOver({ path, log, mayReplace: async () => {}, onReplaced });
+  expect(replaced).toBe(1);
 });
 
 test("TAKEOVER that names another file is refused, and the file stays", async () => {
