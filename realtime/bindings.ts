@@ -6,7 +6,7 @@ import type { LostChanges } from "../db/changes/lost-changes.ts";
 import type { Start } from "../db/changes/position.ts";
 import { FilterError } from "../db/rights/filter.ts";
 import { columnsRead, type Rights, type View } from "../db/rights/rights.ts";
-import type { VisibleChange, Watch } from "../db/rights/watches.ts";
+import type { VisibleChange, Watch } from "../db/rights/subscriber-watches.ts";
 import { parseFilter } from "./filter.ts";
 import type { BindingRequest } from "./join.ts";
 import { malformed, mayNotSee, notPossible } from "./problem.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Change, Image } from "../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../db/changes/json.ts";
 import { Problem } from "../db/problems/problem.ts";
-import type { VisibleChange } from "../db/rights/watches.ts";
+import type { VisibleChange } from "../db/rights/subscriber-watches.ts";
 import { parseJson, parseShape } from "../http/pipeline/body.ts";
 import type { ChangeWatch } from "./bindings.ts";
 

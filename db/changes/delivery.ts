@@ -1,5 +1,5 @@
 import type { Rights } from "../rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../rights/watches.ts";
+import type { ChangeVisibility, Watch } from "../rights/subscriber-watches.ts";
 import { type Change, comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { type Start, withoutSnapshot } from "./position.ts";

@@ -1,10 +1,10 @@
 import type pg from "pg";
 import { comparePositions, type Position } from "./change.ts";
+import { QuerySnapshot } from "./query-snapshot.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import { DESCRIBED_AGAIN, type Entry, LENGTH_BYTES, type SharedLog } from "./shared-log.ts";
 import type { Beginning } from "./source.ts";
 import { SCHEMA_CHANGED } from "./stream-decoder.ts";
-import { Visibility } from "./visibility.ts";
 
 /** A transaction is stored in parts of about so many bytes. */
 const PART = 262_144;
@@ -30,7 +30,7 @@ export type LogWriterOptions = {
 export class LogWriter implements StreamHandler {
   hasBegun = false;
   readonly #options: LogWriterOptions;
-  readonly #visibility: Visibility;
+  readonly #snapshot: QuerySnapshot;
   #reached: bigint;
   /** The end of the last entry that was cut. */
   #cutAt: Position;
@@ -57,7 +57,7 @@ export class LogWriter implements StreamHandler {
 
   constructor(options: LogWriterOptions) {
     this.#options = options;
-    this.#visibility = new Visibility(options.pool);
+    this.#snapshot = new QuerySnapshot(options.pool);
     const { start } = options.beginning;
     this.#reached = start.lsn;
     this.#cutAt = start;
@@ -192,7 +192,7 @@ export class LogWriter implements StreamHandler {
       this.#cutAt = entry.end;
       this.#drop(entry.end);
       // Readers query the rows of a change, so it is stored when queries see its transaction.
-      for (const xid of xids) await this.#visibility.wait(xid);
+      for (const xid of xids) await this.#snapshot.wait(xid);
       const { log, beginning } = this.#options;
       if ((await log.append(beginning.stream, entry, after)) === "lost") return this.#fail("lost");
       if (entry.end.index === 0) this.#reached = entry.end.lsn;

@@ -2,10 +2,10 @@ import type pg from "pg";
 import type { Change } from "./change.ts";
 import { PgOutputDecoder, type RowMessage } from "./pgoutput.ts";
 import { type Snapshot, sees } from "./position.ts";
+import { QuerySnapshot } from "./query-snapshot.ts";
 import { DATA_START, type StreamHandler } from "./replication.ts";
 import type { Beginning, ChangeSink } from "./source.ts";
 import { ChangedTypes, type DescribedTable, type LoggedTable } from "./types.ts";
-import { Visibility } from "./visibility.ts";
 
 /** The prefix of the messages that event triggers write into the log (db/modules/feed/announcements.sql). */
 export const SCHEMA_CHANGED = "content_service.schema";
@@ -17,7 +17,7 @@ export class StreamDecoder implements StreamHandler {
   hasBegun = false;
   readonly #decoder = new PgOutputDecoder();
   #sink!: ChangeSink;
-  #visibility!: Visibility;
+  #snapshot!: QuerySnapshot;
   #types!: ChangedTypes;
   #beginning!: Beginning;
   #reached = 0n;
@@ -53,7 +53,7 @@ export class StreamDecoder implements StreamHandler {
   /** To be called before the connection streams. */
   start(sink: ChangeSink, pool: pg.Pool, beginning: Beginning): void {
     this.#sink = sink;
-    this.#visibility = new Visibility(pool);
+    this.#snapshot = new QuerySnapshot(pool);
     this.#types = new ChangedTypes(async (text) => (await pool.query(text)).rows);
     this.#beginning = beginning;
     this.#reached = beginning.start.lsn;
@@ -97,7 +97,7 @@ export class StreamDecoder implements StreamHandler {
         this.#index = 0;
         this.#isWithin = true;
         // Waits until queries see the transaction, because readers query its rows.
-        return this.#isVisible ? null : this.#visibility.wait(message.xid);
+        return this.#isVisible ? null : this.#snapshot.wait(message.xid);
       case "commit":
         this.#isWithin = false;
         this.reach(message.endLsn);
@@ -127,7 +127,7 @@ export class StreamDecoder implements StreamHandler {
   }
 
   async #refreshSchema(): Promise<void> {
-    const snapshot = await this.#visibility.read();
+    const snapshot = await this.#snapshot.read();
     this.#types.forget();
     for (const table of this.#decoder.tables) await this.#describe(table);
     await this.#sink.changeSchema();

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { columnsRead, type Rights } from "../rights/rights.ts";
-import type { ChangeVisibility, Watch, Watches } from "../rights/watches.ts";
+import type { ChangeVisibility, Watch, Watches } from "../rights/subscriber-watches.ts";
 import { comparePositions } from "./change.ts";
 import type { ChangeFeed } from "./feed.ts";
 import { follows, isCommittedAfter, type Start } from "./position.ts";

@@ -5,7 +5,7 @@ import type { PatternLimits } from "../filters/patterns.ts";
 import { Checker, type CheckerOptions } from "./checker.ts";
 import { type FilterRequest, type PreparedFilter, prepareFilter } from "./filter.ts";
 import { Policy } from "./policy.ts";
-import { type Watch, Watches } from "./watches.ts";
+import { type Watch, Watches } from "./subscriber-watches.ts";
 
 type RightsOptions = Omit<CheckerOptions, "catalog"> & {
   readonly catalog: Pick<LiveCatalog, "current" | "onChange">;

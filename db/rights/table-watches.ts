@@ -7,7 +7,7 @@ import { type Match, Matcher, type PolicyPart } from "./matcher.ts";
 import type { Policy } from "./policy.ts";
 import type { RowVisibility } from "./policy-check.ts";
 import type { Row } from "./row-source.ts";
-import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./watches.ts";
+import type { ChangeVisibility, Failure, VisibleChange, Watch } from "./subscriber-watches.ts";
 
 type TableWatchesOptions = {
   readonly table: Table;

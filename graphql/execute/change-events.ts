@@ -17,7 +17,7 @@ import { problem } from "../../db/problems/problem.ts";
 import { FilterError, type FilterRequest, type PreparedFilter } from "../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../db/rights/subscriber-watches.ts";
 
 /** The changes that a subscriber receives: those of one table whose columns have these values and fulfil the filter. */
 export type ChangeFilter = {

@@ -1,7 +1,7 @@
 import type { Change, Image } from "../../../db/changes/change.ts";
 import { columnIndexesOf, imageJson } from "../../../db/changes/json.ts";
 import type { Rights } from "../../../db/rights/rights.ts";
-import type { VisibleChange } from "../../../db/rights/watches.ts";
+import type { VisibleChange } from "../../../db/rights/subscriber-watches.ts";
 import type { TableWatch } from "./stream.ts";
 
 /** The data of a change as clients receive it. It is written once for all clients that receive the same event and columns. */

@@ -10,7 +10,7 @@ import { Problem, problem } from "../../../db/problems/problem.ts";
 import { FilterError, filterRequestOf, type PreparedFilter } from "../../../db/rights/filter.ts";
 import { claimsBytes, filterBytes } from "../../../db/rights/filter-size.ts";
 import { columnsRead, type Rights } from "../../../db/rights/rights.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../db/rights/subscriber-watches.ts";
 import type { EventStream, EventStreams } from "../../../http/pipeline/event-stream.ts";
 import type { Exchange } from "../../../http/pipeline/exchange.ts";
 import type { CallerRules } from "../../../identity/caller-resolver.ts";

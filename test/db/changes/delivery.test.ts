@@ -3,7 +3,7 @@ import type { Caller } from "../../../db/caller.ts";
 import { Delivery } from "../../../db/changes/delivery.ts";
 import type { ChangeFeed } from "../../../db/changes/feed.ts";
 import type { Start } from "../../../db/changes/position.ts";
-import type { Watch } from "../../../db/rights/watches.ts";
+import type { Watch } from "../../../db/rights/subscriber-watches.ts";
 import { rowOf, startFeed } from "../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../support/database.ts";
 import { startRights } from "../../support/rights.ts";

@@ -6,7 +6,7 @@ import type { ChangeReader } from "../../../../db/changes/reader.ts";
 import { filterOf } from "../../../../db/filters/condition.ts";
 import type { IsKeyword, Operator } from "../../../../db/filters/operators.ts";
 import type { FilterRequest } from "../../../../db/rights/filter.ts";
-import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/rights/watches.ts";
+import type { ChangeVisibility, VisibleChange, Watch } from "../../../../db/rights/subscriber-watches.ts";
 import { claimsText } from "../../../../db/transaction/identity.ts";
 import { startFeed } from "../../../support/changes.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";

@@ -5,7 +5,7 @@ import type { Change, ChangedTable, Image } from "../../../../db/changes/change.
 import { filterOf, negated } from "../../../../db/filters/condition.ts";
 import type { FilterRequest } from "../../../../db/rights/filter.ts";
 import type { Rights } from "../../../../db/rights/rights.ts";
-import type { ChangeVisibility, Watch } from "../../../../db/rights/watches.ts";
+import type { ChangeVisibility, Watch } from "../../../../db/rights/subscriber-watches.ts";
 import { createTestDatabase, type TestDatabase } from "../../../support/database.ts";
 import { CLAIMS, COLUMNS, CONDITIONS, functionOf, OBJECTS } from "../../../support/policies.ts";
 import { callerOf, type OpenRights, openRights, startRights } from "../../../support/rights.ts";

@@ -9,7 +9,7 @@ const PAUSE_MILLISECONDS = 2;
  * Whether queries see a committed transaction. Its commit is in the write-ahead log, and so in the stream of changes, shortly
  * before queries see its rows.
  */
-export class Visibility {
+export class QuerySnapshot {
   readonly #pool: pg.Pool;
   #snapshot: Snapshot = { end: 0n, running: new Set() };
   #readAt = 0;
