@@ -85,6 +85,8 @@ const SUPABASE = `
   const shown: string[][] = [];
   const joins: string[] = [];
   const failures: unknown[] = [];
+  /** How many failures there were each time that the last one had passed. */
+  const passed: number[] = [];
   /** A position that the service does not have, in place of that of the page. */
   const forged = { position: "" };
   class Socket extends WebSocket {
@@ -102,9 +104,9 @@ const SUPABASE = `
       createClient(url, key, { realtime: { transport: Socket as typeof WebSocket } }),
       id,
       (comments) => shown.push(comments.map(({ content, author }) => author.name + ": " + content)),
-      (error) => failures.push(error),
+      (error) => (error === undefined ? passed.push(failures.length) : failures.push(error)),
     );
-  Object.assign(globalThis, { shown, failures, joins, forged, open });`;
+  Object.assign(globalThis, { shown, failures, passed, joins, forged, open });`;
 const USED = /^\s*import type \{ Comment, Read \}/m;
 
 const installed = hasBrowser("the files of a page");
@@ -637,7 +639,7 @@ describe.skipIf(!installed)("in a browser", () => {
     await expectShown("first", "while the socket was closed", "long ago", "after the gap");
   });
   /** A page that follows the comments of a new article, which has `count` of them; and what it has shown last. */
-  async function followNew(count: number, prepare?: (page: Page) => Promise<unknown>) {
+  async function followNew(count: number, prepare?: (page: Page) => Promise<unknown>, url = service.url) {
     const { owner } = service.database;
     const { rows } = await owner.query(
       "insert into articles (title, content, author_id, status) values ('Long discussion', 'x', 1, 'PUBLISHED') returning id",
@@ -649,9 +651,9 @@ describe.skipIf(!installed)("in a browser", () => {
         texts,
       ]);
     await write(Array.from({ length: count }, (_, index) => String(index + 1)));
-    const page = await open("live-comments.ts", prepare);
+    const page = await open("live-comments.ts", prepare, url);
     const key = service.service.tokens.issueKey("anon");
-    await page.evaluate(`globalThis.following = open("${service.url}", "${key}", ${id}); 0`);
+    await page.evaluate(`globalThis.following = open("${url}", "${key}", ${id}); 0`);
     const shown = async () =>
       (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.replace("Bob Kahn: ", ""));
     return { id, write, page, shown };
@@ -688,6 +690,17 @@ describe.skipIf(!installed)("in a browser", () => {
     await write(numbers(2, 12));
     await expect.poll(shown, POLL).toEqual(numbers(1, 12));
     expect(reads - before).toBeLessThan(11);
+  });
+
+  test("live-comments.ts says that a lost connection is back, also if nothing was written meanwhile", async () => {
+    await using relay = await Relay.open(service.url);
+    const { page, shown } = await followNew(1, undefined, relay.url);
+    await expect.poll(shown, POLL).toEqual(["1"]);
+    relay.cut();
+    const failures = () => page.evaluate<number>("failures.length");
+    await expect.poll(failures, POLL).toBe(1);
+    await expect.poll(() => page.evaluate("passed.at(-1) === failures.length"), POLL).toBe(true);
+    expect(await page.evaluate("shown.length")).toBe(1);
   });
 
   test("live-comments.ts repeats a read that is not answered", async () => {

@@ -13,8 +13,9 @@ const [PAGE, CHANGES] = [20, 100];
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000 * (0.5 + Math.random())));
 
 /**
- * Calls `show` with the newest comments of the article, now and after each change. In the result, `earlier` also shows those before the
- * first, `add` shows one that was inserted before its change arrives, and `end` ends it: after that, neither `show` nor `fail` is called.
+ * Calls `show` with the newest comments of the article, now and after each change, and `fail` with each error, and with undefined when
+ * it has passed. In the result, `earlier` also shows those before the first, `add` shows one that was inserted before its change
+ * arrives, and `end` ends it: after that, neither `show` nor `fail` is called.
  */
 export function followComments(
   client: SupabaseClient,
@@ -92,6 +93,8 @@ export function followComments(
       }
     }
     isReading = false;
+    // Also if there was nothing to read: a lost connection is back.
+    if (!hasEnded && channel.state === "joined") fail(undefined);
   }
 
   const filter = `article_id=eq.${articleId}`;

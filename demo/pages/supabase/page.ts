@@ -243,11 +243,7 @@ function open(id: number): void {
       // On a phone, the article is below the list.
       find("#article").scrollIntoView({ block: "nearest" });
       if (article === null) return;
-      const showAll = (comments: readonly LiveComment[], hasEarlier: boolean): void => {
-        fault(undefined);
-        show(comments, hasEarlier);
-      };
-      const following = followComments(supabase, id, showAll, fault);
+      const following = followComments(supabase, id, show, fault);
       [end, readEarlier, add] = [following.end, following.earlier, following.add];
     },
     (error) => isOver || fault(error),
