@@ -64,8 +64,10 @@ create or replace trigger _610_notice after update on auth_private.accounts
     and new.password_hash is not null)
   execute function auth_private.notify_password();
 
+-- security definer: a cascade from the users of the application fires it, also without rows, in the role that deletes
+-- them.
 create or replace function auth_private.notify_factor() returns trigger
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile security definer set search_path = '' as $$
 begin
   -- With the account, its e-mail is gone too. Several factors are one notice.
   perform auth_private.add_notice('factor-removed', r.user_id, null, '{}')
@@ -79,8 +81,9 @@ create or replace trigger _610_notice after delete on auth_private.factors
   referencing old table as removed
   for each statement execute function auth_private.notify_factor();
 
+-- security definer: as notify_factor.
 create or replace function auth_private.notify_passkey() returns trigger
-language plpgsql volatile set search_path = '' as $$
+language plpgsql volatile security definer set search_path = '' as $$
 begin
   perform auth_private.add_notice('factor-removed', r.user_id, null, '{}')
   from (select distinct p.user_id from removed as p) as r;
