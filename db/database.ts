@@ -156,8 +156,13 @@ export class Database {
       keepAliveInitialDelayMillis: KEEPALIVE_MILLISECONDS,
       onConnect: withoutJit,
     });
-    this.catalog.on("error", onConnectionError);
-    this.catalog.on("connect", (client) => client.on("error", onConnectionError));
+    const onLost = (error: Error) => {
+      this.replicas?.doubtPrimary();
+      onConnectionError(error);
+    };
+    this.catalog.on("error", onLost);
+    // One of them is always open: the one that listens.
+    this.catalog.on("connect", (client) => client.on("error", onLost));
     const streamsOf = ({ share, slots }: { readonly share: number; readonly slots: number }) => {
       const streamed = Math.min(settings.streamConnections, slots - 1);
       return streamed > 0 ? new Admission({ ...queue, share, slots: streamed, busy: "streams busy" }) : undefined;

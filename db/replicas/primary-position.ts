@@ -8,6 +8,14 @@ type Sample = { readonly lsn: Lsn; readonly at: number };
 /** If a record ends with its page, the primary is at the end of the header of the next page, and the replica before it. */
 const PAGE_HEADER = 40n;
 
+/** SQLSTATE of a missing right. */
+const FORBIDDEN = "42501";
+
+/** A record that changes nothing, and its position. It is flushed at once, and waits for no standby. */
+const MARK = `
+  set local synchronous_commit = 'local';
+  select (pg_logical_emit_message(true, 'content', '') - '0/0')::text as lsn`;
+
 const QUERY = `
   select (pg_current_wal_insert_lsn() - '0/0')::text as lsn, system_identifier::text as system, d.oid::text as database,
     ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::int::text as timeline
@@ -19,6 +27,7 @@ export class PrimaryPosition {
   readonly #keptFor: number;
   /** Oldest first. */
   #samples: Sample[] = [];
+  #marking: Promise<Lsn> | null = null;
   /** The identifier of the server, which its replicas share; "" until it is known. */
   system = "";
   /** The name of its positions for clients; "" until it is known. */
@@ -36,8 +45,24 @@ export class PrimaryPosition {
     const { rows } = await this.#pool.query<Record<"lsn" | "system" | "database" | "timeline", string>>(QUERY);
     const { lsn, system, database, timeline } = rows[0]!;
     this.system = system;
-    this.stream = walStream(system, timeline, database);
+    const stream = walStream(system, timeline, database);
+    if (stream !== this.stream) {
+      // After a failover, the log of the primary may end before that of the previous one.
+      this.#samples = [];
+      this.#marking = null;
+    }
+    this.stream = stream;
     this.add({ lsn: BigInt(lsn), at });
+  }
+
+  /** Writes to the log, once for all replicas that wait for it. Resolves to the position, which only a server that follows the primary reaches. */
+  mark(): Promise<Lsn> {
+    if (this.#marking !== null) return this.#marking;
+    const marking = this.#mark().finally(() => {
+      if (this.#marking === marking) this.#marking = null;
+    });
+    this.#marking = marking;
+    return marking;
   }
 
   add(sample: Sample): void {
@@ -53,5 +78,17 @@ export class PrimaryPosition {
     const level = this.#samples.findLast(({ lsn }) => lsn <= replayed + PAGE_HEADER);
     if (level === last) return 0;
     return level === undefined ? Number.POSITIVE_INFINITY : now - level.at;
+  }
+
+  async #mark(): Promise<Lsn> {
+    try {
+      const results = (await this.#pool.query(MARK)) as unknown as pg.QueryResult<{ lsn: string }>[];
+      return BigInt(results.at(-1)!.rows[0]!.lsn);
+    } catch (error) {
+      if ((error as pg.DatabaseError).code !== FORBIDDEN) throw error;
+      // The end of what others have written.
+      await this.sample();
+      return this.#samples.at(-1)!.lsn;
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { CallerLogin } from "../database.ts";
 import type { Transactions } from "../transaction/transaction.ts";
@@ -19,19 +20,23 @@ export type ReplicaOptions = {
   onLook(): void;
 };
 
-type State = { readonly standby: boolean; readonly replayed: string | null; readonly system: string };
+type State = Record<"replayed" | "received", string | null> & { readonly standby: boolean; readonly system: string };
 
 const STARTING = "it has not been looked at yet";
+const NOT_FOLLOWING = "it does not follow the primary (yet)";
 
 /** Milliseconds until the next look, if nothing waits for it. */
 const IDLE = 500;
 /** The same while a read waits. */
 const BUSY = 2;
-/** Milliseconds after which a replica that does not answer counts as dead. */
+/** Milliseconds after which a server that does not answer counts as dead. */
 const SILENT = 2000;
+/** Milliseconds between two looks at a replica that has to show that it follows the primary. */
+const PROVING = 100;
 
 const QUERY = `
-  select pg_is_in_recovery() as standby, (pg_last_wal_replay_lsn() - '0/0')::text as replayed, system_identifier::text as system
+  select pg_is_in_recovery() as standby, (pg_last_wal_replay_lsn() - '0/0')::text as replayed,
+    (pg_last_wal_receive_lsn() - '0/0')::text as received, system_identifier::text as system
   from pg_control_system()`;
 
 /** A replica: its pools, and one connection that looks at what it has replayed. */
@@ -44,10 +49,11 @@ export class Replica {
   answered = 0;
   /** What it had replayed when it was last looked at. */
   replayed: Lsn = 0n;
-  /** Why it is not used; null if it is. */
-  fault: string | null = STARTING;
   readonly #options: ReplicaOptions;
   #client: pg.Client | null = null;
+  #fault: string | null = STARTING;
+  /** The stream of the primary that it is known to follow; "" while that is uncertain. */
+  #followed = "";
   #timer: NodeJS.Timeout | undefined;
   #isLooking = false;
   #isClosed = false;
@@ -56,6 +62,15 @@ export class Replica {
     this.#options = options;
     this.name = options.name;
     this.transactions = options.transactions;
+  }
+
+  /** Why it is not used; null if it is. */
+  get fault(): string | null {
+    return this.#fault ?? (this.#isFollowing ? null : NOT_FOLLOWING);
+  }
+
+  get #isFollowing(): boolean {
+    return this.#followed === this.#options.primary.stream;
   }
 
   /** Milliseconds. */
@@ -69,7 +84,8 @@ export class Replica {
     this.#isLooking = true;
     clearTimeout(this.#timer);
     try {
-      this.#apply(await this.#read());
+      const state = await this.#read();
+      this.#apply(this.#mayFollow(state) ? await this.#prove(state) : state);
     } catch (error) {
       this.#lose((error as Error).message);
     }
@@ -115,12 +131,39 @@ export class Replica {
     return client;
   }
 
+  /**
+   * After a failover, a replica may have more of the log of the previous primary than the new primary has got of it. The positions of
+   * the two logs do not tell, so a replica is used only when it has replayed something that the present primary has written since.
+   */
+  async #prove(state: State): Promise<State> {
+    const { primary, maxLag } = this.#options;
+    const { stream } = primary;
+    if (this.#fault === null) this.#set(NOT_FOLLOWING);
+    const late = sleep(SILENT, null, { ref: false });
+    const lsn = await Promise.race([primary.mark().catch(() => null), late]);
+    const has = (position: string | null) => lsn === null || BigInt(position ?? 0) >= lsn;
+    if (has(state.replayed) || has(state.received)) return state;
+    let latest = state;
+    for (const end = performance.now() + maxLag; !has(latest.replayed); latest = await this.#read()) {
+      if (this.#isClosed || primary.stream !== stream || performance.now() > end) return latest;
+      await sleep(PROVING, null, { ref: false });
+    }
+    this.#followed = stream;
+    return latest;
+  }
+
+  /** Whether it has to show that it follows the primary. */
+  #mayFollow({ standby, system }: State): boolean {
+    return !this.#isFollowing && standby && system === this.#options.primary.system;
+  }
+
   #apply({ standby, replayed, system }: State): void {
     const { primary, maxLag } = this.#options;
     this.replayed = BigInt(replayed ?? 0);
     if (primary.system === "") return;
     if (system !== primary.system) this.#set("it is no replica of the database");
     else if (!standby) this.#set("it is no replica any more: it accepts writes");
+    else if (!this.#isFollowing) this.#set(NOT_FOLLOWING);
     else if (this.lag > maxLag) this.#set("it is behind by more than REPLICA_MAX_LAG");
     else this.#set(null);
   }
@@ -128,6 +171,7 @@ export class Replica {
   #lose(reason: string): void {
     this.#disconnect();
     this.replayed = 0n;
+    this.#followed = "";
     this.#set(`it does not answer: ${reason}`);
   }
 
@@ -138,8 +182,8 @@ export class Replica {
   }
 
   #set(fault: string | null): void {
-    const isChanged = this.fault === STARTING || (fault === null) !== (this.fault === null);
-    this.fault = fault;
+    const isChanged = this.#fault === STARTING || (fault === null) !== (this.#fault === null);
+    this.#fault = fault;
     if (isChanged && !this.#isClosed) this.#options.onState(this.name, fault);
   }
 }

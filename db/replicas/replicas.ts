@@ -42,6 +42,9 @@ const SAMPLING = 500;
 /** Milliseconds for which a request waits for what other processes know. */
 const PATIENCE = 50;
 
+/** The name of positions whose server is not known: the primary answers reads with them, whichever server that is. */
+const UNKNOWN_STREAM = "0";
+
 /** The setting of a role whose reads the primary answers: `alter role reporting set content.read = 'primary'` */
 const READ = "content.read";
 
@@ -72,6 +75,8 @@ export class Replicas {
   #isClosed = false;
   /** Whether the primary did not say where its log ends. */
   #isBlind = false;
+  /** Whether there may be another primary, which has not said yet where its log ends. */
+  #isUncertain = false;
 
   constructor(options: ReplicasOptions) {
     this.#options = options;
@@ -87,6 +92,7 @@ export class Replicas {
       await this.#primary.sample().then(
         () => {
           this.#isBlind = false;
+          this.#isUncertain = false;
         },
         (err) => this.#onBlind(err),
       );
@@ -125,10 +131,10 @@ export class Replicas {
     return hasLsns && position !== null && stream === this.#primary.stream ? position.lsn : null;
   }
 
-  /** The position of a write, for clients; null until the server is known. */
-  #textOf(lsn: Lsn): string | null {
+  /** The position of a write, for clients. */
+  #textOf(lsn: Lsn): string {
     const { stream } = this.#primary;
-    return stream === "" ? null : textOfStart({ lsn, index: 0 }, stream);
+    return textOfStart({ lsn, index: 0 }, stream === "" || this.#isUncertain ? UNKNOWN_STREAM : stream);
   }
 
   /** Lets the clients of other processes read what they have written here, and the other way round. */
@@ -140,8 +146,10 @@ export class Replicas {
   readonly noteWrite = ({ request }: Identity, lsn: Lsn | null): Promise<void> | undefined => {
     const { recipient } = request;
     if (!recipient) return undefined;
-    this.#recent.add(recipient.client, lsn ?? UNKNOWN);
-    return this.#shared === null ? undefined : this.#tellOthers(this.#shared, recipient.client, lsn ?? UNKNOWN);
+    // Positions of another primary cannot be compared with those of the replicas.
+    const known = this.#isUncertain ? UNKNOWN : (lsn ?? UNKNOWN);
+    this.#recent.add(recipient.client, known);
+    return this.#shared === null ? undefined : this.#tellOthers(this.#shared, recipient.client, known);
   };
 
   /** If the other processes cannot learn of the write, its client learns of it when no replica can lack it any more. */
@@ -199,6 +207,11 @@ export class Replicas {
     await this.#replicas.close();
   }
 
+  /** A connection to the primary is lost: it may be replaced. */
+  doubtPrimary(): void {
+    this.#isUncertain = true;
+  }
+
   /** Only the first failure of several is logged. While the primary does not answer, the last answer counts. */
   #onBlind(err: Error): void {
     if (!this.#isBlind && !this.#isClosed)
@@ -207,6 +220,7 @@ export class Replicas {
         "the position of the primary cannot be read, with which those of its replicas are compared",
       );
     this.#isBlind = true;
+    this.#isUncertain = true;
   }
 
   /** The position that a replica must have replayed; null if it is uncertain. */

@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { createClient, type SupabaseClient } from "@supabase/supabase-js";
+import pg from "pg";
 import { beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { PrimaryPosition } from "../../db/replicas/primary-position.ts";
 import { POLL } from "../support/command.ts";
 import { EventStreamClient } from "../support/event-stream.ts";
 import {
@@ -323,6 +325,25 @@ describe("while the replicas are behind", () => {
     await usesReplicas();
     expect(stale).toEqual([]);
   });
+});
+
+test("without the right to write a message into the log, a replica must replay what others write", async () => {
+  const { owner, url } = rig.primary;
+  const emits = await owner.query(
+    "select oid::regprocedure::text as emit from pg_proc where proname = 'pg_logical_emit_message' and proargtypes[2] = 'text'::regtype",
+  );
+  const emit = `execute on function ${emits.rows[0].emit}`;
+  await owner.query(`create role plain login password 'plain'; revoke ${emit} from public`);
+  const connectionString = Object.assign(new URL(url), { username: "plain", password: "plain" }).href;
+  const pool = new pg.Pool({ connectionString });
+  onTestFinished(async () => {
+    await pool.end();
+    await owner.query(`drop role plain; grant ${emit} to public`);
+  });
+  const primary = new PrimaryPosition(pool, 1000);
+  const before = await primary.mark();
+  await owner.query("insert into notes values (77, 'written')");
+  expect(await primary.mark()).toBeGreaterThan(before);
 });
 
 describe("a replica that cannot answer", () => {

@@ -11,6 +11,8 @@ const DATABASE = "content";
 export type ReplicaRig = {
   readonly primary: TestDatabase;
   readonly replicas: readonly TestReplica[];
+  /** Ends the primary as a crash does. */
+  killPrimary(): Promise<void>;
   remove(): Promise<void>;
 };
 
@@ -21,6 +23,8 @@ export async function startReplicaRig(count: number): Promise<ReplicaRig> {
   const connect = async (url: string) => {
     const client = new pg.Client({ connectionString: url });
     clients.push(client);
+    // A primary that is killed ends it.
+    client.on("error", () => {});
     await client.connect();
     return client;
   };
@@ -37,7 +41,11 @@ export async function startReplicaRig(count: number): Promise<ReplicaRig> {
     await allowReplication(cluster, owner);
     for (let i = 0; i < count; i++) replicas.push(await startReplica(cluster, owner, DATABASE, i));
     const primary = { name: DATABASE, url: cluster.url(DATABASE), owner, drop: async () => {} };
-    return { primary, replicas, remove };
+    const killPrimary = () => {
+      process.kill(cluster.pid, "SIGKILL");
+      return cluster.ended;
+    };
+    return { primary, replicas, killPrimary, remove };
   } catch (error) {
     await remove();
     throw error;

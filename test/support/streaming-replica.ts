@@ -20,6 +20,8 @@ export type TestReplica = {
   /** Stops to replay, at the present position of the primary. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Follows the server on this port, or none. */
+  follow(port: number | null): Promise<void>;
   /** Waits until it has replayed everything that the primary has written. */
   catchUp(): Promise<void>;
   stop(): Promise<void>;
@@ -36,6 +38,8 @@ export async function allowReplication(
   await owner.query("select pg_reload_conf()");
 }
 
+const conninfoOf = (port: number) => `host=127.0.0.1 port=${port} user=postgres password=scratch`;
+
 /** `owner` is connected to the database at the primary. */
 export async function startReplica(
   primary: ScratchCluster,
@@ -48,7 +52,7 @@ export async function startReplica(
     primary.dataDir,
     owner,
     dataDir,
-    `primary_conninfo = 'host=127.0.0.1 port=${primary.port} user=postgres password=scratch'
+    `primary_conninfo = '${conninfoOf(primary.port)}'
 max_standby_streaming_delay = '100ms'
 wal_retrieve_retry_interval = '100ms'
 `,
@@ -91,6 +95,11 @@ wal_retrieve_retry_interval = '100ms'
     },
     async resume() {
       await query("select pg_wal_replay_resume()");
+    },
+    async follow(port) {
+      const source = port === null ? "" : conninfoOf(port);
+      await query(`alter system set primary_conninfo = '${source}'`);
+      await query("select pg_reload_conf()");
     },
     stop: () => cluster.stop(),
     async start() {
