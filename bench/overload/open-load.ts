@@ -23,6 +23,7 @@ export type OpenLoadOptions = {
 export type OpenLoadResult = {
   readonly sentPerSecond: number;
   readonly admittedPerSecond: number;
+  readonly admittedP50: number;
   readonly admittedP99: number;
   /** The 99th percentile; 0 if none was refused. */
   readonly refusedP99: number;
@@ -77,8 +78,9 @@ async function generate(options: OpenLoadOptions): Promise<OpenLoadResult> {
   return {
     sentPerSecond: sent / seconds,
     admittedPerSecond: admitted.length / seconds,
-    admittedP99: p99Of(admitted),
-    refusedP99: p99Of(refused),
+    admittedP50: quantileOf(admitted, 0.5),
+    admittedP99: quantileOf(admitted, 0.99),
+    refusedP99: quantileOf(refused, 0.99),
     refused: refused.length / responses.length,
     unexpected,
   };
@@ -87,7 +89,8 @@ async function generate(options: OpenLoadOptions): Promise<OpenLoadResult> {
 const isRefusal = ({ status, head }: HttpAnswer) =>
   (status === 503 || status === 429) && /\r\nretry-after: \d/i.test(head);
 
-const p99Of = (values: readonly number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)] ?? 0;
+const quantileOf = (values: readonly number[], share: number) =>
+  values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? 0;
 
 type OnAnswer = (answer: HttpAnswer) => void;
 

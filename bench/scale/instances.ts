@@ -70,12 +70,15 @@ export class Instances {
 
 const CONNECTIONS = 16;
 
+export type ReadLoad = {
+  readonly rate: number;
+  readonly seconds: number;
+  readonly settleSeconds: number;
+  readonly connections?: number;
+};
+
 /** Reads of one row by its key. */
-export function readRows(
-  { address }: RunningServer,
-  load: { readonly rate: number; readonly seconds: number; readonly settleSeconds: number },
-  signal: AbortSignal,
-): Promise<OpenLoadResult> {
+export function readRows({ address }: RunningServer, load: ReadLoad, signal: AbortSignal): Promise<OpenLoadResult> {
   const headers = { apikey: ANON_KEY, Authorization: bearer() };
   const requests = Array.from({ length: 200 }, (_, i): HttpRequest => {
     const path = `/rest/v1/articles?id=eq.${1 + ((i * 997) % ARTICLES)}`;
