@@ -6,7 +6,8 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 /** What axe finds, as `rule: element`; `rule` selects one. Scripts of the test are not subject to the policy of the page. */
 export async function violationsOf(page: Page, rule?: string): Promise<string[]> {
-  await page.evaluate(AXE);
+  // It is half a megabyte, which the browser parses.
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(AXE);
   const { violations } = await page.evaluate(
     (only) => (globalThis as any).axe.run(only ? { runOnly: [only] } : {}),
     rule,
@@ -17,3 +18,19 @@ export async function violationsOf(page: Page, rule?: string): Promise<string[]>
 /** Pixels by which the page is wider than the window. */
 export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
+
+/** What is wrong with the page on a desktop and on a phone, light and dark: `390 pixels, dark: color-contrast: …` */
+export async function faultsAtEachSize(page: Page): Promise<string[]> {
+  const faults: string[] = [];
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 844 });
+    await page.emulateMedia({ colorScheme: "light" });
+    const overflow = await overflowOf(page);
+    if (overflow !== 0) faults.push(`${width} pixels: ${overflow} too wide`);
+    faults.push(...(await violationsOf(page)).map((each) => `${width} pixels, light: ${each}`));
+    // The layout of both themes is the same, their colours are not.
+    await page.emulateMedia({ colorScheme: "dark" });
+    faults.push(...(await violationsOf(page, "color-contrast")).map((each) => `${width} pixels, dark: ${each}`));
+  }
+  return faults;
+}

@@ -3,6 +3,8 @@ import { type Browser, chromium } from "playwright-core";
 
 const CHROMIUM = "/usr/bin/chromium";
 const DISABLED_FEATURES = [
+  // A process for the next page of another site, started with each page.
+  "SpareRendererForSitePerProcess",
   // The invisible address bar of each window would load two pages.
   "WebUIOmniboxPopup",
   "WebUIOmniboxAimPopup",
