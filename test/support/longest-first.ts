@@ -1,9 +1,18 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Their tests run commands, installations and browsers: one of them at the end would run for minutes while the other workers are idle. */
-const LONG = ["applications/", "cli/", "browser/"].map((folder) => `/test/${folder}`);
+/** Their tests run commands, installations, browsers and servers: one of them at the end would run while the other workers are idle. */
+const LONG = [
+  "applications/",
+  "chaos/",
+  "cli/",
+  "browser/",
+  "db/changes/standby",
+  "modules/",
+  "service/",
+  "existing/",
+].map((path) => `/test/${path}`);
 
-/** Starts the folders with the longest files first. vitest knows how long a file takes only if it has run before, and not in a new clone. */
+/** Starts the longest files first. vitest knows how long a file takes only if it has run before, and not in a new clone. */
 export default class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
