@@ -1,17 +1,12 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
+import { makePackage, PACKAGE_LIMIT } from "../support/package.ts";
 
-let home: string;
 let folder: string;
-beforeAll(() => {
-  home = mkdtempSync(join(tmpdir(), "content-service-package-"));
-  folder = join(home, "package");
-  execFileSync(process.execPath, ["build/package.ts", folder]);
-});
-afterAll(() => rmSync(home, { recursive: true, force: true }));
+beforeAll(async () => {
+  folder = await makePackage();
+}, PACKAGE_LIMIT);
 
 /** The relative targets of the links of a page, without those in code. */
 const linksOf = (text: string): string[] =>
@@ -20,7 +15,7 @@ const linksOf = (text: string): string[] =>
     .filter((target) => target !== "" && !/^[a-z]+:/.test(target));
 
 test("every link of every page in the package leads to a file of the package", () => {
-  const pages = globSync("**/*.md", { cwd: folder });
+  const pages = globSync("**/*.md", { cwd: folder, exclude: ["node_modules"] });
   expect(pages).toEqual(expect.arrayContaining(["README.md", "CHANGELOG.md", "docs/graphql.md"]));
   const broken = pages.flatMap((page) =>
     linksOf(readFileSync(join(folder, page), "utf8"))
