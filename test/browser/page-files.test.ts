@@ -70,10 +70,10 @@ const CLIENTS = {
   "apollo.ts": `${COMMON}
     import { gql } from "@apollo/client";
     import { READ } from "./comments";
-    import { client, comment, follow, read } from "./apollo";
-    async function open(id: string): Promise<void> {
-      await read(id);
-      client.watchQuery<Read>({ query: gql(READ), variables: { id } }).subscribe(({ data, error }) => (error ? fail(error) : show(data as Read)));
+    import { client, comment, follow } from "./apollo";
+    function open(id: string): void {
+      const watched = client.watchQuery<Read>({ query: gql(READ), variables: { id }, fetchPolicy: "cache-and-network" });
+      watched.subscribe(({ data, error }) => (error ? fail(error) : show(data as Read)));
       follow(id, fail);
     }
     void withComment;

@@ -14,6 +14,8 @@ export function useArticles(drafts: string | null) {
   const { data, error, refetch } = useQuery(DOCUMENT, {
     variables: { ...filterOf(drafts), first },
     fetchPolicy: "cache-and-network",
+    // A read after a mutation must not join one that began before it.
+    context: { queryDeduplication: false },
   });
   useEffect(() => readAgain(error, () => refetch().catch(() => {})), [error, refetch]);
   // What was written while the socket was closed.

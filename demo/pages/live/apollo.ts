@@ -57,18 +57,21 @@ export const client = new ApolloClient({
   }),
 });
 
+/** It ends the reads that begin before it has. */
+let reset: Promise<unknown> = Promise.resolve();
 // Active queries are read again.
 onUser(() => {
   positions.clear();
-  client.resetStore().catch(() => {});
+  reset = client.resetStore().catch(() => {});
 });
 
 const change = (id: string, changed: (read: Read) => Read): unknown =>
   client.cache.updateQuery({ query: READ_DOCUMENT, variables: { id } }, (read) => read && changed(read));
 
-/** Follows the comments on an article that has been read. Returns a function that ends this. */
+/** Reads an article, and follows its comments. Returns a function that ends this. */
 export function follow(id: string, onError: (error: unknown) => void): () => void {
   async function read(): Promise<unknown> {
+    await reset;
     const { data } = await client.query({ query: READ_DOCUMENT, variables: { id }, fetchPolicy: "network-only" });
     return data?.article ? positions.get(id) : null;
   }
@@ -79,10 +82,9 @@ export function follow(id: string, onError: (error: unknown) => void): () => voi
     });
     return () => events.unsubscribe();
   }
-  return keepFollowing({ read, listen, onError }, positions.get(id) !== undefined);
+  // It reads in one request with the query of the page, whose response would hide what a subscription had added before.
+  return keepFollowing({ read, listen, onError }, false);
 }
-
-export const read = (id: string) => client.query({ query: READ_DOCUMENT, variables: { id } });
 
 export async function comment(id: string, content: string): Promise<void> {
   const sending = newComment(content, session()!.user);

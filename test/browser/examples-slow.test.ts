@@ -1,0 +1,156 @@
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { hasBrowser, launchBrowser } from "../support/browser.ts";
+import { Examples, publishArticle } from "../support/examples.ts";
+import { POLL } from "../support/graphql-client.ts";
+import { startTestService, type TestService } from "../support/service.ts";
+
+const installed = hasBrowser("what example pages do while answers are on their way");
+
+let service: TestService;
+let examples: Examples;
+let browser: Browser;
+beforeAll(async () => {
+  if (!installed) return;
+  [service, browser, examples] = await Promise.all([startTestService(), launchBrowser(), Examples.build()]);
+  await examples.serve(service.url);
+});
+afterAll(async () => {
+  await browser?.close();
+  await examples?.close();
+  await service?.stop();
+});
+
+const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
+const listed = async (page: Page) =>
+  (await page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts()).map(
+    (text) => text.split("\n")[0],
+  );
+const comments = (page: Page) => page.getByRole("region", { name: "Comments" }).locator("li .content").allInnerTexts();
+const opened = (page: Page, title: string) => page.getByRole("heading", { name: title, exact: true }).waitFor();
+
+async function open(folder: string): Promise<Page> {
+  const page = await browser.newPage({ viewport: { width: 900, height: 1200 } });
+  page.setDefaultTimeout(60_000);
+  onTestFinished(() => page.close());
+  page.on("pageerror", (error) => expect.unreachable(error.message));
+  // The limit of session.ts must not end what is held.
+  await page.addInitScript(() => {
+    AbortSignal.timeout = () => new AbortController().signal;
+  });
+  await page.goto(examples.urlOf(folder));
+  return page;
+}
+
+async function signIn(page: Page): Promise<void> {
+  await button(page, "Sign in").click();
+  const form = page.getByRole("form", { name: "Sign in" });
+  await form.getByLabel("Username").fill("ada");
+  await form.getByLabel("Password").fill("Correct-Horse-7!");
+  await form.getByRole("button").click();
+  await page.getByText("Signed in as").waitFor();
+}
+
+/** Lets the service answer operations with this text, and holds the answers until they are released, in their order. */
+async function hold(page: Page, text: string) {
+  const [held, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let turn = held.promise;
+  await page.route(/\/graphql$/, async (route) => {
+    if (!route.request().postData()?.includes(text)) return route.fallback();
+    const response = await route.fetch();
+    answered.resolve();
+    turn = turn
+      .then(() => route.fulfill({ response }))
+      .then(async () => void (await (await route.request().response())?.finished()))
+      // The page may have given the request up.
+      .catch(() => {});
+  });
+  async function release(): Promise<void> {
+    const arrived = page.waitForEvent("requestfinished", (request) => Boolean(request.postData()?.includes(text)));
+    held.resolve();
+    await arrived;
+    // The page has handled the response when it handles what comes after it.
+    await page.evaluate("fetch('/health').then((response) => response.text())");
+  }
+  return { answered: answered.promise, release };
+}
+
+describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
+  test("shows no fault when a user signs in and out beside an open article, and follows it each time", async () => {
+    const title = `Beside a sign-in with ${folder}`;
+    const comment = await publishArticle(service.database, title);
+    await comment("first");
+    const page = await open(folder);
+    await button(page, title).click();
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await page.evaluate(() => {
+      const { document, MutationObserver } = globalThis as any;
+      const alerts: string[] = [];
+      const note = (): void => {
+        for (const alert of document.querySelectorAll("[role=alert]"))
+          if (alert.checkVisibility() && alert.textContent.trim()) alerts.push(alert.textContent);
+      };
+      new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+      Object.assign(globalThis, { alerts });
+    });
+    await signIn(page);
+    await comment("signed in");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "signed in"]);
+    await button(page, "Sign out").click();
+    await button(page, "Sign in").waitFor();
+    await comment("signed out");
+    await expect.poll(() => comments(page), POLL).toEqual(["first", "signed in", "signed out"]);
+    expect(await page.evaluate("alerts")).toEqual([]);
+  });
+
+  test("keeps the comments that are written while an article is opened again", async () => {
+    const [title, another] = [`Opened again with ${folder}`, `Beside that, with ${folder}`];
+    const comment = await publishArticle(service.database, title);
+    await publishArticle(service.database, another);
+    const page = await open(folder);
+    await signIn(page);
+    await button(page, title).click();
+    await comment("first");
+    await expect.poll(() => comments(page), POLL).toEqual(["first"]);
+    await button(page, another).click();
+    await opened(page, another);
+    const read = await hold(page, "query Read");
+    await button(page, title).click();
+    await read.answered;
+    await comment("of Bob");
+    const three = ["first", "of Bob"];
+    // Without a cache, the form comes with the article.
+    if (folder !== "plain") {
+      const form = page.getByRole("form", { name: "Comment" });
+      await form.getByLabel("Your comment").fill("own");
+      const sent = page.waitForResponse((response) => Boolean(response.request().postData()?.includes("mutation")));
+      await form.getByRole("button").click();
+      await (await sent).finished();
+      three.push("own");
+    }
+    await read.release();
+    await expect.poll(() => comments(page), POLL).toEqual(three);
+  });
+
+  test("shows the list after the last of two mutations, also if it was being read when that was sent", async () => {
+    const { owner } = service.database;
+    const drafts = [`First draft with ${folder}`, `Second draft with ${folder}`] as const;
+    await owner.query("insert into articles (title, content, author_id) select unnest($1::text[]), 'x', 1", [drafts]);
+    const page = await open(folder);
+    await signIn(page);
+    await button(page, "My drafts").click();
+    const listedDrafts = async () => (await listed(page)).filter((title) => title?.endsWith(`draft with ${folder}`));
+    await expect.poll(listedDrafts, POLL).toHaveLength(2);
+    const read = await hold(page, "query Articles");
+    for (const draft of drafts) {
+      await button(page, draft).click();
+      await opened(page, draft);
+      const sent = page.waitForResponse((response) => Boolean(response.request().postData()?.includes("mutation")));
+      await button(page, "Publish").click();
+      await (await sent).finished();
+      await read.answered;
+    }
+    await read.release();
+    await expect.poll(listedDrafts, POLL).toEqual([]);
+  });
+});
