@@ -43,10 +43,10 @@ const listed = (page: Page) =>
 const comments = (page: Page) => page.getByRole("region", { name: "Comments" }).locator("li .content").allInnerTexts();
 const alerts = async (page: Page) => (await page.getByRole("alert").allInnerTexts()).join("").trim();
 
-async function signIn(page: Page): Promise<void> {
+async function signIn(page: Page, username = "ada"): Promise<void> {
   await button(page, "Sign in").click();
   const form = page.getByRole("form", { name: "Sign in" });
-  await form.getByLabel("Username").fill("ada");
+  await form.getByLabel("Username").fill(username);
   await form.getByLabel("Password").fill("Correct-Horse-7!");
   await form.getByRole("button").first().click();
   await page.getByText("Signed in as").waitFor();
@@ -265,6 +265,37 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     await write("first");
     await expect.poll(() => comments(page), POLL).toEqual(["first"]);
     await page.getByText("Signed in as").waitFor();
+  });
+
+  test("sends nothing under the name of another user, who has signed in in another tab during a refresh", async () => {
+    await publish("Two users");
+    const page = await openPage();
+    await signIn(page);
+    await button(page, "Two users").click();
+    const form = page.getByRole("form", { name: "Comment" });
+    await form.getByLabel("Your comment").fill("written by ada");
+    const other = await openPage(page);
+    await other.getByText("Signed in as").waitFor();
+    const [held, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    await page.route("**/auth/v1/token?grant_type=refresh_token", async (route) => {
+      const response = await route.fetch();
+      held.resolve();
+      await answer.promise;
+      return route.fulfill({ response });
+    });
+    await page.evaluate(() => {
+      const key = Object.keys(localStorage).find((name) => name.endsWith("-auth-token"))!;
+      localStorage.setItem(key, JSON.stringify({ ...JSON.parse(localStorage.getItem(key)!), expires_at: 1 }));
+    });
+    await form.getByRole("button").click();
+    await held.promise;
+    await button(other, "Sign out").click();
+    await button(other, "Sign in").waitFor();
+    await signIn(other, "bob");
+    answer.resolve();
+    await expect.poll(() => form.getByRole("alert").textContent(), POLL).toMatch("You have been signed out.");
+    const { rows } = await service.database.owner.query("select from comments where content = 'written by ada'");
+    expect(rows).toEqual([]);
   });
 
   test.each(["light", "dark"] as const)("is accessible and fits on a phone, %s", async (colorScheme) => {

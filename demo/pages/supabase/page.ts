@@ -1,5 +1,6 @@
 /// <reference types="vite/client" />
 import { createClient, type Session } from "@supabase/supabase-js";
+import { authorizationOf } from "../live/authorization.ts";
 import { checkSession } from "../live/check-session.ts";
 import { limitedFetch } from "../live/limited-fetch.ts";
 import { COLUMNS, followComments, type LiveComment } from "../live/live-comments.ts";
@@ -83,6 +84,8 @@ function idOf({ access_token: token }: Session): number {
   const [, claims = ""] = token.split(".");
   return Number(JSON.parse(atob(claims.replace(/-/g, "+").replace(/_/g, "/"))).sub);
 }
+
+const authorization = () => authorizationOf(supabase, user?.account);
 
 async function changeUser(session: Session | null): Promise<void> {
   const account = session?.user.id ?? null;
@@ -168,7 +171,8 @@ find("#drafts").addEventListener("click", () => showList(true));
 find("#more").addEventListener("click", () => showList(isDrafts, length + ROWS));
 
 handle(formIn("create"), async ({ title, content, status }) => {
-  const { id } = await dataOf(supabase.from("articles").insert({ title, content, status }).select("id").single());
+  const insert = supabase.from("articles").insert({ title, content, status }).select("id").single();
+  const { id } = await dataOf(insert.setHeader("Authorization", await authorization()));
   close("create");
   open(id);
   await showList(status === "DRAFT");
@@ -253,7 +257,8 @@ function open(id: number): void {
 find("#earlier").addEventListener("click", () => readEarlier());
 find("#publish").addEventListener("click", async () => {
   try {
-    await dataOf(supabase.rpc("publish_article", { id: opened }));
+    const publish = supabase.rpc("publish_article", { id: opened });
+    await dataOf(publish.setHeader("Authorization", await authorization()));
     open(opened!);
     await showList(isDrafts);
   } catch (error) {
@@ -268,7 +273,8 @@ handle(find("#comment"), async ({ content = "" }) => {
   render();
   try {
     const insert = supabase.from("comments").insert({ article_id: opened, content }).select(COLUMNS);
-    const [comment] = await dataOf(insert.overrideTypes<LiveComment[], { merge: false }>());
+    const own = insert.setHeader("Authorization", await authorization());
+    const [comment] = await dataOf(own.overrideTypes<LiveComment[], { merge: false }>());
     sending.delete(sent);
     if (comment) shownBy(comment);
   } finally {
