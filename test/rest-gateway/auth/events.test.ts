@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { createTestDatabase } from "../../support/database.ts";
 import { useRest } from "../../support/rest-client.ts";
@@ -122,4 +123,13 @@ test("events older than AUDIT_RETENTION are deleted, and so are expired attempts
   const third = await startTestService({ AUDIT_RETENTION: "3600" }, database, undefined, () => now);
   await expect.poll(counts).toMatchObject({ events: [] });
   await third.stop();
+});
+
+test("the check in docs/deployment.md shows the address of the last failed sign-in", async () => {
+  const guide = readFileSync("docs/deployment.md", "utf8");
+  const [, check] = /"https:\/\/api\.example\.com(\/auth\/admin\/events[^"]*)" -H "apikey: \$SERVICE_KEY"/.exec(guide)!;
+  await post("/auth/login", { username: "nothing", password: "wrong" });
+  const { url, service } = client.service();
+  const response = await fetch(url + check, { headers: { apikey: service.tokens.issueKey("service_role") } });
+  expect(await response.json()).toMatchObject({ data: [{ event: "login_failed", address: "127.0.0.1" }] });
 });
