@@ -52,24 +52,32 @@ with recursive reads as (
   where p.has_row_security and p.command in ('r', '*')
 ),
 paths as (
-  -- Every policy begins a path, those for writes too: they read tables as well.
-  select p.oid as policy, (other.match)[1]::oid as relation
+  -- Every policy begins a path, those for writes too: they read tables as well. `begin` is the table that the policy itself reads.
+  select p.oid as policy, (other.match)[1]::oid as begin, (other.match)[1]::oid as relation
   from policies as p, regexp_matches(p.tree, ':relid ([0-9]+)', 'g') as other (match)
   where p.has_row_security
   union
-  select s.policy, r.other from paths as s join reads as r on r.relation = s.relation
+  select s.policy, s.begin, r.other from paths as s join reads as r on r.relation = s.relation
+),
+circles as (
+  select s.policy, string_agg(distinct format('%I.%I', n.nspname, c.relname), ', ') as tables
+  from paths as s
+  join policies as p on p.oid = s.policy and p.relation = s.relation
+  join pg_class as c on c.oid = s.begin
+  join pg_namespace as n on n.oid = c.relnamespace
+  group by s.policy
 )
 select distinct p.name as object, p.comment,
-  format('it reads %s, whose policies apply it again: statements that it applies to fail with 42P17', p.table) as reason,
+  format('it reads %s, whose policies apply it again: statements that it applies to fail with 42P17', s.tables) as reason,
   concat_ws(e'\n', '-- Read the table in a function that policies do not restrict, and call it in the policy:',
     format('create function %s(…) returns boolean language sql stable security definer set search_path = ''''', f.name),
-    format('begin atomic select exists (select from %s where …); end;', p.table),
+    format('begin atomic select exists (select from %s where …); end;', s.tables),
     format('revoke execute on function %s from public;', f.name),
     format('grant execute on function %s to %s;', f.name, coalesce(r.names, '…')),
     format('alter policy %s', p.identity) || case when p.using is not null then format(' using ((select %s(…)))', f.name) else '' end
       || case when p.with_check is not null then format(' with check ((select %s(…)))', f.name) else '' end || ';') as fix
 from policies as p
-join paths as s on s.policy = p.oid and s.relation = p.relation
+join circles as s on s.policy = p.oid
 join relations as t on t.oid = p.relation
 cross join lateral (
   select format('internal.%I', 'is_' || btrim(regexp_replace(p.policy, '\W+', '_', 'g'), '_')) as name
