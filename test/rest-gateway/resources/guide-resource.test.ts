@@ -61,6 +61,30 @@ test("the test of a policy in docs/dba-guide.md passes, fails when the policy le
   expect(await sql("select from public.bookmarks")).toEqual([]);
 });
 
+test("the tables of docs/dba-guide.md that members share are read by members and written by owners, and no policy recurses", async () => {
+  const [shared] = blocksOf("Share rows with members");
+  await sql(shared!);
+  const as = async (user: string, text: string) => {
+    await sql("begin");
+    await sql(`select auth.act_as('${user}')`);
+    const rows = await sql(text).finally(async () => await sql("commit").catch(() => sql("rollback")));
+    return rows;
+  };
+  await as("ada", "insert into notebooks (title) values ('Shared')");
+  expect(await as("bob", "select title from notebooks")).toEqual([]);
+  await expect(as("bob", "insert into notebook_members values (1, 2)")).rejects.toThrow(/row-level security/);
+  await as("ada", "insert into notebook_members values (1, 2), (1, 3)");
+  expect(await as("bob", "select title from notebooks")).toEqual([{ title: "Shared" }]);
+  expect(await as("bob", "select user_id::int from notebook_members order by 1")).toEqual([
+    { user_id: 2 },
+    { user_id: 3 },
+  ]);
+  expect(await as("bob", "update notebooks set title = 'Taken' returning id")).toEqual([]);
+  expect(await as("bob", "delete from notebook_members returning user_id::int")).toEqual([{ user_id: 2 }]);
+  expect(await as("bob", "select title from notebooks")).toEqual([]);
+  expect(await as("ada", "select user_id::int from notebook_members")).toEqual([{ user_id: 3 }]);
+});
+
 test("the statements for large tables in docs/dba-guide.md run", async () => {
   await sql("insert into public.bookmarks (user_id, article_id) select 1, 1 from generate_series(1, 12000)");
   const [preparation] = blocksOf("Large tables");
