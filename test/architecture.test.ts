@@ -256,15 +256,7 @@ test("no source file has more than 300 lines but the table of settings", () => {
 const INTERNAL_ERRORS = [
   ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FilterError"],
   ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
-  ...[
-    "NameConflict",
-    "NotCompiled",
-    "NotOneStatement",
-    "OutboundError",
-    "PatternError",
-    "QuestionFault",
-    "RefusedRecord",
-  ],
+  ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "QuestionFault", "RefusedRecord"],
   ...["SignatureError", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded", "XmlError"],
 ];
 const matchesIn = (pattern: RegExp) =>

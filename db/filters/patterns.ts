@@ -1,25 +1,7 @@
 import type { Config } from "../../config/config.ts";
-/** A limit on conditions and patterns that a request exceeds. */
-export class PatternError extends Error {
-  readonly fault: keyof typeof FAULTS;
-  readonly max: number;
-
-  constructor(fault: keyof typeof FAULTS, max: number) {
-    super(FAULTS[fault](max));
-    this.fault = fault;
-    this.max = max;
-  }
-}
-
-const FAULTS = {
-  conditions: (max: number) => `a request may have at most ${max} conditions`,
-  patterns: (max: number) => `a request may have at most ${max} patterns (like, match, full-text search)`,
-  length: (max: number) => `a pattern may have at most ${max} characters`,
-  repetitions: (max: number) =>
-    `a regular expression may have at most ${max} characters after its repetitions are written out`,
-  expensive: () =>
-    "a regular expression must not have backreferences, lookahead or lookbehind, or select another syntax",
-};
+import { problem } from "../problems/problem.ts";
+import { OPERATORS } from "./operators.ts";
+import type { Comparison } from "./parse.ts";
 
 /** Conditions include those within `and` and `or`; each element of `like(any).{…}` is a pattern. */
 export type PatternLimits = Pick<Config, "restMaxConditions" | "restMaxPatterns" | "restMaxPatternLength">;
@@ -37,20 +19,33 @@ export class ConditionCounter {
     this.#limits = limits;
   }
 
-  /** A condition with these patterns. Throws PatternError if it exceeds a limit. */
-  count(patterns: readonly string[], areRegular: boolean): void {
+  /** Throws Problem if the condition exceeds a limit. */
+  count({ operator, quantifier, text }: Pick<Comparison, "operator" | "quantifier" | "text">): void {
     const { restMaxConditions, restMaxPatterns, restMaxPatternLength } = this.#limits;
-    if (++this.#conditions > restMaxConditions) throw new PatternError("conditions", restMaxConditions);
+    if (++this.#conditions > restMaxConditions) throw tooMany("conditions", restMaxConditions);
+    const { pattern } = OPERATORS[operator];
+    if (pattern === undefined) return;
+    const patterns = quantifier === null ? [text] : elementsOf(text);
     this.#patterns += patterns.length;
-    if (this.#patterns > restMaxPatterns) throw new PatternError("patterns", restMaxPatterns);
-    for (const pattern of patterns) checkPattern(pattern, areRegular, restMaxPatternLength);
+    if (this.#patterns > restMaxPatterns) throw tooMany("patterns (like, match, full-text search)", restMaxPatterns);
+    for (const each of patterns) checkPattern(each, pattern === "regular", restMaxPatternLength);
   }
 }
 
-/** Throws PatternError. */
-export function checkPattern(pattern: string, isRegular: boolean, maxLength: number): void {
-  if (pattern.length > maxLength) throw new PatternError("length", maxLength);
-  if (isRegular && expandedLength(pattern) > maxLength) throw new PatternError("repetitions", maxLength);
+export const tooMany = (what: string, max: number) =>
+  problem("too many", { max, what, hint: "Split it into several requests." });
+
+const ELEMENT = /"(?:\\.|[^"\\])*"?|(?:\\.|[^"\\,{}])+/gs;
+
+/** The elements of an array literal: `{a,"b,c"}` → `["a", "b,c"]`. Postgres refuses a malformed literal later. */
+const elementsOf = (literal: string): string[] =>
+  (literal.match(ELEMENT) ?? []).map((text) => text.replace(/^"|"$/g, "").replaceAll(/\\(.)/gs, "$1"));
+
+/** Throws Problem. */
+export function checkPattern(pattern: string, isRegular: boolean, max: number): void {
+  if (pattern.length > max) throw problem("pattern too long", { max });
+  if (isRegular && expandedLength(pattern) > max)
+    throw problem("too many repetitions", { max, details: "The part that {2,5} repeats counts five times." });
 }
 
 /** A text in quotes with the pattern of `like_regex` before it, another text or name in quotes, or a comment. */
@@ -79,19 +74,21 @@ const OTHER_SYNTAX = /^\*\*\*|^\(\?[a-z]*[bexq]/;
 /** A backreference or lookaround, which Postgres cannot match in linear time. */
 const EXPENSIVE = /^\\[1-9]|^\(\?<?[=!]/;
 
+const expensivePattern = () => problem("expensive pattern", { details: "Postgres may take very long to match them." });
+
 type Group = { length: number; last: number; isGroup: boolean };
 
 /**
  * The length of a regular expression after its repetitions are written out, as Postgres does: 6 for `a(bc?){2}.`, 2500 for
- * `(a{50}){50}`. The time to match it grows with this length. Throws PatternError for expensive and unusual syntax.
+ * `(a{50}){50}`. The time to match it grows with this length. Throws Problem for expensive and unusual syntax.
  * Source: PostgreSQL, src/backend/regex/regcomp.c, repeat().
  */
 export function expandedLength(pattern: string): number {
-  if (OTHER_SYNTAX.test(pattern)) throw new PatternError("expensive", 0);
+  if (OTHER_SYNTAX.test(pattern)) throw expensivePattern();
   const groups: Group[] = [{ length: 0, last: 0, isGroup: false }];
   for (const [token, least, isRange, most] of pattern.matchAll(TOKEN)) {
     const group = groups.at(-1)!;
-    if (EXPENSIVE.test(token)) throw new PatternError("expensive", 0);
+    if (EXPENSIVE.test(token)) throw expensivePattern();
     if (token.startsWith("(?#")) continue;
     if (token.startsWith("(")) groups.push({ length: 0, last: 0, isGroup: false });
     else if (token === ")" && groups.length > 1) add(groups[groups.length - 2]!, groups.pop()!.length, true);

@@ -3,8 +3,9 @@ import { type Condition, type Filter, mapFilters } from "../filters/condition.ts
 import type { Operand, RowCondition, Term } from "../filters/evaluate.ts";
 import type { Field } from "../filters/field.ts";
 import { type Family, type IsKeyword, isOfChanges, OPERATORS, type Operator } from "../filters/operators.ts";
-import { ConditionCounter, PatternError, type PatternLimits } from "../filters/patterns.ts";
+import { ConditionCounter, type PatternLimits } from "../filters/patterns.ts";
 import { writeCondition, writeFilter } from "../filters/write.ts";
+import { Problem } from "../problems/problem.ts";
 import { finish, type Sql, sql } from "../sql.ts";
 import { elementsOf } from "../wire/array-text.ts";
 import { CheckError, type Checker } from "./checker.ts";
@@ -100,7 +101,7 @@ class FilterReader {
     const { field: name, operator, quantifier, keyword, value } = filter;
     if (!isOfChanges(operator) || quantifier !== null) throw notOfChanges(filter);
     const { pattern, syntax } = OPERATORS[operator];
-    this.#count(pattern === undefined ? [] : [value!], pattern === "regular");
+    this.#count({ operator, quantifier, text: value ?? "" });
     const column = this.#column(name);
     const field = { kind: "column", name } as const;
     if (keyword !== null) return { ...filter, field, keyword: testOf(keyword, column), value: null };
@@ -112,11 +113,11 @@ class FilterReader {
     return { ...filter, field, value: { kind: "term", index, family: familyOfColumn(column) } };
   }
 
-  #count(patterns: readonly string[], areRegular: boolean): void {
+  #count(condition: Parameters<ConditionCounter["count"]>[0]): void {
     try {
-      this.#counter.count(patterns, areRegular);
+      this.#counter.count(condition);
     } catch (error) {
-      throw error instanceof PatternError ? new FilterError(error.message) : error;
+      throw error instanceof Problem ? new FilterError(error.message) : error;
     }
   }
 

@@ -1,5 +1,6 @@
 import { GraphQLError, Kind, type ValueNode } from "postgraphile/graphql";
-import { checkPattern, expressionsInPath, PatternError } from "../../db/filters/patterns.ts";
+import { checkPattern, expressionsInPath } from "../../db/filters/patterns.ts";
+import { Problem } from "../../db/problems/problem.ts";
 
 /** What the conditions of `filter` and `having` hold. */
 export type Counts = {
@@ -74,7 +75,7 @@ function countText(text: string, operator: string, maxLength: number): Counts {
   try {
     for (const pattern of patterns) checkPattern(pattern, areRegular, maxLength);
   } catch (error) {
-    throw error instanceof PatternError ? invalid(error.message) : error;
+    throw error instanceof Problem ? invalid(error.message) : error;
   }
   return { ...NONE, patterns: patterns.length };
 }

@@ -1,3 +1,4 @@
+import { tooMany } from "../../db/filters/patterns.ts";
 import { filled, isRefusal, Problem, problem } from "../../db/problems/problem.ts";
 import type { Reason } from "../../db/problems/reasons.ts";
 import { restAnswer } from "../conventions/problem.ts";
@@ -173,15 +174,8 @@ export function notFilter(
 }
 /** Characters of a value that a hint repeats. */
 const MAX_SHOWN = 100;
-export const tooMany = (what: string, max: number) =>
-  problem("too many", { max, what, hint: "Split it into several requests." });
 export const tooManyEmbeds = (max: number) => tooMany("embedded relationships", max);
 export const tooManyEmbedFilters = (max: number) => tooMany("!inner and null filters on embedded relationships", max);
-export const patternTooLong = (max: number) => problem("pattern too long", { max });
-export const tooManyRepetitions = (max: number) =>
-  problem("too many repetitions", { max, details: "The part that {2,5} repeats counts five times." });
-export const expensivePattern = () =>
-  problem("expensive pattern", { details: "Postgres may take very long to match them." });
 export const invalidBody = (message: string, details?: string) =>
   problem("malformed body", { message, ...(details === undefined ? {} : { details }) });
 export const unsupportedMediaType = (type: string) =>

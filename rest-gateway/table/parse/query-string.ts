@@ -10,12 +10,12 @@ import {
   parseLogic,
   tryComparison,
 } from "../../../db/filters/parse.ts";
+import { ConditionCounter } from "../../../db/filters/patterns.ts";
 import { Scanner } from "../../../db/filters/scanner.ts";
 import { Problem } from "../../../db/problems/problem.ts";
 import { invalidRange, notFilter } from "../problem.ts";
 import { type OrderTerm, type ParseLimits, type Query, type QueryPart, RESERVED_NAMES } from "../request.ts";
 import { parseOrder } from "./order.ts";
-import { OperationCounter } from "./patterns.ts";
 import { EVERYTHING, parseSelect } from "./select.ts";
 import { eachPair } from "./url-encoded.ts";
 
@@ -64,14 +64,14 @@ class QueryReader {
   readonly #parts = new Map<string, OpenPart>();
   readonly #arguments = new Map<string, number[]>();
   readonly #values: string[] = [];
-  readonly #counter: OperationCounter;
+  /** Null until there is a condition. */
+  #counter: ConditionCounter | null = null;
   #select: Query["select"] | null = null;
   #columns: Query["columns"] = null;
   #onConflict: Query["onConflict"] = null;
 
   constructor(options: QueryOptions) {
     this.#options = options;
-    this.#counter = new OperationCounter(options.limits);
     this.#partAt("");
   }
 
@@ -142,6 +142,7 @@ class QueryReader {
   }
 
   readonly #addOperand = (comparison: Comparison): number => {
+    this.#counter ??= new ConditionCounter(this.#options.limits);
     this.#counter.count(comparison);
     return this.#values.push(comparison.text) - 1;
   };

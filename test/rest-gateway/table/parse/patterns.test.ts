@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { expandedLength, expressionsInPath, PatternError } from "../../../../db/filters/patterns.ts";
+import { expandedLength, expressionsInPath } from "../../../../db/filters/patterns.ts";
+import { Problem } from "../../../../db/problems/problem.ts";
 import { LIMITS, parse, problemOf } from "./parse.ts";
 
 test.each([
@@ -35,7 +36,7 @@ test.each([
   ...["(a)\\1", "\\\\(a)\\9", "(a)\\\\\\1", "(?=a)b", "a(?!b)", "(?<=a)b", "(?<!a)b"],
   ...["***=a", "***:a", "(?x)a {9}", "(?b)\\(a\\)\\{9\\}", "(?ie)a", "(?q)a"],
 ])("the regular expression %s is refused", (pattern) => {
-  expect(() => expandedLength(pattern)).toThrow(PatternError);
+  expect(() => expandedLength(pattern)).toThrow(Problem);
   expect(problemOf(() => parse(`t?a=match.${encodeURIComponent(pattern)}`))).toMatchObject({ code: "2201B" });
 });
 
