@@ -20,8 +20,8 @@ export type DocumentOptions = {
 const METHODS = ["OPTIONS", "GET", "HEAD"];
 
 /**
- * The descriptions of the table interface: OpenAPI at its root, and TypeScript types at `types.ts`, unless a table has this
- * name. Null for any other path.
+ * The descriptions of the table interface: OpenAPI at its root, which is the path "", and TypeScript types at `types.ts`. Null if a
+ * table has this name.
  */
 export function documentAt(
   path: string,
@@ -30,7 +30,7 @@ export function documentAt(
   catalog: Catalog,
   options: DocumentOptions,
 ): Answer | null {
-  if (path !== "" && (path !== "types.ts" || isTable(path, catalog))) return null;
+  if (isTable(path, catalog)) return null;
   if (method === "OPTIONS") return { status: 200, headers: [["Allow", METHODS.join(",")]], body: null };
   if (!METHODS.includes(method)) throw methodNotAllowed(method, METHODS);
   if (path === "types.ts")

@@ -51,7 +51,7 @@ export type TableOptions = PlannerOptions &
     readonly errorVerbosity: Verbosity;
     readonly feed: ChangeFeed;
     readonly streams: TableStreams;
-    /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null at other paths. */
+    /** A description of the interface, at `/rest/v1/` or at `/rest/v1/types.ts`; null if there is a table of this name. */
     document(path: string, request: IncomingMessage, caller: Caller, catalog: Catalog): Answer | null;
   };
 
@@ -126,8 +126,10 @@ export class TableInterface
     const caller = await exchange.identity.caller(this.#options.callerRules);
     exchange.caller = caller;
     stopwatch.mark("jwt");
+    const path = pathOf(url);
     const root = rootCall({ method, url, headers: request.headers, body: null }, rootSpec);
-    const document = root ? null : this.#options.document(pathOf(url), request, caller, catalog.current);
+    const isDocument = root === null && DOCUMENTS.has(path);
+    const document = isDocument ? this.#options.document(path, request, caller, catalog.current) : null;
     if (document) return document;
 
     const body = HAS_BODY.has(method) ? await readBytes(request, streamBodyLimit(request, maxBodySize)) : null;
@@ -272,6 +274,9 @@ const FUNCTIONS = `${BASE}/rpc/`;
 
 /** The path after the base, without the slash. */
 const pathOf = ({ path }: RequestUrl) => path.slice(BASE.length + 1);
+
+/** The paths of the descriptions, unless there is a table of this name. */
+const DOCUMENTS = new Set(["", "types.ts"]);
 
 const HAS_BODY = new Set(["POST", "PATCH", "PUT", "QUERY"]);
 
