@@ -28,6 +28,15 @@ function readJson(path: string): { readonly value: unknown; readonly fault: stri
   }
 }
 
+/** The value of a JSON text; undefined if it is malformed. */
+export function tryJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
 /** `[0].claims.email must be a string`: the path of the invalid field in the JSON, and what is wrong with it. `whole` names the JSON. */
 export function describeIssue({ path, message, code, ...issue }: z.core.$ZodIssue, whole = "the value"): string {
   const unknown = code === "unrecognized_keys" ? (issue as { readonly keys: readonly string[] }).keys[0]! : null;

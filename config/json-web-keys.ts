@@ -1,5 +1,6 @@
 import { createPublicKey, createSecretKey, type JsonWebKey, type KeyObject } from "node:crypto";
 import type { Algorithm } from "jsonwebtoken";
+import { tryJson } from "./json-file.ts";
 
 /** A key that verifies signatures: one key, one algorithm. */
 export type Key = {
@@ -36,7 +37,7 @@ const MIN_RSA_EXPONENT = 3n;
 
 /** Whether the text is a JSON Web Key or a set of them, rather than a plain secret. */
 export function isJwk(text: string): boolean {
-  const value = parseJson(text);
+  const value = tryJson(text);
   return typeof value === "object" && value !== null && ("kty" in value || "keys" in value);
 }
 
@@ -45,7 +46,7 @@ export function isJwk(text: string): boolean {
  * message for the operator when a key is weak or malformed, or when no key is left.
  */
 export function readJwks(text: string): Key[] {
-  const value = parseJson(text) as { readonly keys?: unknown };
+  const value = tryJson(text) as { readonly keys?: unknown };
   const jwks: readonly unknown[] = Array.isArray(value.keys) ? value.keys : [value];
   const keys = jwks.map((jwk) => readJwk(jwk as Jwk)).filter((key) => key !== null);
   if (keys.length === 0) throw new Error("has no key that verifies tokens");
@@ -85,13 +86,5 @@ function parseKey(jwk: Jwk): KeyObject {
     return createPublicKey({ key: jwk as JsonWebKey, format: "jwk" });
   } catch {
     throw new Error("has a malformed key");
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

@@ -1,3 +1,4 @@
+import { tryJson } from "../config/json-file.ts";
 import { jsonObject } from "../db/advisor/asked-change.ts";
 import type { Caller } from "../db/caller.ts";
 import type { Catalog } from "../db/catalog/catalog.ts";
@@ -224,19 +225,11 @@ function body({ headers, body: bytes, isCut }: InProcessResponse): Html {
   const text = bytes.toString();
   if (text === "") return html`<p>The body is empty.</p>`;
   const isJson = /json/.test(headers["content-type"] ?? "");
-  const value = isJson && !isCut ? parsed(text) : undefined;
+  const value = isJson && !isCut ? tryJson(text) : undefined;
   const note = isCut || text.length > MAX_TEXT ? html`<p class="muted">This is only the beginning.</p>` : null;
   if (isRows(value)) return rows(value);
   const shown = value === undefined ? text : JSON.stringify(value, null, 2);
   return html`<pre tabindex="0"><code>${shown.slice(0, MAX_TEXT)}</code></pre>${note}`;
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 type Row = Readonly<Record<string, unknown>>;

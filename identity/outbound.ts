@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { request as requestHttps } from "node:https";
 import { BlockList, isIP, type LookupFunction } from "node:net";
 import type { Config } from "../config/config.ts";
+import { tryJson } from "../config/json-file.ts";
 
 const { request: requestHttp } = process.getBuiltinModule("node:http");
 
@@ -62,7 +63,7 @@ export class Outbound {
   /** The object in the body of a response with status 200. Rejects with OutboundError. */
   async json(url: string): Promise<Readonly<Record<string, unknown>>> {
     const text = await this.text(url, "application/json");
-    const value = parse(text);
+    const value = tryJson(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
     throw new OutboundError(`${url} did not return a JSON object`);
   }
@@ -187,12 +188,4 @@ function unmapped(address: string): string {
   if (high === undefined) return address;
   const [first, second] = [Number.parseInt(high, 16), Number.parseInt(low!, 16)];
   return [first >> 8, first & 255, second >> 8, second & 255].join(".");
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

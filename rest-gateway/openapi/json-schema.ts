@@ -1,3 +1,4 @@
+import { tryJson } from "../../config/json-file.ts";
 import type { Column, TypeShape } from "../../db/catalog/catalog.ts";
 import type { JsonSchema } from "./document.ts";
 
@@ -130,17 +131,8 @@ const READERS: Readonly<Record<string, Reader>> = {
   number: readNumber,
   string: (quoted, _, { format }) => (format === undefined || format === "uuid" ? (quoted ?? undefined) : undefined),
   array: (quoted) => (quoted === "{}" ? [] : undefined),
-  any: (quoted) => parsed(quoted),
+  any: (quoted) => (quoted === null ? undefined : tryJson(quoted)),
 };
-
-function parsed(json: string | null): unknown {
-  if (json === null) return undefined;
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
-}
 
 /** The schema of a column, without null. It allows any value if a cast of the column's domain converts the value. */
 export function valueSchema({ casts, shape, maxLength }: Column, cast: "toJson" | "fromJson"): JsonSchema {
