@@ -1,6 +1,5 @@
 import {
   type PgCodec,
-  type PgResource,
   type PgSelectQueryBuilder,
   type PgSelectSingleStep,
   type PgSelectStep,
@@ -9,9 +8,16 @@ import {
 import { type ConnectionStep, lambda, SafeError } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 import { FLOATS, finite } from "../shape/FiniteFloatsPlugin.ts";
-import { AGGREGATES, type Aggregate, columnsOf, type Grouping, groupingsOf } from "./aggregates.ts";
+import {
+  AGGREGATES,
+  type Aggregate,
+  columnsOf,
+  type Grouping,
+  groupingsOf,
+  type Table,
+  tablesOf,
+} from "./aggregates.ts";
 
-type Table = PgResource<any, any, any, any, any>;
 type Connection = ConnectionStep<any, any, any, any, any, PgSelectStep>;
 type Fields = Record<string, any>;
 
@@ -46,10 +52,7 @@ export const AggregatesPlugin: GraphileConfig.Plugin = {
     },
     hooks: {
       init(_, build) {
-        for (const table of Object.values(build.pgResources) as Table[]) {
-          if (table.parameters || !table.codec.attributes || table.codec.isAnonymous) continue;
-          if (build.behavior.pgResourceMatches(table, "aggregates")) registerTypes(build, table);
-        }
+        for (const table of tablesOf(build)) registerTypes(build, table);
         return _;
       },
       GraphQLObjectType_fields(fields, build, { scope, fieldWithHooks, Self }) {

@@ -1,9 +1,8 @@
-import { type PgCodec, type PgCondition, type PgResource, TYPES } from "postgraphile/@dataplan/pg";
+import { type PgCodec, type PgCondition, TYPES } from "postgraphile/@dataplan/pg";
 import { Modifier } from "postgraphile/grafast";
 import { type SQL, sql } from "postgraphile/pg-sql2";
-import { AGGREGATES, type Aggregate, columnsOf } from "./aggregates.ts";
+import { AGGREGATES, type Aggregate, columnsOf, type Table, tablesOf } from "./aggregates.ts";
 
-type Table = PgResource<any, any, any, any, any>;
 type Fields = Record<string, any>;
 type Conditions = { readonly alias: SQL; having(condition: SQL): void };
 
@@ -43,10 +42,7 @@ export const HavingPlugin: GraphileConfig.Plugin = {
         },
       },
       init(_, build) {
-        for (const table of Object.values(build.pgResources) as Table[]) {
-          if (table.parameters || !table.codec.attributes || table.codec.isAnonymous) continue;
-          if (build.behavior.pgResourceMatches(table, "aggregates")) registerTypes(build, table);
-        }
+        for (const table of tablesOf(build)) registerTypes(build, table);
         return _;
       },
       GraphQLObjectType_fields_field_args(args, build, { scope, Self }) {

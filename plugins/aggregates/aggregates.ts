@@ -1,6 +1,8 @@
 import { isEnumCodec, type PgCodec, type PgResource, TYPES } from "postgraphile/@dataplan/pg";
 import { type SQL, sql } from "postgraphile/pg-sql2";
 
+export type Table = PgResource<any, any, any, any, any>;
+
 /** An aggregate function over one column: `sum` of `amount` is `select sum(amount)`, of type numeric. */
 export type Aggregate = {
   readonly name: "sum" | "average" | "min" | "max" | "distinct";
@@ -98,14 +100,21 @@ export const AGGREGATES: readonly Aggregate[] = [
   },
 ];
 
+/** The tables and views that have aggregates. */
+export const tablesOf = (build: GraphileBuild.Build): readonly Table[] =>
+  (Object.values(build.pgResources) as Table[]).filter(
+    (table) =>
+      !table.parameters &&
+      table.codec.attributes &&
+      !table.codec.isAnonymous &&
+      build.behavior.pgResourceMatches(table, "aggregates"),
+  );
+
 /** Cached by the codec of the table, because computing behaviors takes long. Each schema has its own codecs. */
 const columnsByCodec = new WeakMap<PgCodec, readonly Column[]>();
 
 /** The columns of a table that a caller may select, foreign keys included. */
-export function columnsOf(
-  build: GraphileBuild.Build,
-  { codec }: PgResource<any, any, any, any, any>,
-): readonly Column[] {
+export function columnsOf(build: GraphileBuild.Build, { codec }: Table): readonly Column[] {
   const columns = columnsByCodec.get(codec) ?? readColumns(build, codec);
   columnsByCodec.set(codec, columns);
   return columns;
