@@ -6,7 +6,7 @@ import { networkOf } from "../../db/network.ts";
 import { type Problem, problem } from "../../db/problems/problem.ts";
 import type { CallerResolver, RequestIdentity } from "../../identity/caller-resolver.ts";
 import { type AddressReader, ambiguityOf, requestIdOf } from "../pipeline/request.ts";
-import { RETRY_SECONDS } from "../pipeline/response.ts";
+import { closingText, RETRY_SECONDS } from "../pipeline/response.ts";
 import type { Routes } from "../pipeline/routes.ts";
 import { discard } from "./bulk.ts";
 import { type Client, type Clients, IntervalCount } from "./clients.ts";
@@ -15,8 +15,6 @@ import type { RateLimit } from "./rate-limit.ts";
 import { type MessageListener, receiveMessages } from "./socket-messages.ts";
 import { spreadOut } from "./spread.ts";
 import type { Turns } from "./turns.ts";
-
-const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export type SocketLimits = Pick<
   Config,
@@ -279,12 +277,9 @@ export class UpgradeGate {
 
 /** In `headers`, names and values alternate. */
 function respond(socket: Duplex, status: number, headers: readonly string[], message = ""): void {
-  const body = message === "" ? "" : JSON.stringify({ error: message });
-  const type = body === "" ? [] : ["Content-Type", "application/json; charset=utf-8"];
-  const all = [...headers, ...type, "Connection", "close", "Content-Length", String(Buffer.byteLength(body))];
   const isTemporary = status === 503 || status === 429;
-  if (isTemporary && !headers.includes("Retry-After")) all.push("Retry-After", RETRY_SECONDS);
-  const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
+  const retry = isTemporary && !headers.includes("Retry-After") ? ["Retry-After", RETRY_SECONDS] : [];
+  const body = message === "" ? "" : JSON.stringify({ error: message });
   // Closes both directions: a client that never closes its own would keep the connection open.
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`, () => socket.destroy());
+  socket.end(closingText(status, [...headers, ...retry], body), () => socket.destroy());
 }

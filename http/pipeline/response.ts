@@ -38,11 +38,13 @@ export function closingResponse(
   message: string,
   headers: readonly string[] = [],
 ): string {
-  const body = JSON.stringify({ error: { code, message } });
-  const all = [
-    ...["Content-Type", "application/json; charset=utf-8", "Content-Length", String(Buffer.byteLength(body))],
-    ...["Connection", "close", ...headers],
-  ];
+  return closingText(status, headers, JSON.stringify({ error: { code, message } }));
+}
+
+/** The same with any body, which is JSON or empty. */
+export function closingText(status: number, headers: readonly string[], body: string): string {
+  const type = body === "" ? [] : ["Content-Type", "application/json; charset=utf-8"];
+  const all = [...type, "Content-Length", String(Buffer.byteLength(body)), "Connection", "close", ...headers];
   const lines = all.map((text, i) => (i % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${body}`;
 }
