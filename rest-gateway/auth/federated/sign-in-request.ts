@@ -43,7 +43,8 @@ export function parseSignInRequest(search: string, returnUrls: ReturnUrls): Sign
   return start;
 }
 
-export function parseReturnTo(parameters: Parameters, returnUrls: ReturnUrls): string | null {
+/** Throws Problem for a `return_to` that is not allowed. */
+export function parseReturnTo(parameters: Pick<Parameters, "get">, returnUrls: ReturnUrls): string | null {
   const text = parameters.get("return_to");
   if (text === null) return null;
   const url = returnUrls.parse(text);

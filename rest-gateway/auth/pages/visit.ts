@@ -2,8 +2,8 @@ import { problem } from "../../../db/problems/problem.ts";
 import { html } from "../../../http/pages/html.ts";
 import { identityOf } from "../../../http/pipeline/exchange.ts";
 import type { Account } from "../../../identity/account.ts";
-import { badParameter } from "../../conventions/problem.ts";
 import { searchOf } from "../federated/browser.ts";
+import { parseReturnTo } from "../federated/sign-in-request.ts";
 import type { Call } from "../route.ts";
 import { endedCookie, sessionCookie } from "../sessions.ts";
 import { type Flash, flashOf, setFlash } from "./flash.ts";
@@ -30,13 +30,7 @@ export type AccountVisit = Omit<Visit, "signedIn"> &
 /** Throws Problem for a `return_to` that is not allowed, as sign-in at a provider does. */
 export function visitOf(call: Call): Visit {
   const query = new URLSearchParams(searchOf(call.request));
-  const sent = query.get("return_to");
-  const returnTo = sent === null ? null : call.auth.federated.returnUrls.parse(sent);
-  if (sent !== null && returnTo === null) {
-    const message = "return_to must be a path of this service, or a URL whose origin is in AUTH_RETURN_ORIGINS";
-    throw badParameter("return_to", message);
-  }
-  return { ...call, signedIn: null, query, returnTo };
+  return { ...call, signedIn: null, query, returnTo: parseReturnTo(query, call.auth.federated.returnUrls) };
 }
 
 /** `/auth/sign-up` → `/auth/sign-up?return_to=…` */
