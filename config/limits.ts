@@ -20,7 +20,6 @@ type Followed = {
   readonly dbStatementTimeout: number;
   readonly dbPreparedStatements: number;
   readonly dbMaxRows: number;
-  readonly replicaSticky: number;
   readonly isDbMaxRowsSet: boolean;
 };
 
@@ -121,11 +120,6 @@ export const LIMITS = {
     67_108_864,
     "Maximum size in bytes of the committed changes that each process keeps for subscribers that read slowly or resume.",
   ),
-  REPLICA_MAX_LAG: follows(
-    "REPLICA_STICKY × 2/5",
-    ({ replicaSticky }) => Math.max(1000, Math.floor((replicaSticky * 2) / 5)),
-    "Milliseconds, at least 1000. A replica that is further behind answers nothing.",
-  ),
   REPLICA_MAX_WAIT: limit(
     50,
     "Maximum duration in milliseconds that a read waits for a replica to have what the read must see, before DATABASE_URL answers it.",
@@ -170,10 +164,6 @@ export const LIMITS = {
     ({ loginAttempts }) => 20 * loginAttempts,
     "Failed logins allowed per IP address within LOGIN_WINDOW, for all users together.",
   ),
-  MAIL_LINK_TTL: limit(
-    3600,
-    "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
-  ),
   MAILS_PER_RECIPIENT: limit(
     5,
     "E-mails to one address per hour that requests without a sign-in cause, and notices of one kind.",
@@ -195,8 +185,6 @@ export const LIMITS = {
   ),
   API_KEYS_MAX: limit(50, "Maximum active API keys per user."),
   SESSIONS_MAX: limit(100, "Maximum sessions per user. A further sign-in ends the session that was used longest ago."),
-  SESSION_MAX_AGE: limit(43_200, "Seconds after which a session ends, even if it is in use."),
-  AUDIT_RETENTION: limit(7_776_000, "Seconds that security events are kept."),
   USER_METADATA_BYTES: limit(
     4096,
     "Maximum size in bytes of the metadata that a user writes at /auth/v1. Each access token contains it.",

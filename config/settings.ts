@@ -92,10 +92,15 @@ export const SETTINGS = {
     "",
     "Connection URLs of streaming replicas, separated by commas, such as postgres://replica-1:5432. Reads go to them, with the users and passwords of DATABASE_URL. When unset, DATABASE_URL answers everything.",
   ),
+  REPLICA_MAX_LAG: setting(
+    integer(1000, 3_600_000),
+    "2000",
+    "Milliseconds. A replica that is further behind answers nothing.",
+  ),
   REPLICA_STICKY: setting(
     integer(0, 3_600_000),
     "5000",
-    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it without a Change-Position: at the same process, or with REDIS_URL at every process.",
+    "Milliseconds after a write in which the reads of the same user or key, or IP address of anonymous callers, see it without a Change-Position: at the same process, or with REDIS_URL at every process. Longer than REPLICA_MAX_LAG.",
   ),
   DATA_DIR: setting(z.string().min(1), ".data", "Directory of the embedded database and of the generated secret."),
   MIGRATE: setting(
@@ -314,6 +319,7 @@ export const SETTINGS = {
     "Failed logins allowed per user and IP address within LOGIN_WINDOW. After that, every login of this user from this address is rejected.",
   ),
   LOGIN_WINDOW: setting(integer(1, 86_400), "900", "Seconds that a failed login counts."),
+  AUDIT_RETENTION: setting(integer(0, 3_153_600_000), "7776000", "Seconds that security events are kept."),
   MFA_KEY: setting(
     secret,
     "",
@@ -354,6 +360,11 @@ export const SETTINGS = {
     "",
     "Secret that signs the requests to a webhook in MAIL_URL, as Standard Webhooks describes: whsec_ and 24 to 64 bytes in base64.",
   ),
+  MAIL_LINK_TTL: setting(
+    integer(60, 86_400),
+    "3600",
+    "Seconds for which the links and codes in e-mails are valid. An e-mail with a link that cannot be sent in this time is dropped.",
+  ),
   SIGNUP: setting(
     oneOf("open", "anonymous", "invite", "off"),
     "open",
@@ -378,6 +389,11 @@ export const SETTINGS = {
     authPages,
     "on",
     "on: the service has pages for sign-in, sign-up and accounts (/auth/sign-in, /auth/account). off: it has none but the page that a link in an e-mail opens. A URL: it has none, and links in e-mails lead to pages of the application below this URL, such as https://app.example.com/account/reset?token=….",
+  ),
+  SESSION_MAX_AGE: setting(
+    integer(60, 31_536_000),
+    "43200",
+    "Seconds after which a session ends, even if it is in use.",
   ),
   ACCESS_TOKEN_TTL: setting(
     integer(60, MAX_ACCESS_TOKEN_TTL),
