@@ -110,6 +110,21 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     await expect.poll(() => alerts(page), POLL).toBe("");
   });
 
+  test("shows no HTML of a proxy whose service is down", async () => {
+    const page = await openPage();
+    await expect.poll(() => listed(page), POLL).not.toEqual([]);
+    const proxy = { status: 502, contentType: "text/html", body: "<h1>Bad Gateway</h1>" };
+    await page.route(/\/(rest|auth)\/v1\//, (route) => route.fulfill(proxy));
+    await button(page, "Sign in").click();
+    const form = page.getByRole("form", { name: "Sign in" });
+    await form.getByRole("button").first().click();
+    const message = "The service cannot be reached (status 502).";
+    await form.getByRole("alert").getByText(message).waitFor();
+    await page.keyboard.press("Escape");
+    await page.locator("#articles button").first().click();
+    await page.locator("#fault").getByText(message).waitFor();
+  });
+
   test("keeps all rows of its list when an article is published, and signs the user out without the service", async () => {
     await service.database.owner.query(
       "insert into articles (title, content, author_id, status) select 'Row ' || i, 'x', 1, 'PUBLISHED' from generate_series(1, 20) i",
