@@ -62,6 +62,8 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     const register = page.getByRole("form", { name: "Register" });
     await register.getByLabel("Name").fill("Edith Clarke");
     await register.getByLabel("E-mail").fill("edith@supabase.example");
+    await register.getByRole("button").first().click();
+    await register.locator("label", { hasText: "Password" }).locator(".error", { hasText: "password" }).waitFor();
     await register.getByLabel("Password").fill("short");
     await register.getByRole("button").first().click();
     await register.locator(".error", { hasText: "assword" }).waitFor();

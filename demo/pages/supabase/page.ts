@@ -44,17 +44,14 @@ async function showRead<Data>(read: () => Promise<Data>, show: (data: Data) => v
 
 /** The inputs of the errors of `supabase.auth`. */
 const FIELDS: Readonly<Record<string, string>> = {
-  ...{
-    user_already_exists: "email",
-    email_exists: "email",
-    email_address_invalid: "email",
-    validation_failed: "email",
-  },
+  ...{ user_already_exists: "email", email_exists: "email", email_address_invalid: "email" },
   weak_password: "password",
 };
 function refuse(error: { readonly code?: string | undefined; readonly message: string } | null): void {
   if (error === null) return;
-  const field = FIELDS[error.code ?? ""];
+  const invalid =
+    error.code === "validation_failed" ? (/password/.test(error.message) ? "password" : "email") : undefined;
+  const field = invalid ?? FIELDS[error.code ?? ""];
   throw Object.assign(new Error(error.message), field && { fields: [{ field, message: error.message }] });
 }
 
