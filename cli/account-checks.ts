@@ -19,6 +19,9 @@ export async function* checkAccounts(client: pg.Client, config: Config): AsyncGe
   for (const text of found) yield { level: "warning", text };
 }
 
+/** Ids that a note lists. */
+const SHOWN = 5;
+
 /** Rows that another application has added to the table of auth.use_users; null if there are none, or the login may not read it. */
 async function withoutAccount(client: pg.Client): Promise<string | null> {
   const { rows: tables } = await client.query<{ table: string; key: string }>(`
@@ -31,13 +34,15 @@ async function withoutAccount(client: pg.Client): Promise<string | null> {
       and has_schema_privilege(n.oid, 'usage') and has_table_privilege(c.oid, 'select')`);
   const [users] = tables;
   if (users === undefined) return null;
-  const { rows } = await client.query<{ without: number; all: number }>(`
-    select count(*) filter (where a.user_id is null)::int as without, count(*)::int as all
+  const { rows } = await client.query<{ without: number; all: number; first: string }>(`
+    select count(*) filter (where a.user_id is null)::int as without, count(*)::int as all,
+      array_to_string((array_agg(u.${users.key}::text order by u.${users.key}) filter (where a.user_id is null))[:${SHOWN}], ', ') as first
     from ${users.table} as u left join auth_private.accounts as a on a.user_id = u.${users.key}`);
-  const { without, all } = rows[0]!;
+  const { without, all, first } = rows[0]!;
   if (without === 0) return null;
+  const ids = `${users.key} ${first}${without > SHOWN ? ", …" : ""}`;
   return (
-    `${without} of ${all} rows of ${users.table} have no account, so these users cannot sign in: give them one with select auth.try_add_account(…), ` +
+    `${without} of ${all} rows of ${users.table} have no account (${ids}), so these users cannot sign in: give them one with select auth.try_add_account(…), ` +
     "as in db/accounts.sql of init --database and docs/bring-your-users.md; its warnings say why a user gets none"
   );
 }
@@ -48,12 +53,12 @@ async function lockedOutIn(client: pg.Client, { mailUrl }: Config): Promise<stri
   const { rows } = await client.query(`
     select count(*) filter (where not exists (select from auth_private.identities as i where i.user_id = a.user_id)
         and not exists (select from auth_private.passkeys as p where p.user_id = a.user_id)
-        and password_hash is null)::int as "lockedOut", count(*)::int as all
+        and auth_private.usable_hash(password_hash) is null)::int as "lockedOut", count(*)::int as all
     from auth_private.accounts as a where not is_anonymous`);
   const [{ lockedOut, all }] = rows;
   if (lockedOut === 0) return null;
   return (
-    `${lockedOut} of ${all} accounts have no password, and the service sends no e-mails by which their users could set one: set ` +
+    `${lockedOut} of ${all} accounts have no password that can be verified, and the service sends no e-mails by which their users could set one: set ` +
     `MAIL_URL (docs/mail.md), or ${COMMAND} user password <login>`
   );
 }

@@ -134,6 +134,28 @@ describe.each(SERVERS)("a role with rights on its tables alone, on PostgreSQL $v
     await asSupport("delete from public.users");
   });
 
+  test("reads in a warning why a user has no account, or no password", async () => {
+    const warnings: (string | undefined)[] = [];
+    support.on("notice", ({ message }) => void warnings.push(message));
+    const insert = "insert into public.users (email, name, password_hash) values ($1, $2, $3) returning id";
+    const [nobody] = await asSupport(insert, ["", "", "!"]);
+    const [cut] = await asSupport(insert, ["cut@example.com", "Cut", "$2a$06$"]);
+    const [costly] = await asSupport(insert, ["costly@example.com", "Costly", await hashCheaply(PASSWORD)]);
+    await asSupport("update public.users set password_hash = replace(password_hash, 'm=', 'm=99999') where id = $1", [
+      costly,
+    ]);
+    expect(warnings).toEqual([
+      `user ${nobody} has no account: email must be a valid address`,
+      `user ${cut} has no password: the hash is malformed or beyond the limits`,
+      `user ${costly} has no password: the hash is malformed or beyond the limits`,
+    ]);
+    const { rows } = await started.database.owner.query(
+      "select from auth_private.accounts where password_hash is null",
+    );
+    expect(rows).toHaveLength(2);
+    await asSupport("delete from public.users");
+  });
+
   test("lets the service key delete users in the table and as accounts", async () => {
     await started.database.owner.query("grant shop_support to service_role; notify pgrst, 'reload schema'");
     const ada = await addWithFactor("ada@example.com");

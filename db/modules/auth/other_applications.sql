@@ -1,11 +1,67 @@
 -- Users whom another application adds to the table of users, or changes. A value of its row never fails its statement.
 create or replace function auth_private.usable_hash(hash text) returns text
-language sql immutable set search_path = ''
--- As accounts_password_hash_format.
-return case when hash ~ '^\$(argon2id?|2[aby]|scrypt|fbscrypt|pbkdf2-sha(1|256|512))\$' then hash end;
+language plpgsql immutable set search_path = '' as $$
+declare
+  base64 constant text := '[A-Za-z0-9+/_-]{2,}={0,2}';
+  salt_and_key constant text := format('\$%s\$(%s)$', base64, base64);
+  scrypt constant text := '=(\d{1,2}),r=(\d{1,6}),p=(\d{1,6})';
+  found text[];
+  work double precision;
+begin
+  -- The forms and the limits of rest-gateway/auth/password-hashes.ts: others are never verified.
+  if hash ~ '^\$2' then
+    return case when hash ~ '^\$2[aby]\$(0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$' then hash end;
+  end if;
 
-comment on function auth_private.usable_hash(text) is
-  'The hash of a password; null for a text that is none, such as "" and "!" of users without a password.';
+  found := regexp_match(
+    hash, '^\$argon2id?\$(?:v=(?:16|19)\$)?m=(\d{1,9}),t=(\d{1,9}),p=(\d{1,3})' || salt_and_key);
+  if found is not null then
+    work := found[1]::double precision * found[2]::integer;
+    return case
+      when found[2]::integer >= 1
+        and found[3]::integer >= 1
+        and found[1]::integer between 8 * found[3]::integer and 131072
+        and work <= 1048576 then hash
+    end;
+  end if;
+
+  found := coalesce(
+    regexp_match(hash, '^\$scrypt\$ln' || scrypt || salt_and_key),
+    regexp_match(hash, format('^\$fbscrypt\$v=1,n%s,ss=%s,sk=%s%s', scrypt, base64, base64, salt_and_key)));
+  if found is not null then
+    work := 2::double precision ^ found[1]::integer * found[2]::integer;
+    return case
+      when found[1]::integer >= 1
+        and found[2]::integer >= 1
+        and found[3]::integer >= 1
+        and work <= 1048576
+        and work * found[3]::integer <= 2097152 then hash
+    end;
+  end if;
+
+  found := regexp_match(hash, '^\$pbkdf2-(sha1|sha256|sha512)\$i=(\d{1,9})(?:,l=\d{1,3})?' || salt_and_key);
+  work := found[2]::double precision * ceil(
+    floor(length(rtrim(found[3], '=')) * 3 / 4.0)
+    / case found[1] when 'sha1' then 20 when 'sha256' then 32 else 64 end);
+  return case when found[2]::integer >= 1 and work <= 2000000 then hash end;
+end $$;
+
+comment on function auth_private.usable_hash(text) is $$
+The hash of a password; null for a text that the service verifies no password with: one that is none, such as "" and "!"
+of users without a password, or a hash that is cut off or beyond the limits.
+$$;
+
+create or replace function auth_private.hash_for(user_id auth.user_id, hash text) returns text
+language plpgsql volatile set search_path = '' as $$
+begin
+  if hash like '$%' and auth_private.usable_hash(hash) is null then
+    raise warning 'user % has no password: the hash is malformed or beyond the limits', user_id;
+  end if;
+  return auth_private.usable_hash(hash);
+end $$;
+
+comment on function auth_private.hash_for(auth.user_id, text) is
+  'The usable hash of the password of a user. Of a hash that is not usable there is a warning.';
 
 create or replace function auth.try_add_account(
   user_id auth.user_id, name text, email text, password_hash text default null,
@@ -21,9 +77,11 @@ begin
   perform auth.add_account(
     try_add_account.user_id,
     -- From the first letter on, as many as a name may have.
-    coalesce(substring(try_add_account.name from '\S.{0,199}'), left(try_add_account.email, 200)),
+    -- An e-mail without letters is the reason that the warning has.
+    coalesce(
+      substring(try_add_account.name from '\S.{0,199}'), substring(try_add_account.email from '\S.{0,199}'), '-'),
     try_add_account.email,
-    password_hash => auth_private.usable_hash(try_add_account.password_hash),
+    password_hash => auth_private.hash_for(try_add_account.user_id, try_add_account.password_hash),
     disabled_at => try_add_account.disabled_at,
     email_confirmed_at => try_add_account.email_confirmed_at);
   return true;
@@ -41,7 +99,7 @@ end $$;
 
 comment on function auth.try_add_account(auth.user_id, text, text, text, timestamptz, timestamptz) is $$
 For seeds, imports and triggers of the application: as auth.add_account, but no value is an error. Without a name the
-account has the e-mail as its name, and without a hash in one of the forms no password. If the e-mail is malformed or of
+account has the e-mail as its name, and without a usable hash no password. If the e-mail is malformed or of
 another account, there is a warning and no account. Returns whether it has added one; a user who has one keeps it.
 $$;
 
@@ -70,13 +128,14 @@ create or replace function auth_api.replace_password() returns trigger
 language plpgsql volatile security definer set search_path = '' as $$
 declare
   replaced constant text := auth_private.usable_hash(to_jsonb(old) ->> tg_argv[1]);
+  id constant auth.user_id := (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
   hash constant text := auth_private.usable_hash(to_jsonb(new) ->> tg_argv[1]);
 begin
   -- A request proves no password: the thief of a token would keep the account.
   if replaced is not distinct from hash or auth_private.is_own_change() then return null; end if;
   update auth_private.accounts as a
-  set password_hash = hash
-  where a.user_id = (to_jsonb(new) ->> tg_argv[0])::auth.user_id;
+  set password_hash = auth_private.hash_for(id, to_jsonb(new) ->> tg_argv[1])
+  where a.user_id = id;
   return null;
 end $$;
 
