@@ -27,9 +27,18 @@ export function sharedSlotOf(database: number, publication: string): Replication
   return { name: `${PREFIX}_${database}_s_${streamName(publication)}`, isTemporary: false };
 }
 
+/** Another connection reads the slot: that of the version that this one replaces, or that of another instance with the same name. */
+export class SlotTaken extends Error {
+  constructor(name: string) {
+    super(
+      `the replication slot ${name} is in use: INSTANCE_ID must be unique among the instances on a database without REDIS_URL`,
+    );
+  }
+}
+
 /**
  * Creates the slot if it does not exist, or again if it is useless: `isUseless`, or the server has dropped write-ahead log that it
- * needs. Returns the position after which the slot has every change. Rejects while another connection reads the slot, because that
+ * needs. Returns the position after which the slot has every change. Rejects with SlotTaken while another connection reads the slot, because that
  * one could still acknowledge later changes.
  */
 export async function openSlot(
@@ -42,10 +51,7 @@ export async function openSlot(
        active_pid <> pg_backend_pid() as is_taken
      from pg_replication_slots where slot_name = '${name}'`,
   );
-  if (existing?.is_taken)
-    throw new Error(
-      `the replication slot ${name} is in use: INSTANCE_ID must be unique among the instances on a database without REDIS_URL`,
-    );
+  if (existing?.is_taken) throw new SlotTaken(name);
   if (existing && !existing.is_lost && !isUseless) return BigInt(existing.acknowledged);
   if (existing) await connection.query(`DROP_REPLICATION_SLOT ${name}`);
   const kind = isTemporary ? "TEMPORARY LOGICAL" : "LOGICAL";

@@ -3,7 +3,14 @@ import type pg from "pg";
 import type { Election } from "./election.ts";
 import type { Ancestors } from "./position.ts";
 import { ReplicationConnection, type StreamHandler } from "./replication.ts";
-import { Acknowledgement, Instances, type ReplicationSlot, readSlot, type SlotState } from "./replication-slot.ts";
+import {
+  Acknowledgement,
+  Instances,
+  type ReplicationSlot,
+  readSlot,
+  type SlotState,
+  SlotTaken,
+} from "./replication-slot.ts";
 import { SlotServer } from "./slot-server.ts";
 import type { Beginning } from "./source.ts";
 
@@ -159,7 +166,7 @@ export class SlotReader {
       } catch (error) {
         this.#failure = (error as Error).message;
         this.#isUseless = (error as { code?: string }).code === UNDEFINED;
-        if (!this.#isClosed && connection !== this.#rested) this.#options.onError(error as Error);
+        if (!this.#isClosed && connection !== this.#rested) this.#report(error as Error, pause);
       }
       // Otherwise it is closed by `close`, which waits for the server.
       if (!this.#isClosed) connection.destroy();
@@ -167,6 +174,16 @@ export class SlotReader {
       this.#handler?.end();
       this.#handler = null;
       if (!this.#isClosed) await sleep(pause, null, { ref: false, signal: this.#closing.signal }).catch(() => {});
+    }
+  }
+
+  /** While a version replaces another one, the slot is taken for some seconds: only after the longest pause is it a fault. */
+  #report(error: Error, pause: number): void {
+    const isLasting = pause === MAX_RECONNECT_MILLISECONDS && !this.#warned.has(error.message);
+    if (!(error instanceof SlotTaken)) this.#options.onError(error);
+    else if (isLasting) {
+      this.#warned.add(error.message);
+      this.#options.onWarning(error.message);
     }
   }
 

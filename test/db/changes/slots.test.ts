@@ -149,6 +149,21 @@ describe("the slots of instances that are gone", () => {
     await dba("select pg_drop_replication_slot(slot_name) from pg_replication_slots");
   });
 
+  test("that another instance uses are waited for without an error, and named in one warning if that lasts", async () => {
+    const errors: Error[] = [];
+    const first = startInstance("shared");
+    await first.feed.open();
+    const second = startInstance("shared", { onError: (error) => errors.push(error) });
+    void second.feed.open().catch(() => {});
+    const warning = expect.stringMatching(
+      /^the replication slot content_1_shared is in use: INSTANCE_ID must be unique/,
+    );
+    await expect.poll(() => second.warnings, { timeout: 40_000 }).toEqual([warning]);
+    await first.feed.close();
+    await second.feed.open();
+    expect(errors).toEqual([]);
+  }, 60_000);
+
   test("are kept while they are in use, whatever the heartbeat says", async () => {
     const { feed } = startInstance("active");
     await feed.open();
