@@ -141,6 +141,7 @@ test("the documents have each file of a page once, and all of them compile", () 
     "apollo.ts",
     "apollo-list.ts",
     "limited-fetch.ts",
+    "article-list.ts",
     "authorization.ts",
     "live-comments.ts",
     "check-session.ts",

@@ -1,5 +1,6 @@
 /// <reference types="vite/client" />
 import { createClient, type Session } from "@supabase/supabase-js";
+import { idOf, type Row, readArticles } from "../live/article-list.ts";
 import { authorizationOf } from "../live/authorization.ts";
 import { checkSession } from "../live/check-session.ts";
 import { limitedFetch } from "../live/limited-fetch.ts";
@@ -76,12 +77,6 @@ find("#sign-out").addEventListener("click", async () => {
 /** The account of the page, its id in rows, and null for a visitor. Each change of the user is another object. */
 let user: { readonly account: string; readonly id: number } | null | undefined;
 
-/** Rows have the `sub` of the token, unless AUTH_USER_ID=uuid. */
-function idOf({ access_token: token }: Session): number {
-  const [, claims = ""] = token.split(".");
-  return Number(JSON.parse(atob(claims.replace(/-/g, "+").replace(/_/g, "/"))).sub);
-}
-
 const authorization = () => authorizationOf(supabase, user?.account);
 
 async function changeUser(session: Session | null): Promise<void> {
@@ -108,7 +103,6 @@ supabase.auth.onAuthStateChange((_event, session) => void setTimeout(() => chang
 
 // The list: what is published, or one's own drafts
 
-type Row = { readonly id: number; readonly title: string; readonly author: { readonly name: string } };
 /** Rows of the list at first, and how many more on request. */
 const ROWS = 8;
 let isDrafts = false;
@@ -130,22 +124,15 @@ function showList(drafts: boolean, rows = drafts === isDrafts ? length : ROWS): 
   find("#drafts").ariaPressed = String(drafts);
   return showRead(
     async () => {
-      const columns = "id, title, author:users(name)";
-      const articles = supabase
-        .from("articles")
-        .select(columns, { count: "exact" })
-        .order("created_at", { ascending: false });
-      const own = drafts
-        ? articles.eq("status", "DRAFT").eq("author_id", user?.id ?? 0)
-        : articles.eq("status", "PUBLISHED");
       if (!isCurrent()) return null;
-      const { data, error, count } = await own.limit(rows).overrideTypes<Row[], { merge: false }>();
-      if (error && isCurrent()) throw refused(error);
-      return { data: data ?? [], count: count ?? 0 };
+      return readArticles(supabase, rows, drafts ? (user?.id ?? 0) : undefined).catch((error: unknown) => {
+        if (isCurrent()) throw refused(error);
+        return null;
+      });
     },
     (read) => {
       if (read === null || !isCurrent()) return;
-      const lines = read.data.map(({ id, title, author }) =>
+      const lines = read.rows.map(({ id, title, author }) =>
         element(
           "li",
           {},
@@ -154,7 +141,7 @@ function showList(drafts: boolean, rows = drafts === isDrafts ? length : ROWS): 
         ),
       );
       find("#articles").replaceChildren(...lines);
-      find("#more").hidden = read.data.length >= read.count;
+      find("#more").hidden = read.rows.length >= read.count;
       find("#total").textContent =
         read.count === 0 ? "Nothing here yet." : `${read.count} ${read.count === 1 ? "article" : "articles"}`;
     },
