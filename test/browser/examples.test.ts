@@ -272,12 +272,17 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
   test("says that an article which was deleted meanwhile no longer exists, and does not subscribe to it", async () => {
     await publish(`Deleted in ${folder}`);
     const page = await open(folder);
+    const subscriptions: unknown[] = [];
+    page.on("websocket", (socket) =>
+      socket.on("framesent", ({ payload }) => {
+        if (String(payload).includes('"type":"subscribe"')) subscriptions.push(payload);
+      }),
+    );
+    // The socket of this page is one that the test sees.
+    await page.reload();
     const title = button(page, `Deleted in ${folder}`);
     await title.waitFor();
     await service.database.owner.query("delete from articles where title = $1", [`Deleted in ${folder}`]);
-    const subscriptions: string[] = [];
-    page.on("request", (request) => request.url().includes("subscription") && subscriptions.push(request.url()));
-    page.on("websocket", () => subscriptions.push("websocket"));
     await title.click();
     await page.getByText("This article no longer exists.").waitFor();
     expect(await comments(page).isVisible()).toBe(false);

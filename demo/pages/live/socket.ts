@@ -20,6 +20,8 @@ export const socket: Client = createClient({
     }
     return used === undefined ? {} : { Authorization: `Bearer ${used}` };
   },
+  // Open for as long as the page is: "closed" is a lost connection, and lists learn when it is back.
+  lazy: false,
   keepAlive: PAUSE,
   shouldRetry: () => true,
   retryAttempts: Number.POSITIVE_INFINITY,
