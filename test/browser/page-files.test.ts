@@ -54,7 +54,7 @@ const CLIENTS = {
   "urql.ts": `${COMMON}
     import { gql } from "urql";
     import { READ } from "./comments";
-    import { client, comment, follow, read } from "./urql";
+    import { client, comment, follow, READ_DOCUMENT, read } from "./urql";
     async function open(id: string): Promise<void> {
       await read(id);
       const watch = () => client.query(gql(READ), { id }).subscribe(({ data, error }) => (error ? fail(error) : show(data)));
@@ -66,17 +66,21 @@ const CLIENTS = {
       follow(id, fail);
     }
     void withComment;
+    export const earlier = (page: { readonly startCursor: string | null } | undefined) =>
+      client.query(READ_DOCUMENT, { id: "1", before: page?.startCursor });
     ${END}`,
   "apollo.ts": `${COMMON}
     import { gql } from "@apollo/client";
     import { READ } from "./comments";
-    import { client, comment, follow } from "./apollo";
+    import { client, comment, follow, READ_DOCUMENT } from "./apollo";
     function open(id: string): void {
       const watched = client.watchQuery<Read>({ query: gql(READ), variables: { id }, fetchPolicy: "cache-and-network" });
       watched.subscribe(({ data, error }) => (error ? fail(error) : show(data as Read)));
       follow(id, fail);
     }
     void withComment;
+    export const earlier = (page: { readonly startCursor: string | null } | undefined) =>
+      client.query({ query: READ_DOCUMENT, variables: { id: "1", before: page?.startCursor } });
     ${END}`,
 };
 const SUPABASE = `
@@ -286,7 +290,7 @@ describe.skipIf(!installed)("in a browser", () => {
   });
 
   /** Ada is signed in, in a tab whose refresh has been answered by the service, but the answer is still on its way. */
-  async function refreshing(status = 200) {
+  async function refreshing(status = 200, prepare?: (page: Page) => Promise<unknown>) {
     const [page, other] = [await open("follow.ts"), await open("follow.ts")];
     await page.evaluate(`session.signIn(${LOGIN})`);
     const signedIn = () => other.evaluate<string | undefined>("session.session()?.user.username");
@@ -302,6 +306,7 @@ describe.skipIf(!installed)("in a browser", () => {
       const stored = JSON.parse(localStorage.getItem("session")!);
       localStorage.setItem("session", JSON.stringify({ ...stored, expiresAt: 0 }));
     });
+    await prepare?.(page);
     await page.evaluate("globalThis.refreshed = session.accessToken(); 0");
     return { page, other, token: await issued.promise, answer };
   }
@@ -324,18 +329,47 @@ describe.skipIf(!installed)("in a browser", () => {
   });
 
   test("session.ts fails a request that is not answered, also a refresh, which another tab then repeats", async () => {
-    const { page, other, token } = await refreshing();
+    const hurry = (tab: Page) =>
+      tab.evaluate(() => {
+        const { timeout } = AbortSignal;
+        AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
+      });
+    const { page, other, token } = await refreshing(200, hurry);
     const repeated = other.evaluate<string>("session.accessToken()");
-    await expect(page.evaluate("refreshed")).rejects.toThrow(/timed out/);
+    await expect(page.evaluate("refreshed")).rejects.toThrow("The service cannot be reached.");
     expect(await repeated).toEqual(expect.any(String));
     expect(await repeated).not.toBe(token);
-    await other.evaluate(() => {
-      const { timeout } = AbortSignal;
-      AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 20);
-    });
+    await hurry(other);
     await other.route("**/users/1", () => {});
-    await expect(other.evaluate("session.request('/users/1')")).rejects.toThrow(/timed out/);
+    const unanswered = other.evaluate("session.request('/users/1')");
+    await expect(unanswered).rejects.toThrow("The service cannot be reached.");
+    await other.unroute("**/users/1");
+    await other.route("**/users/1", (route) => route.fulfill({ status: 502, body: "<html>" }));
+    const failed = other.evaluate("session.request('/users/1')");
+    await expect(failed).rejects.toThrow("The service cannot be reached (status 502).");
   });
+
+  test.each(["is lost", "is that of a proxy"])(
+    "session.ts keeps the user signed in if the answer of a refresh %s",
+    async (what) => {
+      const page = await open("follow.ts");
+      await page.evaluate(`session.signIn(${LOGIN})`);
+      let refreshes = 0;
+      await page.route("**/auth/refresh", async (route) => {
+        if (refreshes++ > 0) return route.continue();
+        await route.fetch();
+        return what === "is lost" ? route.abort() : route.fulfill({ status: 504, body: "" });
+      });
+      for (const expected of [2, 3]) {
+        await page.evaluate(() => {
+          const stored = JSON.parse(localStorage.getItem("session")!);
+          localStorage.setItem("session", JSON.stringify({ ...stored, expiresAt: 0 }));
+        });
+        const token = await page.evaluate<string>("session.accessToken()");
+        expect([await statusWith(token), refreshes]).toEqual([200, expected]);
+      }
+    },
+  );
 
   test.each([
     ["has new tokens", 200],
@@ -434,6 +468,29 @@ describe.skipIf(!installed)("in a browser", () => {
       expect(all.at(-1)!.filter((line) => line.startsWith("new"))).toEqual([]);
     },
   );
+
+  test("with socket.ts a page has one connection, also while it follows nothing", async () => {
+    const { owner } = service.database;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) values ('One socket', 'x', 1, 'PUBLISHED') returning id",
+    );
+    const id = rows[0].id;
+    const sockets = { opened: 0, closed: 0 };
+    const page = await open("follow.ts", async (page) =>
+      page.on("websocket", (socket) => {
+        sockets.opened++;
+        socket.on("close", () => sockets.closed++);
+      }),
+    );
+    for (const content of ["one", "two"]) {
+      await page.evaluate(`globalThis.stop = open("${id}"); 0`);
+      await owner.query("insert into comments (article_id, author_id, content) values ($1, 2, $2)", [id, content]);
+      const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.split(": ")[1]);
+      await expect.poll(texts, POLL).toContain(content);
+      await page.evaluate("stop()");
+    }
+    expect(sockets).toEqual({ opened: 1, closed: 0 });
+  });
 
   test("with socket.ts a page finds out that its connection is dead, and misses no comment", async () => {
     const { owner } = service.database;

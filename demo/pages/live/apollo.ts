@@ -16,7 +16,7 @@ import { keepFollowing } from "./following.ts";
 import { API, onUser, request, session } from "./session.ts";
 import { socket } from "./socket.ts";
 
-type Id = { readonly id: string; readonly before?: string };
+type Id = { readonly id: string; readonly before?: string | null | undefined };
 export const READ_DOCUMENT: TypedDocumentNode<Read, Id> = gql(READ);
 const ADDED_DOCUMENT: TypedDocumentNode<{ readonly onCommentAdded: Comment }, Id> = gql(ADDED);
 const COMMENT_DOCUMENT: TypedDocumentNode<{ readonly createComment: Comment }, Id & { readonly content: string }> =

@@ -18,7 +18,7 @@ export function readAgain(error: unknown, read: () => unknown): () => void {
   return () => clearTimeout(timer);
 }
 
-/** Reads unless that `isRead`, and follows the changes until the returned function is called. With another user, it begins again. */
+/** Reads, unless the caller has read already, and follows the changes until the returned function is called; begins again with another user. */
 export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean): () => void {
   let stop = (): void => {};
   let round = 0;

@@ -63,20 +63,30 @@ export class Refused extends Error {
 }
 
 /**
- * Milliseconds within which the service must answer, because a network may lose a request without an error. A refresh whose answer is
- * lost has to be repeated within JWT_REFRESH_GRACE.
+ * Milliseconds within which the service must answer, because a network may lose a request without an error. Two refreshes and PAUSE are
+ * shorter than JWT_REFRESH_GRACE.
  */
-const [LIMIT, REFRESH_LIMIT] = [20_000, 6_000];
+const [LIMIT, REFRESH_LIMIT, PAUSE] = [20_000, 4_000, 500];
 
-async function post<Answer>(path: string, body: object, token?: string, limit = LIMIT): Promise<Answer> {
-  const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
-  const options = { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(limit) };
-  const response = await fetch(API + path, options);
+/** `fetch` that throws a text to show if the service does not answer. */
+async function send(url: RequestInfo | URL, options: RequestInit, limit = LIMIT): Promise<Response> {
+  const signals = [AbortSignal.timeout(limit), ...(options.signal ? [options.signal] : [])];
+  const response = await fetch(url, { ...options, signal: AbortSignal.any(signals) }).catch((error) => {
+    // The client has given the request up.
+    if (options.signal?.aborted) throw error;
+    throw new Error("The service cannot be reached.", { cause: error });
+  });
   // A proxy whose service is down answers with HTML, or nothing.
-  const answer = await response.json().catch(() => null);
+  if (response.ok || response.headers.get("Content-Type")?.includes("json")) return response;
+  throw new Error(`The service cannot be reached (status ${response.status}).`);
+}
+
+async function post<Answer>(path: string, body: object, token?: string, limit?: number): Promise<Answer> {
+  const headers = { "Content-Type": "application/json", ...(token && { Authorization: `Bearer ${token}` }) };
+  const response = await send(API + path, { method: "POST", headers, body: JSON.stringify(body) }, limit);
+  const answer = await response.json();
   if (response.ok) return answer;
-  const message = `The service cannot be reached (status ${response.status}).`;
-  throw new Refused(response.status, answer?.error ?? { message });
+  throw new Refused(response.status, answer.error);
 }
 
 export async function signIn(form: { readonly username: string; readonly password: string }): Promise<void> {
@@ -99,15 +109,25 @@ export async function register(form: {
 /** Sends an e-mail with a link to a page on which the user chooses another password. */
 export const forgotPassword = (form: { readonly email: string }): Promise<unknown> => post("/auth/forgot", form);
 
-const refresh = ({ refreshToken }: Session): Promise<Tokens> =>
-  post("/auth/refresh", { refreshToken }, undefined, REFRESH_LIMIT);
 const logOut = ({ accessToken }: Tokens): Promise<unknown> => post("/auth/logout", { scope: "local" }, accessToken);
 /** The service has ended the sign-in. If the network has failed, it has not. */
 const hasEnded = (error: unknown): boolean => error instanceof Refused && error.status === 401;
 
+/** Once more after a failure: if only the answer was lost, the same token is refused, and ends the sign-in, after JWT_REFRESH_GRACE. */
+async function refresh({ refreshToken }: Session): Promise<Tokens> {
+  const once = (): Promise<Tokens> => post("/auth/refresh", { refreshToken }, undefined, REFRESH_LIMIT);
+  try {
+    return await once();
+  } catch (error) {
+    if (hasEnded(error)) throw error;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    return once();
+  }
+}
+
 /**
- * Ends this sign-in, here and at the service. Those on other devices continue. Throws if the service cannot be told, with a text to show:
- * the user is signed out here, and the sign-in ends there when its refresh token expires, or on the page of the account.
+ * Ends this sign-in, here and at the service. Those on other devices continue. If the service cannot be reached, throws an error with a
+ * text to show: the user is signed out here, and the sign-in ends there when its refresh token expires, or on the page of the account.
  */
 export async function signOut(): Promise<void> {
   const current = session();
@@ -155,15 +175,14 @@ export async function accessToken(refused?: string): Promise<string | undefined>
  */
 export async function request(url: RequestInfo | URL, options: RequestInit = {}): Promise<Response> {
   const id = session()?.id;
-  const send = (token: string | undefined): Promise<Response> => {
+  const sendWith = (token: string | undefined): Promise<Response> => {
     if (session()?.id !== id) throw new Error("You have been signed out.");
     const headers = new Headers(options.headers);
     if (token) headers.set("Authorization", `Bearer ${token}`);
-    const signals = [AbortSignal.timeout(LIMIT), ...(options.signal ? [options.signal] : [])];
-    return fetch(url, { ...options, headers, signal: AbortSignal.any(signals) });
+    return send(url, { ...options, headers });
   };
   const token = await accessToken();
-  const response = await send(token);
+  const response = await sendWith(token);
   const isRefused = response.headers.get("WWW-Authenticate")?.includes("invalid_token");
-  return token && isRefused ? send(await accessToken(token)) : response;
+  return token && isRefused ? sendWith(await accessToken(token)) : response;
 }

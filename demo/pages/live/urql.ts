@@ -14,7 +14,7 @@ import { keepFollowing } from "./following.ts";
 import { API, onUser, request, session } from "./session.ts";
 import { socket } from "./socket.ts";
 
-type Id = { readonly id: string; readonly before?: string };
+type Id = { readonly id: string; readonly before?: string | null | undefined };
 export const READ_DOCUMENT: TypedDocumentNode<Read, Id> = gql(READ);
 
 /** Up to which change each article has been read, by its id. */
