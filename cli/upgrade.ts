@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type pg from "pg";
 import { COMMAND } from "../config/command.ts";
 import type { Environment } from "../config/config.ts";
-import { migrate } from "../db/cluster/migrate.ts";
+import { changedMigrations, migrate } from "../db/cluster/migrate.ts";
 import { MigrationFailure } from "../db/cluster/migration-failure.ts";
 import { type MigrationState, pendingIn, readMigrationState } from "../db/cluster/migration-state.ts";
 import { compareVersions, VERSION } from "../db/cluster/modules.ts";
@@ -41,9 +41,12 @@ export async function upgrade(args: string[], environment?: Environment): Promis
     .then(async (state) => {
       const report = reportOf(state, await readFile(CHANGELOG, "utf8"));
       const pending = pendingIn(state);
+      const migrates = pending.length > 0 && args.includes("--yes");
+      // Otherwise the migration warns.
+      if (state.changed.length > 0 && !migrates) warn("warning", changedMigrations(state.changed));
       if (pending.length === 0) return `${report}The database is up to date: there is nothing to do.\n`;
       const steps = `An upgrade of the database:\n${pending.map((step) => `  ${step}\n`).join("")}`;
-      if (!args.includes("--yes"))
+      if (!migrates)
         return `${report}${steps}\nNothing has been changed. ${COMMAND} upgrade --yes does it, and ${config.migrate === "check" ? "with MIGRATE=check no start does" : "so does a start of this version"}.\n`;
       await migrate(ownerUrl(direct), warn, installation);
       return `${report}${steps}\nDone. Start the instances of this version.\n`;

@@ -7,7 +7,7 @@ import { announceSchema } from "./client.ts";
 import type { MigrationLog } from "./graphile-migrate.ts";
 import { MigrationFailure } from "./migration-failure.ts";
 import { namedFilesOf, rememberFiles } from "./migration-files.ts";
-import { committedIn, filesOf } from "./migrations-folder.ts";
+import { committedAfter, committedIn, filesOf, hashOf } from "./migrations-folder.ts";
 import { withMissingRights } from "./missing-rights.ts";
 import { removeModules } from "./module-removal.ts";
 import { hasModules, type ModuleChoice, updateModules } from "./modules.ts";
@@ -49,6 +49,8 @@ export async function migrate(
     }
     const missing = applied.filter((name) => !committed.includes(name));
     if (missing.length > 0) log("warning", newerMigrations(await namedFilesOf(client, folder, missing)));
+    const changed = await changedSince(client, folder);
+    if (changed.length > 0) log("warning", changedMigrations(changed));
   };
   await alone(databaseUrl, log, work).catch(async (error) => {
     throw await withMissingRights(error, databaseUrl, folder !== null);
@@ -128,6 +130,19 @@ export async function appliedTo(client: pg.ClientBase): Promise<readonly string[
   return rows.map(({ filename }) => filename);
 }
 
+/** The files of migrations that are not what the database has run: `["000003-tags.sql"]` */
+export async function changedSince(client: pg.ClientBase, folder: string): Promise<readonly string[]> {
+  if ((await appliedTo(client)).length === 0) return [];
+  const { rows } = await client.query<{ filename: string; hash: string }>(
+    "select filename, hash from graphile_migrate.migrations",
+  );
+  const ran = new Map(rows.map(({ filename, hash }) => [filename, hash]));
+  const committed = await committedAfter(folder, "");
+  return committed
+    .filter((migration) => ran.has(migration.name) && ran.get(migration.name) !== hashOf(migration))
+    .map(({ file }) => file);
+}
+
 /** A database that was refused stays as it was: the modules and the tables of graphile-migrate came before the first migration. */
 async function forget(client: pg.Client, hasNewModules: boolean): Promise<void> {
   if ((await appliedTo(client)).length > 0) return;
@@ -157,3 +172,6 @@ export const newerMigrations = (files: readonly string[]): string =>
   `a newer version of the application has migrated this database. This version serves it without the features of these migrations: ${files.join(", ")}`;
 export const newerModules = (version: string): string =>
   `a newer version of the service has migrated this database. This version serves it as it is; the newer one is ${version}`;
+export const changedMigrations = (files: readonly string[]): string =>
+  `migrations that this database has run were changed afterwards, and no start runs them again: ${files.join(", ")}. Undo that ` +
+  `(git restore ${files.map((file) => `db/migrations/committed/${file}`).join(" ")}), and write a new migration with the change`;

@@ -1,5 +1,13 @@
 import type pg from "pg";
-import { appliedTo, type Installation, newerMigrations, newerModules, refuseOldDatabase } from "./migrate.ts";
+import {
+  appliedTo,
+  changedMigrations,
+  changedSince,
+  type Installation,
+  newerMigrations,
+  newerModules,
+  refuseOldDatabase,
+} from "./migrate.ts";
 import { namedFilesOf } from "./migration-files.ts";
 import { committedIn } from "./migrations-folder.ts";
 import { compareVersions, type ModuleState, readModules, refuseUnfit, VERSION } from "./modules.ts";
@@ -12,6 +20,8 @@ export type MigrationState = {
   readonly queue: readonly string[];
   /** The migrations of the application, in order. */
   readonly migrations: readonly ApplicationMigration[];
+  /** The files of migrations that were changed after the database had run them. */
+  readonly changed: readonly string[];
 };
 
 type ApplicationMigration = {
@@ -45,6 +55,7 @@ export async function readMigrationState(
       isApplied: applied.includes(name),
       isNewer: !committed.includes(name),
     })),
+    changed: folder === null ? [] : await changedSince(client, folder),
   };
 }
 
@@ -60,7 +71,7 @@ export function pendingIn({ modules, queue, migrations }: MigrationState): reado
 }
 
 /** What a start warns about, as its log has it. */
-export function warningsIn({ modules, migrations }: MigrationState): readonly string[] {
+export function warningsIn({ modules, migrations, changed }: MigrationState): readonly string[] {
   const newer = migrations.filter(({ isNewer }) => isNewer).map(({ file }) => file);
   const newest = modules
     .flatMap(({ version }) => version ?? [])
@@ -69,5 +80,6 @@ export function warningsIn({ modules, migrations }: MigrationState): readonly st
   return [
     ...(newest !== undefined && compareVersions(newest, VERSION) > 0 ? [newerModules(newest)] : []),
     ...(newer.length > 0 ? [newerMigrations(newer)] : []),
+    ...(changed.length > 0 ? [changedMigrations(changed)] : []),
   ];
 }

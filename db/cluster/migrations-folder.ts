@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { statementsOf } from "./statements.ts";
@@ -38,9 +39,11 @@ export async function committedAfter(folder: string, last: string): Promise<read
   return migrations.filter(({ name }) => name > last);
 }
 
+const HEAD = /^(?:--! [A-Z].*\n)*/;
+
 export async function readCommitted(folder: string, file: string): Promise<Committed> {
   const text = await readFile(join(folder, "committed", file), "utf8");
-  const [head] = /^(?:--! [A-Z].*\n)*/.exec(text)!;
+  const [head] = HEAD.exec(text)!;
   const header = (name: string) => new RegExp(`^--! ${name}: (.*)$`, "m").exec(head)?.[1]?.trim() ?? "";
   const previous = header("Previous");
   return {
@@ -50,6 +53,14 @@ export async function readCommitted(folder: string, file: string): Promise<Commi
     previous: previous === "-" ? null : previous,
     text,
   };
+}
+
+/** What graphile-migrate would record of this text; the hash of the file itself if the file says that it may differ (`AllowInvalidHash`). */
+export function hashOf({ hash, previous, text }: Committed): string {
+  const [head] = HEAD.exec(text)!;
+  if (/^--! AllowInvalidHash/m.test(head)) return hash;
+  const body = `${previous ?? ""}\n${text.slice(head.length).trim()}`.trim();
+  return `sha1:${createHash("sha1").update(`${body}\n`).digest("hex")}`;
 }
 
 /** Whether `current.sql` has statements, which no start runs. */

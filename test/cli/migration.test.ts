@@ -450,6 +450,15 @@ test("a committed migration that was changed is named, with the fix", async () =
   try {
     const { exitCode, stderr } = await run("uncommit");
     expect(exitCode).toBe(1);
+    const warnings: string[] = [];
+    await migrate(database.url, (level, line) => void (level === "warning" && warnings.push(line)), {
+      ...INSTALLATION,
+      folder,
+    });
+    expect(warnings).toEqual([
+      `migrations that this database has run were changed afterwards, and no start runs them again: ${last}. Undo that (git ` +
+        `restore db/migrations/committed/${last}), and write a new migration with the change`,
+    ]);
     expect(stderr).toMatch(
       /^\d{6}.*\.sql was changed after it had been committed\. Undo that \(git restore db\/migrations/,
     );

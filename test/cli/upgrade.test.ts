@@ -1,5 +1,5 @@
 import pg from "pg";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { outcomeOf } from "../../cli/command.ts";
 import { notableChanges, upgrade } from "../../cli/upgrade.ts";
 import { VERSION } from "../../db/cluster/modules.ts";
@@ -62,6 +62,20 @@ test("migrations of the application that the database does not have are steps", 
   const { stdout } = await run();
   expect(stdout).toContain("An upgrade of the database:\n  the migration 000001-the-demo.sql of the application\n\n");
   expect((await run([], { MIGRATE: "modules" })).stdout).toBe(CURRENT);
+});
+
+test("a migration that was changed after the database had run it is named by upgrade", async () => {
+  await database.owner.query(
+    "update graphile_migrate.migrations set hash = 'sha1:of another text' where filename = '000001.sql'",
+  );
+  const stderr = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+  onTestFinished(() => stderr.mockRestore());
+  expect(await run()).toMatchObject({ exitCode: 0, stdout: CURRENT });
+  expect(stderr).toHaveBeenCalledExactlyOnceWith(
+    expect.stringMatching(
+      /^migrations that this database has run were changed afterwards.*: 000001-the-demo\.sql\. Undo/,
+    ),
+  );
 });
 
 test("an upgrade that fails says why, and has changed nothing", async () => {
