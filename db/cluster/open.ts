@@ -204,16 +204,23 @@ export async function refuseUnservable(
   const { rows } = await client.query(
     `select current_user as login,
        (select pg_has_role(oid, 'member') from pg_roles where rolname = $1) as member,
+       (select rolbypassrls or rolsuper from pg_roles where rolname = $1) as bypasses,
        (select string_agg(name, ', ') from unnest($2::text[]) as name
         where not exists (select from pg_namespace where nspname = name)) as missing`,
     [anonymousRole, schemas],
   );
-  const { login, member, missing } = rows[0];
+  const { login, member, bypasses, missing } = rows[0];
   if (missing !== null) throw new Error(`DB_SCHEMAS names schemas that do not exist: ${missing}`);
   if (anonymousRole === "") return;
   if (member === null) throw new Error(`the role "${anonymousRole}" of DB_ANON_ROLE does not exist`);
   if (!member)
-    throw new Error(`the login "${login}" may not become "${anonymousRole}": grant it that role, or set DB_ANON_ROLE`);
+    throw new Error(
+      `the login "${login}" may not become "${anonymousRole}": ` +
+        // Its grant would let callers without a token read every row.
+        (bypasses
+          ? "that role bypasses policies: set DB_ANON_ROLE to another"
+          : "grant it that role, or set DB_ANON_ROLE"),
+    );
 }
 
 async function startEmbedded({ dataDir, log }: OpenOptions): Promise<Cluster> {
