@@ -14,7 +14,8 @@ const FOR_ITSELF = 7;
 /** For the queue of tasks, beside those that run. */
 const FOR_QUEUE = 3;
 
-const CURE = "raise max_connections of the server, or set WORKERS, DB_POOL or TASK_CONCURRENCY lower";
+const LOWER = "or set WORKERS, DB_POOL or TASK_CONCURRENCY lower";
+const CURE = `raise max_connections of the server, ${LOWER}`;
 
 /** The connections that all processes of one instance may open, past the pooler if there is one: see docs/architecture.md. */
 export function connectionsOf(settings: ConnectionSettings): number {
@@ -31,19 +32,23 @@ export type Shortage = { readonly stops: "requests" | "upgrade"; readonly messag
 /** What the server has too few connections for; null if there are enough, and behind a pooler, which shares its own. */
 export async function shortageOf(client: pg.Client, settings: ConnectionSettings): Promise<Shortage | null> {
   if (await isPooled(client)) return null;
-  const { rows } = await client.query(
-    "select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as most",
-  );
-  const { most } = rows[0] as { readonly most: number };
+  const { rows } = await client.query<{ most: number; limit: number | null }>(`
+    select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true)::int, 0) as most,
+      (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as limit`);
+  const { most: ofServer, limit } = rows[0]!;
+  const isLimited = limit !== null && limit < ofServer;
+  const most = isLimited ? limit : ofServer;
   const needed = connectionsOf(settings);
-  const accepted = `the server accepts ${most} from all its clients`;
+  const accepted = `the ${isLimited ? "database" : "server"} accepts ${most} from all its clients`;
+  const cure = isLimited ? `raise its connection limit (alter database), ${LOWER}` : CURE;
   if (needed > most)
-    return { stops: "requests", message: `the service may open ${needed} connections, and ${accepted}: ${CURE}` };
+    return { stops: "requests", message: `the service may open ${needed} connections, and ${accepted}: ${cure}` };
   // Only one instance has the embedded server.
   if (settings.embedded || 2 * needed <= most) return null;
   return {
     stops: "upgrade",
-    message: `the service may open ${needed} connections, twice as many while an upgrade runs beside it, and ${accepted}: ${CURE}`,
+    message: `the service may open ${needed} connections, twice as many while an upgrade runs beside it, and ${accepted}: ${cure}`,
   };
 }
 

@@ -35,6 +35,20 @@ test.each([
   expect(lines).toEqual([expect.stringMatching(warning)]);
 });
 
+test("a start warns that the connection limit of the database is too low", async () => {
+  const database = await createTestDatabase();
+  await database.owner.query(`alter database ${database.name} connection limit 30`);
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => lines.push(JSON.parse(line).msg) });
+  const service = await startTestService({}, database, log);
+  onTestFinished(service.stop);
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^the service may open \d+ connections, and the database accepts 30 from all its clients: raise its connection limit/,
+    ),
+  ]);
+});
+
 test("a start that takes over needs two connections for each process beside the running service, and no more", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
