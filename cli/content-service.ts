@@ -154,12 +154,18 @@ async function main([name = "", ...args]: string[]): Promise<void> {
   if (name === "--help" || name === "-h") return void process.stdout.write(HELP);
   if (name === "--version" || name === "-v") return void process.stdout.write(`${version()}\n`);
   const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined;
-  if (command === undefined)
-    return refuse(`${name === "" ? "no command was given" : `unknown command: ${name}`}\n\n${HELP}`);
+  if (command === undefined) return refuse(`${await unknown(name)}\n\n${HELP}`);
   Object.assign(process.env, command.environment);
   if (process.env.NODE_COMPILE_CACHE) module.enableCompileCache();
   const [{ runCommand }, work] = await Promise.all([import("./command.ts"), command.load()]);
   await runCommand(work, args);
+}
+
+async function unknown(name: string): Promise<string> {
+  if (name === "") return "no command was given";
+  const { similarTo } = await import("../db/catalog/similar.ts");
+  const meant = similarTo(name, [START, DEV, ...Object.keys(COMMANDS)]);
+  return `unknown command: ${name}${meant === null ? "" : `; did you mean ${meant}?`}`;
 }
 
 /** A file of the package, which has sources in TypeScript and is published in JavaScript: `early-signals` → `/…/cli/early-signals.js` */

@@ -52,7 +52,8 @@ test("the scripts of package.json are commands", async () => {
 
 test.each([
   [[], "no command was given"],
-  [["strat"], "unknown command: strat"],
+  [["strat"], "unknown command: strat; did you mean start?"],
+  [["upgrde"], "unknown command: upgrde; did you mean upgrade?"],
   [["constructor"], "unknown command: constructor"],
   [["--port=80"], "unknown command: --port=80"],
 ])("%j is refused with the list of commands and exit code 2", async (args, message) => {
