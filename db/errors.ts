@@ -136,6 +136,13 @@ export function problemOf(error: unknown, context: ErrorContext): Problem | null
   });
 }
 
+/** A mistake in the database, such as a policy that recurses: no stack of this program leads to it. Null for other errors. */
+export function mistakeIn(error: unknown): string | null {
+  const { code, message, cause } = (error ?? {}) as DatabaseErrorLike;
+  if (code === "42P17") return `a mistake in the database: ${message} (42P17)`;
+  return cause === undefined ? null : mistakeIn(cause);
+}
+
 /** Of a statement of the service that may succeed when the database is available, or less busy. Null for other errors. */
 export function unavailabilityOf(error: unknown): Problem | null {
   const { code } = (error ?? {}) as { readonly code?: unknown };

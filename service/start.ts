@@ -10,6 +10,7 @@ import { History } from "../console/history.ts";
 import type { ChangeFeed } from "../db/changes/feed.ts";
 import { registerFeedMetrics } from "../db/changes/feed-metrics.ts";
 import { lossOf, type OpenedDatabase } from "../db/cluster/open.ts";
+import { mistakeIn } from "../db/errors.ts";
 import { GRAPHQL } from "../graphql/transport/envelope.ts";
 import { Clients } from "../http/limits/clients.ts";
 import { ConnectionLimit, SendTimeout } from "../http/limits/connection-limits.ts";
@@ -96,7 +97,10 @@ export async function startService(config: Config, log: Logger, options: StartOp
   const limitLog = new LimitLog(log);
   const onLimit = limitLog.report;
   const rateLimit = new RateLimit({ limit: config.rateLimit, clients, addressOf, onLimit });
-  const onInternalError = (err: unknown, requestId: string) => log.error({ requestId, err }, "unhandled error");
+  const onInternalError = (err: unknown, requestId: string) => {
+    const mistake = mistakeIn(err);
+    log.error({ requestId, ...(mistake === null && { err }) }, mistake ?? "unhandled error");
+  };
   const access = operatorAccess(config);
   const health = serviceHealth({ state: () => pipeline.state, access, app: () => app! });
   const metrics = new Metrics();

@@ -221,6 +221,8 @@ test("a policy that recurses is named with its table on every interface, and the
         /^policy "members see their team" on public\.members: it reads public\.members, whose policies apply it again/,
       ),
     );
+  expect(lines(50)).toContain(`a mistake in the database: ${message} (42P17)`);
+  expect(lines(50)).not.toContain("unhandled error");
 });
 
 test("a function that uses a missing column says so on every interface, and the log names function, line and column", async () => {
