@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Configured } from "../app/configured.ts";
@@ -19,8 +20,10 @@ const CODE = /^\.env$|\.([cm]?[jt]s|json)$/;
 
 const SCHEMA = "db/schema/";
 
-const notIncluded = (file: string) =>
-  `changed, but was not run: db/migrations/current.sql is empty. Add --!include ${file.slice(SCHEMA.length)} to it`;
+const notIncluded = (folder: string, file: string) =>
+  existsSync(join(folder, file))
+    ? `changed, but was not run: db/migrations/current.sql is empty. Add --!include ${file.slice(SCHEMA.length)} to it`
+    : "was deleted, and the database stays as it is: add the statements that drop what it made to db/migrations/current.sql";
 
 /** Milliseconds without a change after which a file counts as written. */
 const SETTLED = 50;
@@ -84,7 +87,7 @@ async function update(
       await migrate(url, () => {}, { folder: migrationsFolder, modules: config.modules, userId: config.authUserId });
       if (await hasCurrent(migrationsFolder)) {
         print(appliedText(await applyCurrent(url, () => {}, migrationsFolder)));
-      } else for (const file of changed) if (file.startsWith(SCHEMA)) print(`${file} ${notIncluded(file)}\n`);
+      } else for (const file of changed) if (file.startsWith(SCHEMA)) print(`${file} ${notIncluded(folder, file)}\n`);
     }
     const [types, previous] = [
       await databaseTypes(config),

@@ -143,6 +143,11 @@ test("a change of the SQL runs current.sql, and writes the types", async () => {
   await printed(
     /^db\/schema\/notes\/access\.sql changed, but was not run: .* Add --!include notes\/access\.sql to it$/m,
   );
+  await rm(join(app, "db/schema/notes/access.sql"));
+  await printed(
+    /^db\/schema\/notes\/access\.sql was deleted, and the database stays as it is: add the statements that drop what it made to db\/migrations\/current\.sql$/m,
+  );
+  await write("db/schema/notes/access.sql", access);
 });
 
 test("stops with its worker and its database", async () => {
