@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, extname, join, resolve } from "node:path";
@@ -31,6 +31,8 @@ export async function writeFiles(
   files: readonly NewFile[],
   { given, replaces }: WriteOptions,
 ): Promise<void> {
+  if (statSync(folder, { throwIfNoEntry: false })?.isFile())
+    throw new CommandError(1, `${given} is a file: name a folder, which may be new`);
   const existing = files
     .filter((file) => !("keepsExisting" in file))
     .map(({ file }) => file)

@@ -150,6 +150,7 @@ test.each([
   [[], 2, /^expected one folder; see npx content-service init --help\n$/],
   [["a", "b"], 2, /^expected one folder; /],
   [["--bear", "a"], 2, /^Unknown option '--bear'/],
+  [[import.meta.filename], 1, /init\.test\.ts is a file: name a folder, which may be new\n$/],
   [["/dev/null/a"], 1, /^cannot write \/dev\/null\/a\/.*: ENOTDIR/],
 ])("%j ends with exit code %i and the reason", async (args, exitCode, reason) => {
   expect(await run(...args)).toEqual({ exitCode, stdout: "", stderr: expect.stringMatching(reason) });
