@@ -246,6 +246,31 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
       .toEqual(numbers(1, 14));
   });
 
+  test("shows comments without a hole when an article is opened again whose earlier ones have been read", async () => {
+    const comment = await publish(`Opened again in ${folder}`);
+    await publish(`Other of ${folder}`);
+    for (let i = 1; i <= 25; i++) await comment(`Comment ${i}`);
+    const page = await open(folder);
+    await button(page, `Opened again in ${folder}`).click();
+    const numbers = (from: number, to: number) =>
+      Array.from({ length: to - from + 1 }, (_, i) => `Comment ${from + i}`);
+    await expect.poll(() => shown(page)).toEqual(numbers(16, 25));
+    await button(page, "Earlier comments").click();
+    await expect.poll(() => shown(page)).toEqual(numbers(6, 25));
+    await button(page, `Other of ${folder}`).click();
+    await page.getByRole("heading", { name: `Other of ${folder}` }).waitFor();
+    for (let i = 26; i <= 30; i++) await comment(`Comment ${i}`);
+    await button(page, `Opened again in ${folder}`).click();
+    await expect.poll(() => shown(page)).toEqual(numbers(21, 30));
+    await comment("Comment 31");
+    await expect.poll(() => shown(page)).toEqual(numbers(21, 31));
+    for (const first of [11, 1]) {
+      await button(page, "Earlier comments").click();
+      await expect.poll(() => shown(page)).toEqual(numbers(first, 31));
+    }
+    expect(await button(page, "Earlier comments").isVisible()).toBe(false);
+  });
+
   test("shows a comment once whose event arrives before the response", async () => {
     await publish(`Events in ${folder}`);
     const page = await open(folder);

@@ -1,5 +1,4 @@
-import { type Cache, cacheExchange } from "@urql/exchange-graphcache";
-import { relayPagination } from "@urql/exchange-graphcache/extras";
+import { type Cache, cacheExchange, type DataFields, type Resolver } from "@urql/exchange-graphcache";
 import {
   Client,
   fetchExchange,
@@ -30,6 +29,24 @@ const add = (cache: Cache, id: unknown, added: unknown): void => {
   cache.updateQuery({ query: READ_DOCUMENT, variables: { id: String(id) } }, (read) => read && change(read, comment));
 };
 
+/** The newest comments, with each earlier page that ends where they begin: after another read, there may be comments in between. */
+const withEarlier: Resolver = (_article, { before }, cache, { parentKey }) => {
+  const pages = new Map<unknown, unknown>();
+  for (const { fieldName, fieldKey, arguments: args } of cache.inspectFields(parentKey))
+    if (fieldName === "commentsConnection") pages.set(args?.before ?? undefined, cache.resolve(parentKey, fieldKey));
+  const asked = pages.get(before ?? undefined);
+  if (!asked) return undefined;
+  const edges: unknown[] = [];
+  let page: unknown = pages.get(undefined) ?? asked;
+  let pageInfo: unknown;
+  while (page) {
+    edges.unshift(...(cache.resolve(page as string, "edges") as string[]));
+    pageInfo = cache.resolve(page as string, "pageInfo");
+    page = pages.get(cache.resolve(pageInfo as string, "startCursor"));
+  }
+  return { __typename: "CommentConnection", edges, pageInfo } as DataFields;
+};
+
 /** Which lists have the row is for the service to say. */
 function readListsAgain(cache: Cache): void {
   for (const { fieldKey, fieldName } of cache.inspectFields("Query"))
@@ -52,7 +69,7 @@ const newClient = (): Client =>
           FieldError: () => null,
         },
         resolvers: {
-          Article: { commentsConnection: relayPagination({ mergeMode: "inwards" }) },
+          Article: { commentsConnection: withEarlier },
         },
         optimistic: {
           publishArticle: ({ id }) => ({ __typename: "Article", id: String(id), status: "PUBLISHED" }),

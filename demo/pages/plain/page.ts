@@ -168,6 +168,9 @@ find("#earlier").addEventListener("click", async () => {
     change(id, ({ article }) => {
       const earlier = data.article?.commentsConnection;
       if (earlier === undefined) return { article: null };
+      // They have been read again meanwhile.
+      if (article.commentsConnection.pageInfo.startCursor !== commentsConnection.pageInfo.startCursor)
+        return { article };
       const edges = [...earlier.edges, ...article.commentsConnection.edges];
       return { article: { ...article, commentsConnection: { edges, pageInfo: earlier.pageInfo } } };
     });
