@@ -94,6 +94,42 @@ async function signIn(page: Page): Promise<void> {
   await form.getByRole("button").click();
 }
 
+test.skipIf(!installed).each(["plain", "urql"])(
+  "the page in demo/pages/%s keeps what it shows beside the error of a read, and shows the text of the error alone",
+  async (folder) => {
+    const { owner } = service.database;
+    const title = `Kept in ${folder}`;
+    const { rows } = await owner.query(
+      "insert into articles (title, content, author_id, status) select $1, 'x', 1, 'PUBLISHED' from generate_series(1, 20) returning id",
+      [title],
+    );
+    await owner.query("insert into comments (article_id, author_id, content) select unnest($1::int[]), 2, 'kept'", [
+      rows.map(({ id }) => id),
+    ]);
+    const tab = await openTab(examples.urlOf(folder));
+    const { page } = tab;
+    await signIn(page);
+    const count = async () => (await listed(page)).length;
+    await expect.poll(count, POLL).toBe(8);
+    await button(page, title).first().click();
+    await expect.poll(() => comments(page), POLL).toEqual(["kept"]);
+    await expect.poll(() => tab.after.length, POLL).toBe(1);
+
+    const message = page.getByText("The service cannot be reached (status 503).", { exact: true });
+    tab.isDown = true;
+    await button(page, "More").click();
+    await message.first().waitFor();
+    expect(await count()).toBe(8);
+    tab.end("CHANGES_MISSED");
+    await expect.poll(() => message.count(), POLL).toBe(2);
+    expect(await comments(page)).toEqual(["kept"]);
+    tab.isDown = false;
+    await expect.poll(count, POLL).toBe(16);
+    await expect.poll(() => message.count(), POLL).toBe(0);
+    expect(await comments(page)).toEqual(["kept"]);
+  },
+);
+
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
   test("keeps all rows of its list when an article is published, and when the service is reached again", async () => {
     const { owner } = service.database;

@@ -73,11 +73,12 @@ type ListProps = {
 };
 
 export function ArticleList({ articles, fault, open, more }: ListProps) {
-  if (fault) return <p role="alert">{messageOf(fault)}</p>;
-  if (articles === undefined) return <p role="status">Loading…</p>;
+  const message = fault && <p role="alert">{messageOf(fault)}</p>;
+  if (articles === undefined) return message ?? <p role="status">Loading…</p>;
   const { totalCount: total, edges } = articles;
   return (
     <>
+      {message}
       <p role="status" className="quiet">
         {total === 0 ? "Nothing here yet." : `${total} ${total === 1 ? "article" : "articles"}`}
       </p>

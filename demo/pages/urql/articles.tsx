@@ -3,7 +3,7 @@ import { type CombinedError, gql, type TypedDocumentNode, useMutation, useQuery 
 import { articleOf, CREATE, type Created, type NewArticle, PUBLISH } from "../live/articles.ts";
 import { readAgain } from "../live/following.ts";
 import { comment, follow, READ_DOCUMENT } from "../live/urql.ts";
-import { useArticles } from "../live/urql-list.ts";
+import { useArticles, useLast } from "../live/urql-list.ts";
 import { useUser } from "../shared/account.tsx";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
 
@@ -49,11 +49,12 @@ function Opened({ id }: { id: string }) {
   useEffect(() => follow(id, setFault), [id]);
   useEffect(() => readAgain(error, () => read({ requestPolicy: "network-only" })), [error, read]);
 
-  const connection = data?.article?.commentsConnection;
+  const article = useLast(data)?.article;
+  const connection = article?.commentsConnection;
   const { startCursor, hasPreviousPage } = connection?.pageInfo ?? {};
   return (
     <ArticleView
-      article={data?.article}
+      article={article}
       comments={connection?.edges.map(({ node }) => node) ?? []}
       fault={fault ?? error}
       earlier={hasPreviousPage && startCursor ? () => setBefore(startCursor) : null}
