@@ -257,7 +257,8 @@ const INTERNAL_ERRORS = [
   ...["ChangesMissing", "CheckError", "CommandError", "ConfigError", "FilterError"],
   ...["FormFault", "InvalidDescription", "IssuerUnavailable", "MalformedMessage", "MigrationFailure", "MissingServer"],
   ...["NameConflict", "NotCompiled", "NotOneStatement", "OutboundError", "QuestionFault", "RefusedRecord"],
-  ...["SignatureError", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded", "XmlError"],
+  ...["SignatureError", "SlotTaken", "TokenError", "TooManyTables", "TracingError", "UnusableHash", "WatchEnded"],
+  "XmlError",
 ];
 const matchesIn = (pattern: RegExp) =>
   sources.flatMap((file) =>
