@@ -151,13 +151,17 @@ async function* checkGrants(directUrl: string, config: Config): Checks {
   else yield warning(`callers may read no table: grant select on … to ${config.dbAnonRole || "their roles"}`);
 }
 
-/** Without them the first start fails; later, only migrations that make something there. */
+/** Without them the first start fails; later, only one that makes roles, and migrations that make something in a schema. */
 async function* checkRights(client: pg.Client, { config, application }: Configured, isStarted: boolean): Checks {
   if (!config.isManaged) return;
   const runsMigrations = config.migrate !== "modules" && application.migrationsFolder !== null;
-  const missing = await missingRights(client, { runsMigrations, schemas: config.dbSchemas });
+  const missing = await missingRights(client, {
+    runsMigrations,
+    makesRoles: config.migrate !== "check",
+    schemas: config.dbSchemas,
+  });
   if (missing.length === 0) yield ok("the login may install the modules and run migrations");
-  else if (isStarted || !stopsStart(missing)) yield warning(cureFor(missing));
+  else if (!stopsStart(missing, !isStarted)) yield warning(cureFor(missing));
   else yield error(cureFor(missing));
 }
 

@@ -1,5 +1,5 @@
 import type { Choice } from "./choice.ts";
-import type { Role, Survey } from "./survey.ts";
+import type { Login, Role, Survey } from "./survey.ts";
 
 /** A new login has this name, for a database that is served as it is. */
 const API_LOGIN = "content_api";
@@ -56,7 +56,6 @@ function rightsFor({ login, roles, version }: Survey, { users, roles: callers }:
   const notGrantable = existing.filter(({ isGrantable }) => !mayGrantAll && !isGrantable).map(({ name }) => name);
   const granted = [...made, ...notGrantable].map((name) => roles.find((role) => role.name === name)?.sql ?? name);
   const statements = [
-    ...(login.createsRoles ? [] : [`alter role ${login.sql} createrole;`]),
     ...made.map((role) => `create role ${role} bypassrls;`),
     ...(byName.has("service_role") && !bypasses ? ["alter role service_role bypassrls;"] : []),
     ...(granted.length > 0 ? [`grant ${granted.join(", ")} to ${login.sql} with admin option;`] : []),
@@ -64,8 +63,12 @@ function rightsFor({ login, roles, version }: Survey, { users, roles: callers }:
       ? [`grant references, select, insert, update, trigger on ${users.table.sql} to ${login.sql};`]
       : []),
   ];
-  return statements.map((sql) => ({ sql, owner: null }));
+  return [...roleMakerFor(login), ...statements.map((sql) => ({ sql, owner: null }))];
 }
+
+/** A start makes the roles of the service, and later renews the passwords of its logins. */
+export const roleMakerFor = ({ isSuperuser, createsRoles, sql }: Login): readonly Preparation[] =>
+  isSuperuser || createsRoles ? [] : [{ sql: `alter role ${sql} createrole;`, owner: null }];
 
 /**
  * A copy of a database belongs to the login that has made it, and only its owner may create schemas, and objects in schema public. The modules

@@ -18,7 +18,11 @@ const CURRENT = "create function public.hello() returns text language sql stable
 const COMMITTED = `--! Previous: -\n--! Hash: sha1:${"0".repeat(40)}\n--! Message: m\n--! AllowInvalidHash\n\n`;
 
 test("only the rights of the service key may be missing at the first start", () => {
-  const stops = (...statements: string[]) => stopsStart(statements.map((sql) => ({ sql, owner: null })));
+  const stops = (...statements: string[]) =>
+    stopsStart(
+      statements.map((sql) => ({ sql, owner: null })),
+      true,
+    );
   const made = "create role service_role bypassrls;";
   expect(stops(made, "grant service_role to shop_owner with admin option;")).toBe(false);
   expect(stops("alter role service_role bypassrls;")).toBe(false);
@@ -136,14 +140,21 @@ describe.each(SERVERS)("on PostgreSQL $version, a copy that does not belong to t
     await startOnce(url);
   });
 
-  test("without createrole a start is refused with the statement, and with MIGRATE=check it serves", async () => {
-    const { url, owner, name } = await copied("pool");
+  test("without createrole a start and doctor are refused with the statement, and with MIGRATE=check it serves", async () => {
+    const { url, owner, environment, name } = await copied("pool");
     await owner.query(onDatabase(name));
     await startOnce(url);
     const root = await connected(server.cluster.url("postgres"));
     onTestFinished(() => root.end());
     await root.query("alter role shop_owner nocreaterole");
     await expect(startOnce(url)).rejects.toThrow("shop_owner lacks createrole: a start makes the logins");
+    const found = await outcomeOf(doctor([], environment));
+    expect(found.exitCode).toBe(1);
+    expect(found.stdout).toContain(
+      `error     rights: As a superuser of the server, run: alter role shop_owner createrole; ${ON_PUBLIC}\n`,
+    );
+    const checked = await outcomeOf(doctor([], { ...environment, MIGRATE: "check" }));
+    expect(checked.stdout).toContain(`warning   rights: ${BY} ${ON_PUBLIC}\n`);
     await startOnce(url, { MIGRATE: "check" });
     await root.query("alter role shop_owner createrole");
     await startOnce(url);
