@@ -46,7 +46,7 @@ test.each(EXAMPLES.filter((example) => example.startsWith("subscription")))(
 );
 
 test("git ignores the files that the page writes, and the page removes them", () => {
-  const written = [...PAGE.matchAll(/^(?:schema|cat) > (\S+)|^Save this as `(\S+)`/gm)].map(
+  const written = [...PAGE.matchAll(/^(?:schema|\(umask 077 && cat) > ([^\s)]+)|^Save this as `(\S+)`/gm)].map(
     ([, one, other]) => one ?? other!,
   );
   expect(written).toEqual(["before.sql", "shop.env", "listen.mjs"]);
