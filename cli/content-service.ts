@@ -146,10 +146,8 @@ async function main([name = "", ...args]: string[]): Promise<void> {
   if (isTooOld(process.versions.node)) return startOtherNode();
   Object.assign(process.env, PRODUCTION);
   if (existsSync(dirname(dirname(COMPILED)))) process.env.NODE_COMPILE_CACHE ??= resolve(COMPILED);
-  if (name === START)
-    return execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), ...args]);
-  if (name === DEV && !args.some((each) => each === "--help" || each === "-h"))
-    return execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), "--dev", ...args]);
+  if (name === START) return serve(args);
+  if (name === DEV && !args.some((each) => each === "--help" || each === "-h")) return serve(["--dev", ...args]);
   if (name === DEV) return void process.stdout.write(DEV_HELP);
   if (name === "--help" || name === "-h") return void process.stdout.write(HELP);
   if (name === "--version" || name === "-v") return void process.stdout.write(`${version()}\n`);
@@ -159,6 +157,13 @@ async function main([name = "", ...args]: string[]): Promise<void> {
   if (process.env.NODE_COMPILE_CACHE) module.enableCompileCache();
   const [{ runCommand }, work] = await Promise.all([import("./command.ts"), command.load()]);
   await runCommand(work, args);
+}
+
+/** Replaces this process by the service, with the options of Node. With --eval, that would be this command again, and so on. */
+function serve(args: readonly string[]): void {
+  const isEvaluated = process.execArgv.some((option) => /^(-e|-p|-pe|--eval|--print)(=|$)/.test(option));
+  if (isEvaluated) refuse(`the service does not start from node --eval: run ${import.meta.filename}\n`);
+  else execute(process.execPath, [...NODE_OPTIONS, ...process.execArgv, siblingOf("../server"), ...args]);
 }
 
 async function unknown(name: string): Promise<string> {

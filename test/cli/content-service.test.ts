@@ -43,6 +43,19 @@ test("--help lists the commands, and each of them describes itself", async () =>
   }
 });
 
+test.each(["start", "dev"])(
+  "%s is refused from node --eval, with which it would begin again and again",
+  async (name) => {
+    const file = join(PROJECT, "cli/content-service.ts");
+    const code = `import(${JSON.stringify(file)})`;
+    const failure = await promisify(execFile)(process.execPath, ["--eval", code, "eval", name]).catch((error) => error);
+    expect(failure).toMatchObject({
+      code: 2,
+      stderr: `the service does not start from node --eval: run ${file}\n`,
+    });
+  },
+);
+
 test("the scripts of package.json are commands", async () => {
   const { scripts } = JSON.parse(await readFile(join(PROJECT, "package.json"), "utf8"));
   const used = Object.values<string>(scripts).flatMap((text) => /content-service\.ts (\w+)/.exec(text)?.[1] ?? []);
