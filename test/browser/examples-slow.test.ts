@@ -1,25 +1,12 @@
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
-import { Examples, publishArticle } from "../support/examples.ts";
+import type { Page } from "playwright-core";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { hasBrowser } from "../support/browser.ts";
+import { publishArticle, signIn, useExamples } from "../support/examples.ts";
 import { POLL } from "../support/graphql-client.ts";
-import { startTestService, type TestService } from "../support/service.ts";
 
 const installed = hasBrowser("what example pages do while answers are on their way");
 
-let service: TestService;
-let examples: Examples;
-let browser: Browser;
-beforeAll(async () => {
-  if (!installed) return;
-  [service, browser, examples] = await Promise.all([startTestService(), launchBrowser(), Examples.build()]);
-  await examples.serve(service.url);
-});
-afterAll(async () => {
-  await browser?.close();
-  await examples?.close();
-  await service?.stop();
-});
+const used = useExamples(installed);
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
 const listed = async (page: Page) =>
@@ -30,7 +17,7 @@ const comments = (page: Page) => page.getByRole("region", { name: "Comments" }).
 const opened = (page: Page, title: string) => page.getByRole("heading", { name: title, exact: true }).waitFor();
 
 async function open(folder: string): Promise<Page> {
-  const page = await browser.newPage({ viewport: { width: 900, height: 1200 } });
+  const page = await used.browser.newPage({ viewport: { width: 900, height: 1200 } });
   page.setDefaultTimeout(60_000);
   onTestFinished(() => page.close());
   page.on("pageerror", (error) => expect.unreachable(error.message));
@@ -38,32 +25,24 @@ async function open(folder: string): Promise<Page> {
   await page.addInitScript(() => {
     AbortSignal.timeout = () => new AbortController().signal;
   });
-  await page.goto(examples.urlOf(folder));
+  await page.goto(used.examples.urlOf(folder));
   return page;
 }
 
-async function signIn(page: Page): Promise<void> {
-  await button(page, "Sign in").click();
-  const form = page.getByRole("form", { name: "Sign in" });
-  await form.getByLabel("Username").fill("ada");
-  await form.getByLabel("Password").fill("Correct-Horse-7!");
-  await form.getByRole("button").click();
-  await page.getByText("Signed in as").waitFor();
-}
-
-/** Lets the service answer operations with this text, and holds the answers until they are released, in their order. */
+/** Lets the service answer operations with this text, and holds the answers until they are released, in the order of the requests. */
 async function hold(page: Page, text: string) {
   const [held, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   let turn = held.promise;
   await page.route(/\/graphql$/, async (route) => {
     if (!route.request().postData()?.includes(text)) return route.fallback();
-    const response = await route.fetch();
-    answered.resolve();
+    const fetched = route.fetch();
     turn = turn
-      .then(() => route.fulfill({ response }))
+      .then(async () => route.fulfill({ response: await fetched }))
       .then(async () => void (await (await route.request().response())?.finished()))
       // The page may have given the request up.
       .catch(() => {});
+    await fetched;
+    answered.resolve();
   });
   async function release(): Promise<void> {
     const arrived = page.waitForEvent("requestfinished", (request) => Boolean(request.postData()?.includes(text)));
@@ -78,7 +57,7 @@ async function hold(page: Page, text: string) {
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
   test("shows no fault when a user signs in and out beside an open article, and follows it each time", async () => {
     const title = `Beside a sign-in with ${folder}`;
-    const comment = await publishArticle(service.database, title);
+    const comment = await publishArticle(used.service.database, title);
     await comment("first");
     const page = await open(folder);
     await button(page, title).click();
@@ -105,8 +84,8 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
 
   test("keeps the comments that are written while an article is opened again", async () => {
     const [title, another] = [`Opened again with ${folder}`, `Beside that, with ${folder}`];
-    const comment = await publishArticle(service.database, title);
-    await publishArticle(service.database, another);
+    const comment = await publishArticle(used.service.database, title);
+    await publishArticle(used.service.database, another);
     const page = await open(folder);
     await signIn(page);
     await button(page, title).click();
@@ -133,7 +112,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
   });
 
   test("shows the list after the last of two mutations, also if it was being read when that was sent", async () => {
-    const { owner } = service.database;
+    const { owner } = used.service.database;
     const drafts = [`First draft with ${folder}`, `Second draft with ${folder}`] as const;
     await owner.query("insert into articles (title, content, author_id) select unnest($1::text[]), 'x', 1", [drafts]);
     const page = await open(folder);

@@ -2,7 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
 import { hasBrowser, launchBrowser } from "../support/browser.ts";
-import { Examples, publishArticle } from "../support/examples.ts";
+import { Examples, publishArticle, signIn } from "../support/examples.ts";
 import { POLL } from "../support/graphql-client.ts";
 import { startTestService, type TestService } from "../support/service.ts";
 
@@ -42,15 +42,6 @@ const listed = (page: Page) =>
   page.getByRole("region", { name: "List of articles" }).getByRole("listitem").allInnerTexts();
 const comments = (page: Page) => page.getByRole("region", { name: "Comments" }).locator("li .content").allInnerTexts();
 const alerts = async (page: Page) => (await page.getByRole("alert").allInnerTexts()).join("").trim();
-
-async function signIn(page: Page, username = "ada"): Promise<void> {
-  await button(page, "Sign in").click();
-  const form = page.getByRole("form", { name: "Sign in" });
-  await form.getByLabel("Username").fill(username);
-  await form.getByLabel("Password").fill("Correct-Horse-7!");
-  await form.getByRole("button").first().click();
-  await page.getByText("Signed in as").waitFor();
-}
 
 const publish = (title: string) => publishArticle(service.database, title);
 

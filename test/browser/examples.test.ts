@@ -1,40 +1,28 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import jwt from "jsonwebtoken";
-import type { Browser, Locator, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Locator, Page } from "playwright-core";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { overflowOf, violationsOf } from "../support/axe.ts";
-import { hasBrowser, launchBrowser } from "../support/browser.ts";
-import { Examples, publishArticle } from "../support/examples.ts";
-import { JWT_SECRET, startTestService, type TestService } from "../support/service.ts";
+import { hasBrowser } from "../support/browser.ts";
+import { publishArticle, signIn, useExamples } from "../support/examples.ts";
+import { JWT_SECRET, startTestService } from "../support/service.ts";
 
 const installed = hasBrowser("the example pages");
 
 const SETTINGS = { MAIL_URL: "keep" };
 
-let service: TestService;
-let examples: Examples;
-let browser: Browser;
-beforeAll(async () => {
-  if (!installed) return;
-  [service, browser, examples] = await Promise.all([startTestService(SETTINGS), launchBrowser(), Examples.build()]);
-  await examples.serve(service.url);
-});
-afterAll(async () => {
-  await browser?.close();
-  await examples?.close();
-  await service?.stop();
-});
+const used = useExamples(installed, SETTINGS);
 
 /** Opens a page of the examples. */
 async function open(folder: string): Promise<Page> {
-  const page = await browser.newPage({ viewport: { width: 900, height: 1200 } });
+  const page = await used.browser.newPage({ viewport: { width: 900, height: 1200 } });
   page.setDefaultTimeout(120_000);
   onTestFinished(() => page.close());
   const faults: string[] = [];
   page.on("pageerror", (error) => faults.push(error.message));
   onTestFinished(() => expect(faults).toEqual([]));
-  await page.goto(examples.urlOf(folder));
+  await page.goto(used.examples.urlOf(folder));
   return page;
 }
 
@@ -67,12 +55,6 @@ async function send(form: Locator, values: Readonly<Record<string, string>>, act
   await (action ? form.getByRole("button", { name: action }) : form.getByRole("button").first()).click();
 }
 
-async function signIn(page: Page, username = "ada"): Promise<void> {
-  await button(page, "Sign in").click();
-  await send(page.getByRole("form", { name: "Sign in" }), { Username: username, Password: "Correct-Horse-7!" });
-  await page.getByText("Signed in as").waitFor();
-}
-
 /** Changes what the browser has kept of the session. */
 const change = (page: Page, changed: object) =>
   page.evaluate((values) => {
@@ -95,7 +77,7 @@ async function expireAtService(page: Page): Promise<void> {
 /** Ends the session of the page as on another device. */
 async function logout(page: Page): Promise<void> {
   const headers = { authorization: `Bearer ${await accessToken(page)}` };
-  await fetch(`${service.url}/auth/logout`, { method: "POST", headers });
+  await fetch(`${used.service.url}/auth/logout`, { method: "POST", headers });
 }
 
 /** The statuses of the refreshes of the page. */
@@ -108,7 +90,7 @@ function refreshesOf(page: Page): number[] {
   return statuses;
 }
 
-const publish = (title: string) => publishArticle(service.database, title);
+const publish = (title: string) => publishArticle(used.service.database, title);
 
 describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page in demo/pages/%s", (folder) => {
   test("registers users with all faults beside their fields, and resets passwords", async () => {
@@ -167,10 +149,10 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
   });
 
   test("shares the session among its tabs, of which one refreshes the tokens, and ends it at the service", async () => {
-    const context = await browser.newContext();
+    const context = await used.browser.newContext();
     onTestFinished(() => context.close());
     const tabs = [await context.newPage(), await context.newPage()] as const;
-    for (const tab of tabs) await tab.goto(examples.urlOf(folder));
+    for (const tab of tabs) await tab.goto(used.examples.urlOf(folder));
     await signIn(tabs[0]);
     await tabs[1].getByText("Signed in as").waitFor();
     const refreshed = tabs.map(refreshesOf);
@@ -183,12 +165,12 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await button(tabs[0], "Sign out").click();
     await button(tabs[1], "Sign in").waitFor();
     const statusOf = async () =>
-      (await fetch(`${service.url}/auth/me`, { headers: { authorization: `Bearer ${last}` } })).status;
+      (await fetch(`${used.service.url}/auth/me`, { headers: { authorization: `Bearer ${last}` } })).status;
     await expect.poll(statusOf).toBe(401);
   });
 
   test("lists articles with more on request, and drafts for their author, who publishes them", async () => {
-    await service.database.owner.query(
+    await used.service.database.owner.query(
       "insert into articles (title, content, author_id, status) select 'Card ' || n, 'x', 1, 'PUBLISHED' from generate_series(1, 9) as n",
     );
     const page = await open(folder);
@@ -307,7 +289,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await page.reload();
     const title = button(page, `Deleted in ${folder}`);
     await title.waitFor();
-    await service.database.owner.query("delete from articles where title = $1", [`Deleted in ${folder}`]);
+    await used.service.database.owner.query("delete from articles where title = $1", [`Deleted in ${folder}`]);
     await title.click();
     await page.getByText("This article no longer exists.").waitFor();
     expect(await comments(page).isVisible()).toBe(false);
@@ -315,7 +297,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
   });
 
   test("misses no comment while the service is restarted, and before its subscription has begun again", async () => {
-    const { database } = service;
+    const { database } = used.service;
     const comment = await publish(`Restart of ${folder}`);
     const page = await open(folder);
     await button(page, `Restart of ${folder}`).click();
@@ -326,7 +308,7 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
       })
       .toContain("Before.");
 
-    const { port } = new URL(service.url);
+    const { port } = new URL(used.service.url);
     const failures: string[] = [];
     page.on("websocket", (socket) => socket.on("socketerror", (error) => failures.push(error)));
     let reads = 0;
@@ -347,12 +329,12 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
         send.call(this, message);
       };
     });
-    await service.service.stop();
+    await used.service.service.stop();
     await comment("Meanwhile.");
     // The page has tried to connect while nothing listens.
     await expect.poll(() => failures).not.toEqual([]);
     await answerStarting(Number(port));
-    service = await startTestService({ ...SETTINGS, PORT: port }, database);
+    used.service = await startTestService({ ...SETTINGS, PORT: port }, database);
     await expect.poll(() => shown(page)).toContain("Meanwhile.");
     await comment("After.");
     await expect.poll(() => shown(page)).toContain("After.");
@@ -388,7 +370,7 @@ test.skipIf(!installed)(
     const list = () => page.getByRole("region", { name: "Comments" }).getByRole("listitem").allInnerTexts();
     await expect
       .poll(async () => {
-        await service.database.owner.query(
+        await used.service.database.owner.query(
           "insert into comments (article_id, author_id, content) values (1, 2, 'For all.')",
         );
         return list();
@@ -411,7 +393,7 @@ test.skipIf(!installed)(
 test.skipIf(!installed)(
   "the page with the cookie follows comments with the rights of the user who has signed in, in every tab, and of a visitor after that",
   async () => {
-    const { owner } = service.database;
+    const { owner } = used.service.database;
     await owner.query(
       `create policy "bob alone reads some comments" on public.comments as restrictive for select
         using (content <> 'For Bob.' or author_id = (select auth.uid()))`,
@@ -421,12 +403,12 @@ test.skipIf(!installed)(
     });
     const write = (content: string) =>
       owner.query("insert into comments (article_id, author_id, content) values (1, 2, $1)", [content]);
-    const context = await browser.newContext();
+    const context = await used.browser.newContext();
     onTestFinished(() => context.close());
     const tabs = [await context.newPage(), await context.newPage()] as const;
     const shown = (tab: Page) => tab.getByRole("region", { name: "Comments" }).getByRole("listitem").allInnerTexts();
     for (const tab of tabs) {
-      await tab.goto(examples.urlOf("cookie"));
+      await tab.goto(used.examples.urlOf("cookie"));
       // It follows, and the service knows the policy.
       await expect
         .poll(async () => {
@@ -458,9 +440,9 @@ test.skipIf(!installed)(
       ["For Bob.", "Again."],
       ["For Bob.", "Again."],
     ]);
-    await fetch(`${service.url}/auth/logout`, {
+    await fetch(`${used.service.url}/auth/logout`, {
       method: "POST",
-      headers: { authorization: `Bearer ${service.token("bob")}` },
+      headers: { authorization: `Bearer ${used.service.token("bob")}` },
     });
     for (const tab of tabs) await tab.getByRole("form", { name: "Sign in" }).waitFor();
   },

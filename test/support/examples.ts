@@ -1,8 +1,12 @@
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
 import { build, type PreviewServer, preview } from "vite";
+import { afterAll, beforeAll } from "vitest";
+import { launchBrowser } from "./browser.ts";
 import type { TestDatabase } from "./database.ts";
+import { startTestService, type TestService } from "./service.ts";
 
 const OPTIONS = { root: "demo/pages", logLevel: "warn" } as const;
 
@@ -36,6 +40,36 @@ export class Examples {
     delete process.env.SERVICE_URL;
     await this.#pages?.close();
   }
+}
+
+/** A test may restart the service. */
+type Used = { service: TestService; browser: Browser; examples: Examples };
+
+/** The example pages, a browser and a service, for the tests of a file, unless no browser is installed. */
+export function useExamples(installed: boolean, settings: Readonly<Record<string, string>> = {}): Used {
+  const used = {} as Used;
+  beforeAll(async () => {
+    if (!installed) return;
+    const parts = [startTestService(settings), launchBrowser(), Examples.build()] as const;
+    [used.service, used.browser, used.examples] = await Promise.all(parts);
+    await used.examples.serve(used.service.url);
+  });
+  afterAll(async () => {
+    await used.browser?.close();
+    await used.examples?.close();
+    await used.service?.stop();
+  });
+  return used;
+}
+
+/** Signs in on an example page. */
+export async function signIn(page: Page, username = "ada"): Promise<void> {
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
+  const form = page.getByRole("form", { name: "Sign in" });
+  await form.getByLabel("Username").fill(username);
+  await form.getByLabel("Password").fill("Correct-Horse-7!");
+  await form.getByRole("button").first().click();
+  await page.getByText("Signed in as").waitFor();
 }
 
 /** Inserts an article of ada, and returns a function that inserts a comment of bob on it. */
