@@ -179,9 +179,8 @@ export class SlotReader {
 
   /** While a version replaces another one, the slot is taken for some seconds: only after the longest pause is it a fault. */
   #report(error: Error, pause: number): void {
-    const isLasting = pause === MAX_RECONNECT_MILLISECONDS && !this.#warned.has(error.message);
     if (!(error instanceof SlotTaken)) this.#options.onError(error);
-    else if (isLasting) {
+    else if (pause === MAX_RECONNECT_MILLISECONDS && !this.#warned.has(error.message)) {
       this.#warned.add(error.message);
       this.#options.onWarning(error.message);
     }
