@@ -206,7 +206,8 @@ function startOtherNode(): void {
 const IN_APPLICATION =
   ". Or give the application one: npm ci installs that of its development, which npm ci --omit=dev leaves out, and after " +
   "npm install --save-prod node@24 both install it";
-const OUTSIDE = `, or run npx --package=node@24 --package=content-service content-service, with the path of the file in place of content-service if the package is one`;
+const OUTSIDE =
+  ", or run npx --package=node@24 --package=content-service content-service. With the package as a file, --package=/absolute/path/content-service-<version>.tgz takes the place of the second --package";
 
 /** The program of the package `node`, as a file at `from` finds it. Its install script has to have run. */
 function installedNode(from: string): string | null {

@@ -368,7 +368,7 @@ export const SETTINGS = {
   SIGNUP: setting(
     oneOf("open", "anonymous", "invite", "off"),
     "open",
-    "Who may create users. open: everyone. anonymous: everyone, and clients of /auth/v1 also without an e-mail (signInAnonymously), which such a user may add later; the tokens have the claim is_anonymous. invite: administrators, the service key, npx content-service user, and whoever has an invitation (POST /auth/invitations). off: the same without invitations.",
+    "Who may create users. open: everyone. anonymous: everyone, and clients of /auth/v1 also without an e-mail (signInAnonymously), which such a user may add later; the tokens have the claim is_anonymous. invite: administrators, the service key, npx content-service user, and users with an invitation (POST /auth/invitations). off: the same without invitations.",
   ),
   PASSWORD_RULES: setting(
     passwordRules,

@@ -133,7 +133,7 @@ ${trigger("replace_email", email)}`;
 ${trigger("replace_password", password.name)}`;
 }
 
-/** The name that e-mails greet a user with, whoever changes it. */
+/** The name that e-mails greet a user with follows that in the table, also when another application changes it. */
 function followName({ table, key }: Users): string {
   const name = nameIn(table);
   if (name === null) return "";

@@ -138,14 +138,14 @@ describe.each(SERVERS)("a role with rights on its tables alone, on PostgreSQL $v
     const warnings: (string | undefined)[] = [];
     support.on("notice", ({ message }) => void warnings.push(message));
     const insert = "insert into public.users (email, name, password_hash) values ($1, $2, $3) returning id";
-    const [nobody] = await asSupport(insert, ["", "", "!"]);
+    const [unusable] = await asSupport(insert, ["", "", "!"]);
     const [cut] = await asSupport(insert, ["cut@example.com", "Cut", "$2a$06$"]);
     const [costly] = await asSupport(insert, ["costly@example.com", "Costly", await hashCheaply(PASSWORD)]);
     await asSupport("update public.users set password_hash = replace(password_hash, 'm=', 'm=99999') where id = $1", [
       costly,
     ]);
     expect(warnings).toEqual([
-      `user ${nobody} has no account: email must be a valid address`,
+      `user ${unusable} has no account: email must be a valid address`,
       `user ${cut} has no password: the hash is malformed or beyond the limits`,
       `user ${costly} has no password: the hash is malformed or beyond the limits`,
     ]);
