@@ -44,7 +44,7 @@ const helpOf = ({ name, about, cases, defaults = {} }: Bench) => {
 };
 
 const HELP = `${BENCHES.map(helpOf).join("\n")}
-Prints the result and writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc. The load
+Prints the result, and with all cases writes it to bench/results.md. Requires Linux: CPU time and memory are read from /proc. The load
 tool is wrk if it is installed (Debian package wrk); our own takes about four times its CPU.
 
   --rounds N            default 6; the servers are restarted before each round
@@ -66,7 +66,7 @@ async function main(): Promise<void> {
     const asked = readArguments(args, interruption.signal);
     if (asked === null) return void process.stdout.write(HELP);
     const report = await asked.bench.run(asked.options, `npm run bench -- ${args.join(" ")}`);
-    writeSection(RESULTS, asked.bench.name, report);
+    if (asked.options.cases === null) writeSection(RESULTS, asked.bench.name, report);
     process.stdout.write(`\n${report}\n`);
   } catch (error) {
     if (interruption.signal.aborted) return fail("interrupted; all servers are stopped", 130);
