@@ -4,7 +4,7 @@ import type { BenchOptions } from "../rounds.ts";
 import { type Instances, readRows } from "./instances.ts";
 
 /** Reads per second that one process is sent. */
-const RATES = [250, 500, 1000, 1500, 2000, 3000, 4000];
+const RATES = [1000, 2000, 4000, 6000, 8000, 10_000, 12_000, 14_000];
 /** So that requests wait in the process, and not in the load tool. */
 const CONNECTIONS = 256;
 const WARM_UP = { rate: 500, seconds: 10 };
