@@ -33,6 +33,9 @@ const RUN_UNNAMED_CODE = `(
 const OF_SERVICE = `p.pronamespace::regnamespace::text in ('internal', 'auth_private', 'auth_api', 'changes')
   and p.prosqlbody is null and p.prolang in (select oid from pg_language where lanname in ('sql', 'plpgsql'))`;
 
+/** Read once for all functions: where the planner misjudges their number, a join reads it for each of them. */
+const OF_EXTENSION = `p.oid in (select objid from pg_depend where classid = 'pg_proc'::regclass and deptype = 'e')`;
+
 /**
  * Postgres reads an expression only with a lock on its tables, and would wait for a concurrent `lock table` or DDL. So what is
  * locked exclusively counts as code, without being read.
@@ -52,12 +55,11 @@ const USED = `
   select p.proname as name,
     case
       when p.prosqlbody is not null and not ${ofLocked("pg_proc", "p.oid")} then pg_get_function_sqlbody(p.oid)
-      when p.prosqlbody is null and member.objid is null and l.lanname in ('sql', 'plpgsql') then p.prosrc
+      when p.prosqlbody is null and not ${OF_EXTENSION} and l.lanname in ('sql', 'plpgsql') then p.prosrc
       when l.lanname = 'c' and p.provolatile <> 'v' and p.proname !~ '^(crosstab|connectby|xpath_)' then ''
     end || ' ' || pg_get_function_arguments(p.oid) || ' ' || format_type(p.prorettype, null) as text
   from pg_proc as p
   join pg_language as l on l.oid = p.prolang
-  left join pg_depend as member on member.classid = 'pg_proc'::regclass and member.objid = p.oid and member.deptype = 'e'
   where p.oid >= ${FIRST_USER_OID} and p.prokind in ('f', 'p') and not (${OF_SERVICE})
   union all
   select p.proname, concat_ws(' ', pg_get_function_arguments(p.oid), a.aggtransfn, a.aggfinalfn, a.aggcombinefn,
@@ -188,18 +190,14 @@ export const CODE = `
 export const EXECUTORS = `
   select p.oid::regprocedure::text as name
   from pg_proc as p
-  join pg_namespace as n on n.oid = p.pronamespace
-  join pg_language as l on l.oid = p.prolang
   where p.oid >= ${FIRST_USER_OID} and p.prosqlbody is null and p.prokind in ('f', 'p')
-    and (
-      l.lanname not in ('sql', 'plpgsql', 'c', 'internal')
-      or p.prosrc ~* '\\m(execute|prepare|deallocate|discard)\\M'
-    )
-    and n.nspname not in ('graphile_worker', 'changes', 'auth_private')
-    and (n.nspname, p.proname) not in (
+    and p.pronamespace not in (select oid from pg_namespace where nspname in ('graphile_worker', 'changes', 'auth_private'))
+    and (p.pronamespace::regnamespace::text, p.proname) not in (
       ('internal', 'field_errors'), ('internal', 'add_user'), ('auth', 'use_hook'), ('auth', 'use_users'),
       ('auth', 'remove_user'))
-    and not exists (
-      select from pg_depend as d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e'
+    and not ${OF_EXTENSION}
+    and (
+      p.prolang not in (select oid from pg_language where lanname in ('sql', 'plpgsql', 'c', 'internal'))
+      or p.prosrc ~* '\\m(execute|prepare|deallocate|discard)\\M'
     )
   order by name`;
