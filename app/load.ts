@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ConfigError } from "../config/setting-types.ts";
+import { ConfigError } from "../config/config-error.ts";
 import type { Config } from "./index.ts";
 import { lineIn } from "./origin.ts";
 

@@ -2,17 +2,19 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { COMMAND } from "./command.ts";
+import { ConfigError, refuse, valueOr } from "./config-error.ts";
 import { isLoopbackUrl, isOnLoopback } from "./json-file.ts";
 import { isJwk, readJwks } from "./json-web-keys.ts";
 import { LIMITS, type LimitFields, type Limits, limitsOf } from "./limits.ts";
 import { type ModuleSettings, moduleSettings } from "./modules.ts";
 import { readPostgrest, type Translated } from "./postgrest-names.ts";
 import { ProviderReader } from "./providers.ts";
-import { type CamelCase, ConfigError, camelCase, hasDomain, parseValue } from "./setting-types.ts";
+import { type CamelCase, camelCase, hasDomain, parseValue } from "./setting-types.ts";
 import { hasCollector, SETTINGS, type Setting } from "./settings.ts";
 import type { TrustedIssuer } from "./trusted-issuers.ts";
 
-export { ConfigError, type PasswordClass } from "./setting-types.ts";
+export { ConfigError } from "./config-error.ts";
+export type { PasswordClass } from "./setting-types.ts";
 
 type Parsed = {
   readonly [Name in keyof typeof SETTINGS as CamelCase<Name>]: (typeof SETTINGS)[Name] extends Setting<infer T>
@@ -81,6 +83,7 @@ export type SettingName = keyof typeof SETTINGS;
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
+const HOW_TO_LIST = `${COMMAND} start --help lists all settings`;
 /** Only this service uses names with these prefixes, so an unknown name is a typo. */
 const FAMILIES = /^(AUTH_PROVIDER|AUTH_RETURN|(API_V\d+|DB|GRAPHQL|JWT|LOGIN|MAIL|MFA|TASK)_)/;
 
@@ -99,17 +102,16 @@ export function readConfig(
 ): Config {
   const environment = withFile(given, declared);
   const own = Object.keys(environment).filter((name) => !declared.includes(name));
-  rejectUnknown(own);
   const { translated, defaults, appSettings, ignored } = readPostgrest(environment);
-  const parsed = Object.fromEntries(
-    Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
-      const theirs = translated.filter((other) => other.name === name && other.text !== "");
-      return [
-        camelCase(name.toLowerCase()),
-        readSetting(name, setting, environment[name], theirs, settings[name as SettingName], defaults[name]),
-      ];
-    }),
-  ) as Parsed;
+  const faults = own.filter(isUnknown).map((name) => `${name} is not a setting of this service; ${HOW_TO_LIST}`);
+  const values = Object.entries<Setting<unknown>>(SETTINGS).map(([name, setting]) => {
+    const theirs = translated.filter((other) => other.name === name && other.text !== "");
+    const ofApplication = settings[name as SettingName];
+    const read = () => readSetting(name, setting, environment[name], theirs, ofApplication, defaults[name]);
+    return [camelCase(name.toLowerCase()), valueOr(faults, read)];
+  });
+  refuse(faults);
+  const parsed = Object.fromEntries(values) as Parsed;
   const embedded = parsed.databaseUrl === "";
   rejectConflicts(parsed, embedded, needsKeys);
   const providers = new ProviderReader(parsed.authProviders, environment, parsed.authProvidersLoopback);
@@ -190,8 +192,8 @@ function withFile(environment: Environment, declared: readonly string[]): Enviro
   if (!file) return environment;
   const settings = parseEnv(readSettingsFile(file));
   const isKnown = (name: string) => (isSetting(name) && !(name in LIMITS)) || declared.includes(name);
-  const unknown = Object.keys(settings).find((name) => !isKnown(name));
-  if (unknown !== undefined) throw new ConfigError(`${unknown} in ${file} is not a setting of this service`);
+  const unknown = Object.keys(settings).filter((name) => !isKnown(name));
+  refuse(unknown.map((name) => `${name} in ${file} is not a setting of this service`));
   return { ...settings, ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value)) };
 }
 
@@ -225,11 +227,7 @@ function readSetting(
   return first.value;
 }
 
-function rejectUnknown(names: readonly string[]): void {
-  for (const name of names)
-    if ((FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS))
-      throw new ConfigError(`${name} is not a setting of this service; ${COMMAND} start --help lists all settings`);
-}
+const isUnknown = (name: string) => (FAMILIES.test(name) || name in LIMITS) && !(name in SETTINGS);
 
 function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys = true): void {
   const migrate = parsed.migrate !== "off";
@@ -287,7 +285,7 @@ function rejectConflicts(parsed: Parsed | Config, embedded: boolean, needsKeys =
       "JWT_ISSUERS names an issuer on a loopback address, which requires AUTH_PROVIDERS_LOOPBACK=on",
     ],
   ];
-  for (const [exists, message] of conflicts) if (exists) throw new ConfigError(message);
+  refuse(conflicts.flatMap(([exists, message]) => (exists ? message : [])));
   if (!migrate && isJwk(jwtSecret)) rejectInvalidKeys(jwtSecret);
 }
 

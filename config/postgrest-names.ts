@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { z } from "zod";
+import { ConfigError } from "./config-error.ts";
 import { isJwk } from "./json-web-keys.ts";
 import { libpqUrl } from "./libpq-url.ts";
-import { ConfigError, integer, oneOf, parseValue } from "./setting-types.ts";
+import { integer, oneOf, parseValue } from "./setting-types.ts";
 
 // The settings of PostgREST, so that a deployment can move to this service with its environment unchanged.
 // Source: PostgREST docs, "Configuration", and src/PostgREST/Config.hs.

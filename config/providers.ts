@@ -1,8 +1,9 @@
 import { z } from "zod";
 import type { ClaimPath } from "./claim-path.ts";
+import { ConfigError } from "./config-error.ts";
 import { describeIssue, isLoopbackUrl, jsonFile } from "./json-file.ts";
 import { entryType, type Sources } from "./provider-entry.ts";
-import { ConfigError, parseValue } from "./setting-types.ts";
+import { parseValue } from "./setting-types.ts";
 
 /** Settings common to all identity providers. */
 type CommonSettings = {

@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 import { z } from "zod";
 import { parseClaimPath } from "./claim-path.ts";
+import { ConfigError } from "./config-error.ts";
 import { isLoopbackHost } from "./json-file.ts";
 import { MODULE_NAMES } from "./modules.ts";
 
@@ -12,9 +13,6 @@ export type CamelCase<Name extends string> = Name extends `${infer First}_${infe
 
 /** `max_depth` → `maxDepth` */
 export const camelCase = (name: string) => name.replace(/_+([a-z0-9])/g, (_, letter: string) => letter.toUpperCase());
-
-/** An invalid setting. The message is one line that names it and the values it accepts. */
-export class ConfigError extends Error {}
 
 /** Messages do not repeat the values of these settings. */
 export const SECRETS = /(SECRET|KEY|URLS?|URI)$/;

@@ -38,6 +38,17 @@ function errorOf(environment: Record<string, string>): string {
   throw new Error("the settings were accepted");
 }
 
+test("an error names all settings that are unknown or invalid, and then all that contradict each other", () => {
+  expect(errorOf({ LOG_LEVEL: "loud", MFA_KEYS: "x", RATE_LIMIT: "abc" }).split("\n")).toEqual([
+    "MFA_KEYS is not a setting of this service; npx content-service start --help lists all settings",
+    expect.stringMatching(/^RATE_LIMIT must be .* \(is "abc"\)$/),
+    expect.stringMatching(/^LOG_LEVEL must be .* \(is "loud"\)$/),
+  ]);
+  expect(
+    errorOf({ DATABASE_DIRECT_URL: "postgres://localhost/app", PORT: "80", ADMIN_PORT: "80" }).split("\n"),
+  ).toEqual(["DATABASE_DIRECT_URL requires DATABASE_URL", "ADMIN_PORT must differ from PORT"]);
+});
+
 test("without settings the service uses an embedded database with demo data and listens on 127.0.0.1", () => {
   expect(readConfig({})).toEqual({
     advisor: "on",
