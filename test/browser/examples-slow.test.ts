@@ -32,13 +32,14 @@ async function open(folder: string): Promise<Page> {
 /** Lets the service answer operations with this text, and holds the answers until they are released, in the order of the requests. */
 async function hold(page: Page, text: string) {
   const [held, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  let turn = held.promise;
+  let turn: Promise<unknown> = held.promise;
   await page.route(/\/graphql$/, async (route) => {
     if (!route.request().postData()?.includes(text)) return route.fallback();
     const fetched = route.fetch();
     turn = turn
       .then(async () => route.fulfill({ response: await fetched }))
-      .then(async () => void (await (await route.request().response())?.finished()))
+      // The page gives up a read when it begins another one.
+      .then(async () => route.request().failure() ?? (await route.request().response())?.finished())
       // The page may have given the request up.
       .catch(() => {});
     await fetched;
@@ -48,6 +49,32 @@ async function hold(page: Page, text: string) {
     const arrived = page.waitForEvent("requestfinished", (request) => Boolean(request.postData()?.includes(text)));
     held.resolve();
     await arrived;
+    // The page has handled the response when it handles what comes after it.
+    await page.evaluate("fetch('/health').then((response) => response.text())");
+  }
+  return { answered: answered.promise, release };
+}
+
+/** Lets the service answer the next operation with this text, and holds the answer until it is released, unless the page gives it up. */
+async function holdNext(page: Page, text: string) {
+  const [held, answered, arrived] = [
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+    Promise.withResolvers<void>(),
+  ];
+  let isFirst = true;
+  await page.route(/\/graphql$/, async (route) => {
+    if (!isFirst || !route.request().postData()?.includes(text)) return route.fallback();
+    isFirst = false;
+    const response = await route.fetch();
+    answered.resolve();
+    await held.promise;
+    await route.fulfill({ response }).catch(() => {});
+    arrived.resolve();
+  });
+  async function release(): Promise<void> {
+    held.resolve();
+    await arrived.promise;
     // The page has handled the response when it handles what comes after it.
     await page.evaluate("fetch('/health').then((response) => response.text())");
   }
@@ -109,6 +136,40 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     }
     await read.release();
     await expect.poll(() => comments(page), POLL).toEqual(three);
+  });
+
+  test("shows what the last read of its list has found, also if the answer of an earlier one arrives later", async () => {
+    const { owner } = used.service.database;
+    await owner.query(
+      "insert into articles (title, content, author_id, status) select 'Row ' || i, 'x', 1, 'PUBLISHED' from generate_series(1, 20) i",
+    );
+    const page = await open(folder);
+    await signIn(page);
+    await expect.poll(() => listed(page), POLL).toHaveLength(8);
+    let read = await holdNext(page, "query Articles");
+    const create = async (title: string) => {
+      await button(page, "New article").click();
+      const form = page.getByRole("form", { name: "New article" });
+      await form.getByLabel("Title").fill(title);
+      await form.getByLabel("Text").fill("x");
+      await form.getByRole("button", { name: "Publish" }).click();
+      await opened(page, title);
+    };
+    await create(`First with ${folder}`);
+    await read.answered;
+    await create(`Second with ${folder}`);
+    const two = [`Second with ${folder}`, `First with ${folder}`];
+    await expect.poll(async () => (await listed(page)).slice(0, 2), POLL).toEqual(two);
+    await read.release();
+    expect((await listed(page)).slice(0, 2)).toEqual(two);
+
+    read = await holdNext(page, "query Articles");
+    await create(`Third with ${folder}`);
+    await read.answered;
+    await button(page, "More").click();
+    await expect.poll(() => listed(page), POLL).toHaveLength(16);
+    await read.release();
+    expect(await listed(page)).toHaveLength(16);
   });
 
   test("shows the list after the last of two mutations, also if it was being read when that was sent", async () => {

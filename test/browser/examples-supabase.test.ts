@@ -75,6 +75,43 @@ describe.skipIf(!installed)("the example page in demo/pages/supabase", () => {
     await expect.poll(async () => (await listed(page))[0], POLL).toBe("Draft of supabase\n\nby Ada Lovelace");
   });
 
+  test("reads its list again after a write whose response is lost, and shows what the last read has found", async () => {
+    const page = await openPage();
+    await signIn(page);
+    await expect.poll(() => listed(page), POLL).not.toEqual([]);
+    const [answered, held, arrived] = [
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+    ];
+    let reads = 0;
+    await page.route("**/rest/v1/articles*", async (route) => {
+      const response = await route.fetch();
+      if (route.request().method() === "POST") return route.abort();
+      if (reads++ > 0) return route.fulfill({ response });
+      answered.resolve();
+      await held.promise;
+      await route.fulfill({ response });
+      return arrived.resolve();
+    });
+    await button(page, "New article").click();
+    const create = page.getByRole("form", { name: "New article" });
+    const titles = ["Sent first, without a response", "Sent then, without a response"];
+    for (const title of titles) {
+      await create.getByLabel("Title").fill(title);
+      await create.getByLabel("Text").fill("Text.");
+      await create.getByRole("button", { name: "Publish" }).click();
+      await answered.promise;
+      await expect.poll(() => create.getByRole("button", { name: "Publish" }).isEnabled(), POLL).toBe(true);
+    }
+    const newest = async () => (await listed(page)).slice(0, 2).map((text) => text.split("\n")[0]);
+    await expect.poll(newest, POLL).toEqual(titles.toReversed());
+    held.resolve();
+    await arrived.promise;
+    await page.evaluate("fetch('/health').then((response) => response.text())");
+    expect(await newest()).toEqual(titles.toReversed());
+  });
+
   test("says that it waits, and repeats reads that are not answered", async () => {
     await publish("Lost reads");
     const page = await openPage();

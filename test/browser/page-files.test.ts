@@ -74,7 +74,7 @@ const CLIENTS = {
     import { READ } from "./comments";
     import { client, comment, follow, READ_DOCUMENT } from "./apollo";
     function open(id: string): void {
-      const watched = client.watchQuery<Read>({ query: gql(READ), variables: { id }, fetchPolicy: "cache-and-network" });
+      const watched = client.watchQuery<Read>({ query: gql(READ), variables: { id }, fetchPolicy: "cache-only" });
       watched.subscribe(({ data, error }) => (error ? fail(error) : show(data as Read)));
       follow(id, fail);
     }

@@ -1,10 +1,10 @@
 import { gql, type TypedDocumentNode } from "@apollo/client";
 import { useMutation, useQuery } from "@apollo/client/react";
 import { useEffect, useState } from "react";
-import { comment, follow, READ_DOCUMENT } from "../live/apollo.ts";
+import { comment, follow, READ_DOCUMENT, readEarlier } from "../live/apollo.ts";
 import { useArticles } from "../live/apollo-list.ts";
 import { articleOf, CREATE, type Created, type NewArticle, PUBLISH, type Row } from "../live/articles.ts";
-import { readAgain } from "../live/following.ts";
+import { readLists } from "../live/following.ts";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
 
 type Variables = Readonly<Record<string, unknown>>;
@@ -13,10 +13,12 @@ const CREATE_DOCUMENT: TypedDocumentNode<{ readonly createArticle: Created }, { 
 const PUBLISH_DOCUMENT: TypedDocumentNode<Published, Variables> = gql(PUBLISH);
 
 export function Articles() {
-  const [create] = useMutation(CREATE_DOCUMENT, { refetchQueries: ["Articles"] });
+  const [create] = useMutation(CREATE_DOCUMENT);
   return (
     <Page
-      create={async (input) => articleOf((await create({ variables: { input } })).data!.createArticle)}
+      create={async (input) =>
+        articleOf((await create({ variables: { input } }).finally(readLists)).data!.createArticle)
+      }
       list={(drafts, open) => <List key={drafts} drafts={drafts} open={open} />}
       article={(id) => <Opened key={id} id={id} />}
     />
@@ -29,14 +31,11 @@ function List({ drafts, open }: { drafts: string | null; open(id: string): void 
 }
 
 function Opened({ id }: { id: string }) {
-  const { data, error, refetch, fetchMore } = useQuery(READ_DOCUMENT, {
-    variables: { id },
-    fetchPolicy: "cache-and-network",
-  });
+  // `follow` reads it.
+  const { data } = useQuery(READ_DOCUMENT, { variables: { id }, fetchPolicy: "cache-only" });
   const [fault, setFault] = useState<unknown>();
-  const [publish] = useMutation(PUBLISH_DOCUMENT, { refetchQueries: ["Articles"] });
+  const [publish] = useMutation(PUBLISH_DOCUMENT);
   useEffect(() => follow(id, setFault), [id]);
-  useEffect(() => readAgain(error, () => refetch().catch(() => {})), [error, refetch]);
 
   const connection = data?.article?.commentsConnection;
   const { startCursor, hasPreviousPage } = connection?.pageInfo ?? {};
@@ -44,15 +43,17 @@ function Opened({ id }: { id: string }) {
     <ArticleView
       article={data?.article}
       comments={connection?.edges.map(({ node }) => node) ?? []}
-      fault={fault ?? error}
+      fault={fault}
       earlier={
-        hasPreviousPage && startCursor ? () => fetchMore({ variables: { before: startCursor } }).catch(setFault) : null
+        hasPreviousPage && startCursor
+          ? () => readEarlier(id, startCursor).then(() => setFault(undefined), setFault)
+          : null
       }
       publish={() =>
         publish({
           variables: { id },
           optimisticResponse: { publishArticle: { __typename: "Article", id, status: "PUBLISHED" } },
-        })
+        }).finally(readLists)
       }
       comment={(content) => comment(id, content)}
     />

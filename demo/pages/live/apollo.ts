@@ -82,9 +82,13 @@ export function follow(id: string, onError: (error: unknown) => void): () => voi
     });
     return () => events.unsubscribe();
   }
-  // It reads in one request with the query of the page, whose response would hide what a subscription had added before.
+  // The only one that reads: a response that arrives later would hide what the subscription has added.
   return keepFollowing({ read, listen, onError }, false);
 }
+
+/** Puts the comments before this cursor in front. */
+export const readEarlier = (id: string, before: string): Promise<unknown> =>
+  client.query({ query: READ_DOCUMENT, variables: { id, before }, fetchPolicy: "network-only" });
 
 export async function comment(id: string, content: string): Promise<void> {
   const sending = newComment(content, session()!.user);

@@ -1,4 +1,5 @@
 import { onUser } from "./session.ts";
+import { socket } from "./socket.ts";
 
 type Steps = {
   /** Reads what is shown from the service. Returns the position of the read, and null if there is nothing to follow. */
@@ -17,6 +18,20 @@ export function readAgain(error: unknown, read: () => unknown): () => void {
   const timer = error ? setTimeout(read, delay()) : undefined;
   return () => clearTimeout(timer);
 }
+
+const lists = new Set<() => unknown>();
+/** Lets `readLists` call this, until the returned function is called. */
+export function onReadLists(read: () => unknown): () => void {
+  lists.add(read);
+  return () => void lists.delete(read);
+}
+
+/** Reads the lists of the page again: after a mutation, also if it has failed, because the service may have executed it. */
+export function readLists(): void {
+  for (const read of lists) read();
+}
+// What was written while the socket was closed.
+socket.on("connected", (_socket, _payload, wasRetry) => wasRetry && readLists());
 
 /** Reads, unless the caller has read already, and follows the changes until the returned function is called; begins again with another user. */
 export function keepFollowing({ read, listen, onError }: Steps, isRead: boolean): () => void {

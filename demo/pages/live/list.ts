@@ -1,17 +1,16 @@
 import { ARTICLES, type ArticlesData, filterOf, PAGE } from "./articles.ts";
 import { graphql } from "./follow.ts";
-import { pause } from "./following.ts";
-import { socket } from "./socket.ts";
+import { onReadLists, pause } from "./following.ts";
 
-type List = { read(): Promise<void>; more(): Promise<void>; end(): void };
+type List = { more(): Promise<void>; end(): void };
 
-/** Calls `show` with what is published, or the drafts of the user with this id. In the result, `read` reads again, and `end` ends it. */
+/** Calls `show` with what is published, or the drafts of the user with this id, each time that it has been read, until `end` of the result. */
 export function listArticles(
   drafts: string | null,
   show: (articles: ArticlesData["articles"]) => void,
   onError: (error: unknown) => void,
 ): List {
-  // One query has all rows that are shown, so that `read` reads all of them again.
+  // One query has all rows that are shown, so that another read has all of them too.
   let first = PAGE;
   /** Counts the reads, of which the last one is shown. */
   let reads = 0;
@@ -27,11 +26,9 @@ export function listArticles(
       if (mine === reads) return read();
     }
   }
-  // What was written while the socket was closed.
-  const forget = socket.on("connected", (_socket, _payload, wasRetry) => void (wasRetry && read()));
+  const forget = onReadLists(read);
   read();
   return {
-    read,
     more() {
       first += PAGE;
       return read();

@@ -1,29 +1,28 @@
 import { useEffect, useRef, useState } from "react";
-import { gql, type TypedDocumentNode, useQuery } from "urql";
+import { gql, type TypedDocumentNode, type UseQueryState, useQuery } from "urql";
 import { ARTICLES, type ArticlesData, filterOf, PAGE } from "./articles.ts";
-import { readAgain } from "./following.ts";
-import { socket } from "./socket.ts";
+import { onReadLists, readAgain } from "./following.ts";
 
 const DOCUMENT: TypedDocumentNode<ArticlesData, Readonly<Record<string, unknown>>> = gql(ARTICLES);
 
-/** The last data of a query, also while it has an error instead: what is shown stays beside the message. */
-export function useLast<Data>(data: Data | undefined): Data | undefined {
-  const last = useRef(data);
-  last.current = data ?? last.current;
+type State<Data> = Pick<UseQueryState<Data>, "data" | "error" | "fetching" | "stale">;
+/** What to show of a query: the last data, also beside an error, and the last error, until another read has ended. */
+export function useLast<Data>({ data, error, fetching, stale }: State<Data>): Pick<State<Data>, "data" | "error"> {
+  const last = useRef<Pick<State<Data>, "data" | "error">>({});
+  const isReading = fetching || stale;
+  last.current = { data: data ?? last.current.data, error: error ?? (isReading ? last.current.error : undefined) };
   return last.current;
 }
 
 /** What is published, or the drafts of the user with this id. `more` is null if all are shown. */
 export function useArticles(drafts: string | null) {
-  // One query has all rows that are shown, so that a mutation which changes the list reads all of them again.
+  // One query has all rows that are shown, so that another read has all of them too.
   const [first, setFirst] = useState(PAGE);
-  const [{ data, error }, read] = useQuery({ query: DOCUMENT, variables: { ...filterOf(drafts), first } });
-  useEffect(() => readAgain(error, () => read({ requestPolicy: "network-only" })), [error, read]);
-  // What was written while the socket was closed.
-  useEffect(
-    () => socket.on("connected", (_socket, _payload, wasRetry) => wasRetry && read({ requestPolicy: "network-only" })),
-    [read],
-  );
-  const articles = useLast(data)?.articles;
+  const variables = { ...filterOf(drafts), first };
+  const [state, read] = useQuery({ query: DOCUMENT, variables, requestPolicy: "cache-and-network" });
+  const { data, error } = useLast(state);
+  useEffect(() => readAgain(error, read), [error, read]);
+  useEffect(() => onReadLists(read), [read]);
+  const articles = data?.articles;
   return { articles, error, more: articles?.pageInfo.hasNextPage ? () => setFirst(first + PAGE) : null };
 }

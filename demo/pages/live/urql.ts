@@ -47,12 +47,6 @@ const withEarlier: Resolver = (_article, { before }, cache, { parentKey }) => {
   return { __typename: "CommentConnection", edges, pageInfo } as DataFields;
 };
 
-/** Which lists have the row is for the service to say. */
-function readListsAgain(cache: Cache): void {
-  for (const { fieldKey, fieldName } of cache.inspectFields("Query"))
-    if (fieldName === "articles") cache.invalidate("Query", fieldKey);
-}
-
 const newClient = (): Client =>
   new Client({
     url: `${API}/graphql`,
@@ -76,8 +70,6 @@ const newClient = (): Client =>
         },
         updates: {
           Mutation: {
-            createArticle: (_result, _variables, cache) => readListsAgain(cache),
-            publishArticle: (_result, _variables, cache, { optimistic }) => !optimistic && readListsAgain(cache),
             createComment: ({ createComment }, { articleId }, cache) => add(cache, articleId, createComment),
           },
           Subscription: {
@@ -143,6 +135,8 @@ export function follow(id: string, onError: (error: unknown) => void): () => voi
 }
 
 export const read = (id: string) => client.query(READ_DOCUMENT, { id }).toPromise();
+/** Puts the comments before this cursor in front. */
+export const readEarlier = (id: string, before: string) => client.query(READ_DOCUMENT, { id, before }).toPromise();
 
 export async function comment(id: string, content: string) {
   const sending = newComment(content, session()!.user);

@@ -12,6 +12,7 @@ import {
   withoutComment,
 } from "../live/comments.ts";
 import { follow, graphql } from "../live/follow.ts";
+import { readLists } from "../live/following.ts";
 import { listArticles } from "../live/list.ts";
 import { forgotPassword, onSession, onUser, register, session, signIn, signOut } from "../live/session.ts";
 import { close, element, find, formIn, handle } from "../shared/dom.ts";
@@ -85,12 +86,11 @@ find("#more").addEventListener("click", () => list?.more());
 onUser(() => showList(session() !== null && showsDrafts()));
 
 handle(formIn("create"), async (input) => {
-  const { data } = await graphql<{ createArticle: Created }>(CREATE, { input });
+  const { data } = await graphql<{ createArticle: Created }>(CREATE, { input }).finally(readLists);
   open(articleOf(data.createArticle).id);
   close("create");
   const drafts = input.status === "DRAFT";
-  if (drafts === showsDrafts()) await list?.read();
-  else showList(drafts);
+  if (drafts !== showsDrafts()) showList(drafts);
 });
 
 // An article and its comments, which appear as they are written
@@ -185,8 +185,7 @@ find("#publish").addEventListener("click", async () => {
   const as = (status: Article["status"]) => change(id, ({ article }) => ({ article: { ...article, status } }));
   as("PUBLISHED");
   try {
-    await graphql(PUBLISH, { id });
-    await list?.read();
+    await graphql(PUBLISH, { id }).finally(readLists);
   } catch (error) {
     as("DRAFT");
     fault(error);

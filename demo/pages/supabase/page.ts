@@ -107,6 +107,8 @@ supabase.auth.onAuthStateChange((_event, session) => void setTimeout(() => chang
 const ROWS = 8;
 let isDrafts = false;
 let length = ROWS;
+/** Counts the reads, of which the last one is shown. */
+let reads = 0;
 
 function clearList(): void {
   find("#articles").replaceChildren();
@@ -118,8 +120,8 @@ function clearList(): void {
 function showList(drafts: boolean, rows = drafts === isDrafts ? length : ROWS): Promise<void> {
   if (drafts !== isDrafts) clearList();
   [isDrafts, length] = [drafts, rows];
-  const asked = user;
-  const isCurrent = () => asked === user && drafts === isDrafts && rows === length;
+  const [asked, mine] = [user, ++reads];
+  const isCurrent = () => asked === user && mine === reads;
   find("#published").ariaPressed = String(!drafts);
   find("#drafts").ariaPressed = String(drafts);
   return showRead(
@@ -156,10 +158,13 @@ find("#more").addEventListener("click", () => showList(isDrafts, length + ROWS))
 
 handle(formIn("create"), async ({ title, content, status }) => {
   const insert = supabase.from("articles").insert({ title, content, status }).select("id").single();
-  const { id } = await dataOf(insert.setHeader("Authorization", await authorization()));
+  // Also after an error: the service may have executed it.
+  const { id } = await dataOf(insert.setHeader("Authorization", await authorization())).finally(
+    () => void showList(isDrafts),
+  );
   close("create");
   open(id);
-  await showList(status === "DRAFT");
+  if (isDrafts !== (status === "DRAFT")) showList(!isDrafts);
 });
 
 // An article and its comments, which appear as they are written
@@ -242,9 +247,8 @@ find("#earlier").addEventListener("click", () => readEarlier());
 find("#publish").addEventListener("click", async () => {
   try {
     const publish = supabase.rpc("publish_article", { id: opened });
-    await dataOf(publish.setHeader("Authorization", await authorization()));
+    await dataOf(publish.setHeader("Authorization", await authorization())).finally(() => void showList(isDrafts));
     open(opened!);
-    await showList(isDrafts);
   } catch (error) {
     fault(error);
   }

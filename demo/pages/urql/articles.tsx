@@ -1,8 +1,8 @@
 import { useEffect, useState } from "react";
 import { type CombinedError, gql, type TypedDocumentNode, useMutation, useQuery } from "urql";
 import { articleOf, CREATE, type Created, type NewArticle, PUBLISH } from "../live/articles.ts";
-import { readAgain } from "../live/following.ts";
-import { comment, follow, READ_DOCUMENT } from "../live/urql.ts";
+import { readAgain, readLists } from "../live/following.ts";
+import { comment, follow, READ_DOCUMENT, readEarlier } from "../live/urql.ts";
 import { useArticles, useLast } from "../live/urql-list.ts";
 import { useUser } from "../shared/account.tsx";
 import { ArticleList, ArticleView, Page } from "../shared/view.tsx";
@@ -25,7 +25,7 @@ export function Articles() {
   const user = useUser()?.id;
   return (
     <Page
-      create={async (input) => articleOf((await dataOf(create({ input }))).createArticle)}
+      create={async (input) => articleOf((await dataOf(create({ input })).finally(readLists)).createArticle)}
       list={(drafts, open) => <List key={`${user} ${drafts}`} drafts={drafts} open={open} />}
       article={(id) => <Opened key={`${user} ${id}`} id={id} />}
     />
@@ -38,18 +38,14 @@ function List({ drafts, open }: { drafts: string | null; open(id: string): void 
 }
 
 function Opened({ id }: { id: string }) {
-  const [before, setBefore] = useState<string>();
-  const [{ data, error }, read] = useQuery({
-    query: READ_DOCUMENT,
-    variables: before === undefined ? { id } : { id, before },
-    requestPolicy: before === undefined ? "cache-and-network" : "cache-first",
-  });
+  const [state, read] = useQuery({ query: READ_DOCUMENT, variables: { id }, requestPolicy: "cache-and-network" });
+  const { data, error } = useLast(state);
   const [, publish] = useMutation(PUBLISH_DOCUMENT);
   const [fault, setFault] = useState<unknown>();
   useEffect(() => follow(id, setFault), [id]);
-  useEffect(() => readAgain(error, () => read({ requestPolicy: "network-only" })), [error, read]);
+  useEffect(() => readAgain(error, read), [error, read]);
 
-  const article = useLast(data)?.article;
+  const article = data?.article;
   const connection = article?.commentsConnection;
   const { startCursor, hasPreviousPage } = connection?.pageInfo ?? {};
   return (
@@ -57,8 +53,12 @@ function Opened({ id }: { id: string }) {
       article={article}
       comments={connection?.edges.map(({ node }) => node) ?? []}
       fault={fault ?? error}
-      earlier={hasPreviousPage && startCursor ? () => setBefore(startCursor) : null}
-      publish={() => dataOf(publish({ id }))}
+      earlier={
+        hasPreviousPage && startCursor
+          ? () => dataOf(readEarlier(id, startCursor)).then(() => setFault(undefined), setFault)
+          : null
+      }
+      publish={() => dataOf(publish({ id })).finally(readLists)}
       comment={(content) => dataOf(comment(id, content))}
     />
   );
