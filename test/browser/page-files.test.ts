@@ -22,6 +22,7 @@ const COMMON = `
   import * as session from "./session";
   import type { Comment, Read } from "./comments";
   import { withComment } from "./comments";
+  import { socket } from "./socket";
   /** The ids and the texts that the page has shown, each time. */
   const shown: string[][] = [];
   const show = (read: Read | null | undefined): void =>
@@ -29,7 +30,7 @@ const COMMON = `
   const fail = (error: unknown): void => void (error && failures.push(error + JSON.stringify(error)));
   const failures: string[] = [];
   addEventListener("unhandledrejection", ({ reason }) => void failures.push("unhandled: " + reason));`;
-const END = "Object.assign(globalThis, { session, shown, failures, open, comment });";
+const END = "Object.assign(globalThis, { session, socket, shown, failures, open, comment });";
 const CLIENTS = {
   "follow.ts": `${COMMON}
     import { ADDED, COMMENT, newComment, READ } from "./comments";
@@ -551,6 +552,63 @@ describe.skipIf(!installed)("in a browser", () => {
     await write("after that");
     await expect.poll(texts, POLL).toEqual(["read", "live", "after that"]);
     expect(await page.evaluate("failures")).toEqual([]);
+  });
+
+  /** In this page, a pause of half a second and more is longer or shorter by this factor. */
+  const stretch = (page: Page, factor: number) =>
+    page.addInitScript((by) => {
+      const { setTimeout } = globalThis;
+      const stretched = (run: () => void, ms = 0) => setTimeout(run, ms < 500 ? ms : Math.min(ms * by, 2 ** 31 - 1));
+      Object.assign(globalThis, { setTimeout: stretched });
+    }, factor);
+
+  test.each(["is lost", "is silent"])(
+    "with socket.ts a page connects again as soon as the browser is online, if the connection %s",
+    async (what) => {
+      await using relay = await Relay.open(service.url);
+      let connections = 0;
+      const page = await open(
+        "follow.ts",
+        async (page) => {
+          await stretch(page, 10_000);
+          page.on("websocket", () => connections++);
+        },
+        relay.url,
+      );
+      await page.evaluate(`void open("1")`);
+      await expect.poll(() => page.evaluate("shown.length"), POLL).toBeGreaterThan(0);
+      await expect.poll(() => connections, POLL).toBe(1);
+      if (what === "is silent") relay.silence();
+      else {
+        await page.evaluate("globalThis.isClosed = new Promise((resolve) => socket.on('closed', resolve)); 0");
+        relay.cut();
+        await page.evaluate("isClosed");
+      }
+      await page.evaluate("dispatchEvent(new Event('online'))");
+      await expect.poll(() => connections, POLL).toBe(2);
+      const content = `It ${what}, and is back`;
+      await service.database.owner.query("insert into comments (article_id, author_id, content) values (1, 2, $1)", [
+        content,
+      ]);
+      const texts = async () => (await page.evaluate<string[][]>("shown")).at(-1)?.map((line) => line.split(": ")[1]);
+      await expect.poll(texts, POLL).toContain(content);
+    },
+  );
+
+  test("with socket.ts a page connects again after codes after which graphql-ws gives up, but which pass", async () => {
+    const sockets: WebSocketRoute[] = [];
+    await open("follow.ts", async (page) => {
+      await stretch(page, 0.02);
+      await page.routeWebSocket(/\/graphql$/, (route) => {
+        sockets.push(route);
+        route.connectToServer();
+      });
+    });
+    for (const [closed, code] of [1011, 4429, 4500, 4004].entries()) {
+      await expect.poll(() => sockets.length, POLL).toBe(closed + 1);
+      await sockets.at(-1)!.close({ code });
+    }
+    await expect.poll(() => sockets.length, POLL).toBe(5);
   });
 
   test.each(Object.keys(CLIENTS) as (keyof typeof CLIENTS)[])(
