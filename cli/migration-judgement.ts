@@ -81,8 +81,6 @@ function placeOf({ object }: Finding, { steps }: Rehearsal): string {
   return step?.place ?? "current.sql";
 }
 
-const MAX_SHOWN = 12;
-
 /** What was found and did not stop the commit. */
 export function describeVerdict({ judgements, changes }: Verdict): string {
   const additions = changes.filter(({ isBreaking }) => !isBreaking);
@@ -141,10 +139,10 @@ const listed = (changes: readonly Change[]): string =>
     .map((line) => `  ${line}`)
     .join("\n");
 
-/** A line for each change. Those that follow from others are counted, and so are those beyond a dozen. */
+/** A line for each change. Those that follow from others are counted. */
 export function linesFor(changes: readonly Change[]): readonly string[] {
   const own = changes.filter(({ isDerived }) => !isDerived);
-  const shown = (own.length > 0 ? own : changes).slice(0, MAX_SHOWN);
+  const shown = own.length > 0 ? own : changes;
   const more = changes.length - shown.length;
   return [
     ...shown.map(describeChange),
