@@ -169,6 +169,33 @@ describe.skipIf(!installed).each(["plain", "apollo", "urql"])("the example page 
     await expect.poll(() => listed(tab.page), POLL).toContain(`${title}\n\nby Ada Lovelace`);
   });
 
+  test("reads its list again only when the service lets it, if it has refused a read", async () => {
+    const { page } = await openTab(used.examples.urlOf(folder));
+    await page.addInitScript(() => {
+      const { setTimeout } = globalThis;
+      const pauses: number[] = [];
+      const hurried = (run: () => void, ms = 0) => {
+        if (ms < 50_000) return setTimeout(run, ms);
+        pauses.push(ms);
+        return setTimeout(run, 100);
+      };
+      Object.assign(globalThis, { pauses, setTimeout: hurried });
+    });
+    let reads = 0;
+    await page.route(/\/graphql$/, (route) =>
+      reads++ > 0
+        ? route.fallback()
+        : route.fulfill({
+            status: 429,
+            headers: { "Retry-After": "50" },
+            json: { errors: [{ message: "Too many requests.", extensions: { code: "RATE_LIMITED" } }] },
+          }),
+    );
+    await page.reload();
+    await page.getByText("Nothing here yet.").waitFor();
+    expect(await page.evaluate("pauses")).toEqual([expect.any(Number)]);
+  });
+
   test("reads its list again after a mutation whose response is lost", async () => {
     const { page } = await openTab(used.examples.urlOf(folder));
     // Lists are not read because the socket is open again.

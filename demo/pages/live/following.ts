@@ -1,4 +1,4 @@
-import { onUser } from "./session.ts";
+import { onUser, refusesFor } from "./session.ts";
 import { socket } from "./socket.ts";
 
 type Steps = {
@@ -10,7 +10,7 @@ type Steps = {
   onError(error: unknown): void;
 };
 const PAUSE = 2000;
-const delay = (): number => PAUSE * (0.5 + Math.random());
+const delay = (): number => refusesFor() + PAUSE * (0.5 + Math.random());
 export const pause = () => new Promise((resolve) => setTimeout(resolve, delay()));
 
 /** After an error, calls `read` when a pause is over. Returns a function that prevents that, as `useEffect` takes it. */

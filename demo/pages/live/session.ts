@@ -68,6 +68,10 @@ export class Refused extends Error {
  */
 const [LIMIT, REFRESH_LIMIT, PAUSE] = [20_000, 4_000, 500];
 
+let refusesUntil = 0;
+/** Milliseconds for which the service refuses requests, as it has said with `Retry-After`. */
+export const refusesFor = (): number => Math.max(0, refusesUntil - Date.now());
+
 /** `fetch` that throws a text to show if the service does not answer. */
 async function send(url: RequestInfo | URL, options: RequestInit, limit = LIMIT): Promise<Response> {
   const signals = [AbortSignal.timeout(limit), ...(options.signal ? [options.signal] : [])];
@@ -76,6 +80,9 @@ async function send(url: RequestInfo | URL, options: RequestInit, limit = LIMIT)
     if (options.signal?.aborted) throw error;
     throw new Error("The service cannot be reached.", { cause: error });
   });
+  // Seconds. Those of one form, such as after wrong passwords, can be many more.
+  const seconds = Math.min(Number(response.headers.get("Retry-After")), 60);
+  if (seconds > 0) refusesUntil = Date.now() + seconds * 1000;
   // A proxy whose service is down answers with HTML, or nothing.
   if (response.ok || response.headers.get("Content-Type")?.includes("json")) return response;
   throw new Error(`The service cannot be reached (status ${response.status}).`);
